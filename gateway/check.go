@@ -52,7 +52,7 @@ func (c *Config) Check(ctx context.Context, store *maildir.Store, root, email st
 	case store.Domains().Has(a.Domain):
 		k.inside(ctx, a)
 	case a.OnThisMachine():
-		k.bad("%s is not an address of another domain: nothing is sent to it", a)
+		k.bad("%s is not an address at another domain: the server sends nothing to it", a)
 	default:
 		k.outside(ctx, a)
 	}
@@ -63,10 +63,10 @@ func (c *Config) Check(ctx context.Context, store *maildir.Store, root, email st
 func (c *checker) inside(ctx context.Context, a format.Address) {
 	c.ok("%s is a domain of this server (MAIL_DOMAIN)", a.Domain)
 	if len(c.cfg.Listen) == 0 {
-		c.bad("mail from other domains does not come in: GATEWAY_LISTEN is not set")
+		c.bad("the server does not receive mail from other domains: GATEWAY_LISTEN is not set")
 	}
 	for _, l := range c.cfg.Listen {
-		c.ok("mail from other domains comes in at %s", l.Addr)
+		c.ok("the server receives mail from other domains at %s", l.Addr)
 	}
 	incoming := &Incoming{Store: c.store, Log: slog.New(slog.DiscardHandler)}
 	name, err := incoming.Server(c.cfg, 0).Mailbox(ctx, a.String())
@@ -77,10 +77,10 @@ func (c *checker) inside(ctx context.Context, a format.Address) {
 	}
 	p, agent, err := c.store.MailboxAt(ctx, name)
 	if err != nil {
-		c.bad("mail to it is put off: there is no mailbox %s: `mailtree mailbox create %s`", name, name)
+		c.bad("mail to it is deferred because there is no mailbox %s. To create it: `mailtree mailbox create %s`", name, name)
 		return
 	}
-	c.ok("mail to it comes into the mailbox %s of project %s", agent, p.Slug)
+	c.ok("mail to it is delivered to the mailbox %s of project %s", agent, p.Slug)
 	box, err := p.As(maildir.Caller{Root: true}, format.Origin{}).Box(ctx, agent)
 	var trusted []string
 	if err == nil {
@@ -88,11 +88,12 @@ func (c *checker) inside(ctx context.Context, a format.Address) {
 	}
 	switch {
 	case err != nil:
-		c.bad("whom the mailbox trusts cannot be told: %v", err)
+		c.bad("the senders that the mailbox trusts cannot be read: %v", err)
 	case len(trusted) == 0:
-		c.ok("it trusts nobody at other domains: their mail is kept, wakes nobody and runs no hook")
+		c.ok("the mailbox trusts no senders at other domains: their mail is kept, but wakes no agent and runs no " +
+			"hook")
 	default:
-		c.ok("it trusts %s, where their domain vouches for them", strings.Join(trusted, ", "))
+		c.ok("the mailbox trusts %s, if their domain vouches for them", strings.Join(trusted, ", "))
 	}
 	c.signs(c.store.Domains()[0])
 }
@@ -101,7 +102,8 @@ func (c *checker) inside(ctx context.Context, a format.Address) {
 func (c *checker) unregistered(ctx context.Context, name string) {
 	for _, p := range c.store.Projects() {
 		if _, err := p.As(maildir.Caller{Root: true}, format.Origin{}).Mailbox(ctx, name); err == nil {
-			c.bad("the agent %s of project %s has no address: `mailtree mailbox create %[1]s --project %[2]s` gives it one", name, p.Slug)
+			c.bad("the agent %s of project %s has no address. To give it one: `mailtree mailbox create %[1]s "+
+				"--project %[2]s`", name, p.Slug)
 		}
 	}
 }
@@ -109,20 +111,20 @@ func (c *checker) unregistered(ctx context.Context, name string) {
 // outside checks an address of another domain.
 func (c *checker) outside(ctx context.Context, a format.Address) {
 	if !slices.Contains(c.cfg.Allow, "*") && !slices.Contains(c.cfg.Allow, a.Domain) {
-		c.bad("mail to it is refused: GATEWAY_ALLOW does not name %s", a.Domain)
+		c.bad("mail to it is refused: GATEWAY_ALLOW does not include %s", a.Domain)
 	} else {
 		c.ok("mail to %s may be sent, at most %d an hour from one mailbox", a.Domain, c.cfg.Rate)
 	}
 	if s := c.cfg.Smarthost; s != nil {
-		c.ok("it goes to %s, port %s, which passes it on (GATEWAY_SMARTHOST)", s.Host, s.Port)
+		c.ok("mail goes to %s, port %s, which forwards it (GATEWAY_SMARTHOST)", s.Host, s.Port)
 	} else if hosts, err := (&out.MX{Resolver: c.cfg.NameServer()}).Servers(ctx, a.Domain); err != nil {
-		c.bad("the domain's mail servers are not known: %v", err)
+		c.bad("the domain's mail servers cannot be found: %v", err)
 	} else {
-		c.ok("it goes to the domain's mail servers: %s", strings.Join(hosts, ", "))
+		c.ok("mail goes to the domain's mail servers: %s", strings.Join(hosts, ", "))
 	}
 	own := c.store.Domains()[0]
 	if own == address.Default {
-		c.bad("its sender is at %s, whom nobody can answer: set MAIL_DOMAIN", own)
+		c.bad("replies will bounce because the sender's domain is %s: set MAIL_DOMAIN", own)
 		return
 	}
 	c.signs(own)
@@ -133,7 +135,7 @@ func (c *checker) signs(domain string) {
 	_, selector, err := LoadKey(c.root, domain)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		c.bad("mail from %s is not signed, for it has no key: `mailtree gateway setup %s` makes one", domain, domain)
+		c.bad("mail from %s is not signed because the domain has no key. To create one: `mailtree gateway setup %s`", domain, domain)
 	case err != nil:
 		c.bad("mail from %s is not signed: %v", domain, err)
 	default:

@@ -120,7 +120,7 @@ func (i *Incoming) deliver(ctx context.Context, p *maildir.Project, agents []str
 			continue
 		}
 		taken++
-		i.Log.Info("mail taken in", "project", p.Slug, "mailbox", agents[k], "id", id, "from", email.From, "auth", email.Auth,
+		i.Log.Info("incoming mail delivered", "project", p.Slug, "mailbox", agents[k], "id", id, "from", email.From, "auth", email.Auth,
 			"reason", d.Auth.Reason, "problems", d.Message.Problems)
 	}
 	if b := d.Message.Bounce; b != nil && d.Sender == "" && i.Bounce != nil && taken > 0 {

@@ -89,7 +89,7 @@ func (s *items) Open(context.Context) ([]outgoing.Item, error) {
 		s.pruned = now
 		for _, p := range s.store.Projects() {
 			if err := s.readAgain(p, first); err != nil {
-				s.log.Error("the queue of outgoing mail of a project cannot be read; that is tried again", "project", p.Slug, "error", err)
+				s.log.Error("a project's queue of outgoing mail cannot be read; the server tries again", "project", p.Slug, "error", err)
 				s.pruned = time.Time{}
 			}
 		}
@@ -283,7 +283,7 @@ func (s *items) sign(raw []byte) ([]byte, error) {
 		return raw, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the key that signs: %w", err)
+		return nil, fmt.Errorf("the signing key: %w", err)
 	}
 	return (&out.Signer{Domain: domain, Selector: selector, Key: key}).Sign(raw)
 }

@@ -34,7 +34,7 @@ func KeyFile(store, domain string) (file, selector string, err error) {
 			return filepath.Join(folder, e.Name()), name, nil
 		}
 	}
-	return "", "", fmt.Errorf("no key is in %s: %w", folder, fs.ErrNotExist)
+	return "", "", fmt.Errorf("there is no key in %s: %w", folder, fs.ErrNotExist)
 }
 
 // LoadKey returns the key that signs a domain's mail, and its selector. It returns the errors of KeyFile

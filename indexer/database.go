@@ -47,7 +47,7 @@ const newPages = "PRAGMA page_size = 2048;"
 var errStale = errors.New("the index cannot be used")
 
 // errVersion is the errStale of a sound index that another version of the program has created.
-var errVersion = fmt.Errorf("%w: it is of another version", errStale)
+var errVersion = fmt.Errorf("%w: it has another version", errStale)
 
 // IsLocked reports whether an error of an Index says that another program has locked the database.
 func IsLocked(err error) bool { return isCode(err, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) }
@@ -105,7 +105,7 @@ func prepare(ctx context.Context, db *sql.DB, existing bool) (fresh bool, err er
 		return false, stale(err)
 	}
 	if version == 0 && tables == 0 && existing {
-		return false, fmt.Errorf("%w: it is empty; a server may be making it", errStale)
+		return false, fmt.Errorf("%w: it is empty; a server may be creating it", errStale)
 	}
 	if version == 0 && tables == 0 {
 		version := fmt.Sprintf("PRAGMA user_version = %d; COMMIT;", schemaVersion)

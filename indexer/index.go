@@ -74,7 +74,7 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 	db, fresh, err := open(ctx, cfg.Path, cfg.Existing)
 	if errors.Is(err, errStale) && !cfg.Existing {
 		if errors.Is(err, errVersion) {
-			cfg.Log.Info("the index is of another version and is rebuilt", "path", cfg.Path)
+			cfg.Log.Info("the index has another version and is rebuilt", "path", cfg.Path)
 		} else {
 			cfg.Log.Warn("the index is rebuilt", "path", cfg.Path, "reason", err)
 		}

@@ -128,7 +128,7 @@ func (l *observer) read(f *file, now int64) *observation {
 		return &observation{path: f.path, folder: true}
 	case fault == tree.FaultFile && errors.As(err, &bad):
 		f.read(st, now)
-		f.reason, f.line = bad.Reason+": move it away, or put a plain file of a smaller size there", bad.Line
+		f.reason, f.line = bad.Reason+": move it away, or replace it with a smaller regular file", bad.Line
 		return &observation{path: f.path, file: f}
 	case fault != tree.NoFault:
 		return l.failed(f, err)
@@ -195,13 +195,14 @@ func unsentInstead(f *file, data []byte, err error) error {
 			return bad
 		case bad == nil && u.ID == "":
 			if format.ServerName(f.agent) {
-				return &tree.FormatError{Reason: "it is not sent: " + f.agent + " is a name under which the server itself speaks"}
+				return &tree.FormatError{Reason: "the file is not sent: " + f.agent + " is reserved for the " +
+					"server's own messages"}
 			}
-			return &tree.FormatError{Reason: "it was not sent yet: where it cannot be sent, a message from " + format.Postmaster +
-				" in the agent's inbox says what to mend"}
+			return &tree.FormatError{Reason: "the file has not been sent yet: if it cannot be sent, a message from " + format.Postmaster +
+				" in the agent's inbox says what to fix"}
 		case bad == nil && u.ID != f.id && !format.IsSentCopy(f.path):
-			return &tree.FormatError{Reason: "it has the id " + format.Quote(u.ID) + ", as mail has that was sent: take the id out to " +
-				"send it as a new message"}
+			return &tree.FormatError{Reason: "the file has the id " + format.Quote(u.ID) + ", which only sent mail " +
+				"has: remove the id to send the file as a new message"}
 		}
 	}
 	return err
@@ -241,7 +242,7 @@ func (l *observer) failed(f *file, err error) *observation {
 	default:
 		return &observation{path: f.path}
 	}
-	f.stamp, f.reason = stampOf(f.kind, st, false), "cannot be read: "+cause(err).Error()+": mend its permissions"
+	f.stamp, f.reason = stampOf(f.kind, st, false), "cannot be read: "+cause(err).Error()+": fix its permissions"
 	return &observation{path: f.path, file: f}
 }
 

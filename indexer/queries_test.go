@@ -276,7 +276,7 @@ func TestDamaged(t *testing.T) {
 		"truncated": {func(p string) error { return os.Truncate(p, 5000) }, "level=WARN msg=\"the index is rebuilt\""},
 		"empty":     {func(p string) error { return os.Truncate(p, 0) }, ""},
 		"gone":      {os.Remove, ""},
-		"version":   {otherVersion, "level=INFO msg=\"the index is of another version and is rebuilt\""},
+		"version":   {otherVersion, "level=INFO msg=\"the index has another version and is rebuilt\""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -70,8 +70,8 @@ func (p *Project) readShown(row *index.MessageRow) (data []byte, m *format.Messa
 	}
 	if format.IsForeign(data) {
 		return nil, nil, &Error{
-			What: refusal.Invalid("Message {name} is mail of another system, with a header of TOML. It is shown as it is, and never " +
-				"changed."),
+			What: refusal.Invalid("Message {name} comes from another mail system and has a TOML header: it can be " +
+				"read, but not changed."),
 			Field: refusal.Message,
 			Name:  row.ID,
 		}
@@ -127,7 +127,7 @@ func (b *Box) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amen
 	}
 	done := &Amended{ID: m.ID, From: m.From, Sealed: m.From == b.agent, Readers: []string{}, message: *m}
 	if err := format.Amend(&done.message, []byte(a.Text)); err != nil {
-		return nil, &Error{What: refusal.Invalid("The changed text cannot be taken: {why}."), Why: err.Error()}
+		return nil, &Error{What: refusal.Invalid("The changed text is not valid: {why}."), Why: err.Error()}
 	}
 	done.Subject = done.message.Subject
 	if string(format.Amendable(m)) == string(format.Amendable(&done.message)) {
@@ -215,7 +215,8 @@ func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow)
 	told = slices.DeleteFunc(told, func(name string) bool { return name == b.agent })
 	return told, b.planNotice(g, tx, row, told, &format.Message{
 		Subject: "Changed: " + format.Cut(row.Subject, format.MaxSubject-20),
-		Body: fmt.Sprintf("%s has changed the message %s, which you know:\n\n    %s\n\nRead it again: what it says now counts.\n",
+		Body: fmt.Sprintf("%s has changed the message %s, which you have read or wrote:\n\n    %s\n\nRead it "+
+			"again: only the new text counts.\n",
 			b.agent, row.ID, format.Printable(row.Subject)),
 	})
 }

@@ -37,10 +37,10 @@ func TestPlantedAttachment(t *testing.T) {
 		plant func(file string) error
 		why   string
 	}{
-		"other bytes":  {write("bytes rehto"), "other bytes"},
-		"more bytes":   {write("other bytes\n"), "other bytes"},
-		"fewer bytes":  {write("fewer"), "other bytes"},
-		"no bytes":     {write(""), "other bytes"},
+		"other bytes":  {write("bytes rehto"), "do not match its name"},
+		"more bytes":   {write("other bytes\n"), "do not match its name"},
+		"fewer bytes":  {write("fewer"), "do not match its name"},
+		"no bytes":     {write(""), "do not match its name"},
 		"a named pipe": {func(file string) error { return unix.Mkfifo(file, 0o600) }, "a named pipe"},
 		"a folder":     {func(file string) error { return os.Mkdir(file, 0o700) }, "a folder"},
 		"a link": {func(file string) error {
@@ -149,7 +149,7 @@ func TestForwardedAttachment(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(tree, at), []byte("else"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Box("Bob", format.Origin{}).Send(t.Context(), forward); !errors.Is(err, maildir.ErrConflict) || !strings.Contains(err.Error(), "other bytes") {
+		if _, err := p.Box("Bob", format.Origin{}).Send(t.Context(), forward); !errors.Is(err, maildir.ErrConflict) || !strings.Contains(err.Error(), "do not match its name") {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if err := os.WriteFile(filepath.Join(tree, at), []byte("mine"), 0o600); err != nil {
@@ -218,8 +218,8 @@ func TestAttachmentTooLarge(t *testing.T) {
 		want  string
 	}{
 		{[]string{"large"}, `The file "large" has 1001 bytes, over the limit of 1000 for one file.`},
-		{[]string{"one", "two"}, `The file "two" has 901 bytes, and with it this message would bring along more than ` +
-			`the limit of 1500 bytes: send it in another one.`},
+		{[]string{"one", "two"}, `The file "two" has 901 bytes, and with it the attachments of this message would exceed ` +
+			`the limit of 1500 bytes: send it in another message.`},
 	} {
 		_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: tt.files})
 		if !errors.Is(err, maildir.ErrTooLarge) || err.Error() != tt.want {

@@ -160,7 +160,7 @@ func TestClaimsByHand(t *testing.T) {
 	if why := a.claimFile(t, "app/**").Reason; why != "by hand" {
 		t.Errorf("the reason is %q", why)
 	}
-	if got := b.subjects(t, "Bob"); fmt.Sprint(got) != "[Your claim does not hold: app/x.go]" {
+	if got := b.subjects(t, "Bob"); fmt.Sprint(got) != "[Your claim is not valid: app/x.go]" {
 		t.Errorf("Bob is told %v", got)
 	}
 	for _, m := range []sharer{b, a} { // a file of another machine's claim is rewritten
@@ -278,7 +278,7 @@ func TestClaimsOutOfReach(t *testing.T) {
 			t.Errorf("held: %s", got)
 		}
 	}
-	if got := b.subjects(t, "Bob"); fmt.Sprint(got) != "[Your claim does not hold: app]" {
+	if got := b.subjects(t, "Bob"); fmt.Sprint(got) != "[Your claim is not valid: app]" {
 		t.Errorf("Bob is told %v", got)
 	}
 }
@@ -305,7 +305,7 @@ func TestClaimsUnsure(t *testing.T) {
 	away := bare + ".away"
 	dies("mv '" + bare + "' '" + away + "'")
 	_, err := a.p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"lib"}})
-	if !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), "may have been told") {
+	if !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), "may or may not have received the claim") {
 		t.Errorf("claimed: %v", err)
 	}
 	if err := errors.Join(os.Rename(away, bare), os.Remove(hook)); err != nil {

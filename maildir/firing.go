@@ -146,13 +146,13 @@ func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook
 	var bad *tree.FormatError
 	switch {
 	case tree.FaultOf(err) == tree.FaultGone, errors.As(err, &bad):
-		return nil, "the copy is gone", nil
+		return nil, "the message was deleted", nil
 	case err != nil:
 		return nil, "", refusal.Disk(err)
 	}
 	_, sealed := s.core.VerifiedHere(m)
 	if !sealed && p.mail.IsShared() {
-		return nil, "this server did not deliver the message, which may have come from another machine", nil
+		return nil, "this server did not deliver the message: it may have come from another machine", nil
 	}
 	trusted := p.mail.Trust(m, f.Hook.Mailbox) == Trusted
 	if why := f.WhyNot(hook.Copy{Message: m, Sealed: sealed, Trusted: trusted}, s.core.Clock.Time()); why != "" {
@@ -163,7 +163,7 @@ func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook
 		return nil, "", err
 	}
 	if !first {
-		return nil, "it has run before", nil
+		return nil, "the hook already ran for this message", nil
 	}
 	return &hook.Run{
 		Firing:    f,

@@ -28,7 +28,7 @@ func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 	var notice *format.Message
 	d := b.order("", Draft{
 		To:      []string{f.Holder},
-		Subject: format.Cut("Your claim of "+f.Pattern+" is released", format.MaxSubject),
+		Subject: format.Cut("Your claim on "+f.Pattern+" was released", format.MaxSubject),
 		Body:    cmp.Or(f.Reason, "No reason was given."),
 	})
 	if err := d.Check(); err != nil {
@@ -59,7 +59,7 @@ func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 		if err := b.p.Claims.PlanRelease(g, tx, held, format.FormatRelease(g.Now, b.agent)); err != nil {
 			return err
 		}
-		d.Subject = format.Cut("Your claim of "+claims.Listed(held)+" is released", format.MaxSubject)
+		d.Subject = format.Cut("Your claim on "+claims.Listed(held)+" was released", format.MaxSubject)
 		m := d.Message(b.p.mail.Name(), nil)
 		if err := b.p.mail.PlanMessage(g, tx, &m, nil); err != nil {
 			return err

@@ -64,7 +64,7 @@ func TestFree(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 	held("Bob a.go", "Bob b.go")
-	if got := inbox(t, p, "Bob").Messages; len(got) != 1 || got[0].Subject != "Withdrawn: Your claim of a.go is released" {
+	if got := inbox(t, p, "Bob").Messages; len(got) != 1 || got[0].Subject != "Withdrawn: Your claim on a.go was released" {
 		t.Errorf("Bob has %+v", got)
 	}
 	if _, err := p.Box("Ann", format.Origin{}).Undo(t.Context(), maildir.Undoing{}); !errors.Is(err, maildir.ErrNotFound) {

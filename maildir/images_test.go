@@ -92,18 +92,18 @@ func TestBodyImages(t *testing.T) {
 		{"![f](large.png)", attachment.Images{}, "![f](attachments/xx/….webp) [large.webp image/webp]"},
 		{"![f](docs/my%20flow.png)", attachment.Images{Embed: attachment.ImagesInline, MaxInline: 9},
 			"![f](attachments/xx/….webp) [my flow.webp image/webp]" +
-				` The image "docs/my%20flow.png" has N bytes, over the limit of 9 for images in the body, so it is a file.`},
+				` The image "docs/my%20flow.png" has N bytes, over the limit of 9 for images in the body, so it was stored as a file.`},
 		{"![f](logo.svg)", attachment.Images{}, "![f](attachments/xx/….txt) [logo.svg text/plain]" +
-			` The attachment "logo.svg" is not stored as its name says: an SVG image can hold scripts, so it is stored as text.`},
+			` The attachment "logo.svg" is not stored as the type that its name suggests: an SVG image can contain scripts, so it is stored as text.`},
 		{"![f](half.png)", attachment.Images{}, "![f](attachments/xx/….bin) [half.png application/octet-stream]" +
-			` The attachment "half.png" is not stored as its name says: this is no sound PNG image (it is cut off), so it is stored as plain data.`},
+			` The attachment "half.png" is not stored as the type that its name suggests: this is not a valid PNG image (it is incomplete), so it is stored as plain data.`},
 		{"![f](none.png) `![f](large.png)`", attachment.Images{}, "![f](none.png) `![f](large.png)`" +
-			` The attachment "none.png" was not found, or is not where attachments may be read from: the project's code base ` +
-			`(the top of a Git work tree), the mail tree, or the folders that are set up for attachments; no hidden folders, no ` +
-			`links. So the body still names the image as it was written.`},
+			` The attachment "none.png" was not found, or is outside the folders that attachments may be read from: the project's code base ` +
+			`(the top of a Git working tree), the mail tree, or the folders configured for attachments; no hidden folders, no ` +
+			`links. So the body still refers to the image as you wrote it.`},
 		{"![f](data:image/png;base64,?) ![](https://example.org/large.png) ![](//x) ![](#y)", attachment.Images{},
 			"![f](data:image/png;base64,?) ![](https://example.org/large.png) ![](//x) ![](#y)" +
-				` The data URI "data:image/png;base64,…" cannot be decoded. So the body still names the image as it was written.`},
+				` The data URI "data:image/png;base64,…" cannot be decoded. So the body still refers to the image as you wrote it.`},
 		{"![f](../../../token) ![f](/etc/passwd) ![f](.git/config)", attachment.Images{},
 			"![f](../../../token) ![f](/etc/passwd) ![f](.git/config)"},
 	} {
@@ -143,16 +143,16 @@ func TestImageTooLarge(t *testing.T) {
 	}
 	p := project(t, storetest.Config{NoWatcher: true, Attachments: attachment.Settings{MaxFile: 1000, MaxTotal: 1500}}, "Ann")
 	wide := project(t, storetest.Config{NoWatcher: true}, "Ann")
-	const left = " So the body still names the image as it was written."
+	const left = " So the body still refers to the image as you wrote it."
 	for _, tt := range []struct {
 		p    *maildir.Project
 		body string
 		want string
 	}{
 		{p, uri(1001), `The file "data:text/plain;base64,…" has 1001 bytes, over the limit of 1000 for one file.` + left},
-		{p, uri(900) + uri(901), `The file "data:text/plain;base64,…" has 901 bytes, and with it this message would ` +
-			`bring along more than the limit of 1500 bytes: send it in another one.` + left},
-		{wide, pixels(3000, 3000), `The image "data:image/png;base64,…" was not made WebP: ` +
+		{p, uri(900) + uri(901), `The file "data:text/plain;base64,…" has 901 bytes, and with it the attachments of this message would ` +
+			`exceed the limit of 1500 bytes: send it in another message.` + left},
+		{wide, pixels(3000, 3000), `The image "data:image/png;base64,…" was not converted to WebP: ` +
 			`it has 9000000 pixels, over the limit of 2097152.`},
 	} {
 		sent := send(t, tt.p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: tt.body, Images: &attachment.Images{}})
@@ -223,8 +223,8 @@ func TestPhoto(t *testing.T) {
 	data, coded := photo(t)
 	wide := "RIFF\x16\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00\x00\x00\x00\x00\x40\x00\x00\x3f\x00\x00"
 	all := attachment.Images{Convert: attachment.ConvertAll, Embed: attachment.ImagesFile}
-	const as = " [x.webp image/webp] The image \"x.jpg\" was made WebP with some loss of detail: N bytes instead of N."
-	const kept = ` [x.jpg image/jpeg] The image "x.jpg" was not made WebP: `
+	const as = " [x.webp image/webp] The image \"x.jpg\" was converted to WebP with some loss of detail: N bytes instead of N."
+	const kept = ` [x.jpg image/jpeg] The image "x.jpg" was not converted to WebP: `
 	for what, tt := range map[string]struct {
 		images attachment.Images
 		coded  string
@@ -234,9 +234,9 @@ func TestPhoto(t *testing.T) {
 		"asked for":           {images: all, coded: string(coded), want: "![](attachments/xx/….webp)" + as},
 		"not asked for":       {images: attachment.Images{Embed: attachment.ImagesFile}, coded: string(coded), want: kept + "it would have N bytes instead of N."},
 		"little smaller":      {images: all, coded: string(padded(coded, len(data)*9/10)), want: kept + "it would have N bytes instead of N."},
-		"another image":       {images: all, coded: wide, want: kept + "cwebp made another image of it."},
-		"no image":            {images: all, coded: "x", want: kept + "cwebp made another image of it."},
-		"it failed":           {images: all, err: errors.New("no room"), want: kept + "cwebp could not make it: no room."},
+		"another image":       {images: all, coded: wide, want: kept + "cwebp changed the image."},
+		"no image":            {images: all, coded: "x", want: kept + "cwebp changed the image."},
+		"it failed":           {images: all, err: errors.New("no room"), want: kept + "cwebp could not convert it: no room."},
 		"not even to be kept": {images: attachment.Images{Convert: attachment.ConvertNone, Embed: attachment.ImagesFile}, want: "[x.jpg image/jpeg]"},
 	} {
 		code := func(_ context.Context, jpeg []byte) ([]byte, error) {

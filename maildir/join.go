@@ -33,8 +33,8 @@ func (s *Store) Join(ctx context.Context, url, path string) (*Project, error) {
 	dir := filepath.Dir(storedir.Repo(s.core.Root, slug))
 	if _, err := os.Lstat(filepath.Join(dir, storedir.RepoDir)); err == nil {
 		return nil, &Error{
-			What: refusal.Conflict("{=other} has mail already, in project {name}: mail of other machines can only be joined where there " +
-				"is none. Name another path."),
+			What: refusal.Conflict("{=other} already has mail, in project {name}. You can join mail from other " +
+				"machines only at a path that has none: name another path."),
 			Name:  slug,
 			Other: human,
 		}
@@ -59,7 +59,7 @@ func (s *Store) Join(ctx context.Context, url, path string) (*Project, error) {
 		_, _, err = format.ParseProject(data)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the mail there cannot be used: %s: %w", format.ProjectFile, err)
+		return nil, fmt.Errorf("the mail in that repository cannot be used: %s: %w", format.ProjectFile, err)
 	}
 	if err := storedir.SaveShared(tmp, storedir.Shared{On: true, Key: human}); err != nil {
 		return nil, refusal.Disk(err)

@@ -91,7 +91,8 @@ func (p *Project) logged(ctx context.Context, q LogQuery) (h history.Query, show
 		return history.Everything(), show, nil
 	case path.IsAbs(of) || clean == ".." || strings.HasPrefix(clean, "../"):
 		return h, nil, &Error{
-			What: refusal.Invalid("{name} is no path below the project's mail: give one such as agents/BlueLake or messages/2026."),
+			What: refusal.Invalid("{name} is not a path in the project's mail tree: give one such as " +
+				"agents/BlueLake or messages/2026."),
 			Name: of,
 		}
 	case strings.Contains(of, "/"):

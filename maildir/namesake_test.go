@@ -420,7 +420,7 @@ func TestBelongs(t *testing.T) {
 	toBob := maildir.Draft{To: []string{"Bob"}, Body: "text"}
 	refused := func(what string, err error) {
 		t.Helper()
-		if !errors.Is(err, maildir.ErrConflict) || !strings.Contains(err.Error(), "belongs to the machine") {
+		if !errors.Is(err, maildir.ErrConflict) || !strings.Contains(err.Error(), "belongs to machine") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -441,7 +441,7 @@ func TestBelongs(t *testing.T) {
 		t.Errorf("machines %+v, %v: their names are one", machines, err)
 	}
 	made, err := b.p.Agents.Register(t.Context(), maildir.Registration{NameHint: "Ann"})
-	if err != nil || made.Name == "Ann" || !strings.Contains(made.Note.Error(), "of the machine") {
+	if err != nil || made.Name == "Ann" || !strings.Contains(made.Note.Error(), "of machine") {
 		t.Errorf("registered %+v, %v", made, err)
 	}
 	for _, door := range []string{format.DoorPage, format.DoorCLI} {

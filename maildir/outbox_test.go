@@ -202,11 +202,11 @@ func TestSaveRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ text, told string }{
 		"recipient":   {`{"to": ["Bop"]}`, `No agent "Bop" (to) in project`},
 		"none":        {`{}`, "The message has no recipient (to, cc or bcc)"},
-		"JSON":        {`{"to": ["Bob"`, "It is no message: line 2: the JSON ends too early: a quotation mark, ] or } is missing."},
-		"type":        {`{"to": "Bob"}`, `It is no message: line 2: "to" has the wrong type: found a JSON string where a list in [ ] belongs.`},
-		"sender":      {`{"from": "Bob", "to": ["Bob"]}`, `from is "Bob", but the file lies in the outbox of "Ann"`},
-		"id":          {`{"id": "m1", "to": ["Bob"]}`, `It has the id "m1", as mail has that was sent`},
-		"importance":  {`{"to": ["Bob"], "importance": "hi"}`, `importance "hi" is none of low, normal, high, urgent`},
+		"JSON":        {`{"to": ["Bob"`, "The file is not a valid message: line 2: the JSON ends too early: a quotation mark, ] or } is missing."},
+		"type":        {`{"to": "Bob"}`, `The file is not a valid message: line 2: "to" has the wrong type: found a JSON string where a list in [ ] belongs.`},
+		"sender":      {`{"from": "Bob", "to": ["Bob"]}`, `from is "Bob", but the file is in the outbox of "Ann"`},
+		"id":          {`{"id": "m1", "to": ["Bob"]}`, `The file has the id "m1", which only sent mail has`},
+		"importance":  {`{"to": ["Bob"], "importance": "hi"}`, `importance "hi" is not one of low, normal, high, urgent`},
 		"answered":    {`{"in_reply_to": "m1"}`, `No message "m1" (in_reply_to)`},
 		"attachments": {`{"to": ["Bob"], "attachments": ["/etc/passwd"]}`, `The attachment "/etc/passwd" (attachments)`},
 	} {
@@ -424,7 +424,7 @@ func TestManyUnsent(t *testing.T) {
 		a.save(fmt.Sprintf("agents/Ann/outbox/%d.md", i), "no header")
 	}
 	a.later()
-	if got := a.inbox("Ann", format.Postmaster); len(got) != maildir.MostAdvice+1 || got[maildir.MostAdvice] != "More files need mending" {
+	if got := a.inbox("Ann", format.Postmaster); len(got) != maildir.MostAdvice+1 || got[maildir.MostAdvice] != "More files need fixing" {
 		t.Errorf("Ann is told %q", got)
 	}
 }
@@ -444,8 +444,8 @@ func TestEditedCopy(t *testing.T) {
 	a.later()
 	a.await("Bob", format.Postmaster)
 	a.save(copied, string(data)+"other\n")
-	a.await("Bob", format.Postmaster, "An edit without effect: One")
+	a.await("Bob", format.Postmaster, "Your edit has no effect: One")
 	a.save(copied, string(data)+"another\n")
 	a.later()
-	a.await("Bob", format.Postmaster, "An edit without effect: One")
+	a.await("Bob", format.Postmaster, "Your edit has no effect: One")
 }

@@ -264,7 +264,7 @@ func TestAutomatic(t *testing.T) {
 	for _, err := range []error{
 		answer(automatic, program), write(automatic, "ann@example.org"), write("true@x.example.org", "ann@example.org"),
 	} {
-		if !errors.Is(err, maildir.ErrInvalid) || !strings.Contains(err.Error(), "gets no answer from a program") {
+		if !errors.Is(err, maildir.ErrInvalid) || !strings.Contains(err.Error(), "programs must not answer such mail") {
 			t.Error(err)
 		}
 	}
@@ -273,7 +273,7 @@ func TestAutomatic(t *testing.T) {
 		t.Error(err)
 	}
 	err := answer(mail(false, maildir.UnknownSender), person)
-	if !errors.Is(err, maildir.ErrInvalid) || !strings.Contains(err.Error(), "does not name one") {
+	if !errors.Is(err, maildir.ErrInvalid) || !strings.Contains(err.Error(), "names no sender") {
 		t.Error(err)
 	}
 }
@@ -284,7 +284,7 @@ func TestOutsideNames(t *testing.T) {
 	var o outside
 	p := project(t, o.config(), "a..b")
 	_, err := p.Box("a..b", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"cat@example.org"}, Body: "b"})
-	if !errors.Is(err, maildir.ErrInvalid) || !strings.Contains(err.Error(), "a dot stands alone") {
+	if !errors.Is(err, maildir.ErrInvalid) || !strings.Contains(err.Error(), "only single dots") {
 		t.Error(err)
 	}
 	if left, _ := os.ReadDir(filepath.Join(p.Dir(), format.MessagesDir)); len(left) > 0 {

@@ -252,9 +252,9 @@ func (s *Store) refuseMore() error {
 	slugs, err := storedir.Slugs(s.core.Root)
 	if err == nil && len(slugs) >= s.core.MaxProjects {
 		err = &Error{
-			What: refusal.TooLarge("The store has {count} projects, and no more are made from {limit} on ({limit of projects}): name " +
-				"one of them {arg}, move a folder that is no longer needed out of the store's {=other}, or start the server with a " +
-				"higher limit."),
+			What: refusal.TooLarge("The store has {count} projects, and the limit is {limit} ({limit of " +
+				"projects}). Name an existing project {arg}, move a folder that you no longer need out of the " +
+				"store's {=other}, or start the server with a higher limit."),
 			Field:  refusal.Project,
 			Other:  storedir.ProjectsDir,
 			Counts: []int{len(slugs)},
@@ -274,8 +274,8 @@ func (s *Store) refuseKey(human string) error {
 	fi, err := os.Stat(human)
 	if err == nil && !fi.IsDir() || errors.Is(err, syscall.ENOTDIR) {
 		return &Error{
-			What: refusal.Invalid("{field} {name} is a file, or lies below one: give the absolute path of the code base's folder, such as " +
-				"/home/me/backend."),
+			What: refusal.Invalid("{field} {name} is a file, or is below a file: give the absolute path of the " +
+				"code base's folder, such as /home/me/backend."),
 			Field: refusal.Project,
 			Name:  human,
 		}
@@ -295,8 +295,8 @@ func (s *Store) refuseKey(human string) error {
 				whose = "the mail store"
 			}
 			return &Error{
-				What: refusal.Invalid("{field} {name} lies in {=other}, where no code base is: give the absolute path of the code base's " +
-					"folder, such as /home/me/backend."),
+				What: refusal.Invalid("{field} {name} is in {=other}, which cannot contain a code base: give the " +
+					"absolute path of the code base's folder, such as /home/me/backend."),
 				Field: refusal.Project,
 				Name:  human,
 				Other: whose,

@@ -71,8 +71,8 @@ func (p *Project) KeyNote(key string) *Error {
 		return nil
 	}
 	return &Error{
-		What: refusal.Note("{field} {name} lies in the code base {=other}, whose project it means: paths of claims are relative to " +
-			"{=other}."),
+		What: refusal.Note("{field} {name} is inside the code base {=other}, so it means that code base's project: " +
+			"paths of claims are relative to {=other}."),
 		Field: refusal.Project,
 		Name:  filepath.Clean(storedir.PlainKey(key)),
 		Other: p.mail.HumanKey(),
@@ -85,10 +85,11 @@ func (p *Project) KeyNote(key string) *Error {
 func (p *Project) MakingNote(key string) string {
 	given := filepath.Clean(storedir.PlainKey(key))
 	if p.mail.HumanKey() == "/" {
-		return "This project is for every path of the machine, and no code base: if you meant one, call again with its absolute path."
+		return "This project covers every path on this machine, not one code base. If you meant a code base, call " +
+			"again with its absolute path."
 	}
 	if linked, err := repo.LinkedWorkTree(given, p.mail.HumanKey()); err == nil && linked != "" {
-		return linked + " is a linked work tree of " + p.mail.HumanKey() + ": both have this project."
+		return linked + " is a linked worktree of " + p.mail.HumanKey() + ": both share this project."
 	}
 	return p.MissingNote(key)
 }
@@ -99,8 +100,8 @@ func (p *Project) MissingNote(key string) string {
 	if missing == "" {
 		return ""
 	}
-	return "No such folder on this machine: " + missing + ". " +
-		"The project is there all the same; if you meant another one, call again with its absolute path."
+	return "No such folder on this machine: " + missing + ". The project exists anyway. If you meant another one, " +
+		"call again with its absolute path."
 }
 
 // KeyFolder returns the path of the folder that a key names, relative to the project's folder. It returns "" if the

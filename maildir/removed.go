@@ -28,7 +28,7 @@ func (s *Store) endProject(ctx context.Context, p *Project) (next *Project, err 
 	clear(s.meant)
 	stop := p.stop
 	s.mu.Unlock()
-	s.core.Log.Warn("the project's folder was removed: the project is gone", "project", p.mail.Slug, "folder", p.mail.Tree.Dir())
+	s.core.Log.Warn("the project's folder was removed: the project no longer exists", "project", p.mail.Slug, "folder", p.mail.Tree.Dir())
 	p.mail.NoteRemoved()
 	if stop != nil {
 		stop()
@@ -42,7 +42,7 @@ func (s *Store) endProject(ctx context.Context, p *Project) (next *Project, err 
 		return next, err
 	}
 	if err := s.core.Index.Detach(context.WithoutCancel(ctx), p.mail.Slug); err != nil {
-		s.core.Log.Error("rows of a project that is gone are still in the index; the next start drops them", "project", p.mail.Slug, "error", err)
+		s.core.Log.Error("rows of a removed project are still in the index; the next start deletes them", "project", p.mail.Slug, "error", err)
 	}
 	s.core.Feed.Ring(nil)
 	return nil, err

@@ -110,34 +110,36 @@ func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bo
 	}
 	switch {
 	case cut:
-		return about("", refusal.Note("The search took too long, so this is what was found so far: use whole words, or beginnings of three "+
-			"letters, as in dep*.")), nil
+		return about("", refusal.Note("The search took too long, so the results are incomplete: use whole words, "+
+			"or prefixes of at least three letters, as in dep*.")), nil
 	case read.Plain:
-		return about(read.text, refusal.Note("{field} has quotes, parentheses or operators that do not fit together, so every word of it "+
-			"was searched for as it stands: close each quote and parenthesis, and put a word on both sides of AND and OR.")), nil
+		return about(read.text, refusal.Note("{field} has quotes, parentheses or operators that do not match up, "+
+			"so the search took every word literally: close each quote and parenthesis, and put a word on both "+
+			"sides of AND and OR.")), nil
 	case read.Mistaken != "":
 		return &Error{
-			What: refusal.Note("{=name} is no filter, so it was searched for as it stands: to filter, write {=other}. In quotes it is " +
-				"text."),
+			What: refusal.Note("{=name} is not a filter, so the search took it literally: to filter, write " +
+				"{=other}. To search for the text itself, put it in quotes."),
 			Field: refusal.Query,
 			Name:  read.Mistaken,
 			Other: read.Meant,
 		}, nil
 	case read.Wild != "":
-		return about(read.Wild, refusal.Note("{name} {arg} was searched for as the words in it: only a * at the end of a word stands for "+
-			"more letters, as in dep*.")), nil
+		return about(read.Wild, refusal.Note("The search took {name} {arg} as plain words: only a * at the end of "+
+			"a word matches more letters, as in dep*.")), nil
 	case none && read.Lower != "":
-		return about(read.Lower, refusal.Note("Nothing was found. {name} {arg} was searched for as a word: operators are in capitals, "+
-			"AND, OR and NOT.")), nil
+		return about(read.Lower, refusal.Note("Nothing was found. The search took {name} {arg} as a word: write "+
+			"the operators AND, OR and NOT in capitals.")), nil
 	case none && read.Foreign != "":
-		return about(read.Foreign, refusal.Note("Nothing was found. {name} {arg} was searched for as the words in it, because it means "+
-			"nothing else here: use words, \"phrases\", prefix*, AND OR NOT -word ( ), and from: to: cc: subject: body: thread: "+
-			"importance: after: before:.")), nil
+		return about(read.Foreign, refusal.Note("Nothing was found. The search took {name} {arg} as plain words, "+
+			"because that syntax has no meaning here: use words, \"phrases\", prefix*, AND OR NOT -word ( ), and "+
+			"from: to: cc: subject: body: thread: importance: after: before:.")), nil
 	case none && read.unknown != nil:
 		return read.unknown, nil
 	case none && read.Unspaced != "":
-		return about(read.Unspaced, refusal.Note("Nothing was found. A text without blanks between its words, as in Chinese or Japanese, "+
-			"is found only by how it begins: write the beginning of {name} {arg} and a *. A word within such a text is not found.")), nil
+		return about(read.Unspaced, refusal.Note("Nothing was found. Text without spaces between its words, as in "+
+			"Chinese or Japanese, is found only by its beginning: write the beginning of {name} {arg} and a *. A "+
+			"word inside such text is not found.")), nil
 	case none && read.Thread != "":
 		return p.threadNote(ctx, read.Thread)
 	}

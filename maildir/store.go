@@ -76,7 +76,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	if err := storedir.KeepReadme(cfg.Root); err != nil {
-		cfg.Log.Warn("README.md not written", "store", cfg.Root, "error", err)
+		cfg.Log.Warn("README.md could not be written", "store", cfg.Root, "error", err)
 	}
 	s := &Store{
 		lock:     lock,
@@ -116,7 +116,7 @@ func (s *Store) open(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return err
 			}
-			s.core.Log.Error("project not compared with its files; that is tried again", "project", p.mail.Slug, "error", err)
+			s.core.Log.Error("a project could not be compared with its files; the server tries again", "project", p.mail.Slug, "error", err)
 			p.mail.Edited(nil, true)
 		}
 	}
@@ -176,7 +176,7 @@ func (s *Store) findProjects() error {
 			continue
 		}
 		if err != nil {
-			s.core.Log.Error("project left out", "project", slug, "error", err)
+			s.core.Log.Error("a project is left out", "project", slug, "error", err)
 			s.leftOut[slug] = err
 			continue
 		}

@@ -350,7 +350,7 @@ func TestSyncMany(t *testing.T) {
 	if n := len(b.subjects(t, "Bob")); n != many {
 		t.Errorf("%d messages came", n)
 	}
-	if merges := gitIn(t, b.p.Dir(), "log", "--merges", "--format=%s", before+".."); merges != "sync: 27 files of other machines" {
+	if merges := gitIn(t, b.p.Dir(), "log", "--merges", "--format=%s", before+".."); merges != "sync: 27 files from other machines" {
 		t.Errorf("merges: %s", merges)
 	}
 	level(t, a, b)

@@ -159,7 +159,7 @@ func (b *Box) Redo(ctx context.Context, u Undoing) (*Undone, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.doStep(ctx, step, "done again", b.redoOne)
+	return b.doStep(ctx, step, "redone", b.redoOne)
 }
 
 // redoOne redoes an operation that was undone.
@@ -174,8 +174,8 @@ func (b *Box) redoOne(ctx context.Context, redone *Undone) error {
 			return b.planResending(g, tx, redone)
 		case "claim", "renew":
 			return &Error{
-				What: refusal.Conflict("The {why} of {name} is not done again by itself, because others may have begun to work there: " +
-					"claim the paths anew. {redo something else}"),
+				What: refusal.Conflict("The {why} of {name} cannot be redone, because other agents may have begun " +
+					"to work there: claim the paths again. {redo something else}"),
 				Name: redone.About,
 				Why:  redone.Operation,
 			}
@@ -262,16 +262,17 @@ func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, e
 		return nil, fmt.Errorf("look up what %s did: %w", b.agent, err)
 	case len(all) == 0 && undone:
 		return nil, &Error{
-			What: refusal.NotFound("{=other} has lately undone nothing here that can be done again. Newer work ends what can be done " +
-				"again."),
+			What: refusal.NotFound("{=other} has no recent undo here that can be redone. After a newer action, an " +
+				"earlier undo can no longer be redone."),
 			Field: refusal.Message,
 			Name:  u.ID,
 			Other: b.agent,
 		}
 	case len(all) == 0:
 		return nil, &Error{
-			What: refusal.NotFound("{=other} has lately sent, changed, acknowledged, archived, deleted, claimed or released nothing here " +
-				"that is not undone yet. A reading is undone only where its message is named."),
+			What: refusal.NotFound("{=other} has no recent action here to undo: nothing sent, changed, " +
+				"acknowledged, archived, deleted, claimed or released that is not undone yet. To undo marking a " +
+				"message as read, name the message."),
 			Field: refusal.Message,
 			Name:  u.ID,
 			Other: b.agent,
@@ -349,8 +350,8 @@ func (b *Box) planWithdrawal(g *writer.Group, tx *writer.Tx, undone *Undone) err
 	undone.Readers, undone.Outside = gone.Readers, gone.Outside
 	return b.planNotice(g, tx, gone.row, undone.Readers, &format.Message{
 		Subject: "Withdrawn: " + format.Cut(gone.Subject, format.MaxSubject-20),
-		Body: fmt.Sprintf("%s has withdrawn the message %s, which you have read:\n\n    %s\n\nIt is no longer in the mail. Do not rely "+
-			"on what it says.\n", b.agent, gone.ID, format.Printable(gone.Subject)),
+		Body: fmt.Sprintf("%s has withdrawn the message %s, which you have read:\n\n    %s\n\nThe message no "+
+			"longer exists. Do not rely on what it says.\n", b.agent, gone.ID, format.Printable(gone.Subject)),
 	})
 }
 
@@ -378,8 +379,8 @@ func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) erro
 				return err
 			} else if !ok {
 				return &Error{
-					What: refusal.NotFound("{name}, who got the message {id}, is no agent any more, so that it is not sent again. " +
-						"{redo something else}"),
+					What: refusal.NotFound("{name}, a recipient of message {id}, is no longer an agent, so the " +
+						"message cannot be sent again. {redo something else}"),
 					Field: refusal.Recipients,
 					Name:  at.Agent,
 					ID:    redone.ID,
@@ -398,7 +399,8 @@ func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) erro
 	for i := range again {
 		if sending.SameNames(again[i].Recipients(), row.Recipients()) {
 			return &Error{
-				What: refusal.Conflict("What the message {name} says was sent again meanwhile, as {id}. {redo something else}"),
+				What: refusal.Conflict("The content of message {name} was sent again in the meantime, as {id}. " +
+					"{redo something else}"),
 				Name: redone.ID,
 				ID:   again[i].ID,
 			}
@@ -409,8 +411,8 @@ func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) erro
 	}
 	return b.planNotice(g, tx, row, redone.Readers, &format.Message{
 		Subject: "Sent again: " + format.Cut(row.Subject, format.MaxSubject-20),
-		Body: fmt.Sprintf("%s has sent the message %s again, which you had read and which was withdrawn:\n\n    %s\n\nIt counts as "+
-			"before.\n", b.agent, row.ID, format.Printable(row.Subject)),
+		Body: fmt.Sprintf("%s has sent the message %s again, which had been withdrawn after you read it:\n\n    "+
+			"%s\n\nThe message is valid again.\n", b.agent, row.ID, format.Printable(row.Subject)),
 	})
 }
 

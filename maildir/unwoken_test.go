@@ -38,7 +38,7 @@ func TestUnwokenNever(t *testing.T) {
 		t.Errorf("at once: %s", all)
 	}
 	jump.Store(int64(16 * time.Minute))
-	want := "Bob has had unread mail for 16m, and nobody can be woken for it: it never was a session"
+	want := "Bob has had unread mail for 16m and cannot be woken: it never had a session"
 	if all := named(); len(all) != 1 || !strings.HasPrefix(all[0], want) {
 		t.Errorf("after 16 minutes: %s, want %s", all, want)
 	}

@@ -43,7 +43,7 @@ type WaitingThread struct {
 	People     []string `json:"people"`
 	Importance string   `json:"importance"` // the highest of the waiting messages
 
-	// Why is "asks for an acknowledgement", "asks for an answer", "has not acknowledged" or "has not answered", and
+	// Why is "needs acknowledgement", "needs an answer", "has not acknowledged" or "has not answered", and
 	// the last two also with "have". Why is "" for mail that is only new.
 	Why string `json:"why"`
 
@@ -238,9 +238,9 @@ func (b *Box) waitingMail(ctx context.Context, open bool) (all []waiting, err er
 		case d.Kind == index.KindSent && question && !answers.ByOthers:
 			m.group, m.why, m.who = isOwed, "has not answered", b.owing(&d, receipts[d.ID])
 		case d.Asks:
-			m.why = "asks for an acknowledgement"
+			m.why = "needs acknowledgement"
 		case d.Kind != index.KindSent && question && !answers.ByAgent:
-			m.why = "asks for an answer"
+			m.why = "needs an answer"
 		case d.Unread:
 			m.group = isNew
 		default:

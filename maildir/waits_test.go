@@ -79,8 +79,8 @@ func TestWaits(t *testing.T) {
 
 	w := waitsOf(t, p, "Ann")
 	wantRows(t, w,
-		"answer urgent Cy,Bob|Plan|asks for an acknowledgement|Read it.|2 of 2",
-		"answer normal Bob|May I?|asks for an answer|Or not?|1 of 1",
+		"answer urgent Cy,Bob|Plan|needs acknowledgement|Read it.|2 of 2",
+		"answer normal Bob|May I?|needs an answer|Or not?|1 of 1",
 		"new urgent Di|Fire||It burns.|1 of 1",
 		"new normal Ann|Note to self?||Is none that waits for others.|1 of 1",
 		"new normal Di|FYI 2||Later.|1 of 1",

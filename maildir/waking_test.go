@@ -310,12 +310,12 @@ func TestUnwakeable(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	is("Ann", "it has no session with the hooks of mailtree setup")
+	is("Ann", "it has no session with the hooks that mailtree setup installs")
 	is("Bob", "its client does not wait for mail and does not run in tmux")
 	p.Sessions.SetWorking(k, true)
 	is("Bob", "")
 	p.Sessions.SetState(k, 0, seat.Asks)
-	is("Bob", "its client waits for the user's answer to a permission question")
+	is("Bob", "its client waits for the user's answer at a permission prompt")
 	p.Sessions.SetState(k, 0, seat.Idles)
 	ctx, cancel := context.WithCancel(t.Context())
 	came := awaitNews(ctx, p, k)
@@ -330,11 +330,11 @@ func TestUnwakeable(t *testing.T) {
 	if _, err := p.Sessions.Begin(t.Context(), at); err != nil {
 		t.Fatal(err)
 	}
-	is("Bob", "its client does not wait for mail, and this server types into no tmux window (NUDGE=tmux)")
+	is("Bob", "its client does not wait for mail, and this server does not type into tmux windows (NUDGE=tmux turns that on)")
 	done := s.Types()
 	is("Bob", "")
-	p.Sessions.NoteWake(in, seat.Wake{Outcome: seat.Nobody, Why: "it has no window here"})
-	is("Bob", "the last attempt failed: it has no window here")
+	p.Sessions.NoteWake(in, seat.Wake{Outcome: seat.Nobody, Why: "it has no tmux window on this machine"})
+	is("Bob", "the last attempt failed: it has no tmux window on this machine")
 	done()
 	end()
 	p.Sessions.End(t.Context(), k)

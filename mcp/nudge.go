@@ -17,7 +17,7 @@ func (s *Server) nudge(ctx context.Context, _ *maildir.Project, ask *NudgeAsk, s
 	told := func(v any) { _ = say(v) } // if the client is gone, ctx ends
 	err := s.cfg.Nudge(ctx, tool.CallerOf(ctx), ask.Watch, told)
 	if ctx.Err() != nil && !ask.Watch { // without this line the client would mistake a short answer for a complete one
-		return say(failure{"the server ended before it had looked at everybody: ask again"})
+		return say(failure{"the server stopped before it had checked all agents: try again"})
 	}
 	return err
 }

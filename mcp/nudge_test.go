@@ -67,7 +67,7 @@ func TestNudge(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}})
-	want = []asked{{"POST /mailtree/nudge" + hello, "", 200, "{\"error\":\"the server ended before it had looked at everybody: ask again\"}\n"}}
+	want = []asked{{"POST /mailtree/nudge" + hello, "", 200, "{\"error\":\"the server stopped before it had checked all agents: try again\"}\n"}}
 	checkAnswers(t, ask(cut, asked{
 		Head:   "POST /mailtree/nudge" + hello,
 		Body:   "",

@@ -213,9 +213,9 @@ func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 		}
 		switch {
 		case e != nil && c.Op == index.Added && e.Verb != strings.TrimPrefix(strings.TrimPrefix(e.Verb, history.UndoPrefix), history.RedoPrefix):
-			c.Agent, what = e.Who, "brought back"
+			c.Agent, what = e.Who, "restored"
 		case e != nil && c.Op == index.Removed && strings.HasPrefix(e.Verb, history.UndoPrefix):
-			c.Agent, what = e.Who, "took back"
+			c.Agent, what = e.Who, "undid"
 		case e != nil && c.Op != index.Added:
 			c.Agent = e.Who
 		case c.Op != index.Added:

@@ -100,11 +100,11 @@ func (v *view) stuck() (map[string]stuckAgent, error) {
 	}
 	stops, err := v.p.Claims.Stops(v.ctx())
 	for _, s := range slices.Backward(stops) { // the newest stop wins
-		all[s.Agent] = stuckAgent{"stopped", "A claim of " + s.By[0].Claim.Agent + " has stopped its " + s.Doing + "."}
+		all[s.Agent] = stuckAgent{"stopped", "A claim held by " + s.By[0].Claim.Agent + " has stopped its " + s.Doing + "."}
 	}
 	for name := range v.p.Sessions.WakeStatuses() {
 		if v.p.Sessions.Asks(name) {
-			all[name] = stuckAgent{"asks", "Its client waits for a person's permission."}
+			all[name] = stuckAgent{"asks", "Its client waits for the user's permission."}
 		}
 	}
 	return all, err
@@ -139,7 +139,7 @@ func (h *Page) nudge(v *view) (to string, err error) {
 	err = h.cfg.Nudge(v.ctx(), v.p.Slug, agent, func(how, why string) {
 		switch { // one woken session is enough
 		case why == "":
-			text = agent + " was told of its mail" + hows[how] + "."
+			text = agent + " was notified of its mail" + hows[how] + "."
 		case text == "":
 			text = agent + " was not woken: " + why + "."
 		}
@@ -160,14 +160,14 @@ func (v *view) whyNobody(agent string) (string, error) {
 	case mail.Unread == 0:
 		return "it has no unread mail", err
 	case waits:
-		return "its client waits for mail and wakes it by itself", err
+		return "its client waits for mail and wakes the agent by itself", err
 	}
 	return "none of its sessions can be woken", err
 }
 
 // hows contains the words for the outcomes of package seat.
 var hows = map[string]string{
-	seat.Queued: ": the notice is in the queue of its client",
+	seat.Queued: ": the notice is in its client's queue",
 	seat.Typed:  ": the notice was typed into its window",
 }
 
@@ -179,9 +179,9 @@ func (v *view) Way(r maildir.WakeStatus) string {
 	case r.Waits:
 		return r.Client + ", wakes by itself"
 	case r.Way == seat.ByQueue:
-		return r.Client + ", by its queue"
+		return r.Client + ", woken through its queue"
 	case r.Way == seat.InWindow:
-		return r.Client + ", in tmux"
+		return r.Client + ", woken in tmux"
 	}
 	return r.Client + ", cannot be woken"
 }

@@ -76,7 +76,7 @@ func TestClaims(t *testing.T) {
 		t.Errorf("the claims are %v", got)
 	}
 	text := b.see(s.base + "/claims")
-	contains(t, text, "/compose?to=Bob&amp;subject=May%20I%20have%20c.go%3f", "Bob</bdi>’s, ran out", "Ann</bdi>’s, released", "1h ago")
+	contains(t, text, "/compose?to=Bob&amp;subject=May%20I%20have%20c.go%3f", "Bob</bdi>’s, expired", "Ann</bdi>’s, released", "1h ago")
 	said := b.words(s.base+"/claims", `class="stopped"`, "</li>")
 	if !strings.Contains(said, "1d 22h left Ask Release stopped Ann ’s claim of c.go 2h ago") {
 		t.Errorf("%q", said)

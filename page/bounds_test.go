@@ -27,7 +27,7 @@ func TestBounds(t *testing.T) {
 	}
 	b := s.browser()
 	for path, marks := range map[string]struct{ cut, none string }{
-		"/thread/long/atom":    {"[262144 of 340000 bytes are shown; all of them: http://", "[0 of 340000 bytes are shown"},
+		"/thread/long/atom":    {"[262144 of 340000 bytes are shown; full text: http://", "[0 of 340000 bytes are shown"},
 		"/thread/long?after=1": {"262144 of 340000 bytes are shown: <a href=", ""},
 	} {
 		_, text := b.get(s.base + path)

@@ -222,7 +222,7 @@ func TestBrowserDraft(t *testing.T) {
 	b.must("write", chromedp.SendKeys(`#reply-body`, "My draft"))
 
 	server.Close()
-	b.must("hear that the server is away", said(`*[@id="stale"]`, "stale since"))
+	b.must("hear that the server is away", said(`*[@id="stale"]`, "out of date since"))
 	b.must("try to send", chromedp.Click(`button.main`), said(`*[@id="stale"]`, "Not sent"))
 	again := httptest.NewUnstartedServer(page.New(page.Config{Store: s.store.Store}))
 	again.Listener.Close()
@@ -402,7 +402,7 @@ func TestBrowserNoScript(t *testing.T) {
 	b.must("read what was found", chromedp.Click(`main a.row`), said("article", "Zirconium"))
 
 	b.must("release", chromedp.Click(`//nav//a[contains(., "Agents")]`), chromedp.Click(`//main//a[contains(., "Claims")]`),
-		chromedp.Click(`//button[contains(., "Release")]`), said("p", "No file is claimed"))
+		chromedp.Click(`//button[contains(., "Release")]`), said("p", "No files are claimed"))
 	for name, want := range map[string]string{"Ann": "By name. Always.", "Bob": "No reason was given."} {
 		inbox, err := s.p.Box(name, format.Origin{}).Inbox(t.Context(), index.InboxQuery{Bodies: true}, false, maildir.Waiting{})
 		if err != nil || len(inbox.Messages) == 0 || strings.TrimSpace(inbox.Messages[0].Body) != strings.TrimSpace(want) {

@@ -42,15 +42,15 @@ func TestUndo(t *testing.T) {
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "a?"})
 	thread, message := s.base+"/thread/"+asked.ID, s.base+"/message/"+asked.ID
 
-	contains(t, b.press(thread, message+"/mark", "as", "archived"), "Archived: <bdi>Which index?</bdi>.", "Undo <kbd>", "Nothing waits for you.")
+	contains(t, b.press(thread, message+"/mark", "as", "archived"), "Archived: <bdi>Which index?</bdi>.", "Undo <kbd>", "Nothing is waiting for you.")
 	contains(t, b.see(s.base+"/inbox?archived=1"), "Which index?")
 	history := b.see(message + "/history")
-	contains(t, history, "archived it", "sent it", "Undo what you did last", "a?\n</span>")
+	contains(t, history, "archived it", "sent it", "Undo your last action", "a?\n</span>")
 	contains(t, b.press(message+"/history", message+"/undo"), "Undone: <bdi>Which index?</bdi>.")
 	if d, err := s.p.Box("pat", format.Origin{}).Delivery(t.Context(), asked.ID); err != nil || d.Archived || d.Read {
 		t.Errorf("after the undo: %+v, %v", d, err)
 	}
-	if text := b.see(message + "/history"); strings.Contains(text, "Undo what you did last") {
+	if text := b.see(message + "/history"); strings.Contains(text, "Undo your last action") {
 		t.Errorf("what was undone can be undone:\n%s", text)
 	}
 
@@ -62,10 +62,10 @@ func TestUndo(t *testing.T) {
 	}
 	plan := inbox.Messages[0].ID
 	text = b.press(s.base+"/thread/"+plan, s.base+"/message/"+plan+"/mark", "as", "deleted")
-	contains(t, text, "Deleted for everybody.", "Bob</bdi> had read it.", "Undo <kbd>")
-	contains(t, b.see(s.base+"/message/"+plan+"/history"), "deleted it for everybody", "It is no longer in the mail.")
+	contains(t, text, "Deleted for everyone.", "Bob</bdi> had read it.", "Undo <kbd>")
+	contains(t, b.see(s.base+"/message/"+plan+"/history"), "deleted it for everyone", "It no longer exists.")
 	contains(t, b.press(s.base+"/compose", s.base+"/message/"+plan+"/undo"), "Undone: <bdi>Plan</bdi>.")
-	contains(t, b.press(s.base+"/compose", s.base+"/message/"+plan+"/undo"), "Undone: <bdi>Plan</bdi>.", "Bob</bdi> had read it, and is told.")
+	contains(t, b.press(s.base+"/compose", s.base+"/message/"+plan+"/undo"), "Undone: <bdi>Plan</bdi>.", "Bob</bdi> had read it and has been notified.")
 	if _, err := s.p.Message(t.Context(), plan); !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("the message is there: %v", err)
 	}
@@ -82,7 +82,7 @@ func TestUndoRelease(t *testing.T) {
 	if _, err := s.p.Box("pat", format.Origin{}).Undo(t.Context(), maildir.Undoing{Verb: history.VerbRelease}); !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("pat has released nothing: %v", err)
 	}
-	contains(t, b.press(s.base+"/claims", s.base+"/claims/release"), "Released.", `claims/undo"`, "No file is claimed.", "Ended", "released")
+	contains(t, b.press(s.base+"/claims", s.base+"/claims/release"), "Released.", `claims/undo"`, "No files are claimed.", "Ended", "released")
 	s.send("pat", maildir.Draft{To: []string{"Bob"}, Subject: "Later", Body: "b"})
 	contains(t, b.press(s.base+"/compose", s.base+"/claims/undo"), "Undone.", "app/api/*.py")
 	contains(t, b.see(s.base+"/threads"), "Later")
@@ -99,9 +99,9 @@ func TestHistoryUndo(t *testing.T) {
 		t.Fatal(err)
 	}
 	message := s.base + "/message/" + saved.ID
-	contains(t, b.see(message+"/history"), "through file", "Undo what you did last")
+	contains(t, b.see(message+"/history"), "via file", "Undo your last action")
 	b.press(message+"/history", message+"/undo")
-	contains(t, b.see(message+"/history"), "through page", "took back: sent it")
+	contains(t, b.see(message+"/history"), "via page", "undid: sent it")
 }
 
 // TestHistoryOpen checks that without a session the history does not show bcc recipients.
@@ -164,7 +164,7 @@ func TestUndoBCC(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
 	sent := s.send("pat", maildir.Draft{To: []string{"Bob"}, BCC: []string{"Ann"}, Subject: "Plan", Body: "b"})
-	contains(t, b.press(s.base+"/compose", s.base+"/message/"+sent.ID+"/undo"), "Undone: <bdi>Plan</bdi>.", "It had gone to Ann too, in bcc")
+	contains(t, b.press(s.base+"/compose", s.base+"/message/"+sent.ID+"/undo"), "Undone: <bdi>Plan</bdi>.", "It was also sent to Ann in bcc")
 }
 
 // TestGoneOutside checks that an undo says which recipients at other domains keep the message.
@@ -187,7 +187,7 @@ func TestGoneOutside(t *testing.T) {
 		t.Fatal(err)
 	}
 	contains(t, s.person().press(s.base+"/compose", s.base+"/message/"+sent.ID+"/undo"), "Undone: <bdi>Plan</bdi>.",
-		"It has already gone to <bdi>cat@example.org</bdi> and cannot be recalled there.")
+		"It was already sent to <bdi>cat@example.org</bdi> and cannot be recalled there.")
 }
 
 // TestForgedOutcome checks that a link by someone else does not say what was done.
@@ -199,7 +199,7 @@ func TestForgedOutcome(t *testing.T) {
 	form.Set("as", "deleted")
 	res, _ := b.post(s.base+"/message/"+sent.ID+"/mark", form)
 	to := res.Header.Get("Location")
-	contains(t, b.see(to), "Deleted for everybody.")
+	contains(t, b.see(to), "Deleted for everyone.")
 	for _, forged := range []string{
 		s.base + "/?did=deleted&of=" + sent.ID + "&readers=Ann",
 		to + "&readers=Ann",
@@ -269,8 +269,8 @@ func TestNudge(t *testing.T) {
 	s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 	s.p.Sessions.NoteWake(k, seat.Wake{Outcome: seat.Nobody, Why: "its window is busy"})
 	b := s.person()
-	contains(t, b.see(s.base+"/agents"), "gemini, in tmux", "nobody to wake: its window is busy",
-		"1 unread <time", `title="the oldest since `, "Nudge</button>")
+	contains(t, b.see(s.base+"/agents"), "gemini, woken in tmux", "nobody to wake: its window is busy",
+		"1 unread <time", `title="oldest from `, "Nudge</button>")
 	if text := s.browser().see(s.base + "/agents"); strings.Contains(text, "Nudge") {
 		t.Errorf("without a session:\n%s", text)
 	}
@@ -337,11 +337,11 @@ func TestActivityDeeds(t *testing.T) {
 	if _, err := pat.Undo(t.Context(), maildir.Undoing{ID: reply.ID}); err != nil {
 		t.Fatal(err)
 	}
-	has("pat", "took back", 1)
+	has("pat", "undid", 1)
 	if _, err := pat.Redo(t.Context(), maildir.Undoing{}); err != nil {
 		t.Fatal(err)
 	}
-	has("pat", "brought back", 1)
+	has("pat", "restored", 1)
 	has("pat", "wrote", 1)
 	old, err := s.p.Amendable(t.Context(), reply.ID)
 	if err != nil {
@@ -366,7 +366,7 @@ func TestActivityGone(t *testing.T) {
 	}
 	text := b.see(s.base + "/activity")
 	contains(t, s.person().see(s.base+"/activity"), `<bdi class="name">Bob</bdi></span>`+"\n"+`<span class="why">removed</span>`)
-	contains(t, text, "Somebody", "a message that is no longer in the mail", s.base+"/message/"+sent.ID+"/history")
+	contains(t, text, "Somebody", "a message that no longer exists", s.base+"/message/"+sent.ID+"/history")
 	if alone := b.see(s.base + "/activity?agent=Ann"); strings.Contains(alone, "removed") {
 		t.Errorf("Ann has removed it:\n%s", alone)
 	}

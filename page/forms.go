@@ -41,7 +41,7 @@ type handling struct {
 }
 
 // errBroken is the error for later copies of a form if do panicked for the first.
-var errBroken = errors.New("the handling of the same form ended halfway")
+var errBroken = errors.New("handling of the same form was interrupted")
 
 // handleOnce calls do for the first copy of a form, and returns the same result for later copies. A refused form may
 // be sent again.
@@ -99,7 +99,7 @@ func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 			defer f.RemoveAll() //nolint:errcheck // leftovers are among the system's temporary files
 		}
 		if err != nil && !errors.Is(err, http.ErrNotMultipart) {
-			v.fail(http.StatusBadRequest, "The form did not come whole, or is too large.")
+			v.fail(http.StatusBadRequest, "The form is incomplete or too large.")
 			return nil
 		}
 		// Do not end with the request: a second click gets the result even if the first click's connection is gone.
@@ -183,10 +183,10 @@ var didWords = map[string]string{
 	"acknowledged": "Acknowledged.",
 	"archived":     "Archived.",
 	"settled":      "Done.",
-	"deleted":      "Deleted for everybody.",
+	"deleted":      "Deleted for everyone.",
 	"undone":       "Undone.",
 	"released":     "Released.",
-	"freed":        "Released, and its holder is told.",
+	"freed":        "Released. The holder has been notified.",
 }
 
 // Done returns the outcome in the address, or nil if there is none.

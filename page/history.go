@@ -130,19 +130,19 @@ func (v *view) showFile(f *history.FileChange, room *int) (fileShown, error) {
 // verbs are the history's words for the operations on a message.
 var verbs = map[string]string{
 	"send":              "sent it",
-	"receive":           "took it in from another domain",
+	"receive":           "received it from another domain",
 	"reply":             "sent it, as a reply",
 	"answer":            "answered it", // for a reply, in the history of the message that it answers
 	"read":              "read it",
-	"pop":               "took it out of the queue",
+	"pop":               "took it from the inbox",
 	"acknowledge":       "acknowledged it",
 	"archive":           "archived it",
-	"unread":            "marked it as unread",
-	history.VerbRelease: "released the claim, and sent it",
-	"delete":            "deleted it for everybody",
-	"stamp":             "wrote the time into a mark",
-	"withdraw":          "withdrew it: the file was sent, or is gone",
-	maildir.VerbAmend:   "changed what it says",
+	"unread":            "marked it unread",
+	history.VerbRelease: "released the claim and sent it",
+	"delete":            "deleted it for everyone",
+	"stamp":             "added the time to a mark",
+	"withdraw":          "withdrew it: the file was sent or deleted",
+	maildir.VerbAmend:   "changed its text",
 	history.VerbEdit:    "edited its files",
 	history.VerbRemove:  "removed its files",
 	history.VerbCommit:  "committed its files",
@@ -155,9 +155,9 @@ func didTo(verb string) string {
 	case what == "":
 		return verb
 	case undoes:
-		return "took back: " + what
+		return "undid: " + what
 	case redoes:
-		return "did again: " + what
+		return "redid: " + what
 	default:
 		return what
 	}

@@ -164,7 +164,7 @@ func TestSyncProblem(t *testing.T) {
 		t.Fatal("it meets nothing")
 	}
 	text := s.person().see(s.base + "/problems")
-	contains(t, text, "The mail has not met that of other machines since", "nowhere", "Every file can be read.")
+	contains(t, text, "The mail has not been synchronized with other machines since", "nowhere", "All files are valid.")
 	if strings.Contains(text, "secret") {
 		t.Errorf("the password is shown: %s", text)
 	}

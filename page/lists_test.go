@@ -57,7 +57,7 @@ func TestThreads(t *testing.T) {
 		t.Errorf("a search finds %d pages:\n%s", len(found), found[0])
 	}
 	contains(t, found[0], "Talk 7<", `href="`+s.base+`/search?q=subject%3a7"`)
-	contains(t, b.see(s.base+"/threads?q=zirconium"), "No thread like that.")
+	contains(t, b.see(s.base+"/threads?q=zirconium"), "No matching threads.")
 }
 
 // TestIcon checks that a browser that requests the icon at the traditional address gets it.
@@ -112,7 +112,7 @@ func TestActivity(t *testing.T) {
 	if n := strings.Count(all, `<span class="why">read</span>`); n != 0 {
 		t.Errorf("%d acknowledgements count as reading", n)
 	}
-	contains(t, pages[0], `<a href="?agent=Ann"><bdi class="name">Ann</bdi></a>`, `aria-current="true">Everybody`)
+	contains(t, pages[0], `<a href="?agent=Ann"><bdi class="name">Ann</bdi></a>`, `aria-current="true">All agents`)
 	bobs := b.follow(s.base + "/activity?agent=Bob")
 	if len(bobs) != 2 || strings.Contains(strings.Join(bobs, ""), ">wrote<") {
 		t.Errorf("Bob's operations have %d pages", len(bobs))
@@ -155,7 +155,7 @@ func TestSearch(t *testing.T) {
 	if n := strings.Count(view, `class="snippet"`); n != 1 {
 		t.Errorf("there are %d snippets", n)
 	}
-	contains(t, b.see(s.base+"/search?q=quagga"), "No message has <bdi>quagga</bdi>.", "from:")
+	contains(t, b.see(s.base+"/search?q=quagga"), "No messages match <bdi>quagga</bdi>.", "from:")
 	for i := range 60 {
 		s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: fmt.Sprint("s ", i), Body: "a zebra"})
 	}

@@ -131,7 +131,7 @@ func (h *Page) mount() {
 }
 
 // errNoView means that the page has no view at an address.
-var errNoView = errors.New("there is no page here")
+var errNoView = errors.New("page not found")
 
 // ServeHTTP answers one request.
 func (h *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
@@ -193,7 +193,7 @@ func (h *Page) view(takes int64, show func(*view) error) http.Handler {
 	})
 }
 
-const needSession = "This page is closed to whoever has not opened it from a terminal of this machine: run `mailtree open`."
+const needSession = "Open this page from a terminal on this machine: run `mailtree open`."
 
 // findProject finds the project in the address, if there is one.
 func (v *view) findProject() error {
@@ -220,9 +220,9 @@ func (v *view) refuse(err error) {
 func (v *view) reason(err error) (status int, text string) {
 	switch {
 	case errors.Is(err, errNoView):
-		return http.StatusNotFound, "There is no page here."
+		return http.StatusNotFound, "Page not found."
 	case errors.Is(err, errNoWrite):
-		return http.StatusForbidden, "Reading needs no more than this page; " + err.Error() + "."
+		return http.StatusForbidden, "You can read this page; " + err.Error() + "."
 	case errors.Is(err, errNoText):
 		return http.StatusBadRequest, "Nothing was sent: the message has no text."
 	case errors.Is(err, maildir.ErrNotFound):
@@ -238,8 +238,8 @@ func (v *view) reason(err error) (status int, text string) {
 	case errors.Is(err, maildir.ErrUnavailable):
 		status = http.StatusServiceUnavailable
 	default:
-		v.page.cfg.Log.Error("page: fault", "path", v.Path, "error", err)
-		return http.StatusInternalServerError, "Something went wrong; the log of the server says what."
+		v.page.cfg.Log.Error("page: internal error", "path", v.Path, "error", err)
+		return http.StatusInternalServerError, "Something went wrong. See the server's log."
 	}
 	return status, v.page.cfg.Explain(err)
 }
@@ -248,7 +248,7 @@ func (v *view) reason(err error) (status int, text string) {
 func (v *view) fail(status int, text string) {
 	v.Title = http.StatusText(status)
 	if err := v.showAs(status, "refused", text); err != nil {
-		v.page.cfg.Log.Error("page: no template", "error", err)
+		v.page.cfg.Log.Error("page: a template failed", "error", err)
 	}
 }
 

@@ -182,14 +182,14 @@ func TestViews(t *testing.T) {
 	}
 	b := s.browser()
 	for path, wanted := range map[string][]string{
-		"/":                            {"Waiting for you", "Ann", "Which index?", "asks for an acknowledgement", "<b>1</b>"},
+		"/":                            {"Waiting for you", "Ann", "Which index?", "needs acknowledgement", "<b>1</b>"},
 		"/inbox":                       {"All mail", "Which index?"},
-		"/inbox?archived=1":            {"With archived", "Which index?"},
+		"/inbox?archived=1":            {"Including archived", "Which index?"},
 		"/threads":                     {"Which index?"},
-		"/threads?q=from:Bob":          {"No thread like that"},
+		"/threads?q=from:Bob":          {"No matching threads"},
 		"/search?q=name":               {"<mark>", "Which index?"},
-		"/search?q=name&order=rank":    {"<mark>", "The best of the newest "},
-		"/search?q=nothing":            {"No message has"},
+		"/search?q=name&order=rank":    {"<mark>", "The best among the newest "},
+		"/search?q=nothing":            {"No messages match"},
 		"/thread/" + sent.ID:           {"By <em>name</em>?", "self-asserted", "✓ delivered", "mailtree open"},
 		"/thread/" + sent.ID + "/atom": {"<title>Which index?</title>", "By *name*?"},
 		"/message/" + sent.ID + "/raw": {"---json", "By *name*?"},
@@ -198,7 +198,7 @@ func TestViews(t *testing.T) {
 		"/claims":                      {"app/api/*.py", "Bob", "1h 59m left"},
 		"/activity":                    {"Ann", "wrote", "Which index?", "claimed"},
 		"/activity?agent=Bob":          {"claimed"},
-		"/problems":                    {"Every file can be read.", "Waiting <b>1</b>", "Agents <small>3</small>"},
+		"/problems":                    {"All files are valid.", "Waiting <b>1</b>", "Agents <small>3</small>"},
 	} {
 		res, text := b.get(s.base + path)
 		if res.StatusCode != http.StatusOK {
@@ -315,7 +315,7 @@ func TestReply(t *testing.T) {
 	if err != nil || len(rows) != 2 || rows[1].Body != "By name.\n" || rows[1].Subject != "Re: Which index?" {
 		t.Errorf("the thread is %+v, %v", rows, err)
 	}
-	if text := b.see(s.base + "/"); !strings.Contains(text, "Nothing waits for you.") {
+	if text := b.see(s.base + "/"); !strings.Contains(text, "Nothing is waiting for you.") {
 		t.Errorf("what was answered waits:\n%s", text)
 	}
 }
@@ -371,16 +371,16 @@ func TestWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := b.press(s.base+"/claims", s.base+"/claims/release")
-	contains(t, text, "Released, and its holder is told.", "Undo <kbd>")
+	contains(t, text, "Released. The holder has been notified.", "Undo <kbd>")
 	if claims, err := s.p.Claims.List(t.Context(), false); err != nil || len(claims) != 0 {
 		t.Errorf("the claims are %v, %v", claims, err)
 	}
 	inbox, err = s.p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Bodies: true}, false, maildir.Waiting{})
-	if err != nil || inbox.Messages[0].Subject != "Your claim of app/api/*.py is released" {
+	if err != nil || inbox.Messages[0].Subject != "Your claim on app/api/*.py was released" {
 		t.Errorf("Bob is told %+v, %v", inbox, err)
 	}
 	contains(t, b.see(s.base+"/activity?agent=pat"), "released", "app/api/*.py")
-	contains(t, b.see(s.base+"/message/"+inbox.Messages[0].ID+"/history"), "released the claim, and sent it")
+	contains(t, b.see(s.base+"/message/"+inbox.Messages[0].ID+"/history"), "released the claim and sent it")
 	contains(t, b.press(s.base+"/compose", s.base+"/message/"+inbox.Messages[0].ID+"/undo"), "Undone.")
 	if claims, err := s.p.Claims.List(t.Context(), false); err != nil || len(claims) != 1 || claims[0].Agent != "Bob" {
 		t.Errorf("the claims are %v, %v", claims, err)

@@ -76,7 +76,8 @@ func (h *Page) enter(w http.ResponseWriter, r *http.Request) {
 	h.mu.Unlock()
 	if !ok || h.cfg.Now().After(l.ends) {
 		v := &view{Now: h.cfg.Now(), page: h, w: w, r: r}
-		v.fail(http.StatusForbidden, "This link was used, or is older than ten minutes: run `mailtree open` for another one.")
+		v.fail(http.StatusForbidden, "This link was already used or is older than ten minutes. For a new link, run "+
+			"`mailtree open`.")
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
@@ -134,7 +135,7 @@ func (h *Page) sessionOf(r *http.Request) (s session, ok bool) {
 }
 
 // errNoWrite is the error for a refused form.
-var errNoWrite = errors.New("to write, open this page with `mailtree open`, once in this browser")
+var errNoWrite = errors.New("to write, run `mailtree open` once and open its link in this browser")
 
 // ownOrigin reports whether a form comes from a page at exactly this address, as far as the browser tells. Another
 // port is another program.

@@ -218,7 +218,7 @@ func (v *view) readAll(shown *threadShown) {
 		}
 		const read = true
 		if _, err := v.box().SetRead(ctx, m.ID, read); err != nil {
-			v.page.cfg.Log.Warn("page: what is shown stays unread", "id", m.ID, "error", err)
+			v.page.cfg.Log.Warn("page: a displayed message could not be marked as read", "id", m.ID, "error", err)
 			return
 		}
 		m.Mine.Read = true
@@ -392,6 +392,6 @@ func (v *view) rest(m *index.MessageRow) string {
 	if m.BodyNext == 0 {
 		return ""
 	}
-	return fmt.Sprintf("\n[%d of %d bytes are shown; all of them: http://%s%s]",
+	return fmt.Sprintf("\n[%d of %d bytes are shown; full text: http://%s%s]",
 		len(m.Body), m.BodyBytes, v.r.Host, v.at("message", m.ID, "raw"))
 }

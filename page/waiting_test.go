@@ -33,14 +33,14 @@ func TestWaiting(t *testing.T) {
 		}
 	}
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "b"})
-	waits(true, "Which index?", "asks for an answer")
+	waits(true, "Which index?", "needs an answer")
 	const read = true
 	if _, err := s.p.Box("pat", format.Origin{}).SetRead(t.Context(), asked.ID, read); err != nil {
 		t.Fatal(err)
 	}
-	waits(true, "Which index?", "asks for an answer")
+	waits(true, "Which index?", "needs an answer")
 	s.send("pat", maildir.Draft{To: []string{"Ann"}, Subject: "Re: Which index?", Body: "b", ThreadID: asked.ID})
-	waits(false, "asks for an answer")
+	waits(false, "needs an answer")
 
 	for _, who := range []string{"Bob", "Ann"} {
 		if _, err := s.p.Box(claimOf(who, "app/api/*.py").Agent, format.Origin{}).Claim(t.Context(), claimOf(who, "app/api/*.py")); err != nil {
@@ -68,7 +68,7 @@ func TestWaiting(t *testing.T) {
 	if err := s.p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	waits(true, "Nothing waits for you.")
+	waits(true, "Nothing is waiting for you.")
 }
 
 // TestAsleep checks that a nudge is offered only for an agent that it can reach.
@@ -86,7 +86,7 @@ func TestAsleep(t *testing.T) {
 	s.send("pat", maildir.Draft{To: []string{"Ann", "Bob"}, Subject: "s", Body: "b"})
 	jump.Store(int64(time.Hour))
 	text := s.person().see(s.base + "/")
-	contains(t, text, "Asleep <small>2</small>", "it never was a session", `aria-label="Nudge Bob"`)
+	contains(t, text, "Asleep <small>2</small>", "it never had a session", `aria-label="Nudge Bob"`)
 	if strings.Contains(text, `aria-label="Nudge Ann"`) {
 		t.Errorf("Ann cannot be reached:\n%s", text)
 	}
@@ -206,5 +206,5 @@ func TestSince(t *testing.T) {
 	contains(t, look(), "Since you last looked", "2 messages</a> · 1 thread", "1 claim ended", "1 edit by hand")
 	hasNews(true) // they were here a moment ago, and may not have read the news
 	jump.Store(int64(time.Hour))
-	contains(t, look(), "Nothing has happened.")
+	contains(t, look(), "Nothing new.")
 }

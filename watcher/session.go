@@ -29,14 +29,14 @@ type session struct {
 }
 
 // errReplaced ends the session of a root that is gone or was replaced by another folder.
-var errReplaced = errors.New("the folder is gone or was replaced: make it again and it will be watched")
+var errReplaced = errors.New("the folder was removed or replaced: create it again, and the server watches it")
 
 // session watches the root until ctx ends, or until the root or the instance is lost. The error states the reason
 // in words for the user. stood reports whether the watch was ever complete.
 func (w *Watcher) session(ctx context.Context) (stood bool, err error) {
 	info, err := os.Stat(w.cfg.Root)
 	if err != nil {
-		return false, fmt.Errorf("%w: make the folder or mend its permissions; it is looked for every %v", err, w.cfg.Poll)
+		return false, fmt.Errorf("%w: create the folder or fix its permissions; the server checks for it every %v", err, w.cfg.Poll)
 	}
 	if !info.IsDir() {
 		return false, fmt.Errorf("%s is not a folder", w.cfg.Root)

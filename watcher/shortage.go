@@ -34,11 +34,12 @@ func instanceReason(err error) string {
 
 // watchReason returns a sentence that says why a folder is not watched.
 func (s *session) watchReason(rel string, err error) string {
-	advice := "it is tried again"
+	advice := "the server tries again"
 	if errors.Is(err, syscall.ENOSPC) {
-		advice = "this user has no inotify watch left; raise the limit: sysctl -w fs.inotify.max_user_watches=1048576"
+		advice = "this user has no inotify watches left; raise the limit: sysctl -w " +
+			"fs.inotify.max_user_watches=1048576"
 	}
-	return fmt.Sprintf("cannot watch %q: %v: %s; until then the tree is compared every %v", rel, err, advice, s.w.cfg.Poll)
+	return fmt.Sprintf("cannot watch %q: %v: %s; until then the server compares the tree every %v", rel, err, advice, s.w.cfg.Poll)
 }
 
 // excuse handles an error of a folder. It returns only errors that end the session, which means that the root was
@@ -59,7 +60,7 @@ func (s *session) excuse(rel string, err error) error {
 		return nil
 	}
 	if f := s.refused(rel); f != nil && s.folders.refuse(f) {
-		s.w.cfg.Log.Warn("a folder cannot be watched: what is in it is not seen", "path", rel, "error", err)
+		s.w.cfg.Log.Warn("a folder cannot be watched: changes in it are not noticed", "path", rel, "error", err)
 	}
 	return nil
 }

@@ -219,7 +219,7 @@ func TestTwoUsers(t *testing.T) {
 	const ann, bob = 65532, 65533
 	o := newOffice(t)
 	const denied = "! EACCES not authorized"
-	if got := o.one(ann, "mailbox_create", `{"name":"ann"}`); !strings.Contains(got, "only the user who runs the server can make one") {
+	if got := o.one(ann, "mailbox_create", `{"name":"ann"}`); !strings.Contains(got, "Only the user who runs the server can create projects") {
 		t.Errorf("a guest makes a project: %s", got)
 	}
 	o.one(os.Geteuid(), "mailbox_create", `{"name":"cid"}`)
@@ -413,7 +413,7 @@ func TestHookKilled(t *testing.T) {
 	}
 	o.until("all ended", func() bool { return len(o.hookEnds()) == before+1 })
 	for id, end := range o.hookEnds() {
-		if (end == "its server ended before it") != logged[id] {
+		if (end == "its server stopped before the hook ended") != logged[id] {
 			t.Errorf("%s, begun before the kill: %t, ended: %q", id, logged[id], end)
 		}
 	}

@@ -41,7 +41,7 @@ func TestFaultStop(t *testing.T) {
 				until(t, subject+" to arrive", time.Minute, func() bool { return s.arrived(subject) == 1 })
 			}
 			for _, subject := range s.unknown {
-				s.awaitReport("Perhaps not delivered: " + subject)
+				s.awaitReport("Possibly not delivered: " + subject)
 				if n := s.arrived(subject); n != 1 {
 					t.Errorf("%s was sent %d times", subject, n)
 				}

@@ -143,7 +143,7 @@ func TestFaultMoved(t *testing.T) {
 			}
 			cancel()
 			clients.Wait()
-			if see.start != nil && !strings.Contains(tail(d.logFile(), 1<<20), "inotify watch left") {
+			if see.start != nil && !strings.Contains(tail(d.logFile(), 1<<20), "inotify watches left") {
 				t.Error("the server had watches enough")
 			}
 			l.level()

@@ -163,7 +163,7 @@ func TestOutgoing(t *testing.T) {
 	peer.hold = nil
 	peer.mu.Unlock()
 	d.start()
-	d.awaitReport("Perhaps not delivered: The third")
+	d.awaitReport("Possibly not delivered: The third")
 	if said := d.receipts(id); said != "cat@example.org unknown false" {
 		t.Errorf("the receipt says %s", said)
 	}

@@ -44,7 +44,7 @@ func TestRenewSockets(t *testing.T) {
 		if got := strings.Count(said.String(), "exists and is not a socket"); got != n {
 			t.Errorf("said %d times, want %d:\n%s", got, n, &said)
 		}
-		if got := strings.Count(said.String(), "listens there again"); got != n {
+		if got := strings.Count(said.String(), "the server has created it again"); got != n {
 			t.Errorf("made again %d times, want %d:\n%s", got, n, &said)
 		}
 	}

@@ -80,10 +80,10 @@ func (c *Checker) Check(ctx context.Context, raw io.Reader, m *message.Message, 
 	_, domain, _ := strings.Cut(m.From, "@")
 	switch {
 	case domain == "":
-		r.Reason = "the message does not have one sender"
+		r.Reason = "the message does not have exactly one sender"
 		return r
 	case len(m.Repeated) > 0:
-		r.Reason = "fields that must stand once stand more often: " + strings.Join(m.Repeated, ", ")
+		r.Reason = "header fields that must occur once occur more than once: " + strings.Join(m.Repeated, ", ")
 		return r
 	}
 	if verdict := c.believed(m, domain, peer); verdict != "" {
@@ -91,7 +91,7 @@ func (c *Checker) Check(ctx context.Context, raw io.Reader, m *message.Message, 
 		if verdict == "pass" {
 			r.Domain = domain
 		} else {
-			r.Reason = c.Trusted + " says that DMARC of " + domain + " is " + format.Cut(verdict, 20)
+			r.Reason = c.Trusted + " reports that DMARC for " + domain + " is " + format.Cut(verdict, 20)
 		}
 		return r
 	}
@@ -118,11 +118,11 @@ func (c *Checker) evaluate(ctx context.Context, raw io.Reader, domain string, pe
 	case sender != "" && aligned(sender, domain, policy.SPFAlignment):
 		r.Domain, r.By = domain, "spf"
 	case len(r.DKIM) > 0:
-		r.Reason = "the signature is of " + strings.Join(r.DKIM, ", ") + ", not of " + domain
+		r.Reason = "the signature is from " + strings.Join(r.DKIM, ", ") + ", not from " + domain
 	case sender != "":
-		r.Reason = "the envelope is of " + format.Quote(sender) + ", not of " + domain
+		r.Reason = "the envelope sender is from " + format.Quote(sender) + ", not from " + domain
 	default:
-		r.Reason = "no valid signature, and no permitted machine, vouches for " + domain
+		r.Reason = "neither a valid signature nor a permitted server vouches for " + domain
 	}
 }
 

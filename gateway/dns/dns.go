@@ -53,7 +53,7 @@ func LoadKey(path string) (*rsa.PrivateKey, error) {
 		return nil, err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s can be read by others: chmod 600 %s", path, path)
+		return nil, fmt.Errorf("other users can read %s: chmod 600 %s", path, path)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -61,7 +61,7 @@ func LoadKey(path string) (*rsa.PrivateKey, error) {
 	}
 	block, _ := pem.Decode(data)
 	if block == nil {
-		return nil, fmt.Errorf("%s holds no key", path)
+		return nil, fmt.Errorf("%s does not contain a key", path)
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
@@ -69,7 +69,7 @@ func LoadKey(path string) (*rsa.PrivateKey, error) {
 	}
 	pair, ok := key.(*rsa.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("%s holds no RSA key", path)
+		return nil, fmt.Errorf("%s does not contain an RSA key", path)
 	}
 	return pair, nil
 }
@@ -136,7 +136,7 @@ func (r Record) Check(ctx context.Context, resolver Resolver) error {
 	case len(found) == 0:
 		return fmt.Errorf("no TXT record at %s begins with %s", r.Name, version)
 	case len(found) > 1:
-		return fmt.Errorf("%d TXT records at %s begin with %s, which counts as none", len(found), r.Name, version)
+		return fmt.Errorf("%d TXT records at %s begin with %s, so receivers ignore all of them", len(found), r.Name, version)
 	case version == "v=DKIM1" && publicKey(found[0]) != publicKey(r.Value):
 		return fmt.Errorf("another key is published at %s", r.Name)
 	}

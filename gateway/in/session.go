@@ -46,7 +46,7 @@ func (s *session) Logout() error { return nil }
 func (s *session) Mail(sender string, _ *smtp.MailOptions) error {
 	switch {
 	case s.begun:
-		return refuse(503, 5, 5, 1, "A message is under way: end it, or say RSET")
+		return refuse(503, 5, 5, 1, "A message is in progress: finish it, or send RSET")
 	case sender != "" && strings.Count(sender, "@") != 1: // programs differ about which of two begins the domain
 		return refuse(553, 5, 1, 7, "This is not an address of a sender")
 	case len(sender) > 320 || !utf8.ValidString(sender) ||
@@ -146,7 +146,7 @@ func (s *session) read(r io.Reader, to io.Writer) error {
 	case errors.Is(err, spool.ErrNoRoom), errors.As(err, &disk):
 		return s.server.reply(err)
 	}
-	return refuse(451, 4, 4, 2, "The message did not come to its end")
+	return refuse(451, 4, 4, 2, "The message did not arrive completely")
 }
 
 // unreadable returns the SMTP reply for an error of message.Parse.

@@ -13,7 +13,7 @@ import (
 // about whether such a character ends a line, and therefore about where a message ends. One server may see text
 // where another server sees a second message.
 var errLineEnd = &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 6, 0},
-	Message: "A CR or LF alone, or a NUL, is not allowed: end lines with CR LF"}
+	Message: "A lone CR or LF, or a NUL, is not allowed: end lines with CR LF"}
 
 // lines finds the line ends that errLineEnd refuses in a stream of bytes.
 type lines struct{ last byte }

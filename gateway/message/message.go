@@ -49,7 +49,7 @@ const (
 var (
 	ErrTooLarge       = fmt.Errorf("the message has more than %d MiB", MaxBytes>>20)
 	ErrHeaderTooLarge = fmt.Errorf("the header has more than %d KiB", MaxHeader>>10)
-	ErrLoop           = fmt.Errorf("the message has more than %d Received fields: it goes round in a loop", MaxReceived)
+	ErrLoop           = fmt.Errorf("the message has more than %d Received fields: it is in a mail loop", MaxReceived)
 	ErrEmpty          = errors.New("the message has no header")
 )
 

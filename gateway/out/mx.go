@@ -57,7 +57,7 @@ func (m *MX) Servers(ctx context.Context, domain string) (hosts []string, err er
 	}
 	for _, mx := range all {
 		if mx.Host == "." {
-			return nil, &Refusal{domain + " takes no mail"}
+			return nil, &Refusal{domain + " does not accept mail"}
 		}
 		hosts = append(hosts, strings.TrimSuffix(mx.Host, "."))
 	}
@@ -92,8 +92,8 @@ func (m *MX) through(ctx context.Context, host string, i *outgoing.Item, raw []b
 	err = fmt.Errorf("%s has no address", host)
 	for _, a := range addresses[:min(len(addresses), 2)] {
 		if !public(a.IP) {
-			err = fmt.Errorf("%s points to %s, which is an address of this machine or of a private network: mail for it needs "+
-				"GATEWAY_SMARTHOST", host, a.IP)
+			err = fmt.Errorf("%s points to %s, which is an address of this machine or a private network: mail to "+
+				"it needs GATEWAY_SMARTHOST", host, a.IP)
 			continue
 		}
 		var conn net.Conn

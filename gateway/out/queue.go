@@ -47,11 +47,12 @@ type Store interface {
 var errStore = errors.New("the queue cannot be written")
 
 // ErrNoItem says that the queue has no such item, or that the item's state does not allow the operation.
-var ErrNoItem = errors.New("there is no such item that this can be done with")
+var ErrNoItem = errors.New("the queue has no such item in a state that allows this")
 
 // ErrTakenBack says that the message of an item was withdrawn or deleted. The message is not sent, and nobody is
 // notified.
-var ErrTakenBack = errors.New("it was undone or deleted before it left; if it is there again, it is still not sent: send it anew")
+var ErrTakenBack = errors.New("the message was undone or deleted before it was sent; it is not sent even if it was " +
+	"restored: send it again")
 
 // Queue sends the items of its store.
 type Queue struct {
@@ -114,7 +115,8 @@ func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 		switch {
 		case q.active[i.ID] != "":
 		case i.State == outgoing.Sending:
-			i.State, i.Reply = outgoing.Unknown, "the server was stopped before the other side answered: it may have been taken"
+			i.State, i.Reply = outgoing.Unknown, "the server was stopped before the other side answered: the "+
+				"message may have been accepted"
 			err = errors.Join(err, q.store.Save(ctx, i))
 		case i.State != outgoing.Queued && i.State != outgoing.Deferred:
 		case waits(&i, q.now()):
@@ -205,7 +207,7 @@ func (q *Queue) deliver(ctx context.Context, i outgoing.Item) {
 	}
 	settle(&i, reply, err, q.now())
 	if err := q.store.Save(context.WithoutCancel(ctx), i); err != nil {
-		q.log.Error("what became of mail cannot be written", "to", i.To, "state", i.State, "error", err)
+		q.log.Error("the delivery status of mail cannot be written", "to", i.To, "state", i.State, "error", err)
 	}
 }
 

@@ -119,7 +119,7 @@ func (m *Incoming) Write(p []byte) (int, error) {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		err = ErrNoRoom
 	case err != nil:
-		err = fmt.Errorf("keep an incoming message: %w", err)
+		err = fmt.Errorf("store an incoming message: %w", err)
 	}
 	return n + more, err
 }

@@ -274,6 +274,6 @@ func (v *View) refuseAddress(ctx context.Context, name string) error {
 		What:  refusal.MailboxNameUnusable,
 		Field: refusal.Mailbox,
 		Name:  name,
-		Why:   "its address is that of your mailbox in the project " + other.Name(),
+		Why:   "its address is the address of your mailbox in project " + other.Name(),
 	}
 }

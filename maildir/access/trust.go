@@ -27,8 +27,8 @@ func senderNamed(given string) (string, error) {
 	a, err := format.ParseAddress(address)
 	if err != nil || a.IsAgent() {
 		return "", &refusal.Error{
-			What: refusal.Invalid("{name} is no sender of another domain: write an address such as ann@example.org, or @example.org " +
-				"for all of a domain."),
+			What: refusal.Invalid("{name} is not a sender at another domain: write an address such as " +
+				"ann@example.org, or @example.org for a whole domain."),
 			Name: given,
 		}
 	}
@@ -47,8 +47,8 @@ func (b *Box) TrustSender(sender string) error {
 	}
 	if _, domain, _ := strings.Cut(sender, "@"); b.v.mail.Store.Domains.Has(domain) {
 		return &refusal.Error{
-			What: refusal.Invalid("{name} is at a domain of this server, whose own mail needs no trust, and none that comes from " +
-				"elsewhere under its name gets it."),
+			What: refusal.Invalid("{name} is at a domain of this server: the server's own mail needs no trust, and " +
+				"mail that comes from other sites under its name is never trusted."),
 			Name: sender,
 		}
 	}
@@ -58,7 +58,8 @@ func (b *Box) TrustSender(sender string) error {
 			return list, nil
 		case len(list) >= maxTrustedSenders:
 			return nil, &refusal.Error{
-				What:  refusal.TooLarge("The mailbox {name} trusts {limit} senders, which is the limit: take one out first."),
+				What: refusal.TooLarge("The mailbox {name} trusts {limit} senders, which is the limit: remove one " +
+					"first."),
 				Name:  b.Name,
 				Limit: maxTrustedSenders,
 			}

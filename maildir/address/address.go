@@ -102,8 +102,8 @@ func (d Domains) IDOf(field refusal.Field, messageID string) (string, error) {
 		return id, nil
 	}
 	return "", &refusal.Error{
-		What: refusal.Invalid("{name} {arg} is no Message-ID and no id of a message: write it such as {=other} or " +
-			"msg_20251023_3a51c0f7b3dc3a7e."),
+		What: refusal.Invalid("{name} {arg} is neither a Message-ID nor the id of a message: write one such as " +
+			"{=other} or msg_20251023_3a51c0f7b3dc3a7e."),
 		Field: field,
 		Name:  messageID,
 		Other: d.MessageID("msg_20251023_3a51c0f7b3dc3a7e"),
@@ -121,8 +121,8 @@ func notInMessageID(r rune) bool {
 func (d Domains) Recipients(list string) ([]string, error) {
 	if strings.ContainsFunc(list, format.Misleading) {
 		return nil, &refusal.Error{
-			What: refusal.Invalid("The address {name} {arg} holds a line break or control character: write addresses on one line, " +
-				"separated by commas."),
+			What: refusal.Invalid("The address {name} {arg} contains a line break or control character: write " +
+				"addresses on one line, separated by commas."),
 			Field: refusal.Recipients,
 			Name:  list,
 		}
@@ -148,8 +148,8 @@ func (d Domains) Recipients(list string) ([]string, error) {
 		}
 		if addr == "" || strings.ContainsAny(addr, "<>") {
 			return nil, &refusal.Error{
-				What: refusal.Invalid("{name} {arg} is no address: write one such as {=other} or \"Bob\" <{=other}>, several separated by " +
-					"commas."),
+				What: refusal.Invalid("{name} {arg} is not an address: write one such as {=other} or \"Bob\" " +
+					"<{=other}>, several separated by commas."),
 				Field: refusal.Recipients,
 				Name:  strings.TrimSpace(part),
 				Other: d.Of("bob"),

@@ -111,7 +111,8 @@ func (ag *Agents) inSession(ctx context.Context, r Registration) (*Registered, e
 		ag.mail.NoteSeen(ctx, s.Agent)
 		ag.mail.AddSeen(row)
 		return &Registered{AgentRow: *row, Note: &refusal.Error{
-			What:  refusal.Note("You are {=other} already: the session that you run in is that agent, and is told of its mail."),
+			What: refusal.Note("You are already {=other}: your session runs as that agent and is notified of its " +
+				"mail."),
 			Other: s.Agent,
 		}}, nil
 	}
@@ -127,7 +128,7 @@ func (ag *Agents) EnsureAgent(ctx context.Context, name string, r Registration) 
 // NewAgent creates an agent of exactly that name. It returns ErrConflict if the agent exists, and the
 // errors of EnsureAgent.
 func (ag *Agents) NewAgent(ctx context.Context, name string, r Registration) error {
-	exists := &refusal.Error{What: refusal.Conflict("There is an agent {name} {arg} already."), Field: refusal.Agent, Name: name}
+	exists := &refusal.Error{What: refusal.Conflict("Agent {name} {arg} already exists."), Field: refusal.Agent, Name: name}
 	return ag.ensure(ctx, name, r, exists)
 }
 
@@ -159,7 +160,8 @@ func (ag *Agents) ensure(ctx context.Context, name string, r Registration, exist
 			return exists
 		case holder != "":
 			return &refusal.Error{
-				What:  refusal.Conflict("The agent name {name} {arg} differs from {other} only in case: use {other}, or another name."),
+				What: refusal.Conflict("The agent name {name} {arg} differs from {other} only in case: use " +
+					"{other}, or a different name."),
 				Name:  name,
 				Other: holder,
 			}
@@ -183,18 +185,18 @@ func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note 
 		}
 		switch {
 		case reserved(clean) || reserved(strings.TrimSpace(hint)):
-			note = &refusal.Error{What: refusal.Note("{field} {name} is reserved, so a name was made."), Field: refusal.NameHint, Name: hint}
+			note = &refusal.Error{What: refusal.Note("{field} {name} is reserved, so a name was generated."), Field: refusal.NameHint, Name: hint}
 		case clean == "":
 			note = &refusal.Error{
-				What:  refusal.Note("{field} {name} cannot be a name ({why}), so a name was made."),
+				What:  refusal.Note("{field} {name} cannot be a name ({why}), so a name was generated."),
 				Field: refusal.NameHint,
 				Name:  hint,
-				Why:   cmp.Or(format.CheckName(hint), "no letter or digit is left"),
+				Why:   cmp.Or(format.CheckName(hint), "it contains no letter or digit"),
 			}
 		case holder != "":
 			note = &refusal.Error{
-				What: refusal.Note("The name {=other} is taken, so a new one was made. If {=other} is you from an earlier session, simply " +
-					"use it: an identity needs no second registration."),
+				What: refusal.Note("The name {=other} is taken, so a new one was generated. If {=other} is you " +
+					"from an earlier session, simply use it: you do not need to register again."),
 				Other: holder,
 			}
 			row, err := ag.mail.Store.Index.Agent(ctx, ag.mail.Slug, holder)
@@ -202,20 +204,22 @@ func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note 
 				return "", nil, err
 			}
 			if row != nil && ag.mail.Elsewhere(row) {
-				note.What = refusal.Note("The name {=other} is that of an agent of the machine {why}, so a new one was made.")
+				note.What = refusal.Note("The name {=other} belongs to an agent of machine {why}, so a new one was " +
+					"generated.")
 				note.Why = format.Quote(ag.mail.MachineName(row.Machine))
 				switch ours, err := ag.mail.RenamedHere(ctx, holder); {
 				case err != nil:
 					return "", nil, err
 				case ours != "":
-					note.What = refusal.Note("The name {=other} is that of an agent of the machine {why}, so a new one was made. The agent of this " +
-						"machine that had the same name is {=name} now: if that is you, use it.")
+					note.What = refusal.Note("The name {=other} belongs to an agent of machine {why}, so a new one " +
+						"was generated. The agent of this machine that had the same name is now {=name}: if that " +
+						"is you, use {=name}.")
 					note.Name = ours
 				}
 			}
 		default:
 			if clean != hint {
-				note = &refusal.Error{What: refusal.Note("{field} {name} was made into a valid name."), Field: refusal.NameHint, Name: hint}
+				note = &refusal.Error{What: refusal.Note("{field} {name} was changed into a valid name."), Field: refusal.NameHint, Name: hint}
 			}
 			return clean, note, nil
 		}

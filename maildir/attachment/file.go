@@ -69,7 +69,7 @@ func sha1Of(data []byte) string {
 }
 
 // otherBytes is the reason for refusing a file in attachments that was changed or added by hand.
-const otherBytes = "other bytes than its name says"
+const otherBytes = "its bytes do not match its name"
 
 // Look checks whether the tree has the file. It is called before the message is planned, because it reads the file.
 // It returns ErrConflict if there is something else at the file's name, and ErrUnavailable.
@@ -93,8 +93,8 @@ func (f *File) Look(t *tree.Tree) error {
 		why = tree.PlainFileError(err)
 	}
 	return &refusal.Error{
-		What: refusal.Conflict("The attachment {name} {arg} cannot be stored because of what lies at {=other} in the mail tree: " +
-			"{why}. Nothing was sent. Move that file away {list of such files}, and send again."),
+		What: refusal.Conflict("The attachment {name} {arg} cannot be stored because of the file {=other} in the " +
+			"mail tree: {why}. Nothing was sent. Move that file away {list of such files}, and send again."),
 		Field: refusal.Attachments,
 		Name:  f.Name,
 		Other: f.Path,

@@ -67,8 +67,8 @@ func (g *gathering) bodyImages(ctx context.Context) string {
 	})
 	if !whole {
 		g.notes = append(g.notes, &refusal.Error{
-			What: refusal.Note("{field} is too long to find every image in it: those that still have the name that you wrote were not " +
-				"sent along."),
+			What: refusal.Note("{field} is too long to find every image in it: images that still have the name " +
+				"that you wrote were not attached."),
 			Field: refusal.Body,
 		})
 	}
@@ -87,7 +87,7 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	}
 	if err != nil {
 		g.notes = append(g.notes, &refusal.Error{
-			What:  refusal.Note("{cause} So {field} still names the image as it was written."),
+			What:  refusal.Note("{cause} So {field} still refers to the image as you wrote it."),
 			Field: refusal.Body,
 			Err:   err,
 		})
@@ -117,8 +117,8 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 			return "data:" + f.Type + ";base64," + base64.StdEncoding.EncodeToString(f.Data)
 		}
 		if policy == ImagesInline {
-			e := refusal.Over(refusal.Note("The image {name} has {count} bytes, over the limit of {limit} for images in {field}, so it is "+
-				"a file."), refusal.Body, len(f.Data), most)
+			e := refusal.Over(refusal.Note("The image {name} has {count} bytes, over the limit of {limit} for "+
+				"images in {field}, so it was stored as a file."), refusal.Body, len(f.Data), most)
 			e.Name = shown
 			g.notes = append(g.notes, e)
 		}
@@ -200,7 +200,7 @@ func shortURI(destination string) string {
 // The conversion is lossless, except for a photograph whose sender asks for conversion. In that case a note says
 // so.
 func (g *gathering) toWebP(ctx context.Context, field refusal.Field, name string, f *media.File) {
-	kept := "the images of this message that were converted have too many pixels together"
+	kept := "the images converted for this message already have too many pixels in total"
 	odd := f.Odd
 	code := g.in.CodePhoto
 	recodes := code != nil && f.IsPhoto() && g.r.Images.Convert == ConvertAll
@@ -210,8 +210,8 @@ func (g *gathering) toWebP(ctx context.Context, field refusal.Field, name string
 		kept = f.ToWebP()
 		if kept != "" && recodes {
 			if kept = f.Recode(ctx, code); kept == "" {
-				e := refusal.Over(refusal.Note("The image {name} {arg} was made WebP with some loss of detail: {count} bytes instead of "+
-					"{limit}."), field, len(f.Data), size)
+				e := refusal.Over(refusal.Note("The image {name} {arg} was converted to WebP with some loss of "+
+					"detail: {count} bytes instead of {limit}."), field, len(f.Data), size)
 				e.Name = name
 				g.notes = append(g.notes, e)
 			}
@@ -225,6 +225,6 @@ func (g *gathering) toWebP(ctx context.Context, field refusal.Field, name string
 		g.noteOdd(field, name, f)
 	}
 	if kept != "" {
-		g.note(refusal.Note("The image {name} {arg} was not made WebP: {why}."), field, name, kept)
+		g.note(refusal.Note("The image {name} {arg} was not converted to WebP: {why}."), field, name, kept)
 	}
 }

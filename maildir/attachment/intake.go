@@ -186,8 +186,9 @@ func listedNames(list string) (names []string) {
 // file in attachments does not match its name.
 func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, base string, err error) {
 	e := &refusal.Error{
-		What: refusal.NotFound("The attachment {name} {arg} was not found, or is not where attachments may be read from: the project's " +
-			"code base (the top of a Git work tree), the mail tree, or {folders of attachments}; no hidden folders, no links."),
+		What: refusal.NotFound("The attachment {name} {arg} was not found, or is outside the folders that " +
+			"attachments may be read from: the project's code base (the top of a Git working tree), the mail tree, " +
+			"or {folders of attachments}; no hidden folders, no links."),
 		Field: field,
 		Name:  name,
 	}
@@ -227,10 +228,11 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 		return data, filepath.Base(rel), g.count(field, name, int64(len(data)))
 	}
 	if g.r.OwnedBy != nil {
-		e.What, e.Limit = refusal.NotFound("The attachment {name} {arg} cannot be read for you, since the server lends its rights to "+
-			"no other user: you can attach files of your own only, of at most {limit} MiB, in the project's code base (the top of "+
-			"a Git work tree) or {folders of attachments}; no hidden folders, no links. Put the text into the body, or have the "+
-			"user who runs the server send the file."), int(g.in.MaxFile>>20)
+		e.What, e.Limit = refusal.NotFound("The server cannot read the attachment {name} {arg} for you, because it "+
+			"does not lend its rights to other users. You can attach only files that you own, of at most {limit} "+
+			"MiB, in the project's code base (the top of a Git working tree) or {folders of attachments}; no "+
+			"hidden folders, no links. Put the text into the body, or ask the user who runs the server to send the "+
+			"file."), int(g.in.MaxFile>>20)
 	}
 	return nil, "", e
 }
@@ -297,8 +299,8 @@ func (g *gathering) count(field refusal.Field, name string, size int64) error {
 		e = refusal.Over(refusal.TooLarge("The file {name} {arg} has {count} bytes, over the limit of {limit} for one file."),
 			field, int(size), int(most))
 	case size > g.in.MaxTotal-g.bytes:
-		e = refusal.Over(refusal.TooLarge("The file {name} {arg} has {count} bytes, and with it this message would bring along more "+
-			"than the limit of {limit} bytes: send it in another one."), field, int(size), int(g.in.MaxTotal))
+		e = refusal.Over(refusal.TooLarge("The file {name} {arg} has {count} bytes, and with it the attachments of "+
+			"this message would exceed the limit of {limit} bytes: send it in another message."), field, int(size), int(g.in.MaxTotal))
 	default:
 		g.bytes += size
 		return nil
@@ -310,7 +312,7 @@ func (g *gathering) count(field refusal.Field, name string, size int64) error {
 // noteOdd adds a note if a file's content does not match its name.
 func (g *gathering) noteOdd(field refusal.Field, name string, f *media.File) {
 	if f.Odd != "" {
-		g.note(refusal.Note("The attachment {name} {arg} is not stored as its name says: {why}."), field, name, f.Odd)
+		g.note(refusal.Note("The attachment {name} {arg} is not stored as the type that its name suggests: {why}."), field, name, f.Odd)
 	}
 }
 

@@ -74,7 +74,8 @@ func Open(t *tree.Tree, project, sum string, limit int64) (*Opened, error) {
 // Missing returns the refusal of a file that does not exist. It is an ErrNotFound.
 func Missing(project, sum string) *refusal.Error {
 	return &refusal.Error{
-		What:  refusal.NotFound("No attachment {name} in project {=other}: give the sha1 of one that a message names."),
+		What: refusal.NotFound("No attachment {name} in project {=other}: give the sha1 of an attachment that a " +
+			"message lists."),
 		Field: refusal.Attachments,
 		Name:  sum,
 		Other: project,

@@ -24,24 +24,26 @@ var (
 func otherDialect(text string, whole bool) string {
 	switch {
 	case whole && pathspec.MatchString(text):
-		return "it begins as a pathspec of Git: write the pattern alone, relative to the code repository's root"
+		return "it begins like a Git pathspec: write only the pattern, relative to the code repository's root"
 	case ellipsis.MatchString(text):
-		return "it has an element ...: write ** for everything below a folder"
+		return "it contains the element ...: write ** for everything below a folder"
 	}
 	for _, m := range foreign.FindAllString(text, -1) {
 		switch {
 		case m == "|":
-			return `it holds a |: list each path on its own, or write {a,b} for either, and "\|" for a | in a name`
+			return `it contains a |: list each path separately, or write {a,b} for either, and "\|" for a | in a name`
 		case posixClass.MatchString(m):
-			return "it holds " + m + ", a class of another dialect: list the characters, as in [0-9]"
+			return "it contains " + m + ", a character class of another pattern syntax: list the characters, as in " +
+				"[0-9]"
 		case strings.HasPrefix(m, "{"):
-			return "it holds " + m + ", a range of another dialect: list the alternatives, as in {1,2}"
+			return "it contains " + m + ", a range of another pattern syntax: list the alternatives, as in {1,2}"
 		case strings.HasSuffix(m, ")") && m[0] != '\\':
-			return "it holds " + m + ", a pattern of another dialect: write {a,b} for either, and [(] for a ( in a name"
+			return "it contains " + m + ", a pattern of another syntax: write {a,b} for either, and [(] for a ( in " +
+				"a name"
 		}
 	}
 	if whole && text[0] == '!' {
-		return `it begins with !, which excludes files in other programs: claim what you work on, and write "\!" for a ! in a name`
+		return `it begins with !, which excludes files in other programs: claim only what you work on, and write "\!" for a ! in a name`
 	}
 	return ""
 }

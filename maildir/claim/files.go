@@ -55,7 +55,7 @@ func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) 
 	case fault != tree.NoFault && fault != tree.FaultGone:
 		return nil, nil, err
 	case err == nil && st.Mode.IsRegular():
-		return nil, []format.Problem{{Path: format.ClaimsDir, Reason: "a file where a folder belongs"}}, nil
+		return nil, []format.Problem{{Path: format.ClaimsDir, Reason: "it is a file, but must be a folder"}}, nil
 	case err == nil && !st.Mode.IsDir():
 		return nil, []format.Problem{{Path: format.ClaimsDir, Reason: tree.NotRegular(st.Mode).Reason}}, nil
 	}
@@ -85,7 +85,7 @@ func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) 
 	})
 	paths = slices.DeleteFunc(paths, func(p string) bool { return released[p] })
 	if len(paths) > maxClaimFiles {
-		reason := fmt.Sprintf("more than %d claims: the others do not count for the guard", maxClaimFiles)
+		reason := fmt.Sprintf("more than %d claims: the guard ignores the others", maxClaimFiles)
 		bad = []format.Problem{{Path: format.ClaimsDir, Reason: reason}}
 		paths = paths[:maxClaimFiles]
 	}

@@ -81,7 +81,7 @@ func (m *Normalizer) normalize(text string) (patterns []string, why string) {
 	case text == "", m.Exists(text):
 		return []string{m.literal(text)}, ""
 	case object.MatchString(text):
-		return nil, "it is an object in JSON: write the path alone"
+		return nil, "it is a JSON object: write only the path"
 	}
 	var parts []string
 	for _, part := range cutUnquoted(text, ",\r\n") {
@@ -93,7 +93,7 @@ func (m *Normalizer) normalize(text string) (patterns []string, why string) {
 	}
 	switch {
 	case len(parts) == 0:
-		return nil, "it names no path"
+		return nil, "it does not contain a path"
 	case len(parts) > MaxPatterns:
 		return nil, tooMany
 	}
@@ -197,7 +197,7 @@ func (m *Normalizer) relative(p string) (below, why string) {
 		return "", "it is a URL: write the path relative to the code repository's root"
 	}
 	if name := variable.FindString(p); name != "" && !m.Exists(strings.TrimSuffix(name, "/")) {
-		return "", "it begins with a shell's variable: write the path itself, or ./ before a $ that is meant"
+		return "", "it begins with a shell variable: write the path itself, or put ./ before a literal $"
 	}
 	lead, rest := m.lead(p)
 	if isWindows(rest) {
@@ -210,11 +210,11 @@ func (m *Normalizer) relative(p string) (below, why string) {
 	case p != "" && p[0] == '~' && lead == "":
 		return "", "it begins with ~: write it relative to the code repository's root"
 	case drive.MatchString(p):
-		return "", "it begins with a drive's letter: write it relative to the code repository's root"
+		return "", "it begins with a drive letter: write it relative to the code repository's root"
 	case filepath.IsAbs(p):
 		below, ok := m.belowTop(p)
 		if !ok {
-			return "", "it is absolute and does not lie below the code repository's root: write it relative to that"
+			return "", "it is absolute but not below the code repository's root: write it relative to that root"
 		}
 		if strings.HasSuffix(p, "/") && glob.HasWildcards(below) {
 			below += "/"
@@ -242,7 +242,7 @@ func (m *Normalizer) withoutDots(p string) (clean, why string) {
 	}
 	lead, _ := m.lead(p)
 	if strings.ContainsAny(p[min(len(lead), last):last], `*?[{\`) {
-		return "", "it has a .. behind a wildcard: write it without"
+		return "", "it has .. after a wildcard: write it without .."
 	}
 	clean = path.Clean(p)
 	if clean == ".." || strings.HasPrefix(clean, "../") {
@@ -303,7 +303,7 @@ func (m *Normalizer) normalizeBlanks(p string) (patterns []string, why string) {
 	}
 	for _, part := range parts {
 		if len(parts) < 2 || !strings.ContainsAny(part, "*?[{") && !m.Exists(part) && m.find(unwrap(part)) == "" {
-			return nil, `it holds blanks and names no file: list each path on its own, or write "\ " for a blank in the name of a new file`
+			return nil, `it contains spaces and no such file exists: list each path separately, or write "\ " for a space in the name of a new file`
 		}
 	}
 	return m.normalizePaths(parts)
@@ -312,7 +312,7 @@ func (m *Normalizer) normalizeBlanks(p string) (patterns []string, why string) {
 // MaxPatterns is the maximum number of patterns in one request.
 const MaxPatterns = 200
 
-var tooMany = fmt.Sprintf("it names more than %d paths: claim folders", MaxPatterns)
+var tooMany = fmt.Sprintf("it names more than %d paths: claim folders instead", MaxPatterns)
 
 var (
 	backslashes = regexp.MustCompile(`\\+`)

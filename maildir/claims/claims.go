@@ -181,7 +181,8 @@ func (cs *Claims) Plan(g *writer.Group, tx *writer.Tx, c claim.Row) error {
 		return err
 	case err != nil:
 		return &refusal.Error{
-			What:  refusal.Conflict("The claim file {=other} is in the way and cannot be read ({why}): remove it."),
+			What: refusal.Conflict("The claim file {=other} is in the way and cannot be read ({why}): remove that " +
+				"file."),
 			Other: c.Path,
 			Why:   tree.PlainFileError(err),
 		}
@@ -334,8 +335,8 @@ func (cs *Claims) NotifyOutdone(ctx context.Context) error {
 			holds[c.Pattern] = cmp.Or(first, c)
 			continue
 		}
-		err := cs.NotifyLost(ctx, c, "outdone", fmt.Sprintf("You and %s both have an exclusive claim of %s. %s's is older, so it holds, and "+
-			"yours does not: release yours, and ask %s about your changes.", first.Agent, format.Printable(c.Pattern), first.Agent, first.Agent))
+		err := cs.NotifyLost(ctx, c, "outdone", fmt.Sprintf("You and %s both have an exclusive claim on %s. %s's "+
+			"claim is older, so it is valid and yours is not. Release your claim, and ask %s about your changes.", first.Agent, format.Printable(c.Pattern), first.Agent, first.Agent))
 		if err != nil {
 			return err
 		}
@@ -349,7 +350,7 @@ func (cs *Claims) NotifyLost(ctx context.Context, c *claim.Row, how, body string
 	return cs.mail.Notify(ctx, core.Notice{
 		To:      c.Agent,
 		About:   how + " " + tree.SHA256([]byte(c.Path + c.Created.String()))[:32],
-		Subject: "Your claim does not hold: " + format.Cut(format.Printable(c.Pattern), 900),
+		Subject: "Your claim is not valid: " + format.Cut(format.Printable(c.Pattern), 900),
 		Body:    body,
 	})
 }

@@ -113,7 +113,7 @@ func (c *Mail) writeSeen() {
 	c.mu.Unlock()
 	for name, last := range unwritten {
 		if err := c.Tree.Touch(format.SeenDir+"/"+name, last); err != nil && !errors.Is(err, fs.ErrPermission) {
-			c.Store.Log.Debug("last activity not noted", "project", c.Slug, "agent", name, "error", err)
+			c.Store.Log.Debug("an agent's last activity could not be recorded", "project", c.Slug, "agent", name, "error", err)
 		}
 	}
 }
@@ -189,18 +189,19 @@ func (c *Mail) NeedThisMachine(ctx context.Context, agent string) error {
 		return err
 	}
 	e := &refusal.Error{
-		What: refusal.Conflict("Agent {other} belongs to the machine {why}, and programs here do not act as it: use an agent of this " +
-			"machine. If that machine is gone for good, write {name} for \"machine\" into the agent's profile.json, and it belongs to this one."),
+		What: refusal.Conflict("Agent {other} belongs to machine {why}, and programs on this machine cannot act as " +
+			"it: use an agent of this machine. If that machine is gone for good, set \"machine\" to {name} in the " +
+			"agent's profile.json: the agent then belongs to this machine."),
 		Name:  c.Store.Machine(),
 		Other: agent,
-		Why:   format.Quote(c.MachineName(row.Machine)) + ", of the key " + format.Quote(row.Machine),
+		Why:   format.Quote(c.MachineName(row.Machine)) + " with the key " + format.Quote(row.Machine),
 	}
 	switch ours, err := c.RenamedHere(ctx, agent); {
 	case err != nil:
 		return err
 	case ours != "":
-		e.What = refusal.Conflict("Agent {other} belongs to the machine {why}. The agent of this machine that had the same name is {name} now: " +
-			"act as {name}.")
+		e.What = refusal.Conflict("Agent {other} belongs to machine {why}. The agent of this machine that had the " +
+			"same name is now {name}: act as {name}.")
 		e.Name = ours
 	}
 	return e

@@ -72,7 +72,7 @@ func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error
 	}
 	shared, err := storedir.LoadShared(s.Root, slug)
 	if err != nil {
-		log.Error("the project is not shared with other machines: the file that says so cannot be read", "error", err)
+		log.Error("the project is not shared with other machines because its sync settings cannot be read", "error", err)
 	}
 	c.synced.Store(shared.On)
 	c.Seats = seat.NewBook(t, s.Now, s.Log.With("project", slug), func() { Ring(c.told) })
@@ -165,7 +165,7 @@ func (c *Mail) IsRemoved() bool {
 
 // WasRemoved returns the error for a call that was in progress when the project's folder was removed.
 func (c *Mail) WasRemoved() error {
-	return &refusal.Error{What: refusal.NotFound("The mail of project {name} was removed while the call waited."), Name: c.Name()}
+	return &refusal.Error{What: refusal.NotFound("Project {name} was removed while the call waited."), Name: c.Name()}
 }
 
 // Ring wakes the goroutine that receives from bell, a channel with room for one value. It never waits.

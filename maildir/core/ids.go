@@ -54,7 +54,7 @@ func OneID(field refusal.Field, short string, found []string) (string, error) {
 		return found[0], nil
 	}
 	return "", &refusal.Error{
-		What:  refusal.Conflict("{name} {arg} is short for several messages: {choices}. Write more of the id."),
+		What:  refusal.Conflict("{name} {arg} matches several messages: {choices}. Write more characters of the id."),
 		Field: field,
 		Name:  short,
 		Near:  found[:min(len(found), MaxListed)],

@@ -63,8 +63,8 @@ func (s *Store) MayOwnMore(ctx context.Context, by Caller) error {
 	}
 	if there >= MaxGuestMailboxes {
 		return &refusal.Error{
-			What: refusal.TooLarge("User {=name} owns {count} mailboxes, and the limit is {limit}: delete one that is no longer needed, " +
-				"then try again."),
+			What: refusal.TooLarge("User {=name} owns {count} mailboxes, and the limit is {limit}: delete a " +
+				"mailbox that you no longer need, then try again."),
 			Name:   strconv.Itoa(by.UID),
 			Counts: []int{there},
 			Limit:  MaxGuestMailboxes,

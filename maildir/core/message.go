@@ -81,8 +81,8 @@ func SummaryOf(m *format.Message) string {
 func (c *Mail) CheckSize(file []byte) error {
 	if int64(len(file)) > c.Tree.MaxFile() {
 		return &refusal.Error{
-			What: refusal.TooLarge("The message has {count} bytes, over the limit of {limit}: send large text as an attachment or in " +
-				"parts."),
+			What: refusal.TooLarge("The message has {count} bytes, over the limit of {limit}: send large text as " +
+				"an attachment or in several messages."),
 			Counts: []int{len(file)},
 			Limit:  int(c.Tree.MaxFile()),
 		}
@@ -90,7 +90,8 @@ func (c *Mail) CheckSize(file []byte) error {
 	header, _, err := format.SplitMessage(file)
 	if err != nil {
 		return &refusal.Error{
-			What:   refusal.TooLarge("The message's header is too large ({count} bytes): name fewer recipients or attachments."),
+			What: refusal.TooLarge("The message's header is too large ({count} bytes): use fewer recipients or " +
+				"attachments."),
 			Counts: []int{len(header)},
 		}
 	}

@@ -68,7 +68,7 @@ func (c *Mail) Notify(ctx context.Context, a Notice) error {
 	switch {
 	case n == MostNotices+1:
 		a.About = "more " + a.To + now.Format(" 2006-01-02T15")
-		a.Subject, a.Body = "More files need mending", moreNotices
+		a.Subject, a.Body = "More files need fixing", moreNotices
 	case n > MostNotices:
 		return nil
 	}
@@ -101,8 +101,8 @@ func (c *Mail) PlanNotice(g *writer.Group, tx *writer.Tx, m *format.Message) err
 	return c.PlanMessage(g, tx, m, nil)
 }
 
-const moreNotices = "More of your files in the mail tree need mending than I write of one by one. Those that cannot be sent lie in your " +
-	"outbox still, and each is listed among the problems of the store."
+const moreNotices = "More of your files in the mail tree need fixing than Postmaster reports one by one. Files " +
+	"that cannot be sent are still in your outbox. The store's list of problems names each file."
 
 // MarkResolved returns the Marking that marks Postmaster's notices as read.
 func MarkResolved(ids []string) Marking { return Marking{Verb: "read", IDs: ids, Page: true} }

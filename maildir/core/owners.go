@@ -22,11 +22,13 @@ type owners struct {
 // NewOwners returns the owners of the store whose folder is root.
 func NewOwners(root string) owners {
 	return owners{registry.NewJSON[map[string]int](root, registry.JSONFile{
-		Name:    storedir.OwnersFile,
-		Wrong:   refusal.Unavailable("The store's owners.json is {why}: put the right file there; until then no mailbox has an owner."),
-		Damaged: refusal.Unavailable("The store's owners.json is damaged ({why}): mend it; until then no mailbox has an owner."),
-		TooLarge: refusal.TooLarge("The store's owners.json would have {count} bytes, over the limit of {limit}: delete mailboxes that " +
-			"are no longer needed."),
+		Name: storedir.OwnersFile,
+		Wrong: refusal.Unavailable("The store's owners.json is {why}. Replace it with the right file; until then " +
+			"no mailbox has an owner."),
+		Damaged: refusal.Unavailable("The store's owners.json is damaged ({why}). Fix it; until then no mailbox " +
+			"has an owner."),
+		TooLarge: refusal.TooLarge("The store's owners.json would have {count} bytes, over the limit of {limit}: " +
+			"delete mailboxes that you no longer need."),
 	})}
 }
 

@@ -75,8 +75,8 @@ func (c *Mail) NoAgent(field refusal.Field, names []string) (*refusal.Error, err
 	}
 	what := refusal.NotFound("No agent {names} {arg} in project {=other}. {near} {in} {all agents} {make an agent}")
 	if slices.ContainsFunc(names, c.Store.IsElsewhere) {
-		what = refusal.NotFound("No agent {names} {arg} in project {=other}: a name with a domain is somebody elsewhere. {near} " +
-			"{all agents} {make an agent}")
+		what = refusal.NotFound("No agent {names} {arg} in project {=other}: a name with a domain is an address at " +
+			"another site. {near} {all agents} {make an agent}")
 	}
 	return &refusal.Error{
 		What:  what,
@@ -104,7 +104,8 @@ func (c *Mail) UnknownTo(ctx context.Context, by Caller, field refusal.Field, na
 func addressFault(address string) error {
 	a, err := format.ParseAddress(address)
 	if err == nil && a.OnThisMachine() {
-		err = errors.New(format.Quote(address) + " is not an address of another domain: its domain is this machine or a number")
+		err = errors.New(format.Quote(address) + " is not an address at another domain: its domain is this machine " +
+			"or an IP address")
 	}
 	return err
 }
@@ -137,8 +138,8 @@ func (c *Mail) NoBroadcast(ctx context.Context, from string, unknown []string) e
 		return nil
 	}
 	return &refusal.Error{
-		What: refusal.NotFound("No agent of project {=other} is named {name} {arg}, and no name means everybody: list the names. Its " +
-			"agents: {choices}."),
+		What: refusal.NotFound("No agent of project {=other} is named {name} {arg}, and no name stands for all " +
+			"agents: list the names. Its agents: {choices}."),
 		Field: refusal.Recipients,
 		Name:  unknown[i],
 		Other: c.Name(),
@@ -158,7 +159,7 @@ func (c *Mail) NoMessage(ctx context.Context, field refusal.Field, id string) er
 	}
 	if len(rows) > 0 {
 		return &refusal.Error{
-			What:  refusal.NotFound("{name} {arg} is a thread of project {=other} and no message. {read a thread}"),
+			What:  refusal.NotFound("{name} {arg} is a thread of project {=other}, not a message. {read a thread}"),
 			Field: field,
 			Name:  id,
 			Other: c.Name(),
@@ -242,8 +243,8 @@ func (c *Mail) NoDelivery(ctx context.Context, agent, id string) error {
 		if err := c.AddReceipts(ctx, m, forSender); err != nil {
 			return err
 		}
-		e.What, e.Why = refusal.Invalid("You ({=other}) sent message {name} {arg}: it is not in your inbox, and its recipients "+
-			"acknowledge it ({why})."), sayReceipts(m.Receipts)
+		e.What, e.Why = refusal.Invalid("You ({=other}) sent message {name} {arg}, so it is not in your inbox: "+
+			"only its recipients can acknowledge it ({why})."), sayReceipts(m.Receipts)
 	}
 	return e
 }

@@ -18,9 +18,9 @@ func CheckText(field refusal.Field, s string, limit int) error {
 	case !utf8.ValidString(s):
 		e.What = refusal.Invalid("{field} {name} is not valid UTF-8: send text.")
 	case strings.ContainsFunc(s, format.Misleading) && field != refusal.Task:
-		e.What = refusal.Invalid("{field} {name} holds a line break or control character: write it on one line.")
+		e.What = refusal.Invalid("{field} {name} contains a line break or control character: write it on one line.")
 	case strings.ContainsRune(s, 0):
-		e.What = refusal.Invalid("{field} {name} holds a NUL character: send text.")
+		e.What = refusal.Invalid("{field} {name} contains a NUL character: send text.")
 	default:
 		return nil
 	}

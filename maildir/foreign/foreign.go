@@ -59,7 +59,7 @@ func Parse(data []byte, fence string, limits Limits) (*File, error) {
 		}
 		if !closes(data, header, fence) {
 			return fault(1+bytes.Count(header, []byte("\n"))+1,
-				"a line of the header is an indented "+fence+": remove the blanks before it")
+				"a line of the header is an indented "+fence+": remove the spaces before it")
 		}
 		var err error
 		if fence == TOML {

@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-const notYAML = "the header is not valid YAML: write a key, a colon and a text on each line, and put a text with special characters in " +
-	"quotation marks"
+const notYAML = "the header is not valid YAML: on each line, write a key, a colon and a text, and put a text with " +
+	"special characters in quotation marks"
 
 // readYAML reads a mapping. It refuses anchors, aliases and tags, because with them a short text can represent a
 // large text, or a value that is not text. A duplicate key is returned twice.
@@ -24,7 +24,7 @@ func readYAML(header []byte, depth int) ([]Key, error) {
 		return nil, badYAML(err)
 	}
 	if err := d.Decode(&rest); !errors.Is(err, io.EOF) {
-		return nil, fault(1+max(1, rest.Line), "the header is more than one document of YAML: take the line ... out")
+		return nil, fault(1+max(1, rest.Line), "the header contains more than one YAML document: remove the line ...")
 	}
 	top := doc.Content[0]
 	if top.Kind != yaml.MappingNode || top.Anchor != "" || top.Style&yaml.TaggedStyle != 0 {
@@ -54,9 +54,11 @@ func (r yamlReader) value(n *yaml.Node, level int) (any, error) {
 	line := 1 + n.Line
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
-		return nil, fault(line, "anchors (&) and aliases (*) are not read: write the text itself, in quotation marks if it begins so")
+		return nil, fault(line, "anchors (&) and aliases (*) are not supported: write the text itself, in "+
+			"quotation marks if it begins with one of these characters")
 	case n.Style&yaml.TaggedStyle != 0:
-		return nil, fault(line, "tags (!) are not read, and every value is text: put a text that begins so in quotation marks")
+		return nil, fault(line, "tags (!) are not supported, and every value is text: put a text that begins with "+
+			"! in quotation marks")
 	case n.Kind == yaml.ScalarNode:
 		return n.Value, nil
 	case level > r.depth:

@@ -61,13 +61,13 @@ func (a Address) String() string {
 func checkLocal(local string) string {
 	switch {
 	case local == "":
-		return "nothing stands before the @"
+		return "nothing precedes the @"
 	case len(local) > maxLocal:
 		return "longer than 64 characters before the @"
 	case strings.ContainsFunc(local, func(r rune) bool { return !inLocal(r) }):
-		return "before the @ use letters, digits and !#$%&'*+-/=?^_`{|}~ with single dots between them"
+		return "before the @, use letters, digits and !#$%&'*+-/=?^_`{|}~ with single dots between them"
 	case strings.HasPrefix(local, ".") || strings.HasSuffix(local, ".") || strings.Contains(local, ".."):
-		return "before the @ a dot stands alone between other characters"
+		return "before the @, write only single dots between other characters"
 	}
 	return ""
 }
@@ -82,10 +82,10 @@ func inLabel(r rune) bool {
 // checkDomain says what is wrong with an email domain in upper or lower case, or returns "" if the domain is valid.
 func checkDomain(domain string) string {
 	if len(domain) > maxDomain {
-		return "longer than 255 characters behind the @"
+		return "longer than 255 characters after the @"
 	}
 	if strings.HasPrefix(domain, "[") {
-		return "behind the @ use the name of a domain, not the number of a machine"
+		return "after the @, use a domain name, not an IP address"
 	}
 	for label := range strings.SplitSeq(domain, ".") {
 		switch {
@@ -94,9 +94,9 @@ func checkDomain(domain string) string {
 		case len(label) > maxLabel:
 			return "a part of the domain is longer than 63 characters"
 		case strings.ContainsFunc(label, func(r rune) bool { return r >= 0x80 }):
-			return "write the domain in ASCII, international names as xn--…"
+			return "write the domain in ASCII; write international names as xn--…"
 		case strings.ContainsFunc(label, func(r rune) bool { return !inLabel(r) }):
-			return "the domain holds other characters than letters, digits, '-' and '.'"
+			return "the domain contains characters other than letters, digits, '-' and '.'"
 		case label[0] == '-' || label[len(label)-1] == '-':
 			return "a part of the domain begins or ends with '-'"
 		}

@@ -23,7 +23,7 @@ func Amend(m *Message, text []byte) error {
 	for _, k := range o.keys {
 		f := fieldOf(k.key)
 		if f == nil || !f.is(mutable) {
-			return o.fault(k.at, Quote(k.key)+" cannot be changed in a message that was sent: take it out")
+			return o.fault(k.at, Quote(k.key)+" cannot be changed in a message that was sent: remove it")
 		}
 		o.read(k.key, f.of(m))
 	}
@@ -34,13 +34,14 @@ func Amend(m *Message, text []byte) error {
 	case o.err != nil:
 		return o.err
 	case !ValidImportance(m.Importance):
-		return o.bad("importance", Quote(m.Importance)+" is none of low, normal, high, urgent: write one of them")
+		return o.bad("importance", Quote(m.Importance)+" is not one of low, normal, high, urgent: write one of them")
 	case len(m.Subject) > MaxSubject || strings.ContainsFunc(m.Subject, Misleading):
-		return o.bad("subject", "the subject is no line of at most 998 bytes: shorten it, and take out what is no text")
+		return o.bad("subject", "the subject is not a line of text of at most 998 bytes: shorten it, and remove "+
+			"control characters")
 	case strings.TrimSpace(body) == "":
-		return &tree.FormatError{Line: 1, Reason: "there is no text: write one below the header"}
+		return &tree.FormatError{Line: 1, Reason: "there is no text: write the text below the header"}
 	case !utf8.ValidString(body) || strings.ContainsRune(body, 0):
-		return &tree.FormatError{Line: 1, Reason: "the text is not UTF-8, or holds a NUL character: save as UTF-8"}
+		return &tree.FormatError{Line: 1, Reason: "the text is not UTF-8 or contains a NUL character: save as UTF-8"}
 	}
 	if body != m.Body {
 		m.HTML = "" // the HTML shows the old body

@@ -80,8 +80,8 @@ func (o *object) extra() (string, *tree.FormatError) {
 		}
 		for _, key := range draftKeys() {
 			if distance(underscored(m.key), key) <= 1 {
-				return "", o.fault(m.at, "the key "+Quote(m.key)+" means nothing and is almost "+Quote(key)+": write that, or take "+
-					"the key out")
+				return "", o.fault(m.at, "the key "+Quote(m.key)+" is unknown and is almost "+Quote(key)+": write that, or "+
+					"remove the key")
 			}
 		}
 		more.put(m.key, m.val)

@@ -58,11 +58,11 @@ func (o *object) claim(c *Claim, endless bool) error {
 	case CheckName(c.Agent) != "":
 		return o.bad("agent", Quote(c.Agent)+" is not an agent's name: "+CheckName(c.Agent))
 	case c.Created.IsZero() || endless:
-		return o.bad("expires", `"created" and "expires" are both needed, times such as 2025-10-23T15:22:14Z`)
+		return o.bad("expires", `"created" and "expires" are both needed, as times such as 2025-10-23T15:22:14Z`)
 	}
 	const fold = false
 	if _, err := glob.Compile(c.Pattern, fold); err != nil {
-		return o.bad("path", Quote(c.Pattern)+" is not a pattern of paths: "+err.Error())
+		return o.bad("path", Quote(c.Pattern)+" is not a path pattern: "+err.Error())
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func parseObject(raw []byte, base int) (*object, error) {
 	start := skipSpace(raw, 0)
 	switch {
 	case start == len(raw):
-		return nil, o.fault(start, "there is no JSON object: write one, from { to }")
+		return nil, o.fault(start, "there is no JSON object: write one between { and }")
 	case raw[start] != '{':
 		return nil, o.fault(start, "the header is not a JSON object: begin it with { and end it with }")
 	case !json.Valid(raw):
@@ -75,7 +75,7 @@ func (o *object) scan(i, depth int) (int, error) {
 				return 0, o.fault(i, "the key "+Quote(Cut(m.key, 80))+" occurs twice: keep one")
 			}
 			if seen = append(seen, m.key); len(seen) > maxKeys {
-				return 0, o.fault(i, fmt.Sprintf("more than %d keys in one object: take some out", maxKeys))
+				return 0, o.fault(i, fmt.Sprintf("more than %d keys in one object: remove some", maxKeys))
 			}
 			i = skipSpace(o.raw, skipSpace(o.raw, end)+1) // the colon
 		}
@@ -166,7 +166,7 @@ func (o *object) value(key string) json.RawMessage {
 		return nil
 	}
 	if string(m.val) == "null" {
-		o.err = o.bad(key, Quote(key)+" is null: leave it out or write a value")
+		o.err = o.bad(key, Quote(key)+" is null: leave it out, or write a value")
 		return nil
 	}
 	return m.val
@@ -194,7 +194,7 @@ func (o *object) text(key string) (s string) {
 		return ""
 	}
 	if s = unquote(raw); strings.IndexByte(s, 0) >= 0 {
-		o.err = o.bad(key, Quote(key)+" holds a NUL character: take it out")
+		o.err = o.bad(key, Quote(key)+" contains a NUL character: remove it")
 	}
 	return s
 }
@@ -222,7 +222,7 @@ func (o *object) names(key string) []string {
 	out := make([]string, len(l))
 	for i, s := range l {
 		if s == nil {
-			o.err = o.bad(key, Quote(key)+" holds null: take it out")
+			o.err = o.bad(key, Quote(key)+" contains null: remove it")
 			return nil
 		}
 		out[i] = *s
@@ -271,23 +271,23 @@ func jsonSlip(raw []byte, at int, err error) string {
 	key := has("beginning of object key string") || has("string for object key")
 	switch {
 	case has("in string literal"):
-		return "a text that does not end in its line: a quotation mark is missing, or write \\n for a line end"
+		return "a text does not end on its line: add the missing quotation mark, or write \\n for a line end"
 	case has("in string escape code") || has("hexadecimal character escape"):
 		return `a \ in a text: write it as \\`
 	case has("after object key:value pair") || has("after array element"):
-		return "a comma is missing before " + is + `: write it, or write a quotation mark in a text as \"`
+		return "a comma is missing before " + is + `: add the comma, or write a quotation mark in a text as \"`
 	case has("after object key"):
-		return "a colon is missing after the key: write it"
+		return "a colon is missing after the key: add it"
 	case (value || key) && before == "," && (is == "}" || is == "]" || is == ","):
-		return "a comma too many before " + is + ": take it out"
+		return "there is one comma too many before " + is + ": remove it"
 	case (value || key) && is == "'":
-		return `quotation marks are " in JSON: write no '`
+		return `JSON uses double quotation marks ("): do not write '`
 	case (value || key) && (is == "/" || is == "#"):
-		return "JSON has no comments: take it out"
+		return "JSON has no comments: remove the comment"
 	case value && before == ":" && (is == "}" || is == ","):
-		return "a value is missing after the colon: write it"
+		return "a value is missing after the colon: add it"
 	case value && (is == "," || is == "]"):
-		return "a comma or bracket too many: take " + is + " out"
+		return "there is a comma or bracket too many: remove " + is + " out"
 	case value:
 		return `a text without quotation marks: write " around it`
 	case key:
@@ -317,9 +317,9 @@ func plainJSON(err error) string {
 		return fmt.Sprintf("nested deeper than %d levels: flatten it", maxDepth)
 	}
 	if strings.Contains(err.Error(), "after top-level value") {
-		return "text after the JSON object: take it out, or into the object"
+		return "text after the JSON object: remove it, or move it into the object"
 	}
-	return strings.TrimPrefix(err.Error(), "json: ") + ": mend the JSON here"
+	return strings.TrimPrefix(err.Error(), "json: ") + ": fix the JSON here"
 }
 
 // expected says what to write for a value of the Go type t.

@@ -180,7 +180,8 @@ func locateMessage(k Kind, agent, p string) Place {
 		return Place{Kind: KindOther, Agent: agent}
 	}
 	if !ValidID(pl.ID) {
-		pl.Bad = "the file's name is not a message id: letters, digits, '.', '_' and '-', at most 128, the first a letter or digit"
+		pl.Bad = "the file's name is not a message id: use at most 128 letters, digits, '.', '_' and '-', " +
+			"beginning with a letter or digit"
 	}
 	return pl
 }

@@ -224,14 +224,14 @@ func (m *Message) check(id string, o *object) error {
 	case m.Created.IsZero():
 		return o.bad("created", `no "created": write a time such as 2025-10-23T15:22:14Z`)
 	case !ValidImportance(m.Importance):
-		return o.bad("importance", Quote(m.Importance)+" is none of low, normal, high, urgent: write one of them")
+		return o.bad("importance", Quote(m.Importance)+" is not one of low, normal, high, urgent: write one of them")
 	case len(m.Subject) > MaxSubject:
 		return o.bad("subject", fmt.Sprintf("the subject has %d bytes, over the limit of %d: put the rest into the body",
 			len(m.Subject), MaxSubject))
 	case len(m.ThreadID) > MaxThread:
-		return o.bad("thread_id", fmt.Sprintf("the id of the thread is longer than %d bytes: shorten it", MaxThread))
+		return o.bad("thread_id", fmt.Sprintf("the thread id is longer than %d bytes: shorten it", MaxThread))
 	case len(m.To)+len(m.CC)+len(m.BCC) > MaxRecipients:
-		return o.bad("to", fmt.Sprintf("more than %d recipients: take some out", MaxRecipients))
+		return o.bad("to", fmt.Sprintf("more than %d recipients: remove some", MaxRecipients))
 	}
 	if err := m.checkGateway(o); err != nil {
 		return err
@@ -240,8 +240,8 @@ func (m *Message) check(id string, o *object) error {
 }
 
 // editedApart is the reason of the problem for a file that a merge has written beside a message.
-const editedApart = "two machines have edited this message, and this is what one of them wrote: take over what is needed of it, " +
-	"then remove this file"
+const editedApart = "two machines have edited this message, and this file is one of the two versions: copy what " +
+	"you need into the message, then delete this file"
 
 // MaxReference is the longest Message-ID in bytes: a line of an email's header.
 const MaxReference = 998
@@ -253,14 +253,17 @@ const MaxReferences = 100
 func (m *Message) checkGateway(o *object) error {
 	switch {
 	case o.has("message_id") && !validMessageID(m.MessageID):
-		return o.bad("message_id", fmt.Sprintf("%s is no Message-ID: write it without < and >, on one line "+
-			"without blanks, in at most %d bytes", Quote(m.MessageID), MaxReference))
+		return o.bad("message_id", fmt.Sprintf("%s is not a Message-ID: write it without < and >, on one line "+
+			"without spaces, in at most %d bytes", Quote(m.MessageID), MaxReference))
 	case m.HTML != "" && !slices.ContainsFunc(m.Attachments, func(a Attachment) bool { return a.Path == m.HTML }):
-		return o.bad("html", Quote(m.HTML)+" is not the path of one of the attachments: write one of them, or leave it out")
+		return o.bad("html", Quote(m.HTML)+" is not the path of an attachment: write the path of one, or leave it "+
+			"out")
 	case m.Auth != "" && !validAuth(m.Auth):
-		return o.bad("auth", Quote(m.Auth)+" is none of none, token, uid:N, dmarc:DOMAIN: leave it out, it is the server's")
+		return o.bad("auth", Quote(m.Auth)+" is not one of none, token, uid:N, dmarc:DOMAIN: leave it out, only "+
+			"the server sets it")
 	case m.Door != "" && !slices.Contains(doors, m.Door):
-		return o.bad("door", Quote(m.Door)+" is none of "+strings.Join(doors, ", ")+": leave it out, it is the server's")
+		return o.bad("door", Quote(m.Door)+" is not one of "+strings.Join(doors, ", ")+": leave it out, only the "+
+			"server sets it")
 	}
 	return nil
 }
@@ -332,12 +335,13 @@ func SplitMessage(data []byte) (header []byte, body string, err error) {
 	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
 		return unfit(1, "starts with a byte order mark: save as UTF-8 without BOM")
 	case bytes.HasSuffix(first, []byte("\r")):
-		return unfit(1, "CRLF line ends in the header: save with LF")
+		return unfit(1, "CRLF line ends in the header: save with LF line ends")
 	case word == foreign.TOML:
-		return unfit(1, "the header is TOML between lines +++, which only mail of other systems has: write it as JSON between a line "+
+		return unfit(1, "the header is TOML between lines +++, which only mail from other mail systems may have: "+
+			"write it as JSON between a line "+
 			fenceOpen+" and a line ---")
 	case word == fenceOpen && string(first) != fenceOpen:
-		return unfit(1, "the line "+fenceOpen+" ends with blanks: remove them")
+		return unfit(1, "the line "+fenceOpen+" ends with spaces: remove them")
 	case word != fenceOpen:
 		return unfit(1, "does not start with a line "+fenceOpen+": write the header below such a line, as JSON")
 	}
@@ -348,9 +352,9 @@ func SplitMessage(data []byte) (header []byte, body string, err error) {
 		case string(text) == fenceClose:
 			return splitAt(rest[:at], rest[end:])
 		case word == fenceClose && text[0] != '-':
-			return unfit(line, "a line of the header is an indented "+fenceClose+": remove the blanks before it")
+			return unfit(line, "a line of the header is an indented "+fenceClose+": remove the spaces before it")
 		case word == fenceClose:
-			return unfit(line, "the line "+fenceClose+" below the header ends with blanks: remove them")
+			return unfit(line, "the line "+fenceClose+" below the header ends with spaces: remove them")
 		}
 		at = end
 	}
@@ -363,7 +367,7 @@ func splitAt(header, rest []byte) ([]byte, string, error) {
 	case len(header) > MaxHeader:
 		return nil, "", &tree.FormatError{Line: 1, Reason: fmt.Sprintf("header over %d bytes: shorten it", MaxHeader)}
 	case bytes.IndexByte(header, '\r') >= 0:
-		return nil, "", &tree.FormatError{Line: 1, Reason: "CRLF line ends in the header: save with LF"}
+		return nil, "", &tree.FormatError{Line: 1, Reason: "CRLF line ends in the header: save with LF line ends"}
 	}
 	return header, string(bytes.TrimSuffix(bytes.TrimPrefix(rest, []byte("\n")), []byte("\n"))), nil
 }

@@ -16,11 +16,11 @@ func CheckName(name string) string {
 	case len(name) > 64:
 		return "longer than 64 characters"
 	case !PlainName(name):
-		return "use letters, digits, '.', '_' and '-', the first a letter or digit"
+		return "use letters, digits, '.', '_' and '-', beginning with a letter or digit"
 	case strings.HasSuffix(name, "."):
 		return "it ends with a dot"
 	case Ignored(name):
-		return "editors use such names for their own files"
+		return "editors use names like this for their own files"
 	}
 	stem, _, _ := strings.Cut(strings.ToLower(name), ".")
 	if slices.Contains(windowsReserved, stem) {

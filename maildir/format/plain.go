@@ -66,7 +66,7 @@ func plainFlag(key, word string) (yes bool, why string) {
 	case "no", "false":
 		return false, ""
 	}
-	return false, Quote(key) + " is neither yes nor no: write one of them"
+	return false, Quote(key) + " must be yes or no"
 }
 
 // isPlain reports whether a file begins with a plain header.
@@ -122,7 +122,7 @@ func parsePlain(data []byte) (header *object, body string, err error) {
 		case !utf8.Valid(line):
 			return fault("invalid UTF-8: save as UTF-8")
 		case bytes.HasSuffix(line, []byte("\r")):
-			return fault("CRLF line ends in the header: save with LF")
+			return fault("CRLF line ends in the header: save with LF line ends")
 		}
 		if why := h.add(string(line)); why != "" {
 			return fault(why)
@@ -177,17 +177,17 @@ func (h *plainHeader) add(text string) (why string) {
 
 // notPlain says what is wrong with a line that has no key. It quotes only the word before a colon.
 func notPlain(line string) string {
-	const leave = "Leave a line empty before the text"
-	const knows = "write a key such as to, cc, bcc, subject, importance or ack, a colon and what it is. " + leave
+	const leave = "Put an empty line before the text"
+	const knows = "write a key such as to, cc, bcc, subject, importance or ack, then a colon and a value. " + leave
 	name, _, found := strings.Cut(line, ":")
 	key := underscored(strings.TrimSpace(name))
 	if !found || !PlainName(key) || strings.TrimLeft(line, " \t") != line {
-		return "this is not a line of a header: " + knows
+		return "this is not a header line: " + knows
 	}
 	if near := Near(key, draftKeys()); len(near) > 0 {
-		return "the key " + Quote(strings.TrimSpace(name)) + " is not known: write " + near[0] + " if you mean that. " + leave
+		return "the key " + Quote(strings.TrimSpace(name)) + " is unknown: write " + near[0] + " if you mean that. " + leave
 	}
-	return "the key " + Quote(strings.TrimSpace(name)) + " is not known: " + knows
+	return "the key " + Quote(strings.TrimSpace(name)) + " is unknown: " + knows
 }
 
 // json returns the header as a JSON object.

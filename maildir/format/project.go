@@ -59,7 +59,7 @@ func ParseProject(data []byte) (human string, created time.Time, err error) {
 	}
 	human, created = o.text("human_key"), o.time("created")
 	if o.err == nil && o.has("human_key") && !filepath.IsAbs(human) {
-		o.err = o.bad("human_key", Quote(human)+" is not an absolute path: write that of the code base")
+		o.err = o.bad("human_key", Quote(human)+" is not an absolute path: write the absolute path of the code base")
 	}
 	return human, created, o.err
 }

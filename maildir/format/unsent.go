@@ -45,7 +45,7 @@ func ParseUnsent(data []byte) (*Unsent, error) {
 	case strings.EqualFold(repeat, daily):
 		u.Daily = true
 	case o.has(repeatKey) && o.err == nil:
-		return nil, o.bad(repeatKey, Quote(repeat)+" is not how a message can repeat: write "+daily+", or take it out")
+		return nil, o.bad(repeatKey, Quote(repeat)+" is not a valid value of repeat: write "+daily+", or remove it")
 	}
 	if o.err != nil {
 		return nil, o.err
@@ -70,8 +70,8 @@ func parseDraft(data []byte) (header *object, body string, err error) {
 		}
 		return again, text, other
 	case !begins(data, fenceClose, "\xef\xbb\xbf"):
-		return nil, "", &tree.FormatError{Line: 1, Reason: `there is no header: begin with a line such as "to: BlueLake", and leave a ` +
-			`line empty before the text`}
+		return nil, "", &tree.FormatError{Line: 1, Reason: `there is no header: begin with a line such as "to: BlueLake", and put an ` +
+			`empty line before the text`}
 	}
 	header, body, err = parseHeader(data)
 	if err != nil {

@@ -109,11 +109,12 @@ func (r *repository) sharedBranch(program string) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", errors.New("that repository is empty: it gets the mail when a machine that has some turns its sync on")
+		return "", errors.New("that repository is empty: it receives the mail when a machine that has mail turns " +
+			"its sync on")
 	case 1:
 		return found[0], nil
 	}
-	return "", fmt.Errorf("that repository has %d branches, and none of them is main", len(found))
+	return "", fmt.Errorf("that repository has %d branches, and none of them is called main", len(found))
 }
 
 // takeFiles writes those files of a commit that machines synchronize, and the files for Git at the top. It returns
@@ -180,6 +181,6 @@ func (r *repository) leaveOut(tip string, paths []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := fmt.Sprintf("sync: joined, without %d files of other machines\n\nMail-Op: sync\n", len(paths))
+	text := fmt.Sprintf("sync: joined, without %d files from other machines\n\nMail-Op: sync\n", len(paths))
 	return r.plain(nil, "commit-tree", made, "-p", tip, "-m", text)
 }

@@ -29,7 +29,7 @@ func TestFault(t *testing.T) {
 				t.Error("it was committed")
 			}
 			if name != ".git/index" { // a link to an index is not followed
-				tr.state("waiting", "it is tried again")
+				tr.state("waiting", "the server tries again")
 			}
 			back()
 			tr.equal("HEAD", tr.git("rev-parse", "HEAD"), head)

@@ -12,7 +12,7 @@ import (
 const maxBlob = 256 << 20 // bytes of the largest file that is committed; far above all limits of mailtree
 
 // errChanging means that a file's size changed while it was read.
-var errChanging = errors.New("the file changes while it is read")
+var errChanging = errors.New("the file is changing while the server reads it")
 
 // syncAll makes the files at paths below dir, and all folders above them, durable. On Linux that is one syncfs,
 // which reports write-back errors (docs/durability.md, "Why it is done this way").

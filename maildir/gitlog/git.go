@@ -275,8 +275,8 @@ func findGit() (string, error) {
 		return "", err
 	}
 	if text := strings.TrimPrefix(strings.TrimSpace(string(out)), "git version "); !isRecent(text) {
-		return "", notAudited("the git program on the server's PATH is of version %s. "+
-			"Install Git 2.38 or newer; the mail keeps working.", oneLine(text, 40))
+		return "", notAudited("the git program on the server's PATH has version %s. Install Git 2.38 or newer; "+
+			"mail keeps working.", oneLine(text, 40))
 	}
 	programs.Store(program, true)
 	return program, nil
@@ -291,7 +291,7 @@ func isRecent(version string) bool {
 
 // noProgram returns a *hold that says that Git is not installed.
 func noProgram() *hold {
-	return notAudited("there is no git program on the server's PATH. Install Git 2.38 or newer; the mail keeps working.")
+	return notAudited("there is no git program on the server's PATH. Install Git 2.38 or newer; mail keeps working.")
 }
 
 // process is a running program that answers requests. The zero process has not started its program.

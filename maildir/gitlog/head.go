@@ -36,7 +36,7 @@ func detached(format string, args ...any) *hold {
 
 // notAudited returns a *hold for a repository that is unusable.
 func notAudited(format string, args ...any) *hold {
-	return &hold{mode: "off", reason: "The mail is not audited: " + fmt.Sprintf(format, args...)}
+	return &hold{mode: "off", reason: "The mail has no history: " + fmt.Sprintf(format, args...)}
 }
 
 func (h *hold) Error() string { return h.reason }
@@ -93,8 +93,8 @@ func (r *repository) ref(name string) (hash, error) {
 	if err == nil {
 		text := strings.TrimSpace(string(b))
 		if !plumbing.IsHash(text) {
-			return hash{}, waiting("The mail's branch %s is damaged or stands for another ref. "+
-				"Run `git fsck` and `git reflog` in the mail's folder to mend it.", name)
+			return hash{}, waiting("The mail's branch %s is damaged or is a symbolic ref. Run `git fsck` and `git "+
+				"reflog` in the mail's folder to repair it.", name)
 		}
 		return plumbing.NewHash(text), nil
 	}
@@ -171,11 +171,11 @@ func (r *repository) busy() error {
 			continue
 		}
 		if branch := r.movedSince(s.name); branch != "" {
-			s.do = fmt.Sprintf("git rebase --quit and git checkout %s, and begin again: the branch got a commit while it began, "+
-				"which --abort would take off", branch)
+			s.do = fmt.Sprintf("git rebase --quit and git checkout %s, and start the rebase again: the branch got "+
+				"a commit while the rebase started, which --abort would remove", branch)
 		}
-		return waiting("The mail's repository is in the middle of %s: "+
-			"new mail is safe but not committed until that ends. Finish it with %s.", s.what, s.do)
+		return waiting("The mail's repository is in the middle of %s. New mail is safe, but is not committed until "+
+			"that ends. Finish it with %s.", s.what, s.do)
 	}
 	return nil
 }
@@ -206,7 +206,8 @@ func (r *repository) onBranch(recorded string) (head, error) {
 	}
 	switch {
 	case h.branch == "" && recorded == "":
-		return h, detached("The mail's repository is on no branch (detached HEAD): mail is kept uncommitted. Check out a branch.")
+		return h, detached("The mail's repository is not on a branch (detached HEAD), so new mail is kept but not " +
+			"committed. Check out a branch.")
 	case recorded == "" || h.branch == recorded:
 		return h, nil
 	}
@@ -227,9 +228,9 @@ func (r *repository) onBranch(recorded string) (head, error) {
 // branchGone says how to restore the recorded branch after a user has renamed or deleted it.
 func branchGone(at, recorded string) error {
 	short := shellWord(strings.TrimPrefix(recorded, "refs/heads/"))
-	return detached("The mail's repository is on %s, and the branch %s, to which the mail is committed, is gone: "+
-		"mail is kept uncommitted until it is there again. "+
-		"Run `git checkout -b %s` in the mail's folder, which begins it where HEAD is.", at, short, short)
+	return detached("The mail's repository is on %s, and the mail's branch %s no longer exists. New mail is kept "+
+		"but not committed until the branch exists again. Run `git checkout -b %s` in the mail's folder, which "+
+		"creates the branch at HEAD.", at, short, short)
 }
 
 // elsewhere says how to return to the recorded branch. `git checkout` refuses while uncommitted files are in its
@@ -240,10 +241,10 @@ func branchGone(at, recorded string) error {
 // the recorded branch has removed, and staged changes.
 func elsewhere(at, recorded string) error {
 	short := shellWord(strings.TrimPrefix(recorded, "refs/heads/"))
-	return detached("The mail's repository is on %s: mail is kept uncommitted until it is back on %s. "+
-		"Run `git checkout %s` in the mail's folder; where Git says that files would be overwritten, run there "+
-		"`git ls-files -zmo --exclude-standard | xargs -0r git --literal-pathspecs reset -q %s -- && git checkout %s`, "+
-		"which keeps those files as they are.", at, short, short, short, short)
+	return detached("The mail's repository is on %s. New mail is kept but not committed until the repository is "+
+		"back on %s. Run `git checkout %s` in the mail's folder. If Git reports that files would be overwritten, "+
+		"run there `git ls-files -zmo --exclude-standard | xargs -0r git --literal-pathspecs reset -q %s -- && git "+
+		"checkout %s`, which leaves those files unchanged.", at, short, short, short, short)
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)

@@ -51,7 +51,7 @@ func unread(said string) error {
 	}
 	for line := range strings.Lines(said) {
 		if !known(line) {
-			return errors.New("git could not look at everything: " + oneLine(line, 200))
+			return errors.New("git could not read everything: " + oneLine(line, 200))
 		}
 	}
 	return nil

@@ -134,7 +134,7 @@ func (i *importer) finish() (newest hash, err error) {
 	}
 	newest, err = i.repo.ref(nextRef)
 	if err == nil && newest.IsZero() {
-		err = errors.New("git fast-import has made no commit")
+		err = errors.New("git fast-import created no commit")
 	}
 	return newest, err
 }

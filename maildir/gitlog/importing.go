@@ -25,7 +25,7 @@ func (l *Log) progress(paths int) {
 	switch {
 	case im.began.IsZero() && left >= history.ImportFrom:
 		*im = importing{began: time.Now()}
-		l.cfg.Log.Info("many files were changed: their import begins", "paths", left)
+		l.cfg.Log.Info("many files were changed: their import starts", "paths", left)
 	case im.began.IsZero() || paths == 0:
 	default:
 		im.done += paths

@@ -59,7 +59,7 @@ func TestImport(t *testing.T) {
 		t.Errorf("%d commits", made)
 	}
 	for _, line := range []string{
-		`msg="many files were changed: their import begins" paths=6000`,
+		`msg="many files were changed: their import starts" paths=6000`,
 		`msg="edits are being imported" committed=5000 left=1000`, `msg="the import is committed" paths=6000 commits=2`,
 	} {
 		if !strings.Contains(said.String(), line) {

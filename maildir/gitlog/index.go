@@ -85,8 +85,8 @@ func lookAt(f *os.File) (indexState, error) {
 }
 
 func damagedIndex(why error) *hold {
-	h := waiting("The mail's Git index cannot be read (%s). "+
-		"Remove .git/index in the mail's folder: it is made anew from the last commit.", oneLine(why.Error(), 200))
+	h := waiting("The mail's Git index cannot be read (%s). Remove .git/index in the mail's folder: the server "+
+		"recreates it from the last commit.", oneLine(why.Error(), 200))
 	h.cause = why
 	return h
 }
@@ -117,8 +117,8 @@ func (r *repository) checkIndex() (indexState, error) {
 		return s, err
 	}
 	if len(conflicts) > 0 {
-		return s, waiting("The mail's Git index has conflicts that are not resolved: new mail is safe but not committed. " +
-			"Resolve them with git add and git commit, or drop them with git reset.")
+		return s, waiting("The mail's Git index has unresolved conflicts. New mail is safe but not committed. " +
+			"Resolve the conflicts with git add and git commit, or discard them with git reset.")
 	}
 	return s, nil
 }

@@ -258,7 +258,7 @@ func (l *Log) Run(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		l.cfg.Log.Warn("not everything could be committed before the end", "pending", l.State().Pending, "error", err)
+		l.cfg.Log.Warn("not everything could be committed before the server stopped", "pending", l.State().Pending, "error", err)
 	}
 	return nil
 }
@@ -422,7 +422,7 @@ func (l *Log) Preserve(ctx context.Context, paths []string) error {
 		if unsaved, err = l.unsaved(ctx, paths); err != nil || len(unsaved) == 0 {
 			return err
 		}
-		return waiting("The file cannot be committed, so it is left alone: %s %s.",
+		return waiting("The server cannot commit a file and leaves it alone: %s %s.",
 			oneLine(unsaved[0].path, 200), cmp.Or(unsaved[0].skipped, "keeps changing"))
 	}))
 }

@@ -56,7 +56,7 @@ func blobSum(size int64) hashing.Hash {
 // maxObject is the largest number of bytes of an object that is read into memory.
 const maxObject = 1 << 28
 
-var errNoObject = errors.New("there is no such object")
+var errNoObject = errors.New("no such object")
 
 // read returns the content of an object of that kind; name is a revision as git rev-parse takes it. The
 // caller must not change the content. Errors: errNoObject, and the program's.
@@ -224,7 +224,7 @@ func readChange(meta, path string) (*change, error) {
 	f := strings.Fields(strings.TrimLeft(meta, ":"))
 	parents := strings.Count(meta[:len(meta)-len(strings.TrimLeft(meta, ":"))], ":")
 	if parents == 0 || len(f) != 2*parents+3 {
-		return nil, fmt.Errorf("git tells a change as %q", meta)
+		return nil, fmt.Errorf("git reports a change as %q", meta)
 	}
 	c := &change{path: path, old: fileEntry(f[0], f[parents+1]), new: fileEntry(f[parents], f[2*parents+1])}
 	if !c.differs() {

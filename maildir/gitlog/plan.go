@@ -108,7 +108,7 @@ func (p *plan) load(log *slog.Logger) error {
 			return err
 		}
 		if c.skipped != "" && c.old.Mode == 0 && log != nil {
-			log.Debug("file left out of the audit", "path", c.path, "reason", c.skipped)
+			log.Debug("file left out of the history", "path", c.path, "reason", c.skipped)
 		}
 	}
 	return nil
@@ -134,7 +134,7 @@ func (p *plan) loadOne(c *change) error {
 			made = c.old
 		}
 	case !isKept(c.path, st):
-		err = errors.New("is nothing that Git can have")
+		err = errors.New("cannot be stored in Git")
 	default:
 		made.Mode = p.modeOf(c, st)
 		made.Hash, err = readBlob(p.files, c.path, st, p.to)

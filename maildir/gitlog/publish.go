@@ -45,8 +45,8 @@ type publication struct {
 }
 
 var (
-	errMoved = errors.New("the branch moved meanwhile")
-	errMade  = errors.New("the commit is made but not known to be durable, or Git's locks could not be given back")
+	errMoved = errors.New("the branch moved in the meantime")
+	errMade  = errors.New("the commit was created but may not be durable, or Git's locks could not be released")
 )
 
 // run publishes. After an error other than errMade the caller must abandon. errMoved: the branch or the index
@@ -193,12 +193,11 @@ func (r *repository) staleLocks(at head) error {
 func (r *repository) lockedBy(name string) error {
 	fi, err := os.Lstat(r.path(name))
 	if err == nil && time.Since(fi.ModTime()) > staleLock {
-		return waiting("The mail is not committed: .git/%s has been there since %s, "+
-			"probably left by a git command that crashed. "+
-			"If no git command runs in the mail's folder, remove that file.",
+		return waiting("The mail is not committed because .git/%s has existed since %s, probably left by a git "+
+			"command that crashed. If no git command is running in the mail's folder, remove that file.",
 			name, fi.ModTime().UTC().Format(time.RFC3339))
 	}
-	return waiting("The mail waits for a git command that holds .git/%s. It is committed when that command ends.", name)
+	return waiting("A git command holds .git/%s. The server commits the mail when that command ends.", name)
 }
 
 // finish is step 5.

@@ -81,7 +81,7 @@ func (l *limited) Write(b []byte) (int, error) {
 // runRemote runs a command of remoteCommand and returns its output. The error quotes Git's message, without the
 // password that a URL may contain.
 func runRemote(ctx context.Context, program, git string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, remoteLimit, fmt.Errorf("git %s has not ended after %v", args[0], remoteLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, remoteLimit, fmt.Errorf("git %s has not finished after %v", args[0], remoteLimit))
 	defer cancel()
 	c := remoteCommand(ctx, program, git, args...)
 	own, _ := remoteCommand(ctx, program, git, "config", "--get", "core.sshCommand").Output()
@@ -369,7 +369,7 @@ func (r *repository) crossed(base, commit string, each func(merge.File) error) e
 	return r.within(mostMemory).stream(func(record []byte) error {
 		if f == nil {
 			if f = strings.Fields(strings.TrimPrefix(string(record), ":")); len(f) != 5 {
-				return fmt.Errorf("git tells a change as %q", record)
+				return fmt.Errorf("git reports a change as %q", record)
 			}
 			return nil
 		}

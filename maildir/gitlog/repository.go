@@ -38,13 +38,13 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 	fi, err := os.Lstat(r.git)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, notAudited("its .git folder is missing. " +
-			"Put it back, or restart the server to begin a new history; the mail keeps working.")
+		return nil, notAudited("its .git folder is missing. Restore it, or restart the server to begin a new " +
+			"history; mail keeps working.")
 	case err != nil:
 		return nil, err
 	case !fi.IsDir():
-		return nil, notAudited(".git is not a folder. " +
-			"Linked work trees are not supported; put a plain repository in its place.")
+		return nil, notAudited(".git is not a folder. Linked worktrees are not supported; use an ordinary " +
+			"repository instead.")
 	}
 	if _, err := readSmall(r.path("HEAD")); err != nil {
 		return nil, noHead(err)
@@ -55,8 +55,8 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 	}
 	r.config = readSettings(config)
 	if f := r.config.format; f != "" {
-		return nil, notAudited("its repository uses %s, which the server cannot write. "+
-			"Convert it to SHA-1 objects and plain refs.", f)
+		return nil, notAudited("its repository uses %s, which the server cannot write. Convert the repository to "+
+			"SHA-1 objects and plain refs.", f)
 	}
 	return r, nil
 }

@@ -57,7 +57,8 @@ func modeOf(err error) (mode, reason string) {
 	if h := holdOf(err); h != nil {
 		return h.mode, h.reason
 	}
-	return "waiting", "The last commit failed (" + oneLine(err.Error(), 200) + "). The mail is safe; it is tried again."
+	return "waiting", "The last commit failed (" + oneLine(err.Error(), 200) + "). The mail is safe, and the " +
+		"server tries again."
 }
 
 // unavailable turns an error into a refusal that wraps refusal.ErrUnavailable.
@@ -65,12 +66,13 @@ func unavailable(err error) error {
 	if err == nil {
 		return nil
 	}
-	e := &refusal.Error{What: refusal.Unavailable("The audit could not be written; see the server's log, then try again."), Err: err}
+	e := &refusal.Error{What: refusal.Unavailable("The history could not be written; see the server's log, then " +
+		"try again."), Err: err}
 	var known *refusal.Error
 	held := holdOf(err)
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		e.What = refusal.Unavailable("The audit did not get its turn in time; try again.")
+		e.What = refusal.Unavailable("The history was busy for too long; try again.")
 	case errors.As(err, &known):
 		return known
 	case held != nil && held.reason != "":

@@ -160,7 +160,7 @@ func TestStaleLock(t *testing.T) {
 			tr.state("committing", "")
 			old := time.Now().Add(-2 * staleLock)
 			tr.check(os.Chtimes(tr.path(".git/"+name), old, old))
-			tr.state("waiting", ".git/"+name+" has been there since")
+			tr.state("waiting", ".git/"+name+" has existed since")
 			if mode, reason := Look(tr.dir); mode != "waiting" || !strings.Contains(reason, "remove that file") {
 				t.Errorf("Look: %s %q", mode, reason)
 			}

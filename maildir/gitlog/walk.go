@@ -298,7 +298,8 @@ func (r *repository) commitAt(at history.Moment) (found *commit, err error) {
 		first = found.made
 	}
 	return nil, &refusal.Error{
-		What:  refusal.NotFound("{field} is {=name}, and the history begins at {=other}: give a time from then on."),
+		What: refusal.NotFound("{field} is {=name}, but the history begins at {=other}: give that time or a later " +
+			"one."),
 		Field: refusal.Moment,
 		Name:  format.FormatTime(at.At),
 		Other: format.FormatTime(first),
@@ -317,7 +318,7 @@ func (r *repository) commitNamed(name string) (*commit, error) {
 	}
 	what := refusal.NotFound("The history has no commit {name} {arg}: give a name as the history shows it, or a time.")
 	if strings.Contains(failed.said, "ambiguous") {
-		what = refusal.Invalid("Several commits begin with {name} {arg}: give more of the name.")
+		what = refusal.Invalid("Several commits begin with {name} {arg}: write more characters of the name.")
 	}
 	return nil, &refusal.Error{What: what, Field: refusal.Moment, Name: name}
 }

@@ -20,14 +20,15 @@ var (
 	errEmpty    = errors.New("it is empty")
 	errLong     = errors.New("it is longer than 1024 bytes")
 	errText     = errors.New("it is not valid UTF-8")
-	errControl  = errors.New("it holds control characters")
+	errControl  = errors.New("it contains control characters")
 	errAbsolute = errors.New("it is absolute: write it relative to the code repository's root")
-	errLeaves   = errors.New("it leaves the repository")
+	errLeaves   = errors.New("it leads out of the repository")
 	errBrace    = errors.New("a { has no }")
-	errMany     = errors.New("its braces make more than 100 alternatives, or more than 8192 bytes of them")
-	errNothing  = errors.New("its braces leave nothing in one of the alternatives, which would be the whole repository (claim . for that)")
-	errClass    = errors.New("a [ has no ], or its class is empty or reversed")
-	errSlash    = errors.New(`it ends with a \`)
+	errMany     = errors.New("its braces expand to more than 100 alternatives or more than 8192 bytes")
+	errNothing  = errors.New("one of its brace alternatives is empty, which would mean the whole repository (claim " +
+		". for that)")
+	errClass = errors.New("a [ has no ], or its class is empty or reversed")
+	errSlash = errors.New(`it ends with a \`)
 )
 
 // Compile compiles a path or glob. The error says what is wrong, in words that complete "cannot be claimed: ". With

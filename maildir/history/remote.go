@@ -62,13 +62,15 @@ type Remote interface {
 
 // Errors of Remote.
 var (
-	ErrNoRemote  = errors.New("no repository called origin is known to Git in the mail's folder: run `git remote add origin URL` there")
-	ErrBehind    = errors.New("another machine was first")
-	ErrForeign   = errors.New("the shared repository has another mail: the two have no commit in common")
+	ErrNoRemote = errors.New("the mail's folder has no Git remote called origin: run `git remote add origin URL` " +
+		"there")
+	ErrBehind    = errors.New("another machine pushed first")
+	ErrForeign   = errors.New("the shared repository contains other mail: the two histories have no commit in common")
 	ErrNoContact = errors.New("the shared repository cannot be reached")
-	ErrDeclined  = errors.New("the host of the shared repository refuses the refs below refs/mailtree/, in which machines share claims")
-	ErrNoFile    = errors.New("there is no such file")
-	ErrTooMany   = errors.New("more files or bytes changed there than are taken at once")
+	ErrDeclined  = errors.New("the host of the shared repository rejects refs below refs/mailtree/, through which " +
+		"machines share claims")
+	ErrNoFile  = errors.New("there is no such file")
+	ErrTooMany = errors.New("more files or bytes have changed there than the server fetches at once")
 )
 
 // MergeInput is the comparison of the local branch with the shared branch.

@@ -88,16 +88,16 @@ func (l *List) Stands(f *Firing) (why string, err error) {
 	}
 	f.Hook = hooks[at]
 	if err := f.Hook.check(); err != nil {
-		return "the hook cannot be run: " + err.Error(), nil
+		return "the hook is not valid: " + err.Error(), nil
 	}
 	if f.Hook.Owner != nil && *f.Hook.Owner != f.Owner {
-		return "the mailbox has another owner than the hook", nil
+		return "the mailbox and the hook have different owners", nil
 	}
 	return "", nil
 }
 
 // Gone is the reason why a deleted hook does not run.
-const Gone = "the hook is gone"
+const Gone = "the hook was deleted"
 
 // Copy contains the facts that decide whether a hook runs for a copy.
 type Copy struct {

@@ -76,7 +76,7 @@ func (h *Hook) check() error {
 	switch cmd := strings.Join(h.Cmd, "\x00"); {
 	case h.Event != OnReceive && h.Event != AfterSend:
 		return &refusal.Error{
-			What:  refusal.Invalid("{field} {name} is none of on_receive, after_send: use one of them."),
+			What:  refusal.Invalid("{field} {name} is neither on_receive nor after_send."),
 			Field: refusal.HookEvent,
 			Name:  h.Event,
 		}
@@ -87,10 +87,11 @@ func (h *Hook) check() error {
 			Name:  strings.Join(h.Cmd[:min(1, len(h.Cmd))], ""),
 		}
 	case strings.Count(cmd, "\x00") != len(h.Cmd)-1 || !utf8.ValidString(cmd):
-		return &refusal.Error{What: refusal.Invalid("{field} holds a NUL character or invalid UTF-8: send text."), Field: refusal.HookCommand}
+		return &refusal.Error{What: refusal.Invalid("{field} contains a NUL character or invalid UTF-8: send text."), Field: refusal.HookCommand}
 	case len(cmd) > maxCmd:
 		return &refusal.Error{
-			What:   refusal.TooLarge("{field} has {count} bytes, over the limit of {limit}: put it into a script."),
+			What: refusal.TooLarge("{field} has {count} bytes, over the limit of {limit}: put the command into a " +
+				"script."),
 			Field:  refusal.HookCommand,
 			Counts: []int{len(cmd)},
 			Limit:  maxCmd,
@@ -106,8 +107,8 @@ func (h *Hook) check() error {
 		}
 	case len(h.Name) > maxName || !format.PlainName(h.Name):
 		return &refusal.Error{
-			What: refusal.Invalid("The hook name {name} {arg} cannot be used: letters, digits, '.', '_' and '-', at most {limit}, the " +
-				"first a letter or digit."),
+			What: refusal.Invalid("The hook name {name} {arg} cannot be used: write at most {limit} letters, " +
+				"digits, '.', '_' and '-', beginning with a letter or digit."),
 			Field: refusal.HookName,
 			Name:  h.Name,
 			Limit: maxName,

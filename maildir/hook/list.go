@@ -30,11 +30,11 @@ type content struct {
 func NewList(root string) *List {
 	file := registry.JSONFile{
 		Name: ListFile,
-		Wrong: refusal.Unavailable("The store's hooks.json is {why}: put the right file there, or remove this one; until then no " +
-			"hook runs."),
-		Damaged: refusal.Unavailable("The store's hooks.json is damaged ({why}): mend it; until then no hook runs."),
-		TooLarge: refusal.TooLarge("The store's hooks.json would have {count} bytes, over the limit of {limit}: delete hooks that are " +
-			"no longer needed."),
+		Wrong: refusal.Unavailable("The store's hooks.json is {why}. Replace it with the right file, or remove it; " +
+			"until then no hook runs."),
+		Damaged: refusal.Unavailable("The store's hooks.json is damaged ({why}). Fix it; until then no hook runs."),
+		TooLarge: refusal.TooLarge("The store's hooks.json would have {count} bytes, over the limit of {limit}: " +
+			"delete hooks that you no longer need."),
 	}
 	return &List{registry.New(filepath.Join(root, ListFile), registry.Format[content]{
 		Limit: registry.MaxJSON,
@@ -119,7 +119,8 @@ func (l *List) Create(h Hook, owned func(h *Hook) bool) (*Hook, error) {
 		}
 		if mine >= maxHooks {
 			return nil, &refusal.Error{
-				What:  refusal.TooLarge("The mailbox {name} has {limit} hooks, which is the limit: delete one that is no longer needed."),
+				What: refusal.TooLarge("The mailbox {name} has {limit} hooks, which is the limit: delete a hook " +
+					"that you no longer need."),
 				Name:  h.Mailbox,
 				Limit: maxHooks,
 			}
@@ -153,7 +154,8 @@ func (l *List) Delete(name string, mayDelete, prefer func(h *Hook) bool) error {
 			return slices.Delete(all, found[0], found[0]+1), nil
 		}
 		return nil, &refusal.Error{
-			What:   refusal.Conflict("{count} hooks of several users have the name {name}: take the right one out of hooks.json."),
+			What: refusal.Conflict("{count} hooks of several users have the name {name}: remove the right one " +
+				"from hooks.json."),
 			Name:   name,
 			Counts: []int{len(found)},
 		}

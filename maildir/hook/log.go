@@ -100,8 +100,8 @@ func CheckLog(root string) error {
 
 func openOld(file string) (*os.File, error) {
 	f, _, err := tree.OpenPlain(file, os.O_RDONLY)
-	return f, registry.WrongFile(err, refusal.Unavailable("The store's hooks.log is {why}: put the file there that belongs there, "+
-		"or nothing. Until then no hook runs."), oldLog)
+	return f, registry.WrongFile(err, refusal.Unavailable("The store's hooks.log is {why}. Replace it with the "+
+		"right file, or remove it; until then no hook runs."), oldLog)
 }
 
 // takeOld turns the lines of an old log into marks and removes the old log.

@@ -56,7 +56,7 @@ func openKey(root string, rand io.Reader) (ed25519.PrivateKey, error) {
 	if errors.Is(err, errOldKey) {
 		if err := os.Rename(file, filepath.Join(root, oldKeyFile)); err != nil {
 			return nil, &refusal.Error{
-				What:  refusal.Unavailable("{=other} is of an older version and cannot be renamed: {why}."),
+				What:  refusal.Unavailable("{=other} comes from an older version and cannot be renamed: {why}."),
 				Other: file,
 				Why:   err.Error(),
 				Err:   err,
@@ -72,7 +72,8 @@ func openKey(root string, rand io.Reader) (ed25519.PrivateKey, error) {
 
 // errOldKey means that the key file has a secret in the older format, from before stores had key pairs.
 var errOldKey = &refusal.Error{
-	What: refusal.Unavailable("The store's key is of an older version; the next start of the server makes a new one."),
+	What: refusal.Unavailable("The store's key comes from an older version; the server creates a new one at its " +
+		"next start."),
 }
 
 // readKey reads the private key. It returns fs.ErrNotExist, errOldKey, or ErrUnavailable, which names the
@@ -89,8 +90,9 @@ func readKey(file string) (ed25519.PrivateKey, error) {
 		return nil, errOldKey
 	case !strings.HasPrefix(text, keyPrefix) || err != nil || len(seed) != ed25519.SeedSize:
 		return nil, &refusal.Error{
-			What: refusal.Unavailable("{=other} does not hold a private key of this store: mend it, or delete it and a new one is made; " +
-				"mail that it sealed is shown as unverified then."),
+			What: refusal.Unavailable("{=other} does not contain a private key of this store. Fix the file, or " +
+				"delete it and the server creates a new key; mail sealed with the old key is then shown as " +
+				"unverified."),
 			Other: file,
 		}
 	}
@@ -157,7 +159,8 @@ func readToken(file string) (string, error) {
 	b, err := hex.DecodeString(text)
 	if err != nil || len(b) < 16 {
 		return "", &refusal.Error{
-			What:  refusal.Unavailable("{=other} does not hold at least 32 hex digits: mend it, or delete it and a new one is made."),
+			What: refusal.Unavailable("{=other} does not contain at least 32 hex digits. Fix the file, or delete " +
+				"it and the server creates a new one."),
 			Other: file,
 		}
 	}
@@ -170,8 +173,8 @@ const maxSecret = 4096
 // readSecret reads a file of one line. It returns fs.ErrNotExist and ErrUnavailable.
 func readSecret(file string) (string, error) {
 	data, _, err := tree.ReadPlain(file, maxSecret)
-	switch err = registry.WrongFile(err, refusal.Unavailable("{=other} is {why}: put the file there that belongs there, or remove "+
-		"this one and a new one is made."), file); {
+	switch err = registry.WrongFile(err, refusal.Unavailable("{=other} is {why}. Replace it with the right file, "+
+		"or remove it and the server creates a new one."), file); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, refusal.ErrUnavailable):
 		return "", err
 	case err != nil:

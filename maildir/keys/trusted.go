@@ -80,17 +80,20 @@ func Parse(line string) (Key, error) {
 	switch {
 	case err != nil || len(public) != ed25519.PublicKeySize:
 		return Key{}, &refusal.Error{
-			What: refusal.Invalid("{name} is not a public key, which has 43 letters, digits, - and _. {show a key}"),
+			What: refusal.Invalid("{name} is not a public key: a public key consists of 43 letters, digits, - and " +
+				"_. {show a key}"),
 			Name: format.Cut(text, 80),
 		}
 	case name == "":
 		return Key{}, &refusal.Error{
-			What:  refusal.Invalid("The public key {=other} has no name behind it: write what you call that machine, such as laptop."),
+			What: refusal.Invalid("No name follows the public key {=other}: add a name for that machine, such as " +
+				"laptop."),
 			Other: text,
 		}
 	case len(name) > maxKeyName || strings.ContainsFunc(name, format.Misleading):
 		return Key{}, &refusal.Error{
-			What:  refusal.Invalid("The name {name} of a trusted key is over {limit} bytes or holds control characters: take another one."),
+			What: refusal.Invalid("The name {name} of a trusted key is over {limit} bytes or contains control " +
+				"characters: choose another name."),
 			Name:  format.Cut(name, 80),
 			Limit: maxKeyName,
 		}
@@ -140,15 +143,16 @@ func withoutKey(lines []string, which string) (left []string, found bool) {
 // ErrUnavailable, and ErrConflict if another key has the name.
 func Trust(root string, key Key) error {
 	if own, err := Own(root); err == nil && own.ID == key.ID {
-		return &refusal.Error{What: refusal.Invalid("The public key {=name} is this store's own, which is always believed."), Name: key.ID}
+		return &refusal.Error{What: refusal.Invalid("The public key {=name} is this store's own, which is always " +
+			"trusted."), Name: key.ID}
 	}
 	return changeTrusted(root, func(lines []string) ([]string, error) {
 		lines, _ = withoutKey(lines, base64.RawURLEncoding.EncodeToString(key.Public))
 		for _, line := range lines {
 			if old, err := Parse(line); err == nil && old.Name == key.Name {
 				return nil, &refusal.Error{
-					What: refusal.Conflict("The name {name} is taken by the key {=other}: take another name, or forget that key first {forget a " +
-						"key}."),
+					What: refusal.Conflict("The name {name} is taken by the key {=other}: choose another name, or " +
+						"remove that key first {forget a key}."),
 					Name:  key.Name,
 					Other: old.ID,
 				}

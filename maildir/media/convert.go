@@ -34,7 +34,7 @@ func (f *File) ToWebP() (kept string) {
 	coded := encode(pixels)
 	switch {
 	case coded == nil:
-		return "it could not be coded without loss"
+		return "it could not be encoded without loss"
 	case len(coded) >= len(f.Data):
 		return fmt.Sprintf("it would have %d bytes instead of %d", len(coded), len(f.Data))
 	}

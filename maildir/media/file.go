@@ -34,9 +34,9 @@ func New(name string, data []byte) *File {
 	}
 	switch {
 	case svg(f.Ext, data):
-		f.inert("an SVG image can hold scripts, so it is stored as text")
+		f.inert("an SVG image can contain scripts, so it is stored as text")
 	case NamesPicture(f.Ext):
-		f.inert("the bytes are no image of the kind that the name says, so it is stored as plain " + plainWord(data))
+		f.inert("the content is not an image of the type that the name suggests, so it is stored as plain " + plainWord(data))
 	default:
 		f.sniff()
 	}
@@ -70,7 +70,7 @@ func (f *File) openImage(i *imageFormat) {
 
 // damaged makes the file inert because it is not a valid image of that format.
 func (f *File) damaged(i *imageFormat, err error) {
-	f.inert(fmt.Sprintf("this is no sound %s image (%v), so it is stored as plain data", i.name, err))
+	f.inert(fmt.Sprintf("this is not a valid %s image (%v), so it is stored as plain data", i.name, err))
 }
 
 // inert changes the type and extension of the file so that no viewer opens it as an image.

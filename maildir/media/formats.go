@@ -101,7 +101,7 @@ func imageOf(data []byte) *imageFormat {
 const animated = "it is animated"
 
 // errCut means that the data ends before the image does.
-var errCut = errors.New("it is cut off")
+var errCut = errors.New("it is incomplete")
 
 // walkPNG reads all chunks up to IEND and verifies their checksums.
 func walkPNG(data []byte) (l layout, err error) {
@@ -121,7 +121,7 @@ func walkPNG(data []byte) (l layout, err error) {
 		case kind == "acTL":
 			l.fixed = animated
 		case kind == "IHDR" && len(body) > 8 && body[8] == 16:
-			l.fixed = "it has 16 bits a color, and WebP has 8"
+			l.fixed = "it has 16 bits per color, and WebP has only 8"
 		}
 		at = end + 4
 	}
@@ -154,7 +154,7 @@ func walkJPEG(data []byte) (l layout, err error) {
 			return l, errCut
 		}
 		if marker == app1 && bytes.HasPrefix(data[at+4:end], []byte("Exif\x00")) {
-			l.fixed = "it holds Exif data, such as which side is up, which WebP would lose here"
+			l.fixed = "it contains Exif data, such as its orientation, that the conversion to WebP would lose"
 		}
 		if marker == startOfScan {
 			if scans++; scans > maxScans {
@@ -200,7 +200,7 @@ func walkGIF(data []byte) (l layout, err error) {
 			}
 			at += descriptor + colorTable(data[at+9]) + 1
 		default:
-			return l, errors.New("a block is of no known kind")
+			return l, errors.New("a block has an unknown type")
 		}
 		for at < len(data) && data[at] != 0 { // sub-blocks
 			at += 1 + int(data[at])

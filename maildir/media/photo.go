@@ -19,12 +19,12 @@ func (f *File) IsPhoto() bool {
 func (f *File) Recode(ctx context.Context, code func(ctx context.Context, jpeg []byte) ([]byte, error)) (kept string) {
 	coded, err := code(ctx, f.Data)
 	if err != nil {
-		return "cwebp could not make it: " + err.Error()
+		return "cwebp could not convert it: " + err.Error()
 	}
 	made := New("", coded)
 	switch {
 	case made.Type != WebP || made.layout.width != f.layout.width || made.layout.height != f.layout.height:
-		return "cwebp made another image of it"
+		return "cwebp changed the image"
 	case 5*len(coded) > 4*len(f.Data):
 		return fmt.Sprintf("it would have %d bytes instead of %d", len(coded), len(f.Data))
 	}

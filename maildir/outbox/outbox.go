@@ -76,19 +76,19 @@ func (s *saved) sentBefore(id string) error {
 	if key == s.own {
 		key += "-2"
 	}
-	what := refusal.Conflict("The same text was sent before, as message {id}, and nothing is sent twice. To send it again, give it a " +
-		"key of its own in the header, such as `key: {=other}`. To send it once a day, write `repeat: daily` there. Otherwise remove " +
-		"the file.")
+	what := refusal.Conflict("The same text was already sent, as message {id}, and the server sends nothing twice. " +
+		"To send it again, add a new key to the header, such as `key: {=other}`. To send it once a day, add " +
+		"`repeat: daily`. Otherwise delete the file.")
 	if s.daily {
-		what = refusal.Conflict("The same text was sent before, as message {id}, on the day of the file's time, and `repeat: daily` sends " +
-			"it once a day. To send it again on that day, give it a key of its own in the header, such as `key: {=other}`. Otherwise " +
-			"remove the file.")
+		what = refusal.Conflict("The same text was already sent, as message {id}, on the day of the file's time, " +
+			"and `repeat: daily` sends it once a day. To send it again on that day, add a new key to the header, " +
+			"such as `key: {=other}`. Otherwise delete the file.")
 	}
 	return &refusal.Error{What: what, ID: id, Other: key}
 }
 
 // errSavedAnew means that the file was changed or removed when it was about to be sent.
-var errSavedAnew = errors.New("the file has changed meanwhile")
+var errSavedAnew = errors.New("the file has changed in the meantime")
 
 // take plans the removal of the file that a message was read from. It returns errSavedAnew if the file has changed
 // since, and the errors of writer.Group.Take.
@@ -134,7 +134,7 @@ func (o *Outbox) schedule(path string, due time.Time) {
 func (o *Outbox) Run(ctx context.Context) {
 	problems, err := o.mail.Store.Index.Problems(ctx, o.mail.Slug, index.AllProblems)
 	if err != nil && ctx.Err() == nil {
-		o.mail.Store.Log.Error("files in outboxes are not sent before they are saved again", "project", o.mail.Slug, "error", err)
+		o.mail.Store.Log.Error("files in outboxes are not sent until they are saved again", "project", o.mail.Slug, "error", err)
 	}
 	due := o.pending.in(SettleTime)
 	for _, bad := range problems {
@@ -144,7 +144,7 @@ func (o *Outbox) Run(ctx context.Context) {
 	}
 	told, err := o.pathsTold(ctx)
 	if err != nil && ctx.Err() == nil {
-		o.mail.Store.Log.Error("what Postmaster said of files that are gone stays unread", "project", o.mail.Slug, "error", err)
+		o.mail.Store.Log.Error("Postmaster's notices about deleted files stay unread", "project", o.mail.Slug, "error", err)
 	}
 	for _, path := range told {
 		o.schedule(path, due)
@@ -181,7 +181,7 @@ func (o *Outbox) Run(ctx context.Context) {
 func (o *Outbox) isAway(was *bool) bool {
 	away := o.mail.History.State().Mode == history.Detached
 	if away && !*was {
-		o.mail.Store.Log.Warn("what lies in outboxes is not sent until the mail's branch is checked out again", "project", o.mail.Slug)
+		o.mail.Store.Log.Warn("files in outboxes are not sent until the mail's branch is checked out again", "project", o.mail.Slug)
 	}
 	*was = away
 	return away
@@ -234,7 +234,7 @@ func (o *Outbox) handle(ctx context.Context, f pendingFile) {
 	case errors.Is(err, errSavedAnew):
 		o.schedule(f.path, o.pending.in(SettleTime))
 	default:
-		o.mail.Store.Log.Warn("a saved file could not be handled; that is tried again", "project", o.mail.Slug, "path", f.path, "error", err)
+		o.mail.Store.Log.Warn("a saved file could not be processed; the server tries again", "project", o.mail.Slug, "path", f.path, "error", err)
 		o.pending.wait(f.path, st, o.pending.in(trySavedAgain))
 	}
 }
@@ -290,8 +290,9 @@ func (o *Outbox) withoutBlind(d *sending.Order, err error) error {
 	for _, name := range slices.Concat([]string{e.Name}, e.More) {
 		if !slices.ContainsFunc(named, func(n string) bool { return strings.TrimSpace(n) == name }) {
 			return &refusal.Error{
-				What: refusal.NotFound("A name in bcc is no agent's of project {=other}, or mail may not go there. It is not repeated here, where others can read it: " +
-					"mend bcc, or take the name out."),
+				What: refusal.NotFound("A name in bcc is not an agent of project {=other}, or mail may not go " +
+					"there. The name is not repeated here, because others can read this. Fix bcc, or remove the " +
+					"name."),
 				Other: o.mail.Name(),
 			}
 		}
@@ -322,24 +323,26 @@ func (o *Outbox) savedDraft(ctx context.Context, file *saved, data []byte) (*sen
 		return nil, &refusal.Error{What: refusal.SavedMalformed, Why: err.Error()}
 	case u.ID != "":
 		return nil, &refusal.Error{
-			What: refusal.Conflict("It has the id {name}, as mail has that was sent: take the id out to send it as a new message."),
+			What: refusal.Conflict("The file has the id {name}, which only sent mail has: remove the id to send " +
+				"the file as a new message."),
 			Name: u.ID,
 		}
 	case sent != nil:
 		return nil, &refusal.Error{
-			What: refusal.Conflict("{name} was sent before, and a file of that name is a copy of it: give the file another name to send " +
-				"it as a new message."),
+			What: refusal.Conflict("{name} was already sent, and a file with that name counts as a copy of it: " +
+				"rename the file to send it as a new message."),
 			Name: place.ID,
 		}
 	case u.From != "" && u.From != place.Agent:
 		return nil, &refusal.Error{
-			What:  refusal.Invalid("{field} is {name}, but the file lies in the outbox of {other}: leave the sender out, or move the file."),
+			What: refusal.Invalid("{field} is {name}, but the file is in the outbox of {other}: leave the sender " +
+				"out, or move the file."),
 			Field: refusal.From,
 			Name:  u.From,
 			Other: place.Agent,
 		}
 	case strings.TrimSpace(u.Body) == "" && u.Subject == "":
-		return nil, &refusal.Error{What: refusal.Invalid("It has no text: write it below the header.")}
+		return nil, &refusal.Error{What: refusal.Invalid("The message has no text: write the text below the header.")}
 	}
 	file.own, file.daily = u.Key, u.Daily
 	d := &sending.Order{

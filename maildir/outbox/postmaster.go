@@ -49,8 +49,9 @@ func (o *Outbox) tellUnsent(ctx context.Context, path string, data []byte, why e
 		Thread:   unsentThread(path),
 		Resolved: before,
 		Subject:  notSent + format.Cut(format.Printable(path), 900),
-		Body: fmt.Sprintf("Your file was not sent:\n\n    %s\n\n%s\n\nIt stays where it is. Mend it and save it: it is sent once it "+
-			"has not changed for two seconds. If it is not to be sent, delete it or move it to your drafts.",
+		Body: fmt.Sprintf("Your file was not sent:\n\n    %s\n\n%s\n\nThe file is still in your outbox. Fix it and "+
+			"save it: the server sends it two seconds after its last change. To cancel, delete the file or move it "+
+			"to your drafts.",
 			format.Printable(path), savedWords.Explain(why)),
 	})
 }
@@ -147,9 +148,9 @@ func (o *Outbox) tellOfEdit(ctx context.Context, path string) error {
 	return o.mail.Notify(ctx, core.Notice{
 		To:      at.Agent,
 		About:   "edit " + tree.SHA256([]byte(at.Agent + "\n" + at.ID))[:32],
-		Subject: "An edit without effect: " + format.Cut(m.Subject, 900),
-		Body: fmt.Sprintf("This copy in your inbox was edited:\n\n    %s\n\nNobody is shown the change. What a message says comes from "+
-			"its canonical file:\n\n    %s\n\nTo change what the message says, for everybody, edit that file. To have the copy as it was "+
-			"delivered, copy that file over it.", format.Printable(path), format.Printable(m.Path)),
+		Subject: "Your edit has no effect: " + format.Cut(m.Subject, 900),
+		Body: fmt.Sprintf("This copy in your inbox was edited:\n\n    %s\n\nThe edit has no effect: readers see "+
+			"the message's canonical file:\n\n    %s\n\nTo change the message for everyone, edit that file. To "+
+			"restore your copy, copy that file over it.", format.Printable(path), format.Printable(m.Path)),
 	})
 }

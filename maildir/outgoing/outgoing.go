@@ -115,7 +115,7 @@ type Folder struct {
 }
 
 // errForeign means that a file is not an item that this store wrote for this project with that name.
-var errForeign = errors.New("it was not written by this store for this place")
+var errForeign = errors.New("it was not written by this store for this location")
 
 // load reads a file. It returns fs.ErrNotExist, errForeign and the errors of the file system.
 func (f *Folder) load(file string) (*Item, error) {
@@ -147,7 +147,7 @@ func (f *Folder) Get(id string) (*Item, error) {
 		case err == nil:
 			return i, nil
 		case errors.Is(err, errForeign):
-			f.Log.Warn("a file of the queue of outgoing mail is ignored", "project", f.Project, "path", file, "error", err)
+			f.Log.Warn("a file in the queue of outgoing mail is ignored", "project", f.Project, "path", file, "error", err)
 		case !errors.Is(err, fs.ErrNotExist):
 			return nil, err
 		}

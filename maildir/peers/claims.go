@@ -52,11 +52,12 @@ func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, err
 		if errors.Is(err, history.ErrDeclined) {
 			return nil, refuseDeclined(away.err)
 		}
-		what := refusal.Unavailable("Nothing was claimed: the claims of the other machines cannot be reached ({why}). Try again in a moment; " +
-			"{claim without the others}.")
+		what := refusal.Unavailable("Nothing was claimed: the server cannot reach the claims of the other machines " +
+			"({why}). Try again in a moment; {claim without the others}.")
 		if away.unsure {
-			what = refusal.Unavailable("The other machines may have been told of the claim, or not: they cannot be reached any more ({why}). " +
-				"Claim the same again in a moment, which renews it if it was made; {claim without the others}.")
+			what = refusal.Unavailable("The other machines may or may not have received the claim: the shared " +
+				"repository can no longer be reached ({why}). Claim the same paths again in a moment, which renews " +
+				"the claim if it was granted; {claim without the others}.")
 		}
 		return nil, &refusal.Error{What: what, Why: away.Error(), Err: away.err}
 	}
@@ -67,15 +68,15 @@ func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, err
 }
 
 // claimsDeclined explains why machines that share mail do not share claims.
-const claimsDeclined = "The host of the shared repository refuses the refs below refs/mailtree/, in which machines share their claims. " +
-	"Allow these refs there, or share the mail through another host."
+const claimsDeclined = "The host of the shared repository rejects refs below refs/mailtree/, through which " +
+	"machines share their claims. Allow these refs there, or share the mail through another host."
 
 // refuseDeclined returns the refusal of an action that needs the other machines' claims, if the host of the shared
 // repository refuses the list.
 func refuseDeclined(err error) error {
 	return &refusal.Error{
-		What: refusal.Unavailable("Nothing was claimed: {why}. Allow these refs there, or share the mail through another host; " +
-			"{claim without the others}."),
+		What: refusal.Unavailable("Nothing was claimed: {why}. Allow these refs on that host, or share the mail " +
+			"through another host; {claim without the others}."),
 		Why: history.ErrDeclined.Error(),
 		Err: err,
 	}
@@ -84,7 +85,8 @@ func refuseDeclined(err error) error {
 // withClaims calls f when no round is running, within claimPatience. f also writes to the files what it pushes,
 // even if the caller's context ends meanwhile.
 func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), claimPatience, errors.New("it did not get its turn in time"))
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), claimPatience, errors.New("other sync work "+
+		"took too long"))
 	defer cancel()
 	return sy.inTurn(ctx, func() error { return f(ctx) })
 }
@@ -131,7 +133,8 @@ func (sy *Sync) runClaimRounds(ctx context.Context, ask *claim.Request) (res *cl
 	if unsure {
 		return nil, &remoteError{err, unsure}
 	}
-	return nil, &refusal.Error{What: refusal.Unavailable("Nothing was claimed: other machines change their claims all the time ({why}). Try again in a moment."),
+	return nil, &refusal.Error{What: refusal.Unavailable("Nothing was claimed: other machines keep changing their " +
+		"claims ({why}). Try again in a moment."),
 		Why: err.Error(), Err: err}
 }
 
@@ -152,9 +155,10 @@ func (sy *Sync) SyncClaims(ctx context.Context) error {
 		return refuseDeclined(err)
 	}
 	return &refusal.Error{
-		What: refusal.Unavailable("The claims of the other machines cannot be reached ({why}). Try again in a moment; {claim without the others}."),
-		Why:  err.Error(),
-		Err:  err,
+		What: refusal.Unavailable("The server cannot reach the claims of the other machines ({why}). Try again in " +
+			"a moment; {claim without the others}."),
+		Why: err.Error(),
+		Err: err,
 	}
 }
 

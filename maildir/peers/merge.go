@@ -27,7 +27,7 @@ const (
 
 // errFilesMoved means that a file differs from the branch, because it has just been changed.
 var errFilesMoved error = &refusal.Error{
-	What: refusal.Unavailable("Files of the mail were changed here and are not committed yet; try again."),
+	What: refusal.Unavailable("Files in the mail tree have changes that are not committed yet; try again."),
 }
 
 // mergeRemote merges the shared branch. If there is nothing to merge or push, it creates no commit; otherwise two
@@ -92,7 +92,7 @@ func (sy *Sync) inTheWay(changes []merge.Change) error {
 		for dir := path.Dir(c.Path); c.Is.Mode != 0 && dir != "." && !looked[dir]; dir = path.Dir(dir) {
 			looked[dir] = true
 			if st, err := sy.mail.Tree.Stat(dir); err == nil && !st.Mode.IsDir() {
-				return fmt.Errorf("%s is a file here and a folder there: rename one of them", format.Printable(dir))
+				return fmt.Errorf("%s is a file on this machine and a folder on the other: rename one of them", format.Printable(dir))
 			}
 		}
 	}
@@ -155,9 +155,9 @@ func (sy *Sync) readRemote(ctx context.Context, changes []merge.Change) (some []
 			some = append(some, f)
 			switch whole := int64(bytes) - syncBytes; {
 			case len(f.data) > sy.maxRemoteSize(c.Path):
-				return fmt.Errorf("%s has %d bytes there, which is more than this server takes", format.Printable(c.Path), len(f.data))
+				return fmt.Errorf("the other machine's %s has %d bytes, which is more than this server accepts", format.Printable(c.Path), len(f.data))
 			case whole > sy.mail.Store.MaxFanout+4*sy.mail.Tree.MaxFile() || len(some) > syncFiles+8*format.MaxRecipients:
-				return fmt.Errorf("message %s has more copies there than this server takes", format.Printable(id))
+				return fmt.Errorf("message %s has more copies on the other machine than this server accepts", format.Printable(id))
 			}
 		}
 		return nil
@@ -177,7 +177,7 @@ func (sy *Sync) maxRemoteSize(path string) int {
 // differs from the branch, even if it has the merged content. A user's rebase or pull may have written the file,
 // and may remove it before the merge is committed.
 func (sy *Sync) applyRemote(files []remoteFile) *writer.Tx {
-	tx := &writer.Tx{Op: writer.Op{Verb: "sync", Summary: fmt.Sprintf("%d files of other machines", len(files))}, Alone: true}
+	tx := &writer.Tx{Op: writer.Op{Verb: "sync", Summary: fmt.Sprintf("%d files from other machines", len(files))}, Alone: true}
 	tx.Plan = func(g *writer.Group) error {
 		for _, f := range files {
 			now, err := sy.blobAt(f.Path)
@@ -187,9 +187,9 @@ func (sy *Sync) applyRemote(files []remoteFile) *writer.Tx {
 			case now == f.Is.Hash && f.Beside:
 			case now != f.Was.Hash:
 				return &refusal.Error{
-					What: refusal.Unavailable("What other machines have at {=other} is not merged: the file was changed here, and " +
-						"that is not in Git yet. The next round tries again. Where it stays so, commit the file with `git add` " +
-						"and `git commit`."),
+					What: refusal.Unavailable("The other machines' version of {=other} is not merged, because the " +
+						"file has changes on this machine that are not in Git yet. The next sync tries again. If " +
+						"the problem persists, commit the file with `git add` and `git commit`."),
 					Other: f.Path,
 					Err:   errFilesMoved,
 				}

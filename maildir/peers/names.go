@@ -252,10 +252,11 @@ func (sy *Sync) planRenamed(g *writer.Group, tx *writer.Tx, p *namesake.Pair) er
 	first, second := sy.mail.MachineName(p.First().Machine), sy.mail.MachineName(p.Second().Machine)
 	err = sy.mail.PlanNotice(g, tx, &format.Message{
 		To:      []string{p.Name, p.To},
-		Subject: fmt.Sprintf("Two agents were called %s: that of %s is %s now", p.Name, second, p.To),
-		Body: fmt.Sprintf("The machines %s and %s had each made an agent %s before their mail met. That of %s keeps the name. "+
-			"That of %s is called %s now, and has its mail and its claims with it.\n\nMessages of before stand under the old name: look "+
-			"which of the two is meant, and address answers to %s or %s yourself.\n", first, second, p.Name, first, second, p.To, p.Name, p.To),
+		Subject: fmt.Sprintf("Two agents were called %s: the one on %s is now %s", p.Name, second, p.To),
+		Body: fmt.Sprintf("The machines %s and %s had each created an agent %s before they first synchronized "+
+			"their mail. The agent on %s keeps the name. The agent on %s is now called %s, and keeps its mail and "+
+			"its claims.\n\nEarlier messages still show the old name: check which of the two agents is meant, and "+
+			"address your answers to %s or %s.\n", first, second, p.Name, first, second, p.To, p.Name, p.To),
 	})
 	tx.ID, tx.Summary = "", p.To+" from "+p.Name
 	return err

@@ -270,7 +270,7 @@ func (r *claimRound) planFiles(g *writer.Group, tx *writer.Tx) (ok bool, err err
 			released++
 		}
 	}
-	tx.Summary = fmt.Sprintf("claims of other machines: %d new, %d ended", written, released)
+	tx.Summary = fmt.Sprintf("claims from other machines: %d new, %d ended", written, released)
 	return true, nil
 }
 
@@ -293,10 +293,12 @@ func (r *claimRound) tellEnded(ctx context.Context, f claim.Row) error {
 	if r.knows.Agents[f.Agent] == nil || !r.next.IsNews(&f) {
 		return nil
 	}
-	why := "It was given back on another machine, or the list of the machines' claims was set back. Claim it again before you go on."
+	why := "It was released on another machine, or the shared list of claims was reset. Claim the paths again " +
+		"before you continue."
 	if held, lost := r.next.Lost[f.Path]; lost {
-		why = fmt.Sprintf("The other machines did not know of it, and for them %s has claimed %s: ask %s about your changes.", held.Agent,
+		why = fmt.Sprintf("The other machines did not know about it, and there %s has claimed %s: ask %s about "+
+			"your changes.", held.Agent,
 			format.Printable(held.Pattern), held.Agent)
 	}
-	return r.sync.claims.NotifyLost(ctx, &f, "ended", fmt.Sprintf("Your claim of %s is released. %s", format.Printable(f.Pattern), why))
+	return r.sync.claims.NotifyLost(ctx, &f, "ended", fmt.Sprintf("Your claim on %s was released. %s", format.Printable(f.Pattern), why))
 }

@@ -57,7 +57,8 @@ func (s SyncState) String() string {
 	if s.Problem == "" {
 		return s.Claims
 	}
-	return fmt.Sprintf("The mail has not met that of other machines since %s (%d commits to push, %d to merge): %s",
+	return fmt.Sprintf("The mail has not been synchronized with other machines since %s (%d commits to push, %d to "+
+		"merge): %s",
 		s.Since.UTC().Format(time.RFC3339), s.Ahead, s.Behind, s.Problem)
 }
 
@@ -162,7 +163,8 @@ func (sy *Sync) State() SyncState {
 		s.Remote = sy.mail.History.Origin()
 	}
 	if took := sy.mail.Store.Monotonic().Sub(began); s.On && s.Problem == "" && !began.IsZero() && took > syncSlow {
-		s.Problem = "the round that began then has not ended: the shared repository does not answer, or there is much to fetch and merge"
+		s.Problem = "the sync that began then has not finished: the shared repository does not respond, or there " +
+			"is much to fetch and merge"
 		s.Since = sy.mail.Store.Now().Add(-took)
 	}
 	return s
@@ -173,8 +175,8 @@ func (sy *Sync) State() SyncState {
 func (sy *Sync) Set(on bool) error {
 	if on && sy.mail.History.Origin() == "" {
 		return &refusal.Error{
-			What: refusal.Conflict("Git knows no repository called origin in the mail's folder {=other}. Run `git remote add origin URL` " +
-				"there first, with the address of a repository that the other machines reach."),
+			What: refusal.Conflict("The mail folder {=other} has no Git remote called origin. First run `git " +
+				"remote add origin URL` there, with the address of a repository that the other machines can reach."),
 			Other: sy.mail.Tree.Dir(),
 			Err:   history.ErrNoRemote,
 		}
@@ -217,7 +219,8 @@ func (sy *Sync) Now(ctx context.Context) (SyncState, error) {
 }
 
 var errSyncOff error = &refusal.Error{
-	What: refusal.Conflict("This project is not shared with other machines: its sync is off. {turn the sync on}"),
+	What: refusal.Conflict("This project is not shared with other machines because its sync is off. {turn the sync " +
+		"on}"),
 }
 
 // KeepShared runs rounds until ctx ends or the server must stop: a round that fetches after each interval, and a
@@ -289,7 +292,7 @@ func (sy *Sync) PushLast(ctx context.Context) {
 		return cmp.Or(err, merr)
 	})
 	if err != nil {
-		sy.mail.Keeper.Log.Warn("the last changes are not pushed; the next start does that", "error", err)
+		sy.mail.Keeper.Log.Warn("the last changes were not pushed; the next start pushes them", "error", err)
 	}
 }
 
@@ -322,9 +325,9 @@ func (sy *Sync) syncRound(ctx context.Context, do func(context.Context) error) e
 		}
 		switch {
 		case err == nil && was != "":
-			sy.mail.Keeper.Log.Info("the mail meets that of other machines again")
+			sy.mail.Keeper.Log.Info("the mail is synchronized with other machines again")
 		case err != nil && was == "":
-			sy.mail.Keeper.Log.Warn("the mail does not meet that of other machines; that is tried again", "error", err)
+			sy.mail.Keeper.Log.Warn("the mail cannot be synchronized with other machines; the server tries again", "error", err)
 		}
 	})
 	return err
@@ -376,7 +379,8 @@ func (sy *Sync) sync(ctx context.Context, fetch bool) (err error) {
 			rewritten, err := sy.mail.History.Fetch(ctx)
 			if rewritten {
 				sy.note(func(s *SyncState) { s.Rewritten = sy.mail.Store.Now() })
-				sy.mail.Keeper.Log.Warn("somebody has rewritten the shared branch; what it lacks and is here is pushed again")
+				sy.mail.Keeper.Log.Warn("the shared branch was rewritten; the server pushes again what the branch " +
+					"lacks")
 			}
 			if err != nil {
 				_, _ = sy.compareBranches(ctx) // to record the commits that are waiting

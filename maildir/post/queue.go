@@ -75,7 +75,7 @@ func (p *Post) Unanswerable(ctx context.Context, agent string) (*refusal.Error, 
 		return nil, err
 	}
 	return &refusal.Error{
-		What:  refusal.Note("{=name} has no address, so nobody at other domains can answer. {give an address}"),
+		What:  refusal.Note("{=name} has no address, so recipients at other domains cannot answer. {give an address}"),
 		Name:  agent,
 		Other: p.mail.Slug,
 	}, nil
@@ -132,8 +132,8 @@ func (e *emails) count(c *core.Mail, agent string, n int, now time.Time) error {
 		return nil
 	}
 	return &refusal.Error{
-		What: refusal.Unavailable("{=name} may send {limit} emails to other domains in an hour ({limit of emails}), {count} are sent, and " +
-			"this message would be {count 2} more. Nothing was sent; try again later."),
+		What: refusal.Unavailable("{=name} may send {limit} emails an hour to other domains ({limit of emails}). " +
+			"{count} were already sent, and this message would add {count 2}. Nothing was sent; try again later."),
 		Name:   agent,
 		Counts: []int{len(sent), n},
 		Limit:  most,
@@ -175,7 +175,7 @@ func (p *Post) SentOutside(ctx context.Context, id string) (*format.Message, err
 			return m, nil
 		}
 	}
-	return nil, &refusal.Error{What: refusal.Conflict("The copy of {id} in its sender's outbox was changed by hand."), ID: id}
+	return nil, &refusal.Error{What: refusal.Conflict("The copy of {id} in its sender's outbox was edited by hand."), ID: id}
 }
 
 // EmailIDs returns the Message-IDs, without < and >, of the message that another one answers, and of the earlier
@@ -212,7 +212,7 @@ func (p *Post) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo strin
 func (p *Post) TellUnsent(ctx context.Context, m *format.Message, items []outgoing.Item) error {
 	var failed, unknown strings.Builder
 	for _, i := range items {
-		name, retry := i.To, fmt.Sprintf(" (%s in the queue of mail to be sent)", i.ID)
+		name, retry := i.To, fmt.Sprintf(" (%s in the queue of outgoing mail)", i.ID)
 		if !slices.Contains(slices.Concat(m.To, m.CC), i.To) {
 			name, retry = "a recipient in bcc", ""
 		}
@@ -223,15 +223,16 @@ func (p *Post) TellUnsent(ctx context.Context, m *format.Message, items []outgoi
 			fmt.Fprintf(&unknown, "- %s: %s. %s%s\n", name, i.State, reply, retry)
 		}
 	}
-	subject := "Perhaps not delivered: "
+	subject := "Possibly not delivered: "
 	body := fmt.Sprintf("This is about your message %s (%s).\n", m.ID, format.Printable(m.Subject))
 	if failed.Len() > 0 {
 		subject = "Not delivered: "
-		body += "\nIt was not delivered to these recipients, and is not tried again for them:\n\n" + failed.String()
+		body += "\nIt was not delivered to these recipients, and the server does not try again:\n\n" + failed.String()
 	}
 	if unknown.Len() > 0 {
 		body += "\nIt is not known whether it was delivered to these recipients:\n\n" + unknown.String() +
-			"\nIt is not sent to them again by itself, because it may have arrived. Whoever runs the server can send it again.\n"
+			"\nBecause it may have arrived, the server does not send it again by itself. The user who runs the " +
+			"server can send it again.\n"
 	}
 	return p.mail.Notify(ctx, core.Notice{
 		To:        m.From,

@@ -37,8 +37,8 @@ func Parse(text string) (Query, error) {
 		e, err = plain(all)
 	}
 	if err == nil && e == nil && !slices.ContainsFunc(all, token.everything) {
-		err = invalid(refusal.Invalid("{field} {name} has no letter or digit, and nothing else is searched for: give a word of what "+
-			"you look for, or * for every message."), text)
+		err = invalid(refusal.Invalid("{field} {name} has no letter or digit, so there is nothing to search for: "+
+			"give a word, or * for every message."), text)
 	}
 	if err == nil {
 		q.Expr, err = q.takeWhole(e)
@@ -213,11 +213,12 @@ func (t token) filter() (Expr, error) {
 	case t.text == "":
 		return nil, invalid(refusal.Invalid("{name} {arg} has no value: write it as {=name}VALUE, or quote the word to search for it."), name)
 	case t.key == notIs || t.key == notHas:
-		return nil, invalid(refusal.Invalid("{name} {arg} is not searched: neither what an agent has read nor what is attached is. "+
-			"Search by words, from: to: cc: subject: thread: importance: after: before:. {list unread}"), name+t.text)
+		return nil, invalid(refusal.Invalid("{name} {arg} cannot be searched for: the search does not cover read "+
+			"marks or attachments. Search by words, from: to: cc: subject: thread: importance: after: before:. "+
+			"{list unread}"), name+t.text)
 	case t.several():
 		return nil, &refusal.Error{
-			What:  refusal.Invalid("{name} {arg} is not one value: each filter has one. Write {=other}."),
+			What:  refusal.Invalid("{name} {arg} is not a single value: each filter takes one value. Write {=other}."),
 			Field: refusal.Query,
 			Name:  name + t.text,
 			Other: name + strings.Join(t.values(), " OR "+name),
@@ -294,8 +295,8 @@ func (q *Query) takeWhole(e Expr) (Expr, error) {
 	var err error
 	left := Map(all(rest), func(f Filter) Expr {
 		if f.Key.ofWhole() {
-			err = invalid(refusal.Invalid("{name} {arg} concerns the whole query: write it once, outside of OR, NOT and their "+
-				"parentheses, or search twice."), string(f.Key)+":"+f.Value)
+			err = invalid(refusal.Invalid("{name} {arg} applies to the whole query: write it once, outside OR, NOT "+
+				"and their parentheses, or search twice."), string(f.Key)+":"+f.Value)
 		}
 		return f
 	})

@@ -17,7 +17,7 @@ const (
 	Body        Field = "the body"
 	HTML        Field = "the HTML"
 	Importance  Field = "the importance"
-	Thread      Field = "the thread's name"
+	Thread      Field = "the thread's id"
 	Key         Field = "the idempotency key"
 	InReplyTo   Field = "the id of the message replied to"
 	References  Field = "the list of references"
@@ -33,16 +33,16 @@ const (
 	Program     Field = "the program"
 	Model       Field = "the model"
 	Task        Field = "the task"
-	NameHint    Field = "the wished name"
+	NameHint    Field = "the requested name"
 	Mailbox     Field = "the mailbox's name"
 	HookEvent   Field = "the hook's event"
 	HookCommand Field = "the hook's command"
 	HookName    Field = "the hook's name"
 	HookTimeout Field = "the hook's time limit"
-	HookTrust   Field = "the hook's wish for mail of unproven senders"
+	HookTrust   Field = "the hook's setting for mail from unverified senders"
 	Status      Field = "the status"
 	Repository  Field = "the repository's path"
-	Moment      Field = "the moment"
+	Moment      Field = "the time"
 )
 
 // OfRecipients reports whether the field contains recipients.

@@ -39,12 +39,12 @@ var (
 
 	ProjectKeyRelative = Invalid("{field} {name} is neither an absolute path such as /home/me/backend nor a project's slug. " +
 		"{near} {all projects}")
-	UnknownProjectOfGuest = NotFound("No project {name}, and only the user who runs the server can make one. Name a project that " +
-		"exists.")
+	UnknownProjectOfGuest = NotFound("No project {name}. Only the user who runs the server can create projects: " +
+		"name one that exists.")
 
 	// Agents.
 
-	StatusUnknown = Invalid("{field} {name} is none of ready, work, offline: use one of them.")
+	StatusUnknown = Invalid("{field} {name} is not one of ready, work, offline.")
 
 	// Texts.
 
@@ -52,48 +52,53 @@ var (
 
 	// Messages and threads.
 
-	ImportanceUnknown = Invalid("{field} {name} is none of low, normal, high, urgent: use one of them.")
+	ImportanceUnknown = Invalid("{field} {name} is not one of low, normal, high, urgent.")
 	UnknownThread     = NotFound("No thread {name} {arg} in project {=other}. {near} {in} {find threads}")
 	NotInInbox        = NotFound("Message {name} {arg} is not in the inbox of {=other}. {list the inbox}")
 	NotInMailbox      = NotFound("Message {name} {arg} is not in the mailbox {other}.")
 	NowhereFound      = NotFound("No {=other} {name} in any project. {look anywhere}")
-	MarkBlocked       = Conflict("{=other} in the mail tree cannot be read as a mark ({why}), so the mark cannot be made: remove it.")
-	NotUndone         = Conflict("The last thing that {=other} did is a {why}, which shares a commit with another one, and is not taken " +
-		"back so. {undo something else}")
-	ChangedSince       = Conflict("{=other} has changed since, so that the {why} is not undone. {undo something else}")
-	ChangedSinceUndone = Conflict("{=other} has changed since, so that the {why} is not done again. {redo something else}")
-	ClaimTaken         = Conflict("{=other} has claimed {name} or a part of it meanwhile, so that the release is not undone. {undo " +
-		"something else}")
-	AmendedSince      = Conflict("Message {name} {arg} was changed by somebody else meanwhile. Read it again, and make the change anew.")
-	OffsetBeyond      = Invalid("{field} is {count}, but the text has {limit} bytes: {go on}.")
-	OffsetInCharacter = Invalid("{field} is {count}, which is within a character of the text: {go on}.")
+	MarkBlocked       = Conflict("{=other} in the mail tree is not a readable mark ({why}), so the mark cannot be " +
+		"written. Remove {=other}, then try again.")
+	NotUndone = Conflict("The last action of {=other} ({why}) shares a commit with another action, so it cannot be " +
+		"undone this way. {undo something else}")
+	ChangedSince = Conflict("{=other} has changed since then, so the {why} cannot be undone. {undo something " +
+		"else}")
+	ChangedSinceUndone = Conflict("{=other} has changed since then, so the {why} cannot be redone. {redo something " +
+		"else}")
+	ClaimTaken = Conflict("{=other} has claimed {name} or a part of it in the meantime, so the release " +
+		"cannot be undone. {undo something else}")
+	AmendedSince = Conflict("Somebody else has changed message {name} {arg} in the meantime. Read it again, " +
+		"then repeat your change.")
+	OffsetBeyond      = Invalid("{field} is {count}, but the text has only {limit} bytes: {go on}.")
+	OffsetInCharacter = Invalid("{field} is {count}, which is in the middle of a character: {go on}.")
 
 	// Files saved in an outbox.
 
-	SavedMalformed = Invalid("It is no message: {why}.")
+	SavedMalformed = Invalid("The file is not a valid message: {why}.")
 
 	// Claims.
 
 	NoPaths = Invalid("No paths {arg}: name at least one path or glob relative to the code repository's root, such as " +
 		"app/api/*.py.")
-	TooManyPaths = TooLarge("{count} paths {arg}, over the limit of {limit}: claim folders.")
+	TooManyPaths = TooLarge("{count} paths {arg}, over the limit of {limit}: claim folders instead.")
 
 	// Attachments.
 
-	TooManyAttachments = TooLarge("{count} attachments {arg}, over the limit of {limit}: send them in parts.")
+	TooManyAttachments = TooLarge("{count} attachments {arg}, over the limit of {limit}: send them in several " +
+		"messages.")
 	AttachmentUnusable = Invalid("The attachment {name} {arg} cannot be used: {why}.")
-	AttachmentAltered  = Conflict("The attachment {name} {arg} is not what was sent under that name: the file holds {why}. Nothing " +
-		"was sent; ask its sender for it again.")
+	AttachmentAltered  = Conflict("The attachment {name} {arg} is not what was sent under that name: {why}. " +
+		"Nothing was sent. Ask the attachment's sender to send it again.")
 
 	// Mailboxes and addresses.
 
 	UnknownMailbox      = NotFound("No mailbox {name} {arg}.")
 	MailboxNameUnusable = Invalid("The mailbox name {name} {arg} cannot be used: {why}.")
-	MailboxNameCase     = Invalid("The mailbox name {name} {arg} differs from your mailbox {other} only in case: use that one, or " +
-		"another name.")
+	MailboxNameCase     = Invalid("The mailbox name {name} {arg} differs from your mailbox {other} only in case: " +
+		"use {other}, or a different name.")
 	MailboxNotYours = Denied("The mailbox {name} {arg} belongs to somebody else: use one of yours.")
-	MailboxNotEmpty = Conflict("The mailbox {name} {arg} is not empty: {count} in its inbox, {count 2} sent. It is deleted only " +
-		"where its mail is meant to be deleted too.")
+	MailboxNotEmpty = Conflict("The mailbox {name} {arg} is not empty (inbox: {count}, sent: {count 2}). To delete " +
+		"it, confirm that its mail is to be deleted too.")
 
 	MailboxFull = Unavailable("The mailbox of {=name} is full: {count} unread messages, the limit is {limit} ({limit of unread " +
 		"mail}). Nothing was sent; try again when {=name} has read some.")
@@ -101,26 +106,26 @@ var (
 	// Hooks.
 
 	UnknownHook         = NotFound("No hook {name} {arg} on a mailbox of yours.")
-	HookProgramRelative = Invalid("{field} names the program {name}, which is not an absolute path: give one, such as " +
-		"/usr/local/bin/wake.")
-	HookTrustMisplaced = Invalid("{field} is for the event on_receive only: leave it out.")
-	HookExists         = Exists("This hook exists as {name} with a time limit of {count} seconds: delete it first, or give this one a " +
-		"name to have both.")
+	HookProgramRelative = Invalid("{field} names the program {name}, which is not an absolute path: give an " +
+		"absolute path such as /usr/local/bin/wake.")
+	HookTrustMisplaced = Invalid("{field} applies only to the event on_receive: leave it out.")
+	HookExists         = Exists("This hook already exists as {name} with a time limit of {count} seconds: delete " +
+		"it first, or give the new hook a name to keep both.")
 
 	// The disk and the server.
 
 	NothingWritten = Unavailable("{why}; nothing was changed. {look closer}, then try again.")
-	WriteUnsure    = Unavailable("{why}, and what was written could not be taken back: it may be done now, or after the server's " +
-		"next start. {look closer}, and look before you try again.")
-	PathUnread = Unavailable("{other} in the mail tree cannot be looked at now ({why}), and the answer depends on it; nothing was " +
-		"changed. The server looks again by itself: try again in a moment. {if it stays so}")
-	EditUncommitted = Unavailable("The file was changed by hand and that change is not in Git: commit it with git add and git " +
-		"commit ({committing of edits} is off, so the server does not), then try again.")
+	WriteUnsure    = Unavailable("{why}, and the server could not undo what it had written: the operation may take " +
+		"effect now, or after the server's next start. {look closer}, and check the result before you try again.")
+	PathUnread = Unavailable("The server cannot read {other} in the mail tree now ({why}), and the answer depends " +
+		"on it. Nothing was changed. The server retries by itself: try again in a moment. {if it stays so}")
+	EditUncommitted = Unavailable("The file was edited by hand, and the edit is not in Git. Commit it with git add " +
+		"and git commit ({committing of edits} is off, so the server does not do so), then try again.")
 
 	// The store's own files.
 
-	StoreUnusable = Unavailable("The store {=other} cannot be used: {why}. Set {place of the store} to a folder that can be " +
-		"written.")
-	TrustedFileWrong = Unavailable("The store's trusted_keys is {why}: put the right file there, or remove it; until then only " +
-		"this store's own seals are believed.")
+	StoreUnusable = Unavailable("The store {=other} cannot be used: {why}. Set {place of the store} to a writable " +
+		"folder.")
+	TrustedFileWrong = Unavailable("The store's trusted_keys is {why}. Replace it with the right file, or remove " +
+		"it; until then the server trusts only this store's own seals.")
 )

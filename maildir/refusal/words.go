@@ -126,7 +126,7 @@ func (w *Words) fact(key string, e *Error) (text string, ok bool) {
 	case "all projects":
 		return listed("Projects: ", e.All), true
 	case "projects below":
-		return listed("Folders in it have projects: ", e.All), true
+		return listed("Projects below it: ", e.All), true
 	case "all agents":
 		return cmp.Or(listed("Its agents: ", e.All), w.phrase("find agents", e)), true
 	case "in":

@@ -374,7 +374,7 @@ func (b *Book) Write() {
 	for file, s := range unsaved {
 		if s == nil {
 			if err := b.tree.RemoveRun(file); err != nil {
-				b.log.Debug("an old seat's file was not removed", "file", file, "error", err)
+				b.log.Debug("the file of an old session was not removed", "file", file, "error", err)
 			}
 			continue
 		}
@@ -383,7 +383,8 @@ func (b *Book) Write() {
 			err = b.tree.WriteRun(file, data)
 		}
 		if err != nil {
-			b.log.Warn("a seat is not on disk: after the next start a session may be another agent, and be told again",
+			b.log.Warn("a session could not be saved: after the next start it may become another agent and get "+
+				"notices again",
 				"client", s.Client, "agent", s.Agent, "error", err)
 		}
 	}

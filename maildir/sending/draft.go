@@ -88,7 +88,8 @@ func (d *Order) distinct() int {
 
 // tooManyRecipients returns the refusal of n recipients.
 func tooManyRecipients(n int) error {
-	return refusal.Over(refusal.TooLarge("{count} recipients {arg}, over the limit of {limit}: send it in parts."),
+	return refusal.Over(refusal.TooLarge("{count} recipients {arg}, over the limit of {limit}: send it to fewer "+
+		"recipients at a time."),
 		refusal.Recipients, n, format.MaxRecipients)
 }
 
@@ -105,20 +106,24 @@ func (d *Order) Check() error {
 	case recipients > format.MaxRecipients:
 		return tooManyRecipients(recipients)
 	case len(d.Subject) > format.MaxSubject:
-		return refusal.Over(refusal.TooLarge("{field} has {count} bytes, over the limit of {limit}: put the rest into the body."),
+		return refusal.Over(refusal.TooLarge("{field} has {count} bytes, over the limit of {limit}: move text into "+
+			"the body."),
 			refusal.Subject, len(d.Subject), format.MaxSubject)
 	case d.Importance != "" && !format.ValidImportance(d.Importance):
 		return &refusal.Error{What: refusal.ImportanceUnknown, Field: refusal.Importance, Name: d.Importance}
 	case d.TextOnly && d.HTML != "":
-		return &refusal.Error{What: refusal.Invalid("A message cannot be text only and have HTML {arg}: choose one."), Field: refusal.HTML}
+		return &refusal.Error{What: refusal.Invalid("A message cannot be text-only and also have HTML {arg}: " +
+			"choose one."), Field: refusal.HTML}
 	case len(d.HTML) > tree.MaxFile:
 		return refusal.Over(refusal.TextTooLong, refusal.HTML, len(d.HTML), tree.MaxFile)
 	case len(d.References) > format.MaxReferences:
-		return refusal.Over(refusal.TooLarge("{count} references {arg}, over the limit of {limit}: name the newest."),
+		return refusal.Over(refusal.TooLarge("{count} references {arg}, over the limit of {limit}: keep only the "+
+			"newest."),
 			refusal.References, len(d.References), format.MaxReferences)
 	case !utf8.ValidString(d.Body) || strings.ContainsRune(d.Body, 0):
 		return &refusal.Error{
-			What:  refusal.Invalid("{field} is not valid UTF-8 text or holds a NUL character: send text, and files as attachments."),
+			What: refusal.Invalid("{field} is not valid UTF-8 text or contains a NUL character: send text, and " +
+				"send files as attachments."),
 			Field: refusal.Body,
 		}
 	}

@@ -98,8 +98,8 @@ func (s *Sender) refuseOutside(ctx context.Context, guest bool, kept *badRecipie
 // to this address.
 const UnknownSender = "unknown-sender@invalid"
 
-var toUnknownSender = refusal.Invalid("Nothing was sent: {name} {arg} stands for the sender of mail that does not name one. Nobody gets " +
-	"mail there.")
+var toUnknownSender = refusal.Invalid("Nothing was sent: {name} {arg} is a placeholder for the sender of mail that " +
+	"names no sender. Mail to it reaches nobody.")
 
 // refuseAutomatic returns an error if a program answers automatic mail from outside, so that two programs do not
 // answer each other forever. Spec: RFC 3834 2.
@@ -115,8 +115,9 @@ func (s *Sender) refuseAutomatic(ctx context.Context, d *Order) error {
 		return err
 	}
 	return &refusal.Error{
-		What: refusal.Invalid("Nothing was sent: message {id} of {name} was written by a program or sent on by a list, and such mail gets no " +
-			"answer from a program. A person can answer it, on a page or in a terminal."),
+		What: refusal.Invalid("Nothing was sent: message {id} from {name} was written by a program or forwarded by " +
+			"a mailing list, and programs must not answer such mail. A user can answer it on the web page or in a " +
+			"terminal."),
 		Field: refusal.InReplyTo,
 		Name:  answered.From,
 		ID:    answered.ID,
@@ -125,5 +126,6 @@ func (s *Sender) refuseAutomatic(ctx context.Context, d *Order) error {
 
 // fromFileOutside is the refusal of a file in an outbox with recipients at other domains, because such a file may
 // come from a `git pull`.
-var fromFileOutside = refusal.Invalid("{name} {arg} is at another domain, and a file in an outbox mails nobody there, because others can put " +
-	"it there by Git: send it from the command line, the page or a tool.")
+var fromFileOutside = refusal.Invalid("{name} {arg} is at another domain. A file in an outbox is never sent to " +
+	"other domains, because others can add such a file through Git: send the message from the command line, the " +
+	"web page or a tool.")

@@ -105,8 +105,8 @@ func (s *Sender) Send(ctx context.Context, d *Order) (*Sent, error) {
 func (s *Sender) readDraft(ctx context.Context, d *Order) (*attachment.Brought, error) {
 	if format.ServerName(d.From) {
 		return nil, &refusal.Error{
-			What: refusal.Invalid("{field} {name} is a name under which the server itself speaks: nothing is sent under it. Use an agent " +
-				"of another name."),
+			What: refusal.Invalid("{field} {name} is reserved for the server's own messages. Send as an agent with " +
+				"another name."),
 			Field: refusal.From,
 			Name:  d.From,
 		}
@@ -188,8 +188,8 @@ func (s *Sender) sentBefore(ctx context.Context, m *format.Message) (*format.Mes
 		}
 		if string(contentOf(old)) != string(contentOf(m)) {
 			return nil, &refusal.Error{
-				What: refusal.Conflict("{field} {name} was used by {=other} for other content to the same recipients (message {id}): use a " +
-					"new one for a new message."),
+				What: refusal.Conflict("{=other} already used {field} {name} for other content to the same " +
+					"recipients (message {id}): use a new one for a new message."),
 				Field: refusal.Key,
 				Name:  m.Key,
 				Other: m.From,

@@ -217,7 +217,7 @@ func (k *Keeper) ingestOthers(ctx context.Context, paths []string) error {
 	}
 	_, err := k.ingest(ctx, paths)
 	if err != nil {
-		k.Log.Error("edits not indexed; the tree is compared as a whole later", "error", err)
+		k.Log.Error("edits could not be indexed; the whole tree is compared later", "error", err)
 		time.AfterFunc(retryTime, k.askCompare)
 	}
 	return err
@@ -247,7 +247,7 @@ func (k *Keeper) compare(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			k.Log.Error("tree not compared; that is tried again", "error", err)
+			k.Log.Error("the tree could not be compared; the server tries again", "error", err)
 			time.AfterFunc(retryTime, k.askCompare)
 			for _, done := range waiting {
 				done <- refusal.Disk(err)
@@ -262,7 +262,7 @@ func (k *Keeper) compare(ctx context.Context) {
 		k.askIngest(paths)
 		k.mu.Unlock()
 		if err := k.Mail.Compared(ctx); err != nil && ctx.Err() == nil {
-			k.Log.Warn("holders of claims that do not hold were not told", "error", err)
+			k.Log.Warn("holders of invalid claims were not notified", "error", err)
 		}
 	}
 }

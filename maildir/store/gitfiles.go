@@ -57,7 +57,7 @@ func (k *Keeper) completeGitFiles(ctx context.Context) {
 			continue
 		}
 		if err := tree.WriteFile(filepath.Join(k.Tree.Dir(), name), GitFile(name, has)); err != nil {
-			k.Log.Warn("a file lacks lines that Git needs; that is tried again at the next start",
+			k.Log.Warn("a file lacks lines that Git needs; the server adds them at the next start",
 				"path", name, "error", err)
 			continue
 		}

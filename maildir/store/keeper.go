@@ -122,7 +122,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	var beside sync.WaitGroup
 	beside.Go(func() {
 		if err := k.History.Run(recording); err != nil {
-			k.Log.Error("history stopped", "error", err)
+			k.Log.Error("the history stopped", "error", err)
 		}
 	})
 	beside.Go(func() { k.compare(ctx) })

@@ -50,14 +50,15 @@ func formatOf(root string) (int, error) {
 	if err == nil {
 		n, err = strconv.Atoi(strings.TrimSpace(string(data)))
 		if err != nil || n < 1 {
-			err = errors.New("it is not a number above 0")
+			err = errors.New("it does not contain a number above 0")
 		}
 	}
 	switch {
 	case err != nil:
 		return 0, &refusal.Error{
-			What: refusal.Unavailable("The file format of the store {=other} cannot be read: {why}. It has the number of the store's " +
-				"format. Restore it from a backup, or remove it if only this version of mailtree has used the store."),
+			What: refusal.Unavailable("The file format of the store {=other} cannot be read: {why}. The file " +
+				"contains the number of the store's format. Restore the file from a backup, or remove it if only " +
+				"this version of mailtree has used the store."),
 			Other: root,
 			Why:   err.Error(),
 			Err:   err,

@@ -40,8 +40,8 @@ func isDead(pid string) bool {
 func Take(root string) (*Lock, error) {
 	if entries, err := os.ReadDir(root); err == nil && len(entries) > 0 && !slices.ContainsFunc(entries, isStoreFile) {
 		return nil, &refusal.Error{
-			What: refusal.Invalid("The folder {=other} holds other files and no mail store: set {place of the store} to an empty or new " +
-				"folder."),
+			What: refusal.Invalid("The folder {=other} contains other files and is not a mail store: set {place of " +
+				"the store} to an empty or new folder."),
 			Other: root,
 		}
 	}
@@ -59,8 +59,8 @@ func Take(root string) (*Lock, error) {
 	}
 	if err != nil {
 		return nil, &refusal.Error{
-			What: refusal.Unavailable("The store {=other} cannot be written: {why}. Check its permissions and whether the disk is full " +
-				"or read-only, or set {place of the store} to another folder."),
+			What: refusal.Unavailable("The server cannot write to the store {=other}: {why}. Check its permissions " +
+				"and whether the disk is full or read-only, or set {place of the store} to another folder."),
 			Other: root,
 			Why:   err.Error(),
 			Err:   err,
@@ -75,8 +75,8 @@ func Take(root string) (*Lock, error) {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, &refusal.Error{
-				What: refusal.Conflict("The store {=other} is in use by process {=name}: use that one, stop it, or set {place of the store} " +
-					"to another folder."),
+				What: refusal.Conflict("The store {=other} is in use by process {=name}: use that server, stop it, " +
+					"or set {place of the store} to another folder."),
 				Other: root,
 				Name:  Holder(root),
 			}
@@ -104,8 +104,8 @@ func Take(root string) (*Lock, error) {
 func openLock(root string, flags int) (*os.File, error) {
 	name := filepath.Join(root, lockFile)
 	f, _, err := tree.OpenPlain(name, flags)
-	return f, registry.WrongFile(err, refusal.Unavailable("{=other} is {why}: no server can take the store with it: remove it, and "+
-		"start again."), name)
+	return f, registry.WrongFile(err, refusal.Unavailable("{=other} is {why}, so no server can lock the store. "+
+		"Remove it, and start again."), name)
 }
 
 // CheckLock opens the lock file in the same way as a server, and closes it. It changes nothing. It returns the
@@ -196,8 +196,8 @@ func CheckLog(root string) error {
 
 func openLog(root string, flags int) (*os.File, error) {
 	f, _, err := tree.OpenPlain(LogPath(root), flags|unix.O_NOFOLLOW)
-	return f, registry.WrongFile(err, refusal.Unavailable("{=other} is {why}: a server in the background cannot log there: move it "+
-		"elsewhere."), LogPath(root))
+	return f, registry.WrongFile(err, refusal.Unavailable("{=other} is {why}, so a background server cannot write "+
+		"its log there. Move it away."), LogPath(root))
 }
 
 // maxLockFile is how many bytes of the lock file are read. The file contains a process number.

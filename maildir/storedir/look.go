@@ -25,7 +25,7 @@ func OpenProject(root, key string, scope Scope) (t *tree.Tree, slug string, err 
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, slug, &refusal.Error{
-			What: refusal.Unavailable("The mail of the project {name} cannot be read: {why}."),
+			What: refusal.Unavailable("The mail of project {name} cannot be read: {why}."),
 			Name: slug,
 			Why:  tree.PlainFault(err),
 			Err:  err,

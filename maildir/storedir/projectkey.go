@@ -62,14 +62,14 @@ func (r *Resolver) ResolveKey(key string) (human, slug string, err error) {
 		}
 	case len(key) > 4096 || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
 		return "", "", &refusal.Error{
-			What:  refusal.Invalid("{field} {name} is not a path: it is too long or holds control characters."),
+			What:  refusal.Invalid("{field} {name} is not a path: it is too long or contains control characters."),
 			Field: refusal.Project,
 			Name:  key,
 		}
 	case filepath.IsAbs(key):
 		if human, slug, err = r.projectAt(filepath.Clean(key)); err != nil {
 			return "", "", &refusal.Error{
-				What:  refusal.Unavailable("{field} {name} cannot be looked up now: {why}. Try again."),
+				What:  refusal.Unavailable("The server cannot look up {field} {name} now: {why}. Try again."),
 				Field: refusal.Project,
 				Name:  key,
 				Why:   refusal.DiskFault(err),

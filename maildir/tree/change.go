@@ -86,7 +86,7 @@ func (t *Tree) Changer(folders int) *Changer {
 
 // ErrChanged means that another program wrote to the path between planning and rename. It wraps fs.ErrExist: the
 // caller plans again.
-var ErrChanged = fmt.Errorf("somebody wrote there meanwhile: %w", fs.ErrExist)
+var ErrChanged = fmt.Errorf("the file was changed in the meantime: %w", fs.ErrExist)
 
 // Stage writes the data of w to a file below TmpDir with the given name and creates the folders that w.Path needs.
 // For a removal, Stage only records the name. Nothing is durable yet.

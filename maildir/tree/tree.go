@@ -350,7 +350,7 @@ func NotRegular(m fs.FileMode) *FormatError {
 	case m&fs.ModeSocket != 0:
 		what = "a socket"
 	case m.IsDir():
-		what = "a folder where a file belongs"
+		what = "a folder, not a file"
 	}
 	return &FormatError{0, what}
 }
@@ -361,7 +361,7 @@ func behindLink() error { return linkError{} }
 
 type linkError struct{}
 
-func (linkError) Error() string { return "lies behind a symbolic link: links are never followed" }
+func (linkError) Error() string { return "is behind a symbolic link: links are never followed" }
 
 func (e linkError) Unwrap() []error { return []error{&FormatError{0, e.Error()}, syscall.ELOOP} }
 

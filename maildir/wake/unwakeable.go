@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/seat"
 )
 
-const notTyped = "this server types into no tmux window (NUDGE=tmux)"
+const notTyped = "this server does not type into tmux windows (NUDGE=tmux turns that on)"
 
 // Unwakeable returns the reason why mail cannot wake an agent now. It returns "" if mail wakes the agent or reaches
 // it within its turn. It also returns "" for users' agents, and for agents of other machines, because this server
@@ -36,7 +36,7 @@ func (ss *Sessions) Unwakeable(a *index.AgentRow) (why string) {
 	case len(ended) > 0:
 		return "none of its sessions is open"
 	}
-	return "it has no session with the hooks of mailtree setup"
+	return "it has no session with the hooks that mailtree setup installs"
 }
 
 // unwakeable is Unwakeable for a live session.
@@ -44,7 +44,7 @@ func (ss *Sessions) unwakeable(s *seat.Seat) string {
 	way := s.Way()
 	switch {
 	case s.Asks:
-		return "its client waits for the user's answer to a permission question"
+		return "its client waits for the user's answer at a permission prompt"
 	case !s.Idle(ss.mail.Store.Now()) || ss.waiters.awaited(s.Key):
 		return ""
 	case way == "":
@@ -75,16 +75,16 @@ const UnwokenAfter = 10 * time.Minute
 func (u *Unwoken) Why() string {
 	switch {
 	case u.Never:
-		return "it never was a session of a client that mailtree setup set up, and is in no tmux window"
+		return "it never had a session in a client configured by mailtree setup, and has no tmux window"
 	case u.Ended:
-		return "none of its sessions goes on"
+		return "all of its sessions have ended"
 	}
 	return "none of its sessions could be reached"
 }
 
 // String reports the agent and the reason in a sentence.
 func (u *Unwoken) String() string {
-	return fmt.Sprintf("%s has had unread mail for %s, and nobody can be woken for it: %s.", u.Agent, format.TimeLeft(u.Age), u.Why())
+	return fmt.Sprintf("%s has had unread mail for %s and cannot be woken: %s.", u.Agent, format.TimeLeft(u.Age), u.Why())
 }
 
 // Unwoken lists, by name, the agents that cannot be woken and whose mail has been unread for UnwokenAfter.

@@ -140,7 +140,8 @@ func (tx *Tx) isTired() bool {
 		return false
 	}
 	tx.answer(&refusal.Error{
-		What: refusal.Unavailable("The files of this mail change faster than they can be read; nothing was changed. Try again."),
+		What: refusal.Unavailable("The files of this project change faster than the server can read them; nothing " +
+			"was changed. Try again."),
 	})
 	return true
 }
@@ -165,7 +166,7 @@ func (g *Group) stage(tx *Tx) error {
 func (g *Group) undo(tx *Tx, err error) error {
 	for _, f := range tx.Writes {
 		if uerr := g.c.Undo(f); uerr != nil {
-			g.w.Log.Error("a failed operation could not be taken back", "path", f.Path, "error", uerr)
+			g.w.Log.Error("a failed operation could not be undone", "path", f.Path, "error", uerr)
 			g.w.Owner.Edited(nil, true)
 			g.unsure, err = true, refusal.Unsure(errors.Join(err, uerr))
 		}
@@ -205,7 +206,7 @@ func (g *Group) write() error {
 	found := g.findWritten()
 	g.step("ingest")
 	if err := w.Owner.Ingest(g.Ctx, g.paths(), found); err != nil {
-		w.Log.Error("index not writable", "error", err)
+		w.Log.Error("the index cannot be written", "error", err)
 		w.Owner.Edited(nil, true)
 		return err
 	}
@@ -315,7 +316,7 @@ func (g *Group) dropInJournal(err error, txs ...*Tx) error {
 		places[i] = tx.place
 	}
 	if derr := g.w.journal.dropOps(g.Number, places); derr != nil {
-		g.w.Log.Error("a failed operation could not be taken back in the journal; the next start may do it", "error", derr)
+		g.w.Log.Error("a failed operation could not be removed from the journal; the next start may carry it out", "error", derr)
 		g.unsure = true
 		return refusal.Unsure(errors.Join(err, derr))
 	}
@@ -355,7 +356,7 @@ func (g *Group) answer(tx *Tx, err error) {
 		g.w.Owner.Failed(&tx.Op)
 		ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 		if said := (*refusal.Error)(nil); !errors.As(err, &said) && !ended {
-			g.w.Log.Warn("an operation failed, and nothing of it was written", "verb", tx.Verb, "agent", tx.Agent, "error", err)
+			g.w.Log.Warn("an operation failed, and none of it was written", "verb", tx.Verb, "agent", tx.Agent, "error", err)
 		}
 	}
 	tx.answer(err)

@@ -69,7 +69,7 @@ func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recove
 		return nil, nil, err
 	}
 	if err := j.restart(left); err != nil { // the old journal stays, and the next start recovers it again
-		log.Warn("the journal of an interrupted run is kept as it was", "error", err)
+		log.Warn("the journal of an interrupted run is kept unchanged", "error", err)
 	}
 	if err := t.EmptyTmp(); err != nil {
 		return nil, nil, err

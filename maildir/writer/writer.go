@@ -140,8 +140,9 @@ func (w *Writer) Resume() {
 }
 
 var errStuck = &refusal.Error{
-	What: refusal.Unavailable("The disk does not answer; whether the operation still happens is not known. {look closer}, and look " +
-		"before you try it again (a message with an idempotency key can be sent again, it is delivered once)."),
+	What: refusal.Unavailable("The disk does not respond, so it is not known whether the operation takes effect. " +
+		"{look closer}, and check the result before you try again (you can resend a message with an idempotency " +
+		"key: it is delivered once)."),
 }
 
 // ErrStopped is the refusal of operations once the writer must stop or has ended.

@@ -167,12 +167,12 @@ func TestCalls(t *testing.T) {
 		{"nobody", "send", `{"recipient":"carol","message":"m"}`, "Your agent name is not known: start the bridge with --as NAME, set AGENT_NAME, or run it inside tmux. [invalid]"}, // before the recipient
 		{"nobody", "receive", `{}`, "Your agent name is not known: start the bridge with --as NAME, set AGENT_NAME, or run it inside tmux. [invalid]"},
 		{"..", "receive", `{}`, `The name "../x" is not a valid agent name: use letters, digits, '.', '_' and '-', at most 64, the first a letter or digit. [invalid]`},
-		{"Bob", "receive", `{}`, `The agent name "Bob" differs from "bob" only in case: use "bob", or another name. [conflict]`},
+		{"Bob", "receive", `{}`, `The agent name "Bob" differs from "bob" only in case: use "bob", or a different name. [conflict]`},
 		{"postmaster", "receive", `{}`, `The agent name "Postmaster" cannot be used: reserved. [invalid]`},
 
 		{"carol", "list-recipients", `{}`, `{"recipients":[{"name":"alice","is_current":false},{"name":"bob","is_current":false},{"name":"carol","is_current":true}]}`},
 		{"alice", "send", `{"recipient":"carol","message":"m"}`, `{"message_id":"ID"}`}, // it was carol's first call
-		{"Bob", "list-recipients", `{}`, `The agent name "Bob" differs from "bob" only in case: use "bob", or another name. [conflict]`},
+		{"Bob", "list-recipients", `{}`, `The agent name "Bob" differs from "bob" only in case: use "bob", or a different name. [conflict]`},
 
 		{"bob", "status", `{"status":"Ready"}`, "Invalid status: Ready. Valid: ready, work, offline [invalid]"},
 		{"bob", "status", `{"status":""}`, "Invalid status: . Valid: ready, work, offline [invalid]"},

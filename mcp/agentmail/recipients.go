@@ -106,7 +106,7 @@ func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []stri
 				Err:  err,
 			}
 		case tree.FaultFile:
-			t.log.Warn("the ignore file is left out", "project", p.Slug, "file", ignoreFile, "error", err)
+			t.log.Warn("the ignore file cannot be used", "project", p.Slug, "file", ignoreFile, "error", err)
 		}
 		for line := range strings.Lines(strings.TrimPrefix(string(data), "\ufeff")) { // some editors begin a file with a byte order mark
 			names = append(names, strings.TrimSpace(line))

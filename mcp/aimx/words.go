@@ -33,22 +33,22 @@ var words = refusal.Words{
 		refusal.HookTrust:   "fire_on_untrusted",
 	},
 	Phrases: tool.Phrases(map[string]string{
-		"make a project":       "The user who runs the server makes one.",
+		"make a project":       "The user who runs the server can create one.",
 		"find agents":          "",
-		"make an agent":        "mailbox_create makes a mailbox.",
-		"find messages":        "email_list lists what is there.",
-		"find threads":         "email_list lists what is there.",
+		"make an agent":        "mailbox_create creates a mailbox.",
+		"find messages":        "email_list lists the messages.",
+		"find threads":         "email_list lists the messages.",
 		"read a thread":        "",
 		"list unread":          "",
-		"list the inbox":       "email_list lists what is there.",
-		"look anywhere":        "email_list lists what is there.",
-		"answer somebody else": "email_send with reply_to answers it to somebody else.",
+		"list the inbox":       "email_list lists the messages.",
+		"look anywhere":        "email_list lists the messages.",
+		"answer somebody else": "To answer somebody else, use email_send with reply_to.",
 		"name one project":     "Name one with --project.",
-		"go on":                "pass next_offset of the answer before",
+		"go on":                "pass next_offset from the previous answer",
 	}),
 	Says: map[refusal.What]string{
-		refusal.UnknownProjectOfGuest: "No project {name}, and only the user who runs the server can make one: " +
-			"name a project that exists, or the default one with --project " + maildir.DefaultProject + ".",
+		refusal.UnknownProjectOfGuest: "No project {name}. Only the user who runs the server can create projects: " +
+			"name one that exists, or the default one with --project " + maildir.DefaultProject + ".",
 		refusal.UnknownMailbox:      "mailbox-not-found: {=name}",
 		refusal.MailboxNameUnusable: "Validation: The mailbox name {name} cannot be used: {why}.",
 		refusal.MailboxNameCase:     "Validation: The mailbox name {name} differs from your mailbox {other} only in case.",
@@ -59,7 +59,8 @@ var words = refusal.Words{
 		refusal.UnknownHook:         "Hook '{=name}' not found",
 		refusal.HookProgramRelative: "hook has non-absolute cmd[0]",
 		refusal.HookTrustMisplaced:  "fire_on_untrusted is on_receive only",
-		refusal.HookExists:          "This hook exists as {name} with timeout_secs {count}: delete it first, or pass a name to have both.",
+		refusal.HookExists: "This hook already exists as {name} with timeout_secs {count}: delete it " +
+			"first, or pass a name to keep both.",
 	},
 }
 

@@ -276,7 +276,7 @@ func (t *Toolset) send(ctx context.Context, uri string, s *subscription) {
 			return
 		}
 		if err := t.Server().ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: uri}); err != nil {
-			t.log.Warn("mail: telling subscribers failed", "uri", uri, "error", err)
+			t.log.Warn("mail: notifying subscribers failed", "uri", uri, "error", err)
 		}
 	}
 }

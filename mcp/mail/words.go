@@ -40,18 +40,19 @@ var words = refusal.Words{
 		refusal.Repository:  "code_repo_path",
 	},
 	Phrases: tool.Phrases(map[string]string{
-		"make a project":       "create_agent makes a project when given its absolute path.",
-		"find agents":          "list_agents shows who is there.",
-		"make an agent":        "create_agent makes a new identity.",
-		"find messages":        "search_messages finds messages by their text.",
-		"find threads":         "search_messages finds messages by their text: the id of a hit, or its thread_id, names the thread.",
+		"make a project": "create_agent creates a project if you pass its absolute path.",
+		"find agents":    "list_agents lists the project's agents.",
+		"make an agent":  "create_agent creates a new identity.",
+		"find messages":  "search_messages finds messages by their text.",
+		"find threads": "search_messages finds messages by their text: pass the id or the thread_id of a " +
+			"result.",
 		"read a thread":        "check_my_messages with thread_id lists its messages.",
 		"list unread":          "check_my_messages with unread_only lists unread mail.",
-		"list the inbox":       "check_my_messages lists what is.",
-		"look anywhere":        "list_agents shows who is in a project, search_messages what was written.",
+		"list the inbox":       "check_my_messages lists the inbox.",
+		"look anywhere":        "list_agents lists a project's agents, and search_messages finds messages.",
 		"answer somebody else": "Name the recipients in to.",
 		"name one project":     "Name one with project.",
-		"go on":                "pass next_offset of the answer before",
+		"go on":                "pass next_offset from the previous answer",
 	}),
 }
 

@@ -8,17 +8,17 @@ import (
 var words = refusal.Words{
 	Args: map[refusal.Field]string{refusal.Recipients: "name", refusal.To: "name", refusal.Body: "msg", refusal.Key: "msg_id"},
 	Phrases: tool.Phrases(map[string]string{
-		"make a project":       "?project= makes a project when given its absolute path.",
+		"make a project":       "?project= creates a project if you pass its absolute path.",
 		"find agents":          "",
-		"make an agent":        "send_to_agent makes an agent when it first names one.",
+		"make an agent":        "send_to_agent creates an agent the first time you send to it.",
 		"find messages":        "",
 		"find threads":         "",
 		"read a thread":        "",
 		"list unread":          "",
 		"list the inbox":       "",
 		"look anywhere":        "",
-		"answer somebody else": "send_to_agent writes to anybody.",
+		"answer somebody else": "send_to_agent can write to any agent.",
 		"name one project":     "Name one with ?project=.",
-		"go on":                "go on where the answer before ended",
+		"go on":                "continue where the previous answer ended",
 	}),
 }

@@ -151,7 +151,7 @@ func (l *Listener) Renew(ctx context.Context) error {
 		return err
 	}
 	old.Close() // only now, because Accept continues with l.ln
-	l.cfg.Log.Warn("the socket was removed or replaced: the server listens there again", "path", l.cfg.Path)
+	l.cfg.Log.Warn("the socket was removed or replaced; the server has created it again", "path", l.cfg.Path)
 	return nil
 }
 

@@ -330,7 +330,7 @@ func (b *bridge) refuse(id []byte, code int, text string) {
 func (b *bridge) answer(data []byte) {
 	var one bytes.Buffer
 	if err := compact(&one, data); err != nil {
-		b.log.Warn("stdio: an answer that is no JSON was dropped", "error", err)
+		b.log.Warn("stdio: an answer that is not JSON was dropped", "error", err)
 		return
 	}
 	one.WriteByte('\n')

@@ -18,7 +18,7 @@ func (b *bridge) untilUnread(ctx context.Context, gone func()) {
 	}
 	r, w, err := os.Pipe() // closing w ends the wait
 	if err != nil {
-		b.log.Warn("stdio: whether somebody reads the output is not known", "error", err)
+		b.log.Warn("stdio: cannot determine whether the output is still being read", "error", err)
 		return
 	}
 	defer r.Close()

@@ -33,7 +33,7 @@ import (
 
 const queueTime = 20 * time.Second // measured: 0.4 s
 
-var errNoThread = errors.New("no running Codex has its thread loaded")
+var errNoThread = errors.New("no running Codex has the session's thread loaded")
 
 // queueCodex queues the text for the thread of a session. The error says why this was not possible.
 func queueCodex(ctx context.Context, s *seat.Seat, text string) error {
@@ -95,7 +95,7 @@ func startQueue(ctx context.Context, home, thread string) error {
 		ws.PutReader(early) // the server sends nothing before it gets a request
 	}
 	if err := askStart(conn, thread); err != nil {
-		return fmt.Errorf("codex: the queue was not started: %w", err)
+		return fmt.Errorf("codex: the queue command cannot be started: %w", err)
 	}
 	return nil
 }

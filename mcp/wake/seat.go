@@ -25,7 +25,7 @@ func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir
 	case way == "":
 		return "", errors.New("its client does not wait for mail, and does not run in tmux")
 	case !by.Types:
-		return "", errors.New("its client does not wait for mail, and typing into windows is turned off here")
+		return "", errors.New("its client does not wait for mail, and this server does not type into tmux windows")
 	}
 	text := notice(s.Program)
 	window, pane, err := findPane(ctx, by.Tmux, p, s)
@@ -46,7 +46,7 @@ func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir
 // the agent's name (format.NameOfWindow). The window's program must work in the project's code base. A pane in
 // which a user scrolls, or with shared input, does not count. The error says why there is no pane now.
 func findPane(ctx context.Context, session string, p *maildir.Project, of *maildir.IdleSeat) (s tmux.Session, pane string, err error) {
-	err = errors.New("it has not called from a tmux window")
+	err = errors.New("it has not called the server from a tmux window")
 	if its := of.Pane; its.Tmux != "" {
 		s, pane, err = look(ctx, its.Tmux, its.Pane, func(at tmux.Pane) bool {
 			return at.ID == its.Pane && (its.Window == "" || at.Window == its.Window)
@@ -60,7 +60,7 @@ func findPane(ctx context.Context, session string, p *maildir.Project, of *maild
 	})
 }
 
-var errNotQuiet = errors.New("its window is scrolled back, or the window's input is off or shared")
+var errNotQuiet = errors.New("somebody is scrolling in its window, or the window's input is off or shared")
 
 // look finds the only pane of a session for which its returns true.
 func look(ctx context.Context, value, near string, its func(tmux.Pane) bool) (s tmux.Session, pane string, err error) {
@@ -74,9 +74,9 @@ func look(ctx context.Context, value, near string, its func(tmux.Pane) bool) (s 
 	panes = slices.DeleteFunc(panes, func(at tmux.Pane) bool { return !its(at) })
 	switch {
 	case len(panes) == 0:
-		return s, "", errors.New("it has no window here")
+		return s, "", errors.New("it has no tmux window on this machine")
 	case len(panes) > 1:
-		return s, "", errors.New("several windows have its name")
+		return s, "", errors.New("several tmux windows have its name")
 	case !panes[0].Quiet:
 		return s, "", errNotQuiet
 	}

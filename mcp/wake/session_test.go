@@ -57,8 +57,8 @@ func TestTypeForSession(t *testing.T) {
 		how   string
 	}{
 		{func() {}, types, "", nil, ""},
-		{func() { d.send("b") }, wake.By{}, "nobody to wake: its client does not wait for mail, and typing into windows is turned off here", nil, seat.Nobody},
-		{func() { d.p.Sessions.SetWorking(k, true) }, types, ": it works", nil, seat.Nobody},
+		{func() { d.send("b") }, wake.By{}, "nobody to wake: its client does not wait for mail, and this server does not type into tmux windows", nil, seat.Nobody},
+		{func() { d.p.Sessions.SetWorking(k, true) }, types, ": it is working", nil, seat.Nobody},
 		{func() { d.p.Sessions.SetWorking(k, false) }, types, "typed: ", []string{wake.Text("check_my_messages")}, seat.Typed},
 		{func() {}, types, "", nil, seat.Typed},
 		{func() { d.send("b"); d.send("c") }, types, "typed: ", []string{wake.Text("check_my_messages")}, seat.Typed},
@@ -167,7 +167,7 @@ sys.stdin.read()`
 	}
 	k := d.sit("codex", maildir.SessionEvent{})
 	d.send("b")
-	const nobody = "nobody to wake: no running Codex has its thread loaded"
+	const nobody = "nobody to wake: no running Codex has the session's thread loaded"
 	if got := d.passAs(wake.By{}); got != nobody || d.outcome(k) != seat.Nobody {
 		t.Errorf("%q", got)
 	}
@@ -207,7 +207,7 @@ func TestTurnEnds(t *testing.T) {
 	})
 	d.p.Sessions.SetWorking(k, true)
 	d.send("b")
-	if got := <-seen; got != "it works" {
+	if got := <-seen; got != "it is working" {
 		t.Errorf("during the turn: %q", got)
 	}
 	d.p.Sessions.SetState(k, 0, seat.Idles)

@@ -269,10 +269,10 @@ func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maild
 	o := Outcome{Project: p.Slug, Agent: s.Agent, New: s.New}
 	switch {
 	case s.Works:
-		o.Why = "it works"
+		o.Why = "it is working"
 		return o
 	case s.Rest > 0:
-		o.Why = "two agents write to each other without a pause: the wake waits for a minute"
+		o.Why = "two agents write to each other without a pause: the wake is delayed by up to a minute"
 		return o
 	}
 	how, why := n.knock(ctx, by, p, s)

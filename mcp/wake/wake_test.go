@@ -220,11 +220,11 @@ func TestFind(t *testing.T) {
 		}
 	}
 	d.status("ready")
-	refused("", "it has not called from a tmux window")
+	refused("", "it has not called the server from a tmux window")
 	refused("/tmp/../s,1,1", "TMUX has an unexpected value (want socket,pid,session)")
-	refused(ann.Tmux, "it has no window here")
+	refused(ann.Tmux, "it has no tmux window on this machine")
 	elsewhere := d.tmux.Window("work", "Bob", t.TempDir()) // the same window name, in another project
-	refused(ann.Tmux, "it has no window here")
+	refused(ann.Tmux, "it has no tmux window on this machine")
 	bob := d.tmux.Window("work", "Bob", linked)
 	hears(bob, ann.Tmux)
 	d.tmux.Run("rename-window", "-t", bob.Pane, " b ob")
@@ -232,7 +232,7 @@ func TestFind(t *testing.T) {
 	d.tmux.Run("rename-window", "-t", bob.Pane, "Bob")
 	second := d.tmux.Window("work", "bo b", d.repo)
 	d.send("b")
-	refused(ann.Tmux, "several windows have its name")
+	refused(ann.Tmux, "several tmux windows have its name")
 	other := d.tmux.Window("other", "zsh", "/") // has a name of its own
 	seat(other, "")
 	hears(other, "")
@@ -241,16 +241,16 @@ func TestFind(t *testing.T) {
 	d.tmux.Run("kill-pane", "-t", second.Pane)
 	d.tmux.Run("rename-window", "-t", elsewhere.Pane, "Carol") // now the name of another agent
 	d.send("b")
-	refused("", "it has no window here")
+	refused("", "it has no tmux window on this machine")
 	hears(bob, bob.Tmux)
 	seat(bob, "Bob")
 	d.send("b")
 	d.tmux.Run("copy-mode", "-t", bob.Pane)
 	d.tmux.Split(bob, linked) // it receives the keys, but is not the agent's pane
-	refused(bob.Tmux, "its window is scrolled back, or the window's input is off or shared")
+	refused(bob.Tmux, "somebody is scrolling in its window, or the window's input is off or shared")
 	d.tmux.Run("send-keys", "-t", bob.Pane, "-X", "cancel")
 	d.tmux.Run("set-option", "-w", "-t", bob.Pane, "synchronize-panes", "on")
-	refused("", "its window is scrolled back, or the window's input is off or shared")
+	refused("", "somebody is scrolling in its window, or the window's input is off or shared")
 	d.tmux.Run("set-option", "-w", "-t", bob.Pane, "synchronize-panes", "off")
 	hears(bob, "")
 	d.tmux.Run("kill-pane", "-t", bob.Pane)
@@ -350,7 +350,7 @@ func TestWatch(t *testing.T) {
 	d.send("b")
 	d.tmux.Run("copy-mode", "-t", w.Pane)
 	d.echo("ready")
-	busy := "its window is scrolled back, or the window's input is off or shared"
+	busy := "somebody is scrolling in its window, or the window's input is off or shared"
 	d.await(func() bool { mu.Lock(); defer mu.Unlock(); return why[busy] == 3 }) // each watcher reports it once
 	if w.Lines() != many {
 		t.Errorf("%d lines", w.Lines())

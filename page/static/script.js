@@ -40,7 +40,7 @@
       }
       held ? offer(news) : say("");
       document.title = document.title.replace(/^(\(\d+\) )?/, ($("#menu b")?.textContent || "").replace(/.+/, "($&) "));
-    } catch { say("This page is stale: the server does not answer."); }
+    } catch { say("This page is out of date: the server does not respond."); }
     running = false;
     if (again) { again = false; setTimeout(refresh, 1000); }
   }
@@ -64,7 +64,7 @@
   function offer(n) {
     say(n ? n + " new. " : "Something has changed. ");
     const b = document.createElement("button");
-    b.textContent = "Show it";
+    b.textContent = "Show";
     b.onclick = () => { tick = "1"; refresh(true); };
     stale.append(b);
   }
@@ -78,7 +78,7 @@
       source.addEventListener("beat", () => { heard = Date.now(); });
       source.onerror = () => {
         away = true;
-        say("This page is stale since " + new Date(heard).toTimeString().slice(0, 5) + ": the server does not answer. It tries again.");
+        say("This page has been out of date since " + new Date(heard).toTimeString().slice(0, 5) + ": the server does not respond. Trying again.");
         if (source?.readyState === EventSource.CLOSED) setTimeout(() => source && listen(), 3000);
       };
     };
@@ -121,7 +121,7 @@
     if (to.form?.dataset.draft) keep(to.form);
   });
   document.addEventListener("submit", (e) => {
-    if (away) { e.preventDefault(); say("Not sent: the server does not answer. Your text is kept here."); return; }
+    if (away) { e.preventDefault(); say("Not sent: the server does not respond. Your text is kept here."); return; }
     if (e.target.dataset.draft) sessionStorage.setItem("mailtree sending", place + e.target.dataset.draft);
   });
 

@@ -39,7 +39,7 @@ func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 	end := hook.End{Exit: -1}
 	cmd, err := r.start(ctx, run, out)
 	if err != nil {
-		end.Why = "it could not be started: " + err.Error()
+		end.Why = "it cannot be started: " + err.Error()
 		return end
 	}
 	began := time.Now()
@@ -48,8 +48,8 @@ func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 		err = r.log.Started(run, cmd.Process.Pid, is)
 	}
 	if err != nil {
-		r.cfg.Log.Warn("it cannot be noted which process a hook is: should this server crash, the next one does not know "+
-			"that command", "error", err)
+		r.cfg.Log.Warn("a hook's process cannot be recorded: if this server crashes, the next one does not know "+
+			"about that process", "error", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
@@ -67,7 +67,7 @@ func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 	}
 	end.Took = time.Since(began)
 	if !waited {
-		end.Why += ", and it could not be ended"
+		end.Why += ", and the hook could not be ended"
 		return end
 	}
 	end.Output = out.bytes()
@@ -112,7 +112,7 @@ func (r *Runner) start(ctx context.Context, run *hook.Run, out io.Writer) (*exec
 			return nil, err
 		}
 		if !said {
-			r.cfg.Log.Warn("a hook cannot be started now; that is tried again", "hook", run.Hook.Name, "mailbox", run.Hook.Mailbox, "error", err)
+			r.cfg.Log.Warn("a hook cannot be started now; the server tries again", "hook", run.Hook.Name, "mailbox", run.Hook.Mailbox, "error", err)
 		}
 		select {
 		case <-time.After(r.cfg.Second / 4):

@@ -72,7 +72,7 @@ func New(cfg Config) *Runner {
 // returns. While the marks cannot be read, Run keeps trying and runs no hook.
 func (r *Runner) Run(ctx context.Context) {
 	var log *hook.Log
-	r.insist(ctx, "no hook runs", func() (err error) {
+	r.insist(ctx, "hooks cannot run", func() (err error) {
 		log, err = r.cfg.Store.OpenHookLog()
 		return err
 	})
@@ -177,7 +177,7 @@ func (r *Runner) save(atLeast int64) {
 	defer r.mu.Unlock()
 	if r.queue.empty() && r.mark-r.log.Mark() > atLeast {
 		if err := r.log.SetMark(r.mark); err != nil {
-			r.cfg.Log.Warn("the mark of a hook cannot be written", "error", err)
+			r.cfg.Log.Warn("a hook's mark cannot be written", "error", err)
 		}
 	}
 }
@@ -190,7 +190,7 @@ func (r *Runner) insist(ctx context.Context, what string, f func() error) {
 			return
 		}
 		if !said {
-			r.cfg.Log.Error(what+"; that is tried again", "error", err)
+			r.cfg.Log.Error(what+"; the server tries again", "error", err)
 		}
 		select {
 		case <-time.After(retryTime):
@@ -221,13 +221,13 @@ func (r *Runner) work(ctx context.Context) {
 // beginFiring decides about a firing. It returns a nil run if there is nothing to run or if ctx ended
 // before the decision.
 func (r *Runner) beginFiring(ctx context.Context, f hook.Firing) (run *hook.Run, decided bool) {
-	r.insist(ctx, "a hook cannot begin", func() error {
+	r.insist(ctx, "a hook cannot start", func() error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		made, why, err := r.cfg.Store.Fire(ctx, f, r.log)
 		if why != "" {
-			r.cfg.Log.Debug("hook not run", "hook", f.Hook.Name, "mailbox", f.Hook.Mailbox, "message", f.ID, "reason", why)
+			r.cfg.Log.Debug("hook skipped", "hook", f.Hook.Name, "mailbox", f.Hook.Mailbox, "message", f.ID, "reason", why)
 		}
 		run, decided = made, err == nil
 		return err
@@ -241,6 +241,6 @@ func (r *Runner) run(ctx context.Context, run *hook.Run) {
 	end := r.execute(ctx, run)
 	log.Info("hook ran", "exit", end.Exit, "end", end.Why, "took", end.Took.Round(time.Millisecond))
 	if err := r.log.End(run, end); err != nil {
-		log.Warn("the mark of a hook cannot be written", "error", err)
+		log.Warn("a hook's mark cannot be written", "error", err)
 	}
 }

@@ -317,7 +317,7 @@ func TestInputAndOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]run{"deaf": {}, "loud": {Output: strings.Repeat("b", 65535) + "\n"}, "father": {},
-		"missing": {Exit: -1, End: "it could not be started: fork/exec " + b.dir + "/nothere: no such file or directory"}}
+		"missing": {Exit: -1, End: "it cannot be started: fork/exec " + b.dir + "/nothere: no such file or directory"}}
 	for _, r := range b.ended(4) {
 		name := strings.TrimPrefix(r.Hook, b.p.Slug+"/bob/")
 		w := want[name]
