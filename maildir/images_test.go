@@ -98,8 +98,8 @@ func TestBodyImages(t *testing.T) {
 		{"![f](half.png)", attachment.Images{}, "![f](attachments/xx/….bin) [half.png application/octet-stream]" +
 			` The attachment "half.png" is not stored as the type that its name suggests: this is not a valid PNG image (it is incomplete), so it is stored as plain data.`},
 		{"![f](none.png) `![f](large.png)`", attachment.Images{}, "![f](none.png) `![f](large.png)`" +
-			` The attachment "none.png" was not found, or is outside the folders that attachments may be read from: the project's code base ` +
-			`(the top of a Git working tree), the mail tree, or the folders configured for attachments; no hidden folders, no ` +
+			` The attachment "none.png" was not found, or may not be read. Attachments are read from the project's code base (the top of ` +
+			`a Git working tree), the mail tree, and the folders configured for attachments, but not from hidden folders or through ` +
 			`links. So the body still refers to the image as you wrote it.`},
 		{"![f](data:image/png;base64,?) ![](https://example.org/large.png) ![](//x) ![](#y)", attachment.Images{},
 			"![f](data:image/png;base64,?) ![](https://example.org/large.png) ![](//x) ![](#y)" +

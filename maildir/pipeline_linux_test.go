@@ -77,7 +77,7 @@ func TestFailedSync(t *testing.T) {
 			s.stopAt(at)
 			first := sendLater(t, p, "lost")
 			<-s.reached
-			mend := breakSync(m)
+			repair := breakSync(m)
 			close(s.goOn)
 			if err := <-first; !errors.Is(err, maildir.ErrUnavailable) {
 				t.Error(err)
@@ -90,10 +90,10 @@ func TestFailedSync(t *testing.T) {
 					t.Errorf("the log does not say %q: %s", word, log)
 				}
 			}
-			mend()
+			repair()
 			send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "kept", Body: "b"})
 			if err := p.Failing(); err != nil {
-				t.Errorf("mended, but Failing says %v", err)
+				t.Errorf("repaired, but Failing says %v", err)
 			}
 			if got := inbox(t, p, "Bob"); len(got.Messages) != 1 || got.Messages[0].Subject != "kept" {
 				t.Errorf("inbox: %+v", got.Messages)
@@ -211,8 +211,8 @@ func TestStuckDisk(t *testing.T) {
 	}
 }
 
-// breakSync makes every sync fail until mend is called.
-func breakSync(m *machine) (mend func()) {
+// breakSync makes every sync fail until repair is called.
+func breakSync(m *machine) (repair func()) {
 	m.breakAt(tree.SyncCall, unix.EIO)
 	return func() { m.breakAt("", nil) }
 }

@@ -356,8 +356,8 @@ func TestSyncMany(t *testing.T) {
 	level(t, a, b)
 }
 
-// TestSyncAsideThere: a merge of a message that two machines have edited is killed after its files were written. It
-// is done again after these files were committed, when the version beside the message already exists.
+// TestSyncAsideThere: a merge of a message that two machines have edited is killed after its files were written. The
+// merge is repeated after these files were committed, when the version beside the message already exists.
 func TestSyncAsideThere(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)

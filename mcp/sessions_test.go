@@ -89,8 +89,8 @@ func TestSessionCap(t *testing.T) {
 	}
 }
 
-// TestSessionCapLosesNoCall: a session that is ended to make room has no call in progress, whoever calls at that
-// moment. Each call is answered, or refused because the session has ended.
+// TestSessionCapLosesNoCall: a session that is ended to make room has no call in progress, even if many clients
+// call at that moment. Each call is answered, or refused because the session has ended.
 func TestSessionCapLosesNoCall(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxSessions: 2})

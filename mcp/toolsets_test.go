@@ -70,9 +70,9 @@ func TestDoors(t *testing.T) {
 		{at("/agents/ann/mcp") + session, 200, `"agent":"ann"}`},
 		{at("/agents/bob/mcp") + session, 200, `"agent":"bob"}`}, // the request counts, not the session
 		{at("/agents/ann/mcp") + "\nMailtree-Caller: {\"uid\":0,\"root\":true}", 200, `"uid":-2,"root":false`},
-		{at("/agents/..%2Fx/mcp"), 404, `no agent name`},
-		{at("/agents/a%0Ab/mcp"), 404, `no agent name`},
-		{at("/agents/" + strings.Repeat("a", 65) + "/mcp"), 404, `no agent name`},
+		{at("/agents/..%2Fx/mcp"), 404, `not a valid agent name`},
+		{at("/agents/a%0Ab/mcp"), 404, `not a valid agent name`},
+		{at("/agents/" + strings.Repeat("a", 65) + "/mcp"), 404, `not a valid agent name`},
 		{at("/mcp") + session, 404, `session not found`},
 		{at("/mcp"), 200, `unknown tool`},
 		{"GET /agents/ann/mcp", 405, ``},

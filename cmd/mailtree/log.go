@@ -23,8 +23,9 @@ func logCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "log [AGENT|THREAD|MESSAGE|PATH]",
 		Short: "Show the history: who did what, and when",
-		Long: "Show from Git who did what and when, newest first, one line each: everything, the operations of one agent, the\n" +
-			"operations on one message or thread, or the changes of a file or folder of the project, such as agents/BlueLake.",
+		Long: "Show from Git who did what and when, newest first, one line each. Without an argument it shows everything.\n" +
+			"An argument selects the operations of one agent, the operations on one message or thread, or the changes of a file\n" +
+			"or folder of the project, such as agents/BlueLake.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeAgent,
 	}

@@ -186,9 +186,9 @@ func listedNames(list string) (names []string) {
 // file in attachments does not match its name.
 func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, base string, err error) {
 	e := &refusal.Error{
-		What: refusal.NotFound("The attachment {name} {arg} was not found, or is outside the folders that " +
-			"attachments may be read from: the project's code base (the top of a Git working tree), the mail tree, " +
-			"or {folders of attachments}; no hidden folders, no links."),
+		What: refusal.NotFound("The attachment {name} {arg} was not found, or may not be read. Attachments are read from the project's " +
+			"code base (the top of a Git working tree), the mail tree, and {folders of attachments}, but not from hidden folders or " +
+			"through links."),
 		Field: field,
 		Name:  name,
 	}

@@ -13,7 +13,7 @@ import (
 
 // mark is .git/mailtree-mark: what we are about to do under Git's locks, made durable before we take them. With the
 // mark, a later run can tell our own lock that a kill left behind from a user's lock, and can finish or undo the
-// commit. Like the record of the branch it is in .git, where no pull or clone can put a file.
+// commit. It is in .git, like the record of the branch, because no pull or clone can put a file there.
 type mark struct {
 	PID    int      `json:"pid"`
 	Branch string   `json:"branch"`

@@ -15,7 +15,7 @@ const (
 	message = "messages/2026/11/26/msg_20261126_00000000000000aa.md"
 )
 
-// e returns the entry of a plain file with the given content. "" is no file, and a leading x, l or m makes the
+// e returns the entry of a plain file with the given content. "" means that the file does not exist, and a leading x, l or m makes the
 // entry an executable, a link or a submodule.
 func e(content string) Entry {
 	if content == "" {
