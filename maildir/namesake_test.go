@@ -140,7 +140,7 @@ func TestNamesakes(t *testing.T) {
 				t.Errorf("Blue acts on another machine: %v", err)
 			}
 			made, err := b.p.Agents.Register(t.Context(), maildir.Registration{NameHint: "Blue"})
-			if err != nil || !strings.Contains(made.Note.Error(), second+" now") {
+			if err != nil || !strings.Contains(made.Note.Error(), "is now "+second) {
 				t.Errorf("Blue registers anew: %+v, %v", made, err)
 			}
 			a.send(t, "Blue", "Ann", "it goes on")

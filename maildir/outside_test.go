@@ -184,7 +184,7 @@ func TestOutsideRate(t *testing.T) {
 	if err := errors.Join(send("Ann", 3, "first"), send("Ann", 2, ""), send("Ann", 3, "first"), send("Bob", 5, "")); err != nil {
 		t.Fatal(err)
 	}
-	if err := send("Ann", 1, ""); !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), "5 are sent") {
+	if err := send("Ann", 1, ""); !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), "5 were already sent") {
 		t.Errorf("the sixth: %v", err)
 	}
 	mu.Lock()
@@ -229,7 +229,7 @@ func TestOutsideRateAgain(t *testing.T) {
 	if err := errors.Join(send(p, "d@example.org"), send(p, "e@example.org")); err != nil {
 		t.Fatal(err)
 	}
-	if err := send(p, "f@example.org"); !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), "5 are sent") {
+	if err := send(p, "f@example.org"); !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), "5 were already sent") {
 		t.Errorf("the sixth: %v", err)
 	}
 	s.Stop()

@@ -16,7 +16,7 @@ func TestRegisterInSession(t *testing.T) {
 	t.Parallel()
 	p, _ := sleeping(t, storetest.Config{})
 	made, err := p.Agents.Register(t.Context(), maildir.Registration{Program: "Claude Code", Model: "m", NameHint: "Bob"})
-	if err != nil || made.Name != "Bob" || made.Note == nil || !strings.Contains(made.Note.Error(), "You are Bob already") {
+	if err != nil || made.Name != "Bob" || made.Note == nil || !strings.Contains(made.Note.Error(), "You are already Bob") {
 		t.Errorf("%+v, %v", made, err)
 	}
 	made, err = p.Agents.Register(t.Context(), maildir.Registration{Program: "codex-cli", Model: "m", NameHint: "Bob"})

@@ -50,7 +50,7 @@ func TestSyncHangs(t *testing.T) {
 		t.Errorf("at once: %s", s)
 	}
 	clock.move(2 * time.Minute)
-	if s := a.p.Sync.State(); !strings.Contains(s.String(), "does not answer") || time.Since(s.Since) < time.Minute {
+	if s := a.p.Sync.State(); !strings.Contains(s.String(), "does not respond") || time.Since(s.Since) < time.Minute {
 		t.Errorf("after two minutes: %q since %v", s, s.Since)
 	}
 	a.register(t, "Ann")
@@ -181,7 +181,7 @@ func TestSyncUncommitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.now(t)
-	if _, err := b.p.Sync.Now(t.Context()); err == nil || !strings.Contains(err.Error(), "at README.md is not merged") {
+	if _, err := b.p.Sync.Now(t.Context()); err == nil || !strings.Contains(err.Error(), "version of README.md is not merged") {
 		t.Error(err)
 	}
 	if s := b.p.Sync.State(); !strings.Contains(s.Problem, "git add") {

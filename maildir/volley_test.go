@@ -47,7 +47,7 @@ func TestVolley(t *testing.T) {
 	}
 	shift.Store(int64(volleyRest))
 	between("Ann", "Bob", 1)
-	if got := <-came; got.n.Volley != 31 || !strings.HasSuffix(got.n.String(), "exchanged 31 messages in this thread within the last hour") {
+	if got := <-came; got.n.Volley != 31 || !strings.HasSuffix(got.n.String(), "exchanged 31 messages in this thread within the last hour.") {
 		t.Errorf("%+v: %s", got, got.n)
 	}
 

@@ -126,7 +126,7 @@ func (l *load) answer(err error) error {
 // denied reports whether an answer says that nothing was changed.
 func denied(err error) bool {
 	var no *toolError
-	return errors.As(err, &no) && !strings.Contains(no.text, "could not be taken back")
+	return errors.As(err, &no) && !strings.Contains(no.text, "could not undo what it had written")
 }
 
 // draft returns a new message, or a message that got no answer and has to be sent again.
