@@ -106,7 +106,8 @@ func (r *repository) notes(ctx context.Context, f *hooksFolder) []string {
 	}
 	if r.place == insideTree {
 		if _, err := r.git.run(ctx, nil, "check-ignore", "-q", "--", filepath.Join(f.dir, PreCommit)); exited(err, 1) {
-			out = append(out, "Git does not ignore that folder: do not commit the guard's hooks, because they contain paths of this machine.")
+			out = append(out, "Git does not ignore that folder: do not commit the guard's hooks, because they contain "+
+				"paths of this machine.")
 		}
 	}
 	return out

@@ -53,7 +53,8 @@ func notGuardable(what refusal.What, path string) *refusal.Error {
 // working tree.
 func openRepository(ctx context.Context, path string, env []string) (*repository, error) {
 	if !utf8.ValidString(path) || strings.ContainsRune(path, 0) {
-		return nil, notGuardable(refusal.Invalid("{name} {arg} cannot be the path of a repository: give the path of a Git work tree."), path)
+		return nil, notGuardable(refusal.Invalid("{name} {arg} cannot be the path of a repository: give the path of a Git "+
+			"work tree."), path)
 	}
 	if fi, err := os.Stat(path); err != nil || !fi.IsDir() {
 		return nil, notGuardable(refusal.NotFound("{name} {arg} is not a readable folder: give the path of a Git work tree."), path)
@@ -71,7 +72,8 @@ func openRepository(ctx context.Context, path string, env []string) (*repository
 		return nil, notGuardable(refusal.Invalid("{name} {arg} is a bare repository, in which no one commits. "+
 			"Install the guard in its work trees."), path)
 	case bare != "false\ntrue":
-		return nil, notGuardable(refusal.Invalid("{name} {arg} is in the .git folder of a repository: give the path of its work tree."), path)
+		return nil, notGuardable(refusal.Invalid("{name} {arg} is in the .git folder of a repository: give the path of "+
+			"its work tree."), path)
 	}
 	if r.top, err = r.git.line(ctx, "rev-parse", "--show-toplevel"); err != nil {
 		return nil, err

@@ -166,7 +166,8 @@ func inboxQuery(pid int64, q index.InboxQuery) (text string, args []any) {
 		where += " AND (m.door <> '" + format.DoorGateway + "' OR " + fromTrusted + ")"
 	}
 	return "SELECT " + messageColumns + bodyColumn(index.BodyWanted(q.Bodies)) + deliveryColumns +
-			" FROM deliveries d" + by + " CROSS JOIN messages m ON m.row = d.row WHERE d.box = " + agentID + " AND d.row < ?3 AND d.row >= ?4" +
+			" FROM deliveries d" + by + " CROSS JOIN messages m ON m.row = d.row WHERE d.box = " +
+			"" + agentID + " AND d.row < ?3 AND d.row >= ?4" +
 			where + " AND m.created > ?5 ORDER BY d.row DESC LIMIT ?6 + 0",
 		[]any{pid, q.Agent, before, after, since, pageSize(q.Limit), q.ReplyTo, "\n" + strings.Join(q.Trusted, "\n") + "\n"}
 }

@@ -51,7 +51,8 @@ const (
 // then the matches by filters alone, newest first. pageText reads the rows of a page with their snippets.
 const (
 	rankText = "WITH w(r) AS MATERIALIZED (SELECT h.r FROM (SELECT rowid AS r FROM search WHERE search MATCH ?1 AND rowid >= ?2 " +
-		"AND rowid < ?3 ORDER BY rowid DESC LIMIT ?4 + 0) h CROSS JOIN messages m ON m.row = h.r WHERE m.created >= ?5 AND m.created < ?6) " +
+		"AND rowid < ?3 ORDER BY rowid DESC LIMIT ?4 + 0) h CROSS JOIN messages m ON m.row = h.r WHERE m.created >= ?5 " +
+		"AND m.created < ?6) " +
 		"SELECT w.r FROM w LEFT JOIN (SELECT rowid AS r, bm25(search, 4.0, 1.0, 0.0) AS score FROM search " +
 		"WHERE search MATCH ?7 AND rowid BETWEEN (SELECT min(r) FROM w) AND (SELECT max(r) FROM w) AND +rowid IN (SELECT r FROM w) " +
 		"LIMIT -1) s ON s.r = w.r ORDER BY s.score IS NULL, s.score, w.r DESC"

@@ -83,8 +83,8 @@ func (p *Project) readShown(row *index.MessageRow) (data []byte, m *format.Messa
 // Amend changes a message for everyone: its canonical file and every copy with the same content, in one operation
 // of the agent. The agent's own message is sealed again. Another agent's message loses its seal, because its author
 // did not write the new text. The author, and agents who had read the message, get a notice. The caller
-// must ensure that the user is the store's owner, as for Delete. It returns ErrNotFound, ErrInvalid if the text cannot be parsed, and ErrConflict
-// if the message no longer has that version.
+// must ensure that the user is the store's owner, as for Delete. It returns ErrNotFound, ErrInvalid if the text
+// cannot be parsed, and ErrConflict if the message no longer has that version.
 func (b *Box) Amend(ctx context.Context, a Amendment) (*Amended, error) {
 	a.ID = b.p.mail.Store.Domains.IDNamed(a.ID)
 	var done *Amended

@@ -42,7 +42,8 @@ func (s *Store) endProject(ctx context.Context, p *Project) (next *Project, err 
 		return next, err
 	}
 	if err := s.core.Index.Detach(context.WithoutCancel(ctx), p.mail.Slug); err != nil {
-		s.core.Log.Error("rows of a removed project are still in the index; the next start deletes them", "project", p.mail.Slug, "error", err)
+		s.core.Log.Error("rows of a removed project are still in the index; the next start deletes "+
+			"them", "project", p.mail.Slug, "error", err)
 	}
 	s.core.Feed.Ring(nil)
 	return nil, err

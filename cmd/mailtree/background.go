@@ -147,7 +147,8 @@ func (p *program) spawn(said *bytes.Buffer) (ended chan struct{}, err error) {
 
 // cannotRun returns the error for the case that the system cannot run this program again.
 func cannotRun(err error) error {
-	return fmt.Errorf("the server could not be started: %w. If mailtree was moved or replaced while it was running, run the command again", err)
+	return fmt.Errorf("the server could not be started: %w. If mailtree was moved or replaced while it was running, run "+
+		"the command again", err)
 }
 
 // environment returns the environment of a server in the background: every setting of this program, with all paths

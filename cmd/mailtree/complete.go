@@ -98,7 +98,8 @@ func loadsAlone(root *cobra.Command) {
 		if err != nil {
 			panic(err) // cobra always adds the command
 		}
-		c.Long = fmt.Sprintf("Print the completion script for %s. To load it in this shell, run these lines; for new shells, add them to %s:\n\n%s",
+		c.Long = fmt.Sprintf("Print the completion script for %s. To load it in this shell, run these lines; for new "+
+			"shells, add them to %s:\n\n%s",
 			load.shell, load.file, load.lines)
 		if load.shell == "bash" {
 			script := c.RunE

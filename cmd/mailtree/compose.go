@@ -56,7 +56,8 @@ func formatDraft(e *mcpserver.Envelope, quoted string) string {
 	if len(e.CC) > 0 {
 		fmt.Fprintf(&b, "Cc: %s\n", strings.Join(e.CC, ", "))
 	}
-	fmt.Fprintf(&b, "Subject: %s\n\n\n%s\n# Nothing below this line is sent. If the text is empty, no message is sent.\n%s", cli.Line(e.Subject), scissors, quoted)
+	fmt.Fprintf(&b, "Subject: %s\n\n\n%s\n# Nothing below this line is sent. If the text is empty, no message is "+
+		"sent.\n%s", cli.Line(e.Subject), scissors, quoted)
 	return b.String()
 }
 

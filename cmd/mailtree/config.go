@@ -125,7 +125,8 @@ func settings() []setting {
 			Flag:    "auth",
 			of:      "serve setup config",
 			Default: "user",
-			Help: "who may use the server over HTTP. user: your OS user and root (Linux; open on other systems); open: every OS user of this " +
+			Help: "who may use the server over HTTP. user: your OS user and root (Linux; open on other systems); open: " +
+				"every OS user of this " +
 				"machine; token: requests with the store's token only",
 		},
 		{

@@ -326,7 +326,8 @@ func (d *doctor) locks(slug string, t *tree.Tree) {
 		}
 	}
 	if _, err := os.Lstat(dir); tree.FaultOf(err) == tree.FaultGone {
-		d.say("project %s has no Git repository (%s): mail works there, but nothing is committed. Restart the server to create the repository", slug, dir)
+		d.say("project %s has no Git repository (%s): mail works there, but nothing is committed. Restart the server to "+
+			"create the repository", slug, dir)
 	} else if mode, reason := gitlog.Look(t.Dir()); mode != "committing" {
 		d.say("git of %s: %s", slug, reason)
 	} else if stale == 0 {

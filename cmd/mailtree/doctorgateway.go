@@ -34,7 +34,8 @@ func (d *doctor) gateway(ctx context.Context, v *view) {
 		if err != nil {
 			d.say("%s: cannot check whether the mailbox %s exists: %v", setting, name, err)
 		} else if !there {
-			d.say("%s names the mailbox %s, which does not exist, so mail for it is deferred: `mailtree mailbox create %s`", setting, name, name)
+			d.say("%s names the mailbox %s, which does not exist, so mail for it is deferred: `mailtree mailbox create "+
+				"%s`", setting, name, name)
 		}
 	}
 	for _, l := range g.Listen {
@@ -121,7 +122,8 @@ func (d *doctor) queue(ctx context.Context, c *cli.Client) {
 	}
 	listed := d.listed(len(old))
 	for _, i := range old[:listed] {
-		d.say("mail to %s has been waiting since %s (%s): %s. For details: `mailtree gateway check %s`. To send it now: `mailtree gateway queue --retry %s`",
+		d.say("mail to %s has been waiting since %s (%s): %s. For details: `mailtree gateway check %s`. To send it now: "+
+			"`mailtree gateway queue --retry %s`",
 			i.To, i.Queued.Local().Format("2006-01-02 15:04"), string(i.State), i.Reply, i.To, i.ID)
 	}
 	d.sayMore(len(old) - listed)

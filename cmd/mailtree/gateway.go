@@ -52,7 +52,8 @@ func gatewaySetupCommand(p *program) *cobra.Command {
 			return &exitError{exitUsage, fmt.Errorf("%q is not a valid mail domain: give a domain such as example.org", args[0])}
 		}
 		if domain == address.Default {
-			return &exitError{exitUsage, fmt.Errorf("%s is a name for this machine only: give your own domain, such as example.org", domain)}
+			return &exitError{exitUsage, fmt.Errorf("%s is a name for this machine only: give your own domain, such as "+
+				"example.org", domain)}
 		}
 		if host == "" {
 			host = mailHost(domain)
@@ -106,7 +107,8 @@ func (p *program) gatewaySetup(ctx context.Context, domain, host string) error {
 	s.Printf("\n%s\n%s\n", s.Bold("Settings of mailtree serve"), serveLines(domains))
 	s.Printf("%s\n%s", s.Bold("Postfix in front of mailtree (run as root)"), postfixLines(domains, account()))
 	if missing > 0 {
-		return &exitError{exitFailed, fmt.Errorf("%d records of %s are not published as shown above. Publish them, then run this command again",
+		return &exitError{exitFailed, fmt.Errorf("%d records of %s are not published as shown above. Publish them, then "+
+			"run this command again",
 			missing, domain)}
 	}
 	return nil

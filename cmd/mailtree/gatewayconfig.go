@@ -20,7 +20,8 @@ func gatewaySettings() []setting {
 	return []setting{
 		{
 			Name: "GATEWAY_LISTEN",
-			Help: "addresses to receive mail from other domains at, separated by commas: lmtp+unix:/PATH, lmtp://127.0.0.1:2400, smtp://:25",
+			Help: "addresses to receive mail from other domains at, separated by commas: lmtp+unix:/PATH, " +
+				"lmtp://127.0.0.1:2400, smtp://:25",
 		},
 		{Name: "GATEWAY_POSTMASTER", Help: "mailbox for postmaster@ and abuse@; required with GATEWAY_LISTEN"},
 		{Name: "GATEWAY_CATCHALL", Help: "mailbox for mail to unknown addresses; if not set, the server refuses such mail"},
@@ -30,10 +31,12 @@ func gatewaySettings() []setting {
 			Name: "GATEWAY_MTA_USER",
 			Help: "OS user that this machine's mail server runs as, such as postfix; required with TRUSTED_AUTHSERV",
 		},
-		{Name: "TRUSTED_AUTHSERV", Help: "name of this machine's mail server in Authentication-Results; results under that name are trusted"},
+		{Name: "TRUSTED_AUTHSERV", Help: "name of this machine's mail server in Authentication-Results; results under " +
+			"that name are trusted"},
 		{Name: "GATEWAY_ALLOW", Help: "domains that mail may be sent to, separated by commas; * means all"},
 		{Name: "GATEWAY_RATE", Default: "60", Help: "maximum number of emails to other domains per mailbox and hour"},
-		{Name: "GATEWAY_SMARTHOST", Help: "server to send mail to other domains through: smtps://USER@HOST:465 or smtp://HOST:587 (default: each domain's MX)"},
+		{Name: "GATEWAY_SMARTHOST", Help: "server to send mail to other domains through: smtps://USER@HOST:465 or " +
+			"smtp://HOST:587 (default: each domain's MX)"},
 		{Name: "GATEWAY_PASSWORD_FILE", Help: "file whose first line is the password for GATEWAY_SMARTHOST"},
 		{Name: "GATEWAY_RESOLVER", Help: "DNS server, as ADDRESS:PORT (default: the machine's)"},
 	}
@@ -56,7 +59,8 @@ func (c *config) parseGateway(v map[string]string, home func() (string, error)) 
 	named := address.Domains(c.Domains).Named
 	g.CatchAll, g.Postmaster, g.Authserv = named(v["GATEWAY_CATCHALL"]), named(v["GATEWAY_POSTMASTER"]), v["TRUSTED_AUTHSERV"]
 	if len(g.Listen) > 0 && g.Postmaster == "" {
-		errs = append(errs, errors.New("GATEWAY_LISTEN is set, but GATEWAY_POSTMASTER is not: set it to the mailbox for postmaster@ and abuse@"))
+		errs = append(errs, errors.New("GATEWAY_LISTEN is set, but GATEWAY_POSTMASTER is not: set it to the mailbox for "+
+			"postmaster@ and abuse@"))
 	}
 	if (v["GATEWAY_CERT"] == "") != (v["GATEWAY_KEY"] == "") {
 		errs = append(errs, errors.New("only one of GATEWAY_CERT and GATEWAY_KEY is set: STARTTLS needs both files"))
@@ -71,7 +75,8 @@ func (c *config) parseGateway(v map[string]string, home func() (string, error)) 
 			bad("GATEWAY_MTA_USER", "a user of this machine, such as postfix")
 		}
 	} else if g.Authserv != "" {
-		errs = append(errs, errors.New("TRUSTED_AUTHSERV is set, but GATEWAY_MTA_USER is not: set it to the OS user that the mail server runs as"))
+		errs = append(errs, errors.New("TRUSTED_AUTHSERV is set, but GATEWAY_MTA_USER is not: set it to the OS user that "+
+			"the mail server runs as"))
 	}
 	g.Allow = fieldsOf(strings.ToLower(v["GATEWAY_ALLOW"]))
 	if !all(g.Allow, func(d string) bool { return d == "*" || mailDomain(d) }) {
@@ -89,7 +94,8 @@ func (c *config) parseGateway(v map[string]string, home func() (string, error)) 
 		note("GATEWAY_PASSWORD_FILE", err)
 	}
 	if g.Smarthost != nil && g.Smarthost.User != "" && g.Smarthost.PasswordFile == "" {
-		errs = append(errs, errors.New("GATEWAY_SMARTHOST names a user, but GATEWAY_PASSWORD_FILE is not set: set it to a file that contains the password"))
+		errs = append(errs, errors.New("GATEWAY_SMARTHOST names a user, but GATEWAY_PASSWORD_FILE is not set: set it to a "+
+			"file that contains the password"))
 	}
 	if g.DNS = v["GATEWAY_RESOLVER"]; g.DNS != "" {
 		if _, _, err := net.SplitHostPort(g.DNS); err != nil {

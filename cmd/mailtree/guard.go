@@ -75,7 +75,8 @@ func guardInstall(p *program, env []string) *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVar(&project, "project", "", "the project whose claims count: an absolute path or a slug (default: the repository's own project)")
+	c.Flags().StringVar(&project, "project", "", "the project whose claims count: an absolute path or a slug (default: "+
+		"the repository's own project)")
 	c.Flags().BoolVar(&push, "push", false, "also install pre-push, which checks the commits that a push adds")
 	return c
 }
@@ -101,8 +102,9 @@ func guardStatus(p *program, env []string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status [REPOSITORY]",
 		Short: "Show where the guard is installed and whether it works",
-		Long:  "Show where the guard is installed and whether it works.\nThe exit status is 0 if commits and merges are guarded, otherwise 1.",
-		Args:  cobra.MaximumNArgs(1),
+		Long: "Show where the guard is installed and whether it works.\nThe exit status is 0 if commits and merges are " +
+			"guarded, otherwise 1.",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			at, err := site(args, env)
 			if err != nil {
@@ -177,7 +179,8 @@ func guardCheck(p *program, env []string) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&hook, "hook", guard.PreCommit, "the calling hook")
-	c.Flags().StringVar(&project, "project", "", "the project whose claims count: an absolute path or a slug (default: the repository's own project)")
+	c.Flags().StringVar(&project, "project", "", "the project whose claims count: an absolute path or a slug (default: "+
+		"the repository's own project)")
 	c.Flags().BoolVar(&asJSON, "json", false, "also print the answer as JSON")
 	return c
 }

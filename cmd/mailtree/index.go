@@ -143,7 +143,8 @@ func verify(ctx context.Context, p *program) error {
 	}
 	hint := "Please report how this happened, and rebuild the index with `mailtree index rebuild`"
 	if !v.running {
-		hint = "No server is running: its next start indexes the edits made since the last one stopped. Otherwise run `mailtree index rebuild`"
+		hint = "No server is running: its next start indexes the edits made since the last one stopped. Otherwise run " +
+			"`mailtree index rebuild`"
 	}
 	return &exitError{1, fmt.Errorf("the index (-) differs from the files (+). %s", hint)}
 }

@@ -131,7 +131,8 @@ func mailboxDeleteCommand(p *program) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 	}
 	f := p.addDeskFlags(c)
-	force := c.Flags().Bool("force", false, "delete the mailbox even if it has mail; the mail stays only in the history and in others' mailboxes")
+	force := c.Flags().Bool("force", false, "delete the mailbox even if it has mail; the mail stays only in the history "+
+		"and in others' mailboxes")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ask := mcpserver.MailboxAsk{Mailbox: args[0], Force: *force}
 		return askAndShow(c.Context(), p, f, "mailbox-delete", ask, func(d *deskWork, m *mcpserver.MailboxLine) error {

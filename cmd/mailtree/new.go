@@ -125,7 +125,8 @@ func (p *program) tellProject(made mcpserver.MadeProject) {
 func (p *program) projectHere(ctx context.Context) error {
 	made, err := p.ensureProject(ctx, "")
 	if err != nil {
-		return fmt.Errorf("the client is set up, but the project of this code base could not be created: %w. Try `mailtree new project`", err)
+		return fmt.Errorf("the client is set up, but the project of this code base could not be created: %w. Try "+
+			"`mailtree new project`", err)
 	}
 	p.tellProject(made)
 	return p.join(ctx, made.Slug)

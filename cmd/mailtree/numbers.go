@@ -120,7 +120,8 @@ func (p *program) rowsToIDs(args []string) (named lastList, err error) {
 				return named, &exitError{exitNothing, fmt.Errorf("%s is a row number, but this terminal has not shown a list yet: "+
 					"`mailtree` shows one", arg)}
 			case n < 1 || n > len(last.IDs):
-				return named, &exitError{exitNothing, fmt.Errorf("there is no row %s, the last list has %s: give one of its row numbers, or a message id",
+				return named, &exitError{exitNothing, fmt.Errorf("there is no row %s, the last list has %s: give one of "+
+					"its row numbers, or a message id",
 					arg, count(len(last.IDs), "row"))}
 			}
 			arg, named.Project = last.IDs[n-1], last.Project

@@ -49,7 +49,8 @@ func serveCommand(p *program) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&p.background, "background", false,
-		"no HTTP until `mailtree open` asks for the page; log to server.log in the store; stop when no client has been connected for a while")
+		"no HTTP until `mailtree open` asks for the page; log to server.log in the store; stop when no client has been "+
+			"connected for a while")
 	_ = c.Flags().MarkHidden("background")
 	return c
 }
@@ -250,7 +251,8 @@ func (a *app) serverConfig(p *program, waker *waker, w *web, stop func()) mcpser
 var (
 	errIndexGone = errors.New("index/index.sqlite3 was removed or replaced while the server was running: start the server again, " +
 		"which rebuilds the index from the files")
-	errStoreGone = errors.New("the store was removed or moved while the server was running: start the server again with the store's new path")
+	errStoreGone = errors.New("the store was removed or moved while the server was running: start the server again with " +
+		"the store's new path")
 )
 
 // guardFiles checks every second the files by which programs find the server. It stops the server if the folder is no

@@ -24,7 +24,8 @@ func watchCommand(p *program) *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)
-	c.Flags().BoolVar(&lines, "lines", false, "for programs: print each event as a line of JSON; the first line has only the \"seq\" to start from")
+	c.Flags().BoolVar(&lines, "lines", false, "for programs: print each event as a line of JSON; the first line has only "+
+		"the \"seq\" to start from")
 	all := c.Flags().Bool("all", false, "in every project")
 	after := c.Flags().Int64("after", 0, "continue after the event with this \"seq\" from --lines")
 	c.RunE = func(c *cobra.Command, _ []string) error {

@@ -51,7 +51,8 @@ func (c *config) checkUsers() (open string, err error) {
 		return "", fmt.Errorf("AUTH=user does not work here: %w. Set AUTH=token, or AUTH=open to allow every user of this machine", why)
 	}
 	c.UserOnly = false
-	return fmt.Sprintf("every OS user of this machine can read and write all mail over HTTP, because %v; to require the token, set AUTH=token",
+	return fmt.Sprintf("every OS user of this machine can read and write all mail over HTTP, because %v; to require the "+
+		"token, set AUTH=token",
 		why), nil
 }
 

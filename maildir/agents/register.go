@@ -185,7 +185,8 @@ func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note 
 		}
 		switch {
 		case reserved(clean) || reserved(strings.TrimSpace(hint)):
-			note = &refusal.Error{What: refusal.Note("{field} {name} is reserved, so a name was generated."), Field: refusal.NameHint, Name: hint}
+			note = &refusal.Error{What: refusal.Note("{field} {name} is reserved, so a name was " +
+				"generated."), Field: refusal.NameHint, Name: hint}
 		case clean == "":
 			note = &refusal.Error{
 				What:  refusal.Note("{field} {name} cannot be a name ({why}), so a name was generated."),

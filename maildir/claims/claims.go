@@ -336,7 +336,8 @@ func (cs *Claims) NotifyOutdone(ctx context.Context) error {
 			continue
 		}
 		err := cs.NotifyLost(ctx, c, "outdone", fmt.Sprintf("You and %s both have an exclusive claim on %s. %s's "+
-			"claim is older, so it is valid and yours is not. Release your claim, and ask %s about your changes.", first.Agent, format.Printable(c.Pattern), first.Agent, first.Agent))
+			"claim is older, so it is valid and yours is not. Release your claim, and ask %s about your "+
+			"changes.", first.Agent, format.Printable(c.Pattern), first.Agent, first.Agent))
 		if err != nil {
 			return err
 		}

@@ -161,7 +161,8 @@ func (r *repository) busy() error {
 		{"rebase-apply", "a rebase or git am", "git rebase --continue or git am --continue, or the same with --abort"},
 		{"CHERRY_PICK_HEAD", "a cherry-pick", "git cherry-pick --continue, or git cherry-pick --abort"},
 		{"REVERT_HEAD", "a revert", "git revert --continue, or git revert --abort"},
-		{"sequencer", "a series of cherry-picks or reverts", "git cherry-pick --continue or git revert --continue, or the same with --abort"},
+		{"sequencer", "a series of cherry-picks or reverts", "git cherry-pick --continue or git revert --continue, or the " +
+			"same with --abort"},
 	} {
 		_, err := os.Lstat(r.path(s.name))
 		if transient(err) {

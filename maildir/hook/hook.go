@@ -87,7 +87,8 @@ func (h *Hook) check() error {
 			Name:  strings.Join(h.Cmd[:min(1, len(h.Cmd))], ""),
 		}
 	case strings.Count(cmd, "\x00") != len(h.Cmd)-1 || !utf8.ValidString(cmd):
-		return &refusal.Error{What: refusal.Invalid("{field} contains a NUL character or invalid UTF-8: send text."), Field: refusal.HookCommand}
+		return &refusal.Error{What: refusal.Invalid("{field} contains a NUL character or invalid UTF-8: send " +
+			"text."), Field: refusal.HookCommand}
 	case len(cmd) > maxCmd:
 		return &refusal.Error{
 			What: refusal.TooLarge("{field} has {count} bytes, over the limit of {limit}: put the command into a " +

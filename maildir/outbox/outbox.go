@@ -234,7 +234,8 @@ func (o *Outbox) handle(ctx context.Context, f pendingFile) {
 	case errors.Is(err, errSavedAnew):
 		o.schedule(f.path, o.pending.in(SettleTime))
 	default:
-		o.mail.Store.Log.Warn("a saved file could not be processed; the server tries again", "project", o.mail.Slug, "path", f.path, "error", err)
+		o.mail.Store.Log.Warn("a saved file could not be processed; the server tries "+
+			"again", "project", o.mail.Slug, "path", f.path, "error", err)
 		o.pending.wait(f.path, st, o.pending.in(trySavedAgain))
 	}
 }

@@ -211,7 +211,8 @@ func (t token) filter() (Expr, error) {
 	name := string(t.key) + ":"
 	switch {
 	case t.text == "":
-		return nil, invalid(refusal.Invalid("{name} {arg} has no value: write it as {=name}VALUE, or quote the word to search for it."), name)
+		return nil, invalid(refusal.Invalid("{name} {arg} has no value: write it as {=name}VALUE, or quote the word to "+
+			"search for it."), name)
 	case t.key == notIs || t.key == notHas:
 		return nil, invalid(refusal.Invalid("{name} {arg} cannot be searched for: the search does not cover read "+
 			"marks or attachments. Search by words, from: to: cc: subject: thread: importance: after: before:. "+

@@ -35,7 +35,8 @@ func (s *Sender) MakeReply(ctx context.Context, id string, d *Order) error {
 			}
 			if !ok {
 				return &refusal.Error{
-					What: refusal.NotFound("Message {id} was written by {name}, who is not an agent of project {=other} and has no inbox. " +
+					What: refusal.NotFound("Message {id} was written by {name}, who is not an agent of project {=other} " +
+						"and has no inbox. " +
 						"{answer somebody else}"),
 					Name:  orig.From,
 					Other: s.mail.Name(),

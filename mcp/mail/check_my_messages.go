@@ -83,7 +83,8 @@ func (r *inboxRequest) coherent() error {
 	reads := ""
 	switch {
 	case r.Offset != nil && r.ID == "":
-		return tool.Invalid("body_offset is %d, but message_id is missing: pass the id of the message whose body you want to continue.", *r.Offset)
+		return tool.Invalid("body_offset is %d, but message_id is missing: pass the id of the message whose body you want "+
+			"to continue.", *r.Offset)
 	case r.ID != "" && r.Thread != "":
 		return tool.Invalid("message_id reads one message and thread_id lists a thread: omit one of them.")
 	case r.ID != "":

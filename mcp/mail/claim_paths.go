@@ -118,7 +118,8 @@ func aloneNote(r *claim.Result) string {
 	case len(r.Granted) == 0:
 		return "The other machines cannot be reached (" + r.Alone + "). This is the last known state."
 	}
-	return "Only this machine has this claim, because the other machines cannot be reached (" + r.Alone + "). If one of them has the same " +
+	return "Only this machine has this claim, because the other machines cannot be reached " +
+		"(" + r.Alone + "). If one of them has the same " +
 		"claim, you get a notice when they can be reached."
 }
 

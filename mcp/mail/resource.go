@@ -35,10 +35,11 @@ const jsonType = "application/json"
 func (t *Toolset) addResources() {
 	for _, r := range []struct{ uri, name, title, about, mediaType string }{
 		{
-			uri:       inboxTemplate,
-			name:      "inbox",
-			title:     "Inbox",
-			about:     "An agent's inbox, newest first, as check_my_messages returns it. as_of, a time or a commit, shows an earlier state.",
+			uri:   inboxTemplate,
+			name:  "inbox",
+			title: "Inbox",
+			about: "An agent's inbox, newest first, as check_my_messages returns it. as_of, a time or a commit, shows " +
+				"an earlier state.",
 			mediaType: jsonType,
 		},
 		{

@@ -117,7 +117,8 @@ func (l *Listener) listen(ctx context.Context) error {
 	defer done()
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "unix", short)
 	if err != nil {
-		return fmt.Errorf("cannot create the socket %s: %w. If its file system is full, free some space. If its file system has no sockets, "+
+		return fmt.Errorf("cannot create the socket %s: %w. If its file system is full, free some space. If its file "+
+			"system has no sockets, "+
 			"choose a folder on another one", l.cfg.Path, plain(err))
 	}
 	ln.(*net.UnixListener).SetUnlinkOnClose(false) // ln knows only the shortened path

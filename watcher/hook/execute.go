@@ -112,7 +112,8 @@ func (r *Runner) start(ctx context.Context, run *hook.Run, out io.Writer) (*exec
 			return nil, err
 		}
 		if !said {
-			r.cfg.Log.Warn("a hook cannot be started now; the server tries again", "hook", run.Hook.Name, "mailbox", run.Hook.Mailbox, "error", err)
+			r.cfg.Log.Warn("a hook cannot be started now; the server tries "+
+				"again", "hook", run.Hook.Name, "mailbox", run.Hook.Mailbox, "error", err)
 		}
 		select {
 		case <-time.After(r.cfg.Second / 4):
