@@ -408,7 +408,7 @@ func (d *doctor) copies(ctx context.Context, slug string, t *tree.Tree) {
 	}
 	listed := d.listed(len(found.Differing))
 	for _, path := range found.Differing[:listed] {
-		d.note("copy %s in %s differs from its original (edited). No action needed: the server shows the original in messages/",
+		d.note("copy %s in %s differs from the original: one of them was edited. No action needed: the server shows the original in messages/",
 			path, slug)
 	}
 	d.noteMore(len(found.Differing) - listed)

@@ -53,7 +53,7 @@ func keyCommand(p *program) *cobra.Command {
 		},
 		&cobra.Command{
 			Use:   "list",
-			Short: "List the trusted keys, this store's own first",
+			Short: "List this store's key, the trusted keys and the published ones",
 			Args:  cobra.NoArgs,
 			RunE:  func(*cobra.Command, []string) error { return p.listKeys() },
 		},

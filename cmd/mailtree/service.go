@@ -26,8 +26,8 @@ func serviceCommand(p *program) *cobra.Command {
 		Use:   "service",
 		Short: "Print a systemd user unit (launchd agent on macOS)",
 		Long: "Print a unit for systemd's user manager, on macOS a launchd agent. It starts the server at login and again when the\n" +
-			"server fails. It contains the settings from the environment, the store and the PATH as they are now. Two lines on\n" +
-			"standard error say where to save the file and how to start the server. The command changes nothing.",
+			"server fails. It contains the settings from flags and the environment, the store and the PATH as they are now.\n" +
+			"Two lines on standard error say where to save the file and how to start the server. The command changes nothing.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			s, err := p.service()

@@ -88,7 +88,7 @@ var (
 		"messages.")
 	AttachmentUnusable = Invalid("The attachment {name} {arg} cannot be used: {why}.")
 	AttachmentAltered  = Conflict("The attachment {name} {arg} is not what was sent under that name: {why}. " +
-		"Nothing was sent. Ask the attachment's sender to send it again.")
+		"Ask the attachment's sender to send it again.")
 
 	// Mailboxes and addresses.
 
