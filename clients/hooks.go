@@ -129,8 +129,8 @@ func (s Setup) handlers() edit.Handlers {
 	return all
 }
 
-// ownHandler returns the command in a handler of ours, which is exactly what command returns, for any store. For
-// other handlers it returns "". A handler in a form from earlier setups gets a different name, so that a setup
+// ownHandler returns the command of handler if the handler is ours, that is, if the command is exactly what c.command
+// returns for some store. Otherwise it returns "". A handler in a form from earlier setups gets a different name, so that a setup
 // replaces it and a check counts it as missing.
 func (c Client) ownHandler(handler map[string]any) string {
 	line, _ := handler["command"].(string)

@@ -186,7 +186,7 @@ func (q *Question) command() string {
 	return ShellWord(q.Program)
 }
 
-// isHere reports whether mailtree, called without a project where the question is asked, means the given project.
+// isHere reports whether mailtree, run in q.Dir without --project, would use the given project.
 func (q *Question) isHere(project string) bool {
 	dir, err := filepath.Abs(q.Dir)
 	if err != nil {

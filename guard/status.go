@@ -78,7 +78,7 @@ func (s *status) hook(name string) {
 	case err != nil:
 		s.bad("%s %v", label, err)
 	case changed:
-		s.bad("%s the guard's, but changed: it may no longer work", label)
+		s.bad("%s installed by the guard, but modified since: it may no longer work", label)
 	case h != nil && fi.Mode().Perm()&0o111 == 0:
 		s.bad("%s the guard's, but not executable, so Git does not run it: make it executable with chmod +x", label)
 	case h != nil && file != name:

@@ -109,8 +109,8 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// TestSaveBeforeRename: text that the user saves between the planning of a renewal and its rename is in the
-// history, and so is the renewal. Invariant I5.
+// TestSaveBeforeRename: if the user saves text after a renewal is planned but before its rename, both that text and the
+// renewal are in the history. Invariant I5.
 func TestSaveBeforeRename(t *testing.T) {
 	t.Parallel()
 	for _, act := range []string{"renew", "unread"} {

@@ -192,8 +192,7 @@ func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
 	return s.add(ctx, slug)
 }
 
-// isAdoptable reports whether adopt opens the folder of a project. It returns ErrUnavailable for faults of the
-// machine.
+// isAdoptable reports whether adopt opens the folder of a project. It returns ErrUnavailable for machine faults.
 func (s *Store) isAdoptable(slug string) (bool, error) {
 	if !format.ValidSlug(slug) {
 		return false, nil

@@ -99,8 +99,8 @@ func TestAttachments(t *testing.T) {
 	}
 }
 
-// TestAttachmentsOfLinkedWorkTree: for a caller that works in a linked worktree, paths mean the files of that
-// worktree, even if it is in a hidden folder. A folder that only claims to be linked is not a linked worktree.
+// TestAttachmentsOfLinkedWorkTree: for a caller that works in a linked worktree, paths refer to files in that worktree,
+// even if it is in a hidden folder. A folder that only claims to be linked is not a linked worktree.
 func TestAttachmentsOfLinkedWorkTree(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()

@@ -38,8 +38,8 @@ func (s *session) handle(events []event, lost bool) error {
 	return nil
 }
 
-// handleRoot handles events of the root itself. A root that was removed and created again may have the same
-// identity, because inodes are reused. Therefore the event decides, not the identity.
+// handleRoot handles events on the root itself. A root that was removed and re-created may have the same identity,
+// because inodes are reused, so handleRoot goes by the event, not the identity.
 func (s *session) handleRoot(ev event) error {
 	if ev.op.Has(fsnotify.Create) || ev.op&gone != 0 {
 		return fmt.Errorf("%s: %w", s.w.cfg.Root, errReplaced)

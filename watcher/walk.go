@@ -183,7 +183,7 @@ func (s *session) listFolder(dir *os.File, f *folder, report bool) error {
 	}
 }
 
-// found notes one entry of a folder.
+// found records one folder entry.
 func (s *session) found(rel string, dir, report bool, now time.Time) {
 	switch {
 	case s.w.cfg.Skip(rel, dir):

@@ -14,8 +14,7 @@ import (
 // A list contains handlers, or groups with a list "hooks" of handlers.
 type Handlers struct {
 	Path []string // from the root to the object that contains the lists
-	// Known returns the name of a handler that is ours. Handlers with the same name do the same. It returns "" for
-	// other handlers.
+	// Known returns the name of a handler if it is ours, and "" otherwise. Handlers with the same name do the same thing.
 	Known func(handler map[string]any) string
 	Want  []Handler
 	Root  []Key // set at the root if they are missing
@@ -65,7 +64,7 @@ type Held struct {
 	All    []string // the names of all our handlers, as Handlers.Known returns them
 }
 
-// GetHandlers returns our handlers in data. It returns the errors of Format.Get.
+// GetHandlers returns our handlers in data. It returns the same errors as Format.Get.
 func (f JSON) GetHandlers(data []byte, h Handlers) (held Held, err error) {
 	d, err := f.parse(data)
 	if err != nil {

@@ -248,7 +248,7 @@ func left(v any) any {
 }
 
 // within returns the object at path in a decoded file. It creates the object and its parents if they are missing. ok
-// is false if there is another kind of value on the way.
+// is false if something along the path is not an object.
 func within(root map[string]any, path []string) (m map[string]any, ok bool) {
 	for _, name := range path {
 		if root[name] == nil {

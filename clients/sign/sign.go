@@ -27,8 +27,9 @@ type client struct {
 	// prompt reports whether a line is a prompt. It is nil for a client that runs no hook for a tool of a turn that
 	// has ended.
 	prompt func(line []byte) bool
-	// status returns the file that always contains the state of a session. statusIs returns that state, and a text
-	// that changes whenever the state changes. A client has either these two functions or a transcript.
+	// status returns the path of the file in which the client keeps a session's current state. statusIs returns that
+	// state, and a string that changes whenever the state does. A client has either these two functions or a
+	// transcript.
 	status   func(s Session) string
 	statusIs func(data []byte, session string) (is seat.State, said string)
 }

@@ -178,11 +178,11 @@ func (d *doctor) server(ctx context.Context) {
 	}
 	switch {
 	case r.Background && r.URL == "":
-		d.ok("server: process %s (%s) runs in the background, without HTTP: `mailtree open` opens its page", holder, r.Version)
+		d.ok("server: process %s (%s) is running in the background, without HTTP: `mailtree open` opens its page", holder, r.Version)
 	case r.Background:
-		d.ok("server: process %s (%s) runs in the background, with its page at %s", holder, r.Version, r.URL)
+		d.ok("server: process %s (%s) is running in the background, with its page at %s", holder, r.Version, r.URL)
 	default:
-		d.ok("server: process %s (%s) runs at %s", holder, r.Version, r.URL)
+		d.ok("server: process %s (%s) is running at %s", holder, r.Version, r.URL)
 	}
 	if r.Open != "" {
 		d.note("server: %s", r.Open)

@@ -52,7 +52,7 @@ func unmount(t *testing.T, dir string) {
 	}
 	var out []byte
 	var err error
-	// A process that another test is just starting has our open files until it runs its program.
+	// A child process that another test has just forked holds our open files until its exec.
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if out, err = exec.Command("umount", dir).CombinedOutput(); err == nil {
 			return

@@ -35,8 +35,8 @@ func fmtCommand(p *program) *cobra.Command {
 			return f.filter()
 		},
 	}
-	c.Flags().BoolVar(&f.check, "check", false, "list the files that would change, change nothing")
-	c.Flags().BoolVar(&f.diff, "diff", false, "print what would change, change nothing")
+	c.Flags().BoolVar(&f.check, "check", false, "list the files that would change, without changing them")
+	c.Flags().BoolVar(&f.diff, "diff", false, "print what would change, without changing anything")
 	c.Flags().BoolVar(&f.json, "json", false, "print the answer as JSON")
 	return c
 }

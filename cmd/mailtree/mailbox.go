@@ -83,7 +83,7 @@ func mailboxCreateCommand(p *program) *cobra.Command {
 func mailboxListCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List a project's mailboxes, of all OS users",
+		Short: "List a project's mailboxes, including those of other OS users",
 		Args:  cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)

@@ -27,7 +27,7 @@ func undoCommand(p *program) *cobra.Command {
 		ValidArgsFunction: p.completeMessage,
 	}
 	f := p.addDeskFlags(c)
-	list := c.Flags().Bool("list", false, "list what can be undone, newest first, change nothing")
+	list := c.Flags().Bool("list", false, "list what can be undone, newest first, without undoing anything")
 	c.RunE = func(c *cobra.Command, ids []string) error {
 		if *list && len(ids) > 0 {
 			return usageError(c, errors.New("--list lists everything: omit the message id"))

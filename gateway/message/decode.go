@@ -105,8 +105,8 @@ func inBase64(c byte) bool {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
-// looksLikeBase64 reports whether a text may be base64 with some wrong characters. At most one character in ten is
-// outside the alphabet, and lines have no blanks inside.
+// looksLikeBase64 reports whether body may be base64 with a few invalid characters: at most one character in ten is
+// outside the alphabet, and no line contains a space.
 func looksLikeBase64(body []byte) bool {
 	letters, others := 0, 0
 	for line := range bytes.Lines(body) {

@@ -51,8 +51,8 @@ var ErrNoItem = errors.New("the queue has no such item in a state that allows th
 
 // ErrTakenBack says that the message of an item was withdrawn or deleted. The message is not sent, and nobody is
 // notified.
-var ErrTakenBack = errors.New("the message was undone or deleted before it was sent; it is not sent even if it was " +
-	"restored: send it again")
+var ErrTakenBack = errors.New("the message was withdrawn or deleted before it went out. Restoring it does not send it: " +
+	"send it again")
 
 // Queue sends the items of its store.
 type Queue struct {

@@ -160,7 +160,7 @@ func readToken(file string) (string, error) {
 	if err != nil || len(b) < 16 {
 		return "", &refusal.Error{
 			What: refusal.Unavailable("{=other} does not contain at least 32 hex digits. Fix the file, or delete " +
-				"it and the server creates a new one."),
+				"it to have the server create a new one."),
 			Other: file,
 		}
 	}

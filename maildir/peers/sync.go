@@ -170,8 +170,8 @@ func (sy *Sync) State() SyncState {
 	return s
 }
 
-// Set turns the sync of the project on or off, durably. It returns ErrConflict if no origin is configured, and errors of
-// writing the file.
+// Set turns the sync of the project on or off, durably. It returns ErrConflict if no origin is configured, and any
+// error from writing the file.
 func (sy *Sync) Set(on bool) error {
 	if on && sy.mail.History.Origin() == "" {
 		return &refusal.Error{

@@ -116,7 +116,7 @@ var (
 
 	NothingWritten = Unavailable("{why}; nothing was changed. {look closer}, then try again.")
 	WriteUnsure    = Unavailable("{why}, and the server could not undo what it had written: the operation may take " +
-		"effect now, or after the server's next start. {look closer}, and check the result before you try again.")
+		"effect now, or the next time the server starts. {look closer}, and check the result before you try again.")
 	PathUnread = Unavailable("The server cannot read {other} in the mail tree now ({why}), and the answer depends " +
 		"on it. Nothing was changed. The server retries by itself: try again in a moment. {if it stays so}")
 	EditUncommitted = Unavailable("The file was edited by hand, and the edit is not in Git. Commit it with git add " +

@@ -34,8 +34,8 @@ func (t *Tree) checkSystem() error        { return nil }
 func (t *Tree) closeSystem()              { t.sys.root.Close() }
 func (t *Tree) rooted() (*os.Root, error) { return t.sys.root, nil }
 
-// Stat returns the state of p without following links. It returns the errors of os.Lstat, and a *FormatError if p
-// is behind a link.
+// Stat returns the state of p without following links. It returns any error from os.Lstat, and a *FormatError if p is
+// behind a link.
 func (t *Tree) Stat(p string) (FileStat, error) {
 	if err := t.hold(); err != nil {
 		return FileStat{}, err

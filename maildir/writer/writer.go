@@ -57,7 +57,7 @@ type Owner interface {
 	// Sure returns a refusal if some file that could affect the decision cannot be read now, otherwise nil.
 	Sure() error
 
-	// Record passes operations that are durable and ingested to the audit. It calls done once they are in a commit.
+	// Record tells the audit about operations that are durable and ingested. It calls done once they are in a commit.
 	Record(ops []Op, done func())
 
 	// Preserve returns once the current content of each existing path is in the audit. After an error the writer

@@ -33,8 +33,9 @@ func (t *toolset) emailSend() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "email_send",
 		Hints: tool.Mails(t.leaves()),
-		About: "Use to send an email in markdown, plain text or HTML from your mailbox, to all recipients or to none.",
-		Out:   sentShape{},
+		About: "Use to send an email in Markdown, plain text or HTML from your mailbox. If it cannot be sent to every recipient, it " +
+			"is sent to none.",
+		Out: sentShape{},
 	}, func(ctx context.Context, r *sendRequest) (any, error) {
 		if err := cmp.Or(r.lines(), r.variants.exclusive()); err != nil {
 			return nil, err

@@ -187,7 +187,7 @@ func (b *bridge) verdict(err error) error {
 		return fmt.Errorf("cannot read the input: %w", err)
 	}
 	if b.bad > 0 {
-		return fmt.Errorf("lines of the input that were not JSON-RPC messages: %d. "+
+		return fmt.Errorf("input lines that were not JSON-RPC messages: %d. "+
 			"Write each message on a line of its own, as UTF-8, in at most %d bytes", b.bad, b.cfg.MaxLine)
 	}
 	return nil

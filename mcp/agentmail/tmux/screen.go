@@ -37,7 +37,7 @@ var (
 const near = 8
 
 // ReadScreen interprets a screen that tmux captured with its attributes (capture-pane -e). cursor is the line of
-// the cursor, counted from 0. If no known prompt is on the screen, ReadScreen judges by the line of the cursor.
+// the cursor, counted from 0. If no known prompt is on the screen, ReadScreen goes by the cursor's line.
 func ReadScreen(captured string, cursor int) Screen {
 	lines := parseLines(captured)
 	at, asks := -1, false // index of the last marker: earlier output has markers too
