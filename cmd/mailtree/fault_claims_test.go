@@ -131,7 +131,7 @@ func (m *claimer) claim(pattern string, kill bool) {
 			m.t.Errorf("%s: %v", m.agent, err)
 			return
 		}
-		if !kill && !strings.Contains(err.Error(), "reached") {
+		if !kill && !strings.Contains(err.Error(), "reach") {
 			m.t.Errorf("%s: %v", m.agent, err)
 			return
 		}
