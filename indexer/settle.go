@@ -210,6 +210,9 @@ func (b *batch) changeOf(lk *observation, letters map[string]*letter) index.Chan
 		c.Thread = t.thread()
 		if pl.Kind == format.KindCanonical {
 			c.Agent = t.from()
+			if t.stored != nil && c.Op == index.Added { // the copies kept the message while this file was missing or invalid
+				c.Op = index.Changed
+			}
 		}
 	}
 	return c

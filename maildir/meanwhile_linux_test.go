@@ -369,33 +369,41 @@ func TestMailboxBeingMade(t *testing.T) {
 	}
 }
 
-// TestEditWakes: a caller that waits for urgent mail wakes when a message in the inbox becomes urgent.
+// TestEditWakes: a caller that waits for urgent mail wakes when a message in the inbox becomes urgent, even if the
+// index has read the file while it was half written.
 func TestEditWakes(t *testing.T) {
-	t.Parallel()
-	p := project(t, storetest.Config{}, "Ann", "Bob")
-	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
-	path := inbox(t, p, "Bob").Messages[0].Path
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	came := make(chan error, 1)
-	err := waits.Go(`maildir\.\(\*Project\)\.awaitBell$`, func() {
-		page, err := p.Box("Bob", format.Origin{}).Inbox(ctx, index.InboxQuery{UrgentOnly: true}, false, maildir.Waiting{For: maildir.MaxWait})
-		if err == nil && (len(page.Messages) != 1 || page.Messages[0].ID != m.ID) {
-			err = errors.New("nothing on the page")
-		}
-		came <- err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := filepath.Join(p.Dir(), filepath.FromSlash(path))
-	old, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	putByHand(t, p, path, strings.Replace(string(old), `"importance": "normal"`, `"importance": "urgent"`, 1))
-	if err := <-came; err != nil {
-		t.Error(err)
+	for name, halfway := range map[string]string{"at once": "", "in two steps": "---json\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := project(t, storetest.Config{}, "Ann", "Bob")
+			m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
+			path := inbox(t, p, "Bob").Messages[0].Path
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			came := make(chan error, 1)
+			err := waits.Go(`maildir\.\(\*Project\)\.awaitBell$`, func() {
+				page, err := p.Box("Bob", format.Origin{}).Inbox(ctx, index.InboxQuery{UrgentOnly: true}, false, maildir.Waiting{For: maildir.MaxWait})
+				if err == nil && (len(page.Messages) != 1 || page.Messages[0].ID != m.ID) {
+					err = errors.New("nothing on the page")
+				}
+				came <- err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			old, err := os.ReadFile(filepath.Join(p.Dir(), filepath.FromSlash(path)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if halfway != "" {
+				putByHand(t, p, path, halfway)
+				await(t, func() bool { n, err := p.CountProblems(t.Context()); return n == 1 || err != nil })
+			}
+			putByHand(t, p, path, strings.Replace(string(old), `"importance": "normal"`, `"importance": "urgent"`, 1))
+			if err := <-came; err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

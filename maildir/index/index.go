@@ -157,7 +157,7 @@ type Change struct {
 	Project string
 	Path    string // in the project's tree; "" for the project itself
 	Kind    format.Kind
-	Op      string // "added", "changed" or "removed"
+	Op      string // "added", "changed" or "removed"; a canonical message is only added if the index has no copy of it
 	Agent   string // the agent of the folder, claim or profile; the sender for canonical messages
 	ID      string // message id, if there is one
 	Thread  string // the message's thread, if there is one
