@@ -7,7 +7,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Amendable returns the editable part of a sent message in the form that a user edits: a header of few keys, and
+// Amendable returns the editable part of a sent message in the form that a user edits: a header with a few keys, and
 // the body.
 func Amendable(m *Message) []byte {
 	return message(m.header(func(f *field, _ bool) bool { return f.is(mutable) }), m.Body)
@@ -52,8 +52,8 @@ func Amend(m *Message, text []byte) error {
 	return nil
 }
 
-// Rewrite returns m as the file that replaces old, a valid file of the same message, without a seal.
-// Unknown keys of old stay.
+// Rewrite returns m as the file that replaces old, without a seal. old must be a valid file of the same message.
+// Unknown keys in old are kept.
 func Rewrite(old []byte, m *Message) ([]byte, error) {
 	o, _, err := parseHeader(old)
 	if err != nil {
