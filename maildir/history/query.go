@@ -20,7 +20,7 @@ type Query struct {
 	// File reports whether a file is wanted. operations is true if the commit contains operations, not edits.
 	File func(path string, operations bool) bool
 
-	Progress func(looked int, back time.Time) // called now and then: commits examined so far, time of the last one; may be nil
+	Progress func(looked int, back time.Time) // called now and then: commits examined, the last one's time; may be nil
 }
 
 // Revision is a commit, reduced to the parts that a query selects.

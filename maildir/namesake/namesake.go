@@ -119,7 +119,7 @@ func (p *Pair) newName(profiles map[string]*Versions, here Here, chosen map[stri
 		}
 	}
 	for i := range here.Agents {
-		if a := &here.Agents[i]; a.Name != p.Name && isSame(a, p.Second()) { // this machine chose it in an earlier round
+		if a := &here.Agents[i]; a.Name != p.Name && isSame(a, p.Second()) { // this machine chose it earlier
 			return a.Name, nil
 		}
 	}

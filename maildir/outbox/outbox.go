@@ -109,7 +109,7 @@ func (o *Outbox) NoteSaved(paths []string, changes []index.Change) {
 	for _, c := range changes {
 		switch format.Locate(c.Path).Kind {
 		case format.KindOutbox:
-			at[c.Path] = c.Kind != format.KindOutbox || c.Op == index.Removed // otherwise it is valid, and a copy of a sent message
+			at[c.Path] = c.Kind != format.KindOutbox || c.Op == index.Removed // otherwise a copy of a sent message
 		case format.KindInbox:
 			at[c.Path] = c.Kind == format.KindInbox && c.Op != index.Removed
 		}
@@ -153,7 +153,7 @@ func (o *Outbox) Run(ctx context.Context) {
 	away := false
 	for {
 		due, next := o.pending.takeDue()
-		if len(due) > 0 && o.isAway(&away) { // another branch has its own outboxes, whose files may already have been sent
+		if len(due) > 0 && o.isAway(&away) { // this branch's outboxes may contain files that were already sent
 			for _, f := range due {
 				o.pending.wait(f.path, f.stat, o.pending.in(trySavedAgain))
 			}
