@@ -206,7 +206,7 @@ func (b *Book) endGone(but Key) (gone []Seat) {
 func (b *Book) Change(k Key, do func(s *Seat)) (s Seat, ok bool) {
 	return b.change(k, func(s *Seat) {
 		do(s)
-		if now := b.now(); now.Sub(s.Active) >= time.Minute { // it is not worth writing a file for an event in the same minute
+		if now := b.now(); now.Sub(s.Active) >= time.Minute { // an event in the same minute is not worth a write
 			s.Active = now
 		}
 	})

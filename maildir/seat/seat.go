@@ -62,13 +62,13 @@ type Seat struct {
 	Key
 	Agent   string    `json:"agent"`
 	Dir     string    `json:"dir"`              // the folder in which the client was started
-	Pane    Pane      `json:"seat,omitzero"`    // the pane in which the client is running, or from which the agent last called
+	Pane    Pane      `json:"seat,omitzero"`    // the client's pane, or the one from which the agent last called
 	Process Process   `json:"process,omitzero"` // the client's process; "" if unknown
 	Began   time.Time `json:"began"`
 	Active  time.Time `json:"active"`         // when the client last reported an event, to the minute
 	Ended   time.Time `json:"ended,omitzero"` // zero while the session is live
 	Working bool      `json:"working"`        // a turn is in progress
-	Turn    int       `json:"turn,omitempty"` // how many prompts the client has reported, which is the number of the last turn
+	Turn    int       `json:"turn,omitempty"` // number of prompts that the client has reported; also the last turn's number
 	Asks    bool      `json:"asks,omitempty"` // the client is asking the user whether a tool may run
 	Wake    Wake      `json:"wake,omitzero"`
 

@@ -128,7 +128,7 @@ func (k *Keeper) nextEdits() (paths []string, level []chan error) {
 	if len(reported) > mostEdits {
 		k.backlog, reported = mergeEdits(k.backlog, sortEdits(reported)), nil
 	}
-	paths, k.backlog = firstEdits(k.backlog, max(mostEdits-len(reported), mostEdits/4)) // some of the backlog, even while many edits are being reported
+	paths, k.backlog = firstEdits(k.backlog, max(mostEdits-len(reported), mostEdits/4)) // even while many are reported
 	paths = append(paths, reported...)
 	if len(k.backlog) > 0 {
 		k.askIngest(nil)

@@ -160,7 +160,7 @@ func MoveIndex(root string) error {
 		return nil
 	}
 	err := os.MkdirAll(filepath.Dir(now), 0o700)
-	for _, suffix := range []string{"-shm", "-wal", ""} { // the database last, so that after a kill the next call moves it
+	for _, suffix := range []string{"-shm", "-wal", ""} { // the database last: after a kill, the next call moves it
 		if renamed := os.Rename(old+suffix, now+suffix); !errors.Is(renamed, fs.ErrNotExist) {
 			err = errors.Join(err, renamed)
 		}

@@ -35,8 +35,8 @@ type Summary struct {
 	Code         []string     `json:"code_refs"` // code spans, in order of first appearance
 	Examples     []Item       `json:"examples"`  // only on request: an excerpt from each of the three newest messages
 
-	Text      string `json:"text,omitempty"` // written by the user's own command; "" if there is no command or it failed
-	Note      error  `json:"-"`              // why Text is missing; also which thread this is if the caller named a message
+	Text      string `json:"text,omitempty"` // written by the user's own command; "" if there is none or it failed
+	Note      error  `json:"-"`              // why Text is missing; which thread this is if a message was given
 	Truncated bool   `json:"-"`              // the thread or a body was over a limit
 
 	code []Item
@@ -53,7 +53,7 @@ type Item struct {
 // Limits for a summary. Only the newest messages are read, and each list keeps its newest lines. A line has at most 300
 // characters.
 const (
-	MaxMessages = 1000      // read
+	MaxMessages = 1000      // messages read
 	maxItems    = 50        // lines per list
 	maxExamples = 3         // messages with an excerpt
 	maxBody     = 256 << 10 // bytes read from a body
