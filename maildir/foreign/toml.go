@@ -10,7 +10,7 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-const notTOML = "the header is not valid TOML: on each line, write a key, = and a text in quotation marks"
+const notTOML = "the header is not valid TOML: on each line, write a key, = and text in quotation marks"
 
 // readTOML reads a TOML document.
 func readTOML(header []byte, depth int) ([]Key, error) {

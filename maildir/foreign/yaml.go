@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-const notYAML = "the header is not valid YAML: on each line, write a key, a colon and a text, and put a text with " +
+const notYAML = "the header is not valid YAML: on each line, write a key, a colon and text, and put text with " +
 	"special characters in quotation marks"
 
 // readYAML reads a mapping. It refuses anchors, aliases and tags, because with them a short text can represent a huge
@@ -57,7 +57,7 @@ func (r yamlReader) value(n *yaml.Node, level int) (any, error) {
 		return nil, fault(line, "anchors (&) and aliases (*) are not supported: write the text itself, in "+
 			"quotation marks if it begins with one of these characters")
 	case n.Style&yaml.TaggedStyle != 0:
-		return nil, fault(line, "tags (!) are not supported, and every value is text: put a text that begins with "+
+		return nil, fault(line, "tags (!) are not supported, and every value is text: put text that begins with "+
 			"! in quotation marks")
 	case n.Kind == yaml.ScalarNode:
 		return n.Value, nil

@@ -36,7 +36,7 @@ func Amend(m *Message, text []byte) error {
 	case !ValidImportance(m.Importance):
 		return o.bad("importance", Quote(m.Importance)+" is not one of low, normal, high, urgent: write one of them")
 	case len(m.Subject) > MaxSubject || strings.ContainsFunc(m.Subject, Misleading):
-		return o.bad("subject", "the subject is not a line of text of at most 998 bytes: shorten it, and remove "+
+		return o.bad("subject", "the subject is not a single line of at most 998 bytes: shorten it, and remove "+
 			"control characters")
 	case strings.TrimSpace(body) == "":
 		return &tree.FormatError{Line: 1, Reason: "there is no text: write the text below the header"}

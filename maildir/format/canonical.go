@@ -80,7 +80,7 @@ func (o *object) extra() (string, *tree.FormatError) {
 		}
 		for _, key := range draftKeys() {
 			if distance(underscored(m.key), key) <= 1 {
-				return "", o.fault(m.at, "the key "+Quote(m.key)+" is unknown and is almost "+Quote(key)+": write that, or "+
+				return "", o.fault(m.at, "the key "+Quote(m.key)+" is unknown, but similar to "+Quote(key)+": write that, or "+
 					"remove the key")
 			}
 		}

@@ -63,7 +63,7 @@ func draftValue(key string, v any) (value []byte, why string) {
 	flag, isFlag := kind.(*bool)
 	switch {
 	case isObject || isList && (isText || isFlag):
-		return nil, Quote(key) + " contains keys or a list instead of a text: write a text"
+		return nil, Quote(key) + " contains keys or a list instead of text: write text"
 	case isText:
 		return compact(fmt.Sprint(v)), ""
 	case isFlag:
@@ -79,7 +79,7 @@ func draftValue(key string, v any) (value []byte, why string) {
 	for i, item := range items {
 		switch item.(type) {
 		case []any, map[string]any:
-			return nil, Quote(key) + " contains a nested list or keys: write a single list of texts"
+			return nil, Quote(key) + " contains a nested list or keys: write one list without nesting"
 		}
 		list[i] = fmt.Sprint(item)
 	}

@@ -271,11 +271,11 @@ func jsonSlip(raw []byte, at int, err error) string {
 	key := has("beginning of object key string") || has("string for object key")
 	switch {
 	case has("in string literal"):
-		return "a text does not end on its line: add the missing quotation mark, or write \\n for a line end"
+		return "a string does not end on its line: add the missing quotation mark, or write \\n for a line end"
 	case has("in string escape code") || has("hexadecimal character escape"):
-		return `a \ in a text: write it as \\`
+		return `there is a \ in a string: write it as \\`
 	case has("after object key:value pair") || has("after array element"):
-		return "a comma is missing before " + is + `: add the comma, or write a quotation mark in a text as \"`
+		return "a comma is missing before " + is + `: add the comma, or write a quotation mark inside a string as \"`
 	case has("after object key"):
 		return "a colon is missing after the key: add it"
 	case (value || key) && before == "," && (is == "}" || is == "]" || is == ","):
@@ -287,11 +287,11 @@ func jsonSlip(raw []byte, at int, err error) string {
 	case value && before == ":" && (is == "}" || is == ","):
 		return "a value is missing after the colon: add it"
 	case value && (is == "," || is == "]"):
-		return "there is a comma or bracket too many: remove " + is + " out"
+		return "there is an extra comma or bracket: remove " + is
 	case value:
-		return `a text without quotation marks: write " around it`
+		return `a string has no quotation marks: write " around it`
 	case key:
-		return `a key without quotation marks: write " around it`
+		return `a key has no quotation marks: write " around it`
 	}
 	return ""
 }

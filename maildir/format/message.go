@@ -258,10 +258,10 @@ func (m *Message) checkGateway(o *object) error {
 		return o.bad("html", Quote(m.HTML)+" is not the path of an attachment: write the path of one, or leave it "+
 			"out")
 	case m.Auth != "" && !validAuth(m.Auth):
-		return o.bad("auth", Quote(m.Auth)+" is not one of none, token, uid:N, dmarc:DOMAIN: leave it out, only "+
+		return o.bad("auth", Quote(m.Auth)+" is not one of none, token, uid:N, dmarc:DOMAIN: leave it out, because only "+
 			"the server sets it")
 	case m.Door != "" && !slices.Contains(doors, m.Door):
-		return o.bad("door", Quote(m.Door)+" is not one of "+strings.Join(doors, ", ")+": leave it out, only the "+
+		return o.bad("door", Quote(m.Door)+" is not one of "+strings.Join(doors, ", ")+": leave it out, because only the "+
 			"server sets it")
 	}
 	return nil
@@ -336,7 +336,7 @@ func SplitMessage(data []byte) (header []byte, body string, err error) {
 	case bytes.HasSuffix(first, []byte("\r")):
 		return unfit(1, "CRLF line ends in the header: save with LF line ends")
 	case word == foreign.TOML:
-		return unfit(1, "the header is TOML between lines +++, which only mail from other mail systems may have: "+
+		return unfit(1, "the header is TOML between +++ lines, which is allowed only in mail from other mail systems: "+
 			"write it as JSON between a line "+
 			fenceOpen+" and a line ---")
 	case word == fenceOpen && string(first) != fenceOpen:

@@ -45,7 +45,7 @@ func ParseUnsent(data []byte) (*Unsent, error) {
 	case strings.EqualFold(repeat, daily):
 		u.Daily = true
 	case o.has(repeatKey) && o.err == nil:
-		return nil, o.bad(repeatKey, Quote(repeat)+" is not a valid value of repeat: write "+daily+", or remove it")
+		return nil, o.bad(repeatKey, Quote(repeat)+" is not a valid value for repeat: write "+daily+", or remove it")
 	}
 	if o.err != nil {
 		return nil, o.err

@@ -154,7 +154,7 @@ func (l *List) Delete(name string, mayDelete, prefer func(h *Hook) bool) error {
 			return slices.Delete(all, found[0], found[0]+1), nil
 		}
 		return nil, &refusal.Error{
-			What: refusal.Conflict("{count} hooks of several users have the name {name}: remove the right one " +
+			What: refusal.Conflict("{count} hooks of different users have the name {name}: remove the right one " +
 				"from hooks.json."),
 			Name:   name,
 			Counts: []int{len(found)},

@@ -91,7 +91,7 @@ func readKey(file string) (ed25519.PrivateKey, error) {
 	case !strings.HasPrefix(text, keyPrefix) || err != nil || len(seed) != ed25519.SeedSize:
 		return nil, &refusal.Error{
 			What: refusal.Unavailable("{=other} does not contain a private key of this store. Fix the file, or " +
-				"delete it and the server creates a new key; mail sealed with the old key is then shown as " +
+				"delete it to have the server create a new key; mail sealed with the old key is then shown as " +
 				"unverified."),
 			Other: file,
 		}
@@ -175,7 +175,7 @@ const maxSecret = 4096
 func readSecret(file string) (string, error) {
 	data, _, err := tree.ReadPlain(file, maxSecret)
 	switch err = registry.WrongFile(err, refusal.Unavailable("{=other} is {why}. Replace it with the right file, "+
-		"or remove it and the server creates a new one."), file); {
+		"or remove it to have the server create a new one."), file); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, refusal.ErrUnavailable):
 		return "", err
 	case err != nil:

@@ -80,7 +80,7 @@ func (s *saved) sentBefore(id string) error {
 		"To send it again, add a new key to the header, such as `key: {=other}`. To send it once a day, add " +
 		"`repeat: daily`. Otherwise delete the file.")
 	if s.daily {
-		what = refusal.Conflict("The same text was already sent, as message {id}, on the day of the file's time, " +
+		what = refusal.Conflict("The same text was already sent, as message {id}, on the date of the file's modification time, " +
 			"and `repeat: daily` sends it once a day. To send it again on that day, add a new key to the header, " +
 			"such as `key: {=other}`. Otherwise delete the file.")
 	}
@@ -290,8 +290,8 @@ func (o *Outbox) withoutBlind(d *sending.Order, err error) error {
 	for _, name := range slices.Concat([]string{e.Name}, e.More) {
 		if !slices.ContainsFunc(named, func(n string) bool { return strings.TrimSpace(n) == name }) {
 			return &refusal.Error{
-				What: refusal.NotFound("A name in bcc is not an agent of project {=other}, or mail may not go " +
-					"there. The name is not repeated here, because others can read this. Fix bcc, or remove the " +
+				What: refusal.NotFound("A name in bcc is not an agent of project {=other}, or is not allowed to " +
+					"receive mail. The name is not repeated here, because others can read this. Fix bcc, or remove the " +
 					"name."),
 				Other: o.mail.Name(),
 			}
@@ -329,7 +329,7 @@ func (o *Outbox) savedDraft(ctx context.Context, file *saved, data []byte) (*sen
 		}
 	case sent != nil:
 		return nil, &refusal.Error{
-			What: refusal.Conflict("{name} was already sent, and a file with that name counts as a copy of it: " +
+			What: refusal.Conflict("{name} was already sent, and a file with that name is treated as a copy of it: " +
 				"rename the file to send it as a new message."),
 			Name: place.ID,
 		}

@@ -256,7 +256,7 @@ func (sy *Sync) planRenamed(g *writer.Group, tx *writer.Tx, p *namesake.Pair) er
 		Body: fmt.Sprintf("The machines %s and %s had each created an agent %s before they first synchronized "+
 			"their mail. The agent on %s keeps the name. The agent on %s is now called %s, and keeps its mail and "+
 			"its claims.\n\nEarlier messages still show the old name: check which of the two agents is meant, and "+
-			"address your answers to %s or %s.\n", first, second, p.Name, first, second, p.To, p.Name, p.To),
+			"address your replies to %s or %s.\n", first, second, p.Name, first, second, p.To, p.Name, p.To),
 	})
 	tx.ID, tx.Summary = "", p.To+" from "+p.Name
 	return err

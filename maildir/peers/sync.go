@@ -163,8 +163,8 @@ func (sy *Sync) State() SyncState {
 		s.Remote = sy.mail.History.Origin()
 	}
 	if took := sy.mail.Store.Monotonic().Sub(began); s.On && s.Problem == "" && !began.IsZero() && took > syncSlow {
-		s.Problem = "the sync that began then has not finished: the shared repository does not respond, or there " +
-			"is much to fetch and merge"
+		s.Problem = "the sync that began then has not finished: the shared repository is not responding, or there " +
+			"is a lot to fetch and merge"
 		s.Since = sy.mail.Store.Now().Add(-took)
 	}
 	return s
@@ -292,7 +292,7 @@ func (sy *Sync) PushLast(ctx context.Context) {
 		return cmp.Or(err, merr)
 	})
 	if err != nil {
-		sy.mail.Keeper.Log.Warn("the last changes were not pushed; the next start pushes them", "error", err)
+		sy.mail.Keeper.Log.Warn("the last changes were not pushed; the server pushes them after its next start", "error", err)
 	}
 }
 

@@ -216,7 +216,7 @@ func (k *Keeper) ingestOthers(ctx context.Context, paths []string) error {
 	}
 	_, err := k.ingest(ctx, paths)
 	if err != nil {
-		k.Log.Error("edits could not be indexed; the whole tree is compared later", "error", err)
+		k.Log.Error("edits could not be indexed; the whole tree will be compared later", "error", err)
 		time.AfterFunc(retryTime, k.askCompare)
 	}
 	return err

@@ -51,7 +51,7 @@ func formatOf(root string) (int, error) {
 	if err == nil {
 		n, err = strconv.Atoi(strings.TrimSpace(string(data)))
 		if err != nil || n < 1 {
-			err = errors.New("it does not contain a number above 0")
+			err = errors.New("it does not contain a positive number")
 		}
 	}
 	switch {
@@ -67,7 +67,7 @@ func formatOf(root string) (int, error) {
 	case n > Format:
 		return 0, &refusal.Error{
 			What: refusal.Unavailable("A newer version of mailtree has written the store {=other}. The store has format {count}, and " +
-				"this version knows formats up to {limit}. Install the newer version."),
+				"this version supports formats up to {limit}. Install the newer version."),
 			Other:  root,
 			Counts: []int{n},
 			Limit:  Format,

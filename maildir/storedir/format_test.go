@@ -31,7 +31,7 @@ func TestFormat(t *testing.T) {
 		t.Errorf("%q, %v", data, err)
 	}
 	for text, want := range map[string]string{
-		"2\n": "The store has format 2, and this version knows formats up to 1. Install the newer version.", "new": "it does not contain a number above 0",
+		"2\n": "The store has format 2, and this version supports formats up to 1. Install the newer version.", "new": "it does not contain a positive number",
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

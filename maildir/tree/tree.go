@@ -282,7 +282,7 @@ type UnlistedError struct{ Folders []Unreadable }
 
 // Error returns a text with the first folder and the reason why it could not be listed.
 func (e *UnlistedError) Error() string {
-	return fmt.Sprintf("%d folders cannot be listed now, %s among them: %v", len(e.Folders), e.Folders[0].Path, e.Folders[0].Err)
+	return fmt.Sprintf("%d folders cannot be listed now, including %s: %v", len(e.Folders), e.Folders[0].Path, e.Folders[0].Err)
 }
 
 // Unwrap returns the fault that affected the first folder.

@@ -104,7 +104,7 @@ func (t *Tree) OpenFile(p string, flags int) (*os.File, FileStat, error) {
 	st := StatOfInfo(fi)
 	if !st.Mode.IsRegular() || before.Inode != 0 && st.Inode != before.Inode {
 		f.Close()
-		return nil, st, &FormatError{0, "it was replaced just now"}
+		return nil, st, &FormatError{0, "it has just been replaced"}
 	}
 	return f, st, nil
 }

@@ -44,13 +44,13 @@ func (ss *Sessions) unwakeable(s *seat.Seat) string {
 	way := s.Way()
 	switch {
 	case s.Asks:
-		return "its client waits for the user's answer at a permission prompt"
+		return "its client is waiting for the user's answer at a permission prompt"
 	case !s.Idle(ss.mail.Store.Now()) || ss.waiters.awaited(s.Key):
 		return ""
 	case way == "":
-		return "its client does not wait for mail and does not run in tmux"
+		return "its client is not waiting for mail and is not running in tmux"
 	case way == seat.InWindow && !ss.windows.typed():
-		return "its client does not wait for mail, and " + notTyped
+		return "its client is not waiting for mail, and " + notTyped
 	case s.Wake.Outcome == seat.Nobody:
 		return "the last attempt failed: " + s.Wake.Why
 	}

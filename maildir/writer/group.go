@@ -139,7 +139,7 @@ func (tx *Tx) isTired() bool {
 		return false
 	}
 	tx.answer(&refusal.Error{
-		What: refusal.Unavailable("The files of this project change faster than the server can read them; nothing " +
+		What: refusal.Unavailable("This project's files are changing faster than the server can read them; nothing " +
 			"was changed. Try again."),
 	})
 	return true

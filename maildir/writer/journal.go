@@ -144,7 +144,7 @@ func (j *journal) openPresent() (*os.File, error) {
 	}
 	if f, st, err = j.openAt(0); err == nil && st.Inode != j.node {
 		f.Close()
-		err = fmt.Errorf("%s was replaced just now", format.JournalFile)
+		err = fmt.Errorf("%s has just been replaced", format.JournalFile)
 	}
 	return f, err
 }

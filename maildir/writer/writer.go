@@ -140,7 +140,7 @@ func (w *Writer) Resume() {
 }
 
 var errStuck = &refusal.Error{
-	What: refusal.Unavailable("The disk does not respond, so it is not known whether the operation takes effect. " +
+	What: refusal.Unavailable("The disk is not responding, so it is unknown whether the operation will take effect. " +
 		"{look closer}, and check the result before you try again (you can resend a message with an idempotency " +
 		"key: it is delivered once)."),
 }
