@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// TestUnsentPlain checks that a plain header is understood with and without --- lines around it, and that every
-// value is a text. YAML, TOML and JSON give the same result.
+// TestUnsentPlain checks that a plain header is understood with and without --- lines around it, and that every value
+// is read as text. YAML, TOML and JSON headers give the same result.
 func TestUnsentPlain(t *testing.T) {
 	t.Parallel()
 	unsent := func(change func(*Unsent)) *Unsent {
@@ -74,8 +74,8 @@ func TestUnsentPlain(t *testing.T) {
 	}
 }
 
-// TestUnsentRefused checks that an error describes the fault with its line number, in words, and without quoting
-// the line.
+// TestUnsentRefused checks that an error describes the fault in words and with its line number, without quoting the
+// line.
 func TestUnsentRefused(t *testing.T) {
 	t.Parallel()
 	js := func(text string) string { return "---json\n" + text + "\n---\n" }
@@ -138,14 +138,14 @@ func TestUnsentRefused(t *testing.T) {
 				t.Errorf("refused: %v\nwant %s", err, tt.want)
 			}
 			if err != nil && (strings.Contains(err.Error(), "Zo") || strings.Contains(err.Error(), "invalid character")) {
-				t.Errorf("it says too much: %v", err)
+				t.Errorf("the error says too much: %v", err)
 			}
 		})
 	}
 }
 
-// FuzzParseUnsent checks that any file is either understood or refused with an existing line number, and that a
-// plain header gives the same result as a JSON header with its values.
+// FuzzParseUnsent checks that any file is either understood or refused with the number of an existing line, and that a
+// plain header gives the same result as a JSON header with the same values.
 func FuzzParseUnsent(f *testing.F) {
 	for _, s := range []string{
 		"to: BlueLake\n\nText.\n",
