@@ -114,10 +114,10 @@ func notInMessageID(r rune) bool {
 	return unicode.IsSpace(r) || format.Misleading(r) || strings.ContainsRune("<>,", r)
 }
 
-// Recipients parses a comma-separated list of addresses: "bob", "bob@mailtree.local", "Bob <bob@mailtree.local>". It
-// returns an agent's name for an agent or an address at the store's domains, and the address for any other domain. It
-// does not check that the agents exist. It returns ErrInvalid if the list contains a line break or an invalid address,
-// or is empty.
+// Recipients parses a comma-separated list of addresses: "bob", "bob@mailtree.local", "Bob <bob@mailtree.local>". For
+// an agent, or an address at one of the store's domains, it returns the agent's name. For any other address, it returns
+// the address. It does not check that the agents exist. It returns ErrInvalid if the list contains a line break or an
+// invalid address, or is empty.
 func (d Domains) Recipients(list string) ([]string, error) {
 	if strings.ContainsFunc(list, format.Misleading) {
 		return nil, &refusal.Error{

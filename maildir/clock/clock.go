@@ -76,8 +76,8 @@ func (c *Clock) Time() time.Time {
 	return c.last
 }
 
-// reading returns the clock's time, or the newest creation time if that is later. If the clock was set back by more
-// than setBack, reading returns the clock's time.
+// reading returns the clock's time, or the newest creation time if that is later. However, if the clock was set back by
+// more than setBack, reading returns the clock's time.
 func (c *Clock) reading() time.Time {
 	t := c.now().UTC().Truncate(time.Microsecond)
 	switch back := c.last.Sub(t); {

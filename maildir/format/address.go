@@ -23,8 +23,8 @@ const (
 
 // ParseAddress parses an agent's name or local@domain. It lowercases the domain and keeps the case of the local
 // part, which only the recipient's server may interpret. The local part must be a Dot-string of RFC 5321 and the
-// domain a host name: quoted text, IP addresses and non-ASCII letters are invalid. The error is a sentence without
-// its full stop.
+// domain a host name: quoted text, IP addresses and non-ASCII letters are invalid. The error's text is a sentence
+// without its final period.
 func ParseAddress(s string) (Address, error) {
 	at := strings.LastIndexByte(s, '@')
 	if at < 0 {

@@ -61,7 +61,7 @@ type Message struct {
 	Automatic   bool      // an external message from a program or a mailing list: no program may answer it
 	Date        time.Time // Date header of an external message; zero for none
 	ReplyTo     []string  // addresses for replies to an external message, in the form of To
-	Problems    []string  // faults in an external message, as sentences without a period
+	Problems    []string  // faults in an external message, as sentences without their final period
 	Attachments []Attachment
 	HTML        string // path of the HTML attachment that Body was converted from; "" for none
 	Key         string // the sender's idempotency key; "" for none

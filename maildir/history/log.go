@@ -76,9 +76,9 @@ type DoneQuery struct {
 	// included.
 	Along func(verb string) bool
 
-	// Undone selects the operations that were undone and not redone since, instead. Each Done then describes the undo,
-	// but has the undone operation's verb. The list ends at a wanted operation that is neither an undo nor a redo,
-	// because operations undone before it can no longer be redone.
+	// If Undone is set, the query selects the operations that were undone and have not been redone since. Each Done
+	// then describes the undo, but has the undone operation's verb. The list ends at a wanted operation that is neither
+	// an undo nor a redo, because operations undone before it can no longer be redone.
 	Undone bool
 }
 

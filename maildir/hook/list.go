@@ -189,10 +189,10 @@ type Present struct {
 }
 
 // Redate resets hooks whose creation lies in the future, by the clock or by change number. This happens if the clock
-// was set back or the index was lost. Without the reset, these hooks would not run until that point is reached again. A
-// hook from the future by the clock gets the time at which the store was opened as its creation time. Redate calls ask
-// while the list is locked, because otherwise a hook created in the meantime would seem to come from the future. Redate
-// returns the hooks that were in the future by the clock, in their old form.
+// was set back or the index was lost. Without the reset, these hooks would not run until that point is reached again.
+// If a hook is in the future by the clock, its creation time is set to the time at which the store was opened. Redate
+// calls ask while the list is locked, because otherwise a hook created in the meantime would seem to come from the
+// future. Redate returns the hooks that were in the future by the clock, in their old form.
 func (l *List) Redate(ask func() (Present, error)) (future []Hook, err error) {
 	err = l.change(func(all []Hook) ([]Hook, error) {
 		at, err := ask()

@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// AllProblems is the value of Index.Problems' limit for which it returns all problems.
+// AllProblems, passed to Index.Problems as its limit, selects all problems.
 const AllProblems = -1
 
 // Index answers queries about the trees quickly. Package indexer implements it. An Index covers all projects of a
@@ -113,9 +113,9 @@ type Index interface {
 	// messages whose recipients it may be waiting for: they need acknowledgements or were sent recently. Due omits
 	// archived messages.
 	Due(ctx context.Context, q DueQuery) ([]Due, error)
-	// Replied returns, by each message's cursor, who has written in the message's thread since that message.
+	// Replied returns who has written in each message's thread since that message, keyed by the message's cursor.
 	Replied(ctx context.Context, project, agent string, cursors []int64) (map[int64]Replied, error)
-	// Outlines returns, by each message's cursor, an outline of the message and its thread.
+	// Outlines returns an outline of each message and its thread, keyed by the message's cursor.
 	Outlines(ctx context.Context, project string, cursors []int64) (map[int64]Outline, error)
 	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // by file name, in descending order; [] past the end
 
@@ -263,7 +263,7 @@ type Delivery struct {
 	Archived bool // hidden from inbox lists
 }
 
-// The Kind of a message that is shown to an agent although the agent has no copy. Such a message counts as read.
+// The Kind of a message that is shown to an agent although the agent has no copy. Such a message is treated as read.
 const (
 	KindSent   = "sent"   // the agent sent it
 	KindThread = "thread" // the message is in a thread that the agent requested
@@ -343,7 +343,7 @@ type Replied struct {
 	ByOthers bool // anyone other than the message's sender
 }
 
-// Outline contains what a list of threads shows of a message and its thread.
+// Outline contains what a list of threads shows about a message and its thread.
 type Outline struct {
 	ID        string // of the message
 	Created   time.Time

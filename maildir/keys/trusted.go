@@ -72,7 +72,7 @@ func parseTrusted(data []byte) (keys []Key, err error) {
 // maxKeyName is the maximum length of a trusted key's name in bytes.
 const maxKeyName = 64
 
-// Parse reads a public key in base64url, followed by a name. It returns ErrInvalid if it cannot.
+// Parse reads a public key in base64url, followed by a name. It returns ErrInvalid for any other text.
 func Parse(line string) (Key, error) {
 	text, name, _ := strings.Cut(strings.TrimSpace(line), " ")
 	name = strings.TrimSpace(name)
@@ -140,7 +140,7 @@ func withoutKey(lines []string, which string) (left []string, found bool) {
 }
 
 // Trust adds a key to trusted_keys, replacing any line with the same public key. It returns ErrInvalid for the store's
-// own key, ErrConflict if another key has the name, and ErrUnavailable.
+// own key, ErrConflict if another key has the name, and ErrUnavailable if the file cannot be changed.
 func Trust(root string, key Key) error {
 	if own, err := Own(root); err == nil && own.ID == key.ID {
 		return &refusal.Error{What: refusal.Invalid("The public key {=name} is this store's own, which is always " +

@@ -61,8 +61,8 @@ func Merge(files []File, theirsLater func(path string) bool) (changes []Change, 
 }
 
 // both merges a file that both sides have changed differently. For a message, both versions are kept. For any other
-// file, only the later version is kept. For a mark, the later version may be its removal. Any other file that one side
-// has changed is kept, even if the other side has removed it.
+// file, only the later version is kept. For a mark, the later version may be its removal. A file that is not a mark is
+// kept if one side has removed it and the other has changed it.
 func (f File) both(theirsLater func(path string) bool) (changes []Change) {
 	kind := format.Locate(f.Path).Kind
 	if !kind.Mark() {

@@ -36,7 +36,7 @@ const notSent = "Not sent: "
 // unsentThread returns the id of the thread that contains Postmaster's messages about a file in an outbox.
 func unsentThread(path string) string { return "unsent-" + tree.SHA256([]byte(path))[:16] }
 
-// tellUnsent notifies an author that a file in the outbox was not sent, and why. It sends one notice for the same
+// tellUnsent notifies an author that a file in the outbox was not sent, and why. It sends only one notice for the same
 // content. Postmaster's earlier notices about the file are marked as read.
 func (o *Outbox) tellUnsent(ctx context.Context, path string, data []byte, why error) error {
 	before, err := o.unreadAbout(ctx, path)

@@ -82,8 +82,8 @@ func refuseDeclined(err error) error {
 	}
 }
 
-// withClaims waits at most claimPatience until no round is running, and then calls f. f writes what it pushes to the
-// files too, even if the caller's context ends in the meantime.
+// withClaims waits at most claimPatience until no round is running, and then calls f. f also writes what it pushes to
+// the claim files, even if the caller's context ends in the meantime.
 func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), claimPatience, errors.New("other sync work "+
 		"took too long"))
@@ -162,7 +162,7 @@ func (sy *Sync) SyncClaims(ctx context.Context) error {
 	}
 }
 
-// KeepRegained adds the claims that were restored by undoing a release to the shared list. It returns ErrConflict if
+// KeepRegained adds to the shared list the claims that were restored by undoing a release. It returns ErrConflict if
 // another agent has claimed one of them in the meantime.
 func (sy *Sync) KeepRegained(ctx context.Context, done *history.Done) error {
 	if err := sy.SyncClaims(ctx); err != nil {

@@ -6,8 +6,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// The server keeps track of which process is waiting to wake a session. If no server is running, the process that was
-// last to start waiting records its number next to the session's file, and the others end.
+// The server keeps track of which process is waiting to wake a session. If no server is running, the process that
+// started waiting last records its number next to the session's file, and the others end.
 
 // NoteWaiter records that a process is waiting to wake one of the tree's sessions, replacing the process recorded
 // before. It returns any error from tree.WriteRun.

@@ -6,7 +6,7 @@
 //	server.sock           the socket on which the owner listens
 //	server.log            the log of a background server
 //	README.md             tells users what each file is for
-//	projects/<slug>/repo  a project's work tree
+//	projects/<slug>/repo  a project's working tree
 //
 // See docs/tree.md, "The store". The packages maildir, keys and hook describe the other files in the folder.
 package storedir

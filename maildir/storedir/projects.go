@@ -61,7 +61,7 @@ func OpenTrees(root string, maxFile int64) (map[string]*tree.Tree, error) {
 		if err != nil {
 			return trees, fmt.Errorf("project %s: %w", slug, err)
 		}
-		t.Close() // there may be more trees than descriptors that the process may have
+		t.Close() // there may be more trees than available descriptors
 		trees[slug] = t
 	}
 	return trees, nil

@@ -57,7 +57,7 @@ func faultOfErrno(no syscall.Errno) Fault {
 	return FaultMachine
 }
 
-// FormatError says why a file in the tree is invalid. It becomes a row of the problems table. See docs/tree.md,
+// FormatError says why a file in the tree is invalid. It becomes a row in the problems table. See docs/tree.md,
 // "Problems".
 type FormatError struct {
 	Line   int // 1-based line in the file; 0 if the error has no particular line

@@ -2,11 +2,11 @@
 // symbolic links, allows no path outside the root, opens only regular files, and never waits for the other end of a
 // pipe.
 //
-//   - Tree reads: Read, Stat, Walk, List, OpenFile.
-//   - Changer changes: it stages files below TmpDir, Tree.Sync makes them durable, Publish moves each file into
-//     place by one rename, and Undo reverts that.
-//   - FaultOf classifies the error of a failed call: the file is gone, the file itself is at fault, or the machine
-//     is at fault. If a comment names no errors, the call returns those of the file system.
+//   - Tree reads files: Read, Stat, Walk, List, OpenFile.
+//   - Changer changes files: it stages them below TmpDir, Tree.Sync makes them durable, Publish moves each one into
+//     place with one rename, and Undo reverts that.
+//   - FaultOf classifies the error from a failed call: the file is gone, the file itself is at fault, or the machine is
+//     at fault. If a comment does not mention errors, the call returns those from the file system.
 //   - ReadPlain and OpenPlain open single files outside any tree.
 //
 // The package knows nothing about mail: other packages give the paths their meaning.
@@ -223,7 +223,7 @@ func (t *Tree) SHA1(p string, limit int64) (string, error) {
 }
 
 // ReadOwned reads the file at p if it belongs to the OS user uid. It checks the owner of the file that it has opened.
-// It returns fs.ErrNotExist also if the file belongs to another user, is not a regular file, or is larger than limit
+// It also returns fs.ErrNotExist if the file belongs to another user, is not a regular file, or is larger than limit
 // bytes.
 func (t *Tree) ReadOwned(p string, limit int64, uid int) ([]byte, error) {
 	f, _, err := t.OpenFile(p, os.O_RDONLY)
@@ -280,7 +280,7 @@ func (t *Tree) Walk(ctx context.Context, under string, fn func(p string, d fs.Di
 // UnlistedError lists the folders, at least one, that a Walk could not list because of a machine fault.
 type UnlistedError struct{ Folders []Unreadable }
 
-// Error returns a text with the first folder and the reason why it could not be listed.
+// Error returns how many folders could not be listed, and the path and fault of the first one.
 func (e *UnlistedError) Error() string {
 	return fmt.Sprintf("%d folders cannot be listed now, including %s: %v", len(e.Folders), e.Folders[0].Path, e.Folders[0].Err)
 }

@@ -58,7 +58,7 @@ const lookAgain = time.Minute
 // that begins the session.
 const BeginPatience = 2 * time.Second
 
-// lookForBegin is the time between checks whether a session has begun.
+// lookForBegin is the time between checks for a session's beginning.
 const lookForBegin = 50 * time.Millisecond
 
 // AwaitNews waits until an idle session has new unread mail, waits for settle, and returns the result of Tell. If the
