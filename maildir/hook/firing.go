@@ -113,7 +113,7 @@ func (f *Firing) WhyNot(c Copy, now time.Time) string {
 	case c.Sealed && f.Hook.outdates(c.Message, now):
 		return "the message is older than the hook"
 	case c.Sealed && now.Sub(c.Message.Created) > Kept:
-		return "the message is so old that it may have run before"
+		return "the message is so old that the hook may already have run for it"
 	case f.Hook.Event == OnReceive && !f.Hook.FireOnUntrusted && !c.Trusted:
 		return "the message is not trusted"
 	}

@@ -103,7 +103,7 @@ func (w *Writer) takeLater(ctx context.Context) (all []*Tx) {
 	return all
 }
 
-// poke wakes Run, so that Run handles the fields again and asides.
+// poke wakes Run, so that Run processes the fields again and asides.
 func (w *Writer) poke() {
 	select {
 	case w.wake <- struct{}{}:
