@@ -1,7 +1,7 @@
 // Package history describes what Git knows about a mail tree: the operations on a message, by an agent, in a thread or
-// below a path; the edits by others; and the state of a folder at a given moment. It is the contract between package
-// maildir, which queries the history, and package gitlog, which commits and reads. Both import package history, and
-// neither imports the other.
+// below a path, and the edits by others. It also describes the state of a folder at a given moment. It is the contract
+// between package maildir, which queries the history, and package gitlog, which commits and reads. Both import package
+// history, and neither imports the other.
 //
 // A [Log] keeps the history of one tree. A [Query] selects commits; [Everything], [OfAgent], [OfMessages], [OfPath]
 // and [OfRemoved] create queries that gitlog can answer without examining every commit. The answer contains one

@@ -175,8 +175,8 @@ func (sy *Sync) maxRemoteSize(path string) int {
 }
 
 // applyRemote returns the operation that applies a merge's changes. Its plan returns errFilesMoved if a file differs
-// from the branch, even if the file has the merged content: a user's rebase or pull may have written the file, and may
-// remove it before the merge is committed.
+// from the branch, even if the file has the merged content. In that case, a user's rebase or pull may have written the
+// file, and may remove it before the merge is committed.
 func (sy *Sync) applyRemote(files []remoteFile) *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sync", Summary: fmt.Sprintf("%d files from other machines", len(files))}, Alone: true}
 	tx.Plan = func(g *writer.Group) error {

@@ -1,5 +1,5 @@
-// Package repo answers questions about the code repository that contains a path: the top of its working tree
-// (WorkTree), the same path in the main working tree (PlaceOf, Relative), whether paths ignore case
+// Package repo answers questions about the code repository that contains a path. It finds the top of the working tree
+// (WorkTree), and the same path in the main working tree (PlaceOf, Relative). It reports whether paths ignore case
 // (Codebase.IgnoresCase, with the same answer for server and guard), what is at a path in the repository
 // (Codebase.Look, View), and which files Git tracks (Tracked).
 //

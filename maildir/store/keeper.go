@@ -1,4 +1,4 @@
-// Package store maintains one tree: it recovers the tree after a crash, writes to it, records every operation in the
+// Package store maintains one tree. It recovers the tree after a crash, writes to it, records every operation in the
 // history, and keeps the index up to date with changes by the server and by others. It knows nothing about mail: the
 // interface Mail handles the meaning of changes.
 package store

@@ -26,7 +26,7 @@ import (
 
 // The journal records what a group is about to do. The record is durable before the group's first rename, and is kept
 // until the group's operations are in a commit. After a crash, recovery uses the journal to either complete or drop
-// each operation, and passes operations that are not in a commit to the history again (invariants I3 and I6;
+// each operation. It passes operations that are not in a commit to the history again (invariants I3 and I6;
 // docs/durability.md, "Three notes that the server reads at startup").
 //
 // Each record is one line: an HMAC of the JSON under the store's key, a space, the JSON, a space, and one flag for each

@@ -181,7 +181,7 @@ func TestRecoverAtEveryRename(t *testing.T) {
 }
 
 // TestRecoverQueued checks that a file in the queue of outgoing mail is created or dropped together with its message,
-// regardless of the rename at which the server is killed, and that the history is not told about the file.
+// regardless of the rename at which the server is killed. It also checks that the history is not told about the file.
 func TestRecoverQueued(t *testing.T) {
 	t.Parallel()
 	for renamed := range 3 {
