@@ -188,7 +188,7 @@ func TestStuckDisk(t *testing.T) {
 			others = append(others, sendLater(t, p, "not begun at "+at))
 		}
 		for _, answer := range append(others, begun) {
-			if err := <-answer; !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), "disk does not respond") {
+			if err := <-answer; !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), "disk is not responding") {
 				t.Errorf("at %s: %v", at, err)
 			}
 		}

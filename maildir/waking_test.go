@@ -311,11 +311,11 @@ func TestUnwakeable(t *testing.T) {
 		}
 	}
 	is("Ann", "it has no session with the hooks that mailtree setup installs")
-	is("Bob", "its client does not wait for mail and does not run in tmux")
+	is("Bob", "its client is not waiting for mail and is not running in tmux")
 	p.Sessions.SetWorking(k, true)
 	is("Bob", "")
 	p.Sessions.SetState(k, 0, seat.Asks)
-	is("Bob", "its client waits for the user's answer at a permission prompt")
+	is("Bob", "its client is waiting for the user's answer at a permission prompt")
 	p.Sessions.SetState(k, 0, seat.Idles)
 	ctx, cancel := context.WithCancel(t.Context())
 	came := awaitNews(ctx, p, k)
@@ -330,7 +330,7 @@ func TestUnwakeable(t *testing.T) {
 	if _, err := p.Sessions.Begin(t.Context(), at); err != nil {
 		t.Fatal(err)
 	}
-	is("Bob", "its client does not wait for mail, and this server does not type into tmux windows (NUDGE=tmux turns that on)")
+	is("Bob", "its client is not waiting for mail, and this server does not type into tmux windows (NUDGE=tmux turns that on)")
 	done := s.Types()
 	is("Bob", "")
 	p.Sessions.NoteWake(in, seat.Wake{Outcome: seat.Nobody, Why: "it has no tmux window on this machine"})

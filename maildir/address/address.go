@@ -1,5 +1,5 @@
-// Package address formats and parses email addresses. The address of a mailbox is its name at any of the store's
-// domains. A Message-ID is a message's id at the first domain.
+// Package address formats and parses email addresses. A mailbox's address is its name at any of the store's domains. A
+// message's Message-ID is its id at the first domain.
 //
 // See docs/email.md, "Addresses". format/address.go defines the addresses in messages.
 package address
@@ -13,10 +13,10 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Domains are the domains of a store's addresses, in lower case, at least one.
+// Domains lists the domains of a store's addresses, in lower case. There is at least one.
 type Domains []string
 
-// Default is the domain of a store whose configuration has no domain.
+// Default is the domain of a store whose configuration sets no domain.
 const Default = "mailtree.local"
 
 // Has reports whether a domain, in upper or lower case, is one of the store's.
@@ -27,7 +27,7 @@ func (d Domains) Has(domain string) bool {
 // Of returns the email address of a sender or recipient: an agent's address at the first domain, or the party's own
 // address.
 func (d Domains) Of(party string) string {
-	if strings.Contains(party, "@") { // no agent's name has one
+	if strings.Contains(party, "@") { // no agent's name contains an @
 		return party
 	}
 	return party + "@" + d[0]
@@ -58,7 +58,7 @@ func (d Domains) Join(parties []string) string {
 // MessageID returns the Message-ID of a message. If the id already has a domain, the domain is kept.
 func (d Domains) MessageID(id string) string { return "<" + d.EmailID(id) + ">" }
 
-// MessageIDOf is MessageID for a message. A message from another domain keeps its original Message-ID.
+// MessageIDOf returns the Message-ID of m. A message from another domain keeps its original Message-ID.
 func (d Domains) MessageIDOf(m *format.Message) string {
 	if m.MessageID != "" {
 		return "<" + m.MessageID + ">"
@@ -66,10 +66,10 @@ func (d Domains) MessageIDOf(m *format.Message) string {
 	return d.MessageID(m.ID)
 }
 
-// EmailID is MessageID without < and >.
+// EmailID returns the result of MessageID without < and >.
 func (d Domains) EmailID(id string) string { return d.Of(id) }
 
-// IDNamed returns the id of a message that is given by id, by Message-ID at one of the domains, or by file
+// IDNamed returns the id of a message that given identifies by id, by Message-ID at one of the domains, or by file
 // name. It returns anything else unchanged.
 func (d Domains) IDNamed(given string) string {
 	id, domain, at := strings.Cut(withoutBrackets(given), "@")
@@ -89,8 +89,8 @@ func withoutBrackets(id string) string {
 	return id
 }
 
-// IDOf returns the id of a message that a field names by id or Message-ID. It returns a Message-ID of
-// another domain without brackets. It returns ErrInvalid for anything else.
+// IDOf returns the id of a message that a field identifies by id or Message-ID. It returns a Message-ID from another
+// domain without angle brackets. It returns ErrInvalid for anything else.
 func (d Domains) IDOf(field refusal.Field, messageID string) (string, error) {
 	if id := d.IDNamed(messageID); format.ValidID(id) {
 		return id, nil
@@ -114,10 +114,10 @@ func notInMessageID(r rune) bool {
 	return unicode.IsSpace(r) || format.Misleading(r) || strings.ContainsRune("<>,", r)
 }
 
-// Recipients parses a list of addresses separated by commas: "bob", "bob@mailtree.local", "Bob
-// <bob@mailtree.local>". It returns names of agents, including for addresses at the store's domains, and addresses
-// at other domains. It does not check that the agents exist. It returns ErrInvalid for a line break, an empty list
-// or an invalid address.
+// Recipients parses a comma-separated list of addresses: "bob", "bob@mailtree.local", "Bob <bob@mailtree.local>". For
+// an agent, or an address at one of the store's domains, it returns the agent's name. For any other address, it returns
+// the address. It does not check that the agents exist. It returns ErrInvalid if the list contains a line break or an
+// invalid address, or is empty.
 func (d Domains) Recipients(list string) ([]string, error) {
 	if strings.ContainsFunc(list, format.Misleading) {
 		return nil, &refusal.Error{
@@ -177,7 +177,7 @@ func (d Domains) Recipients(list string) ([]string, error) {
 }
 
 // splitAddresses splits a list at the commas outside quoted strings, in which a backslash escapes the next
-// character. closed reports whether the last quoted string ends. Spec: RFC 5322 3.2.4.
+// character. closed reports whether the last quoted string is closed. Spec: RFC 5322 3.2.4.
 func splitAddresses(list string) (parts []string, closed bool) {
 	quoted, escaped, start := false, false, 0
 	for i := range len(list) {

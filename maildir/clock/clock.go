@@ -1,4 +1,4 @@
-// Package clock gives messages their ids and times. Their order is kept even if the machine's clock stops or is set
+// Package clock gives messages their ids and times, which stay in order even if the machine's clock stops or is set
 // back. See docs/settings.md, "The clock".
 package clock
 
@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// setBack is how far the machine's clock may be set back before ids and times follow it. Corrections by time
-// servers are only a few seconds.
+// setBack is how far the machine's clock may be set back before ids and times follow it. Corrections from time servers
+// are only a few seconds.
 const setBack = time.Minute
 
 // Clock creates ids and creation times. Within a process both strictly increase while the machine's clock runs,
 // stops, or is set back by at most setBack. If the clock is set back further, as after a jump forward, both follow
-// the clock and increase from there. New mail then has the date of the clock, and lists sort it by that date, below
-// mail that was sent with the wrong clock. Even then ids do not repeat, because nine of their digits are random,
-// and a message file is only created if none exists. Clock is safe for concurrent use.
+// the clock and increase from there. New mail then carries the clock's date, so lists sort it below mail that was sent
+// while the clock was wrong. Even then ids do not repeat: nine of their digits are random, and a message file is
+// created only if no such file exists. Clock is safe for concurrent use.
 type Clock struct {
 	now  func() time.Time
 	rand io.Reader
@@ -29,15 +29,14 @@ type Clock struct {
 	mu   sync.Mutex
 	last time.Time // newest creation time, in microseconds
 	day  string
-	id   uint64 // newest 16 hex digits of the day
+	id   uint64 // the 16 hex digits of the newest id
 }
 
 // New returns a clock that reads the machine's clock from now and random bytes from rand.
 func New(now func() time.Time, rand io.Reader) *Clock { return &Clock{now: now, rand: rand} }
 
 // Stamp returns the id and creation time of a new message. The id is msg_, the UTC date, _ and 16 hex
-// digits: seven for the milliseconds of the day and nine random ones. It returns the error of reading
-// random bytes.
+// digits: seven for the milliseconds of the day and nine random ones. It returns any error from reading random bytes.
 func (c *Clock) Stamp() (id string, created time.Time, err error) {
 	var r [8]byte
 	if _, err := io.ReadFull(c.rand, r[:]); err != nil {
@@ -64,11 +63,11 @@ func (c *Clock) Stamp() (id string, created time.Time, err error) {
 // idForm matches the ids that Stamp creates.
 var idForm = regexp.MustCompile(`msg_[0-9]{8}_[0-9a-f]{16}`)
 
-// FindID returns the id in a text such as a link, a path, "#ID" or an id in upper case. It returns "" if
-// there is none.
+// FindID returns the id in text, such as a link, a path, "#ID" or an id in upper case. It returns "" if text contains
+// no id.
 func FindID(text string) string { return idForm.FindString(strings.ToLower(text)) }
 
-// Time returns a time for comparison with creation times: before all future ones, and not before any
+// Time returns a time to compare with creation times. It is before all future creation times, and not before any
 // earlier one unless the machine's clock is set back.
 func (c *Clock) Time() time.Time {
 	c.mu.Lock()
@@ -77,8 +76,8 @@ func (c *Clock) Time() time.Time {
 	return c.last
 }
 
-// reading returns the clock's time, but not less than the newest creation time unless the clock was set
-// back by more than setBack.
+// reading returns the clock's time, or the newest creation time if that is later. However, if the clock was set back by
+// more than setBack, reading returns the clock's time.
 func (c *Clock) reading() time.Time {
 	t := c.now().UTC().Truncate(time.Microsecond)
 	switch back := c.last.Sub(t); {
@@ -91,7 +90,7 @@ func (c *Clock) reading() time.Time {
 	return c.last
 }
 
-// Sleep waits for d. It returns the cause of ctx's end if ctx ends first.
+// Sleep waits for d. If ctx ends first, Sleep returns ctx's cause.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

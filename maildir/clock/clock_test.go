@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestStamp checks that ids and times strictly increase, even if the clock stops or is set back a little. If the
-// clock is set back further, as after a jump forward, both follow it and increase from there. No id is repeated.
+// TestStamp checks that ids and times strictly increase, even if the clock stops or is set back a little. If the clock
+// is set back further, as after a jump forward, both follow it and increase from there. No id is ever repeated.
 func TestStamp(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 20, 23, 59, 59, 999_000_000, time.UTC)
@@ -26,7 +26,7 @@ func TestStamp(t *testing.T) {
 		case 6000:
 			at, follows = at.Add(-48*time.Hour), true
 		case 9000:
-			at, follows = at.Add(-2*setBack), true // of the same day
+			at, follows = at.Add(-2*setBack), true // on the same day
 		}
 		id, created, err := c.Stamp()
 		if err != nil {
@@ -42,7 +42,7 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-// TestFindID checks that the id that Stamp creates is found in the texts that users write instead of it.
+// TestFindID checks that an id created by Stamp is found in the forms in which users write it.
 func TestFindID(t *testing.T) {
 	id, _, err := New(time.Now, rand.Reader).Stamp()
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package foreign reads headers that users and other programs write above a text: YAML between --- lines, as in
-// note editors, and TOML between +++ lines, as in other mail systems and site generators. It knows nothing about
-// mail: package format defines the meaning of the keys.
+// Package foreign reads headers that users and other programs write above text: YAML between --- lines, as note editors
+// do, and TOML between +++ lines, as other mail systems and site generators do. It knows nothing about mail: package
+// format defines the meaning of the keys.
 package foreign
 
 import (
@@ -14,30 +14,30 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// The lines around a header.
+// The lines that enclose a header.
 const (
 	YAML = "---"
 	TOML = "+++"
 )
 
-// Limits say how large a header may be.
+// Limits defines how large a header may be.
 type Limits struct {
-	Bytes int // of the header
-	Depth int // nesting; the header itself is the first level
+	Bytes int // size of the header
+	Depth int // nesting depth; the header itself is the first level
 }
 
 // File is a header and the text below it.
 type File struct {
-	Keys []Key // in the order of the file
+	Keys []Key // in file order
 	Body string
 }
 
 // Key is a key of a header. Value is a string, bool, number, []any of values, or map[string]any of values. Every
-// YAML scalar is a string, so that `no` and `12` keep their text. A TOML time is a string in the form of RFC 3339.
-// A time without an offset is in UTC.
+// YAML scalar is a string, so that `no` and `12` keep their text. A TOML time is a string in RFC 3339 format. A time
+// without an offset is in UTC.
 type Key struct {
 	Name  string
-	Line  int // of the file; 1 is the first
+	Line  int // in the file; the first line is 1
 	Value any
 }
 
@@ -47,7 +47,7 @@ func Is(data []byte, fence string) bool {
 	return string(bytes.TrimRight(first, " \t\r")) == fence
 }
 
-// Parse reads a file for which Is reports true. The error is a *tree.FormatError, which does not quote the file.
+// Parse reads a file for which Is returns true. The error is a *tree.FormatError, which does not quote the file.
 func Parse(data []byte, fence string, limits Limits) (*File, error) {
 	if i := tree.InvalidUTF8(data); i < len(data) {
 		return nil, fault(1+bytes.Count(data[:i], []byte("\n")), "invalid UTF-8: save as UTF-8")
@@ -83,14 +83,14 @@ func Parse(data []byte, fence string, limits Limits) (*File, error) {
 
 const unclosed = "no closing line "
 
-// Missing reports whether Parse has refused a file because it has no header between fence lines, or because that
-// header is not YAML.
+// Missing reports whether err means that Parse refused a file because it has no header between fence lines, or because
+// that header is not YAML.
 func Missing(err error) bool {
 	var f *tree.FormatError
 	return errors.As(err, &f) && (f.Reason == notYAML || strings.HasPrefix(f.Reason, unclosed))
 }
 
-// closes reports whether the line below a header begins with the fence, without leading spaces.
+// closes reports whether the line below a header begins with the fence, with no spaces before it.
 func closes(data, header []byte, fence string) bool {
 	first := bytes.IndexByte(data, '\n') + 1
 	return bytes.HasPrefix(data[first+len(header):], []byte(fence))

@@ -13,7 +13,8 @@ import (
 
 var limits = Limits{Bytes: 256 << 10, Depth: 32}
 
-// TestParse checks that YAML scalars are text, that TOML values keep their types, and that keys have their lines.
+// TestParse checks that YAML scalars are read as text, that TOML values keep their types, and that each key has the
+// right line.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -41,7 +42,7 @@ func TestParse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !Is([]byte(tt.file), tt.fence) {
-				t.Error("it is not recognized")
+				t.Error("the header is not recognized")
 			}
 			got, err := Parse([]byte(tt.file), tt.fence, limits)
 			if err != nil {
@@ -61,7 +62,7 @@ func slicesOf(v any, n int) (list []any) {
 	return list
 }
 
-// bomb returns YAML in which each of n lines refers to the previous line nine times.
+// bomb returns YAML in which each of n lines refers to the line before it nine times.
 func bomb(n int) string {
 	var b strings.Builder
 	b.WriteString("a0: &a0 [x,x,x,x,x,x,x,x,x]\n")
@@ -71,8 +72,8 @@ func bomb(n int) string {
 	return b.String()
 }
 
-// TestRefuses checks that a header beyond the limits, and one that could mean more than its text, is refused with a
-// line number, and that none of its text is quoted.
+// TestRefuses checks that a header that exceeds the limits, or that could mean more than its text, is refused with a
+// line number, and that the refusal quotes none of its text.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	const many = 100_000
@@ -117,19 +118,19 @@ func TestRefuses(t *testing.T) {
 				t.Fatalf("refused: %v\nwant %s", err, tt.want)
 			}
 			if strings.Contains(err.Error(), "Zo") {
-				t.Errorf("it quotes the file: %v", err)
+				t.Errorf("the error quotes the file: %v", err)
 			}
 		})
 	}
 	for _, fence := range []string{YAML, TOML} {
 		if _, err := Parse([]byte(fence+"\n# open\n"), fence, limits); !Missing(err) {
-			t.Errorf("an open header is refused as %v", err)
+			t.Errorf("an unclosed header is refused with %v", err)
 		}
 	}
 }
 
-// TestBounds checks that parsing ends for headers of the largest size that are designed to be slow. A parser that
-// needs more than linear time would not end within the test's time limit.
+// TestBounds checks that parsing finishes for headers of maximum size that are designed to be slow. A parser that takes
+// more than linear time would not finish within the test's time limit.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	fill := func(one string) string { return strings.Repeat(one, (limits.Bytes-64)/len(one)) }
@@ -155,8 +156,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that any file is either read or refused with an existing line number, and that the result stays
-// within the limits.
+// FuzzParse checks that any file is either read or refused with the number of an existing line, and that the result
+// stays within the limits.
 func FuzzParse(f *testing.F) {
 	f.Add("---\na: [b, {c: d}]\n---\ntext\n")
 	f.Add("+++\na = [1, {b.c = 'd'}]\n[x.y]\nz = 2025-01-15\n+++\ntext\n")

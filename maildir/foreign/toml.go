@@ -10,7 +10,7 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-const notTOML = "the header is not valid TOML: on each line, write a key, = and a text in quotation marks"
+const notTOML = "the header is not valid TOML: on each line, write a key, = and text in quotation marks"
 
 // readTOML reads a TOML document.
 func readTOML(header []byte, depth int) ([]Key, error) {
@@ -45,16 +45,16 @@ func readTOML(header []byte, depth int) ([]Key, error) {
 	return keys, nil
 }
 
-// tomlValue converts a value of package toml to a value of Key.
+// tomlValue converts a value from package toml to a Key's value.
 func tomlValue(v any) any {
 	switch v := v.(type) {
 	case time.Time:
-		if strings.HasSuffix(v.Location().String(), "-local") { // a time without an offset has such a zone
+		if strings.HasSuffix(v.Location().String(), "-local") { // zone of a time without an offset
 			v = time.Date(v.Year(), v.Month(), v.Day(), v.Hour(), v.Minute(), v.Second(), v.Nanosecond(), time.UTC)
 		}
 		return v.Format(time.RFC3339Nano)
 	case float64:
-		if math.IsNaN(v) || math.IsInf(v, 0) { // other formats have no such numbers
+		if math.IsNaN(v) || math.IsInf(v, 0) { // other formats cannot represent such numbers
 			return strconv.FormatFloat(v, 'g', -1, 64)
 		}
 	case []map[string]any:
@@ -96,14 +96,15 @@ func deeper(v any, depth int) bool {
 	return false
 }
 
-// lineFinder finds the lines of keys. The keys must be requested in the order of the file. Package toml does not
-// report lines.
+// lineFinder finds the lines of keys. The keys must be requested in file order. lineFinder exists because package toml
+// does not report lines.
 type lineFinder struct {
 	lines []string
-	last  int // number of the line found last; 1 is the first
+	last  int // number of the line found last; the first line is 1
 }
 
-// find returns the number of the line that begins with the key, or the line found before.
+// find returns the number of the line that begins with the key. If there is no such line, it returns the line found
+// last.
 func (f *lineFinder) find(name string) int {
 	for i := max(0, f.last-1); i < len(f.lines); i++ {
 		line := strings.TrimLeft(f.lines[i], "[ \t\"'")
@@ -115,9 +116,9 @@ func (f *lineFinder) find(name string) int {
 	return max(1, f.last)
 }
 
-// deepTOML returns the line where a TOML text nests brackets or dotted keys deeper than depth, or 0 if there is
-// none. Package toml recurses to any depth on the stack, so readTOML calls deepTOML first. Brackets in strings do
-// not count.
+// deepTOML returns the line where TOML text nests brackets or dotted keys deeper than depth, or 0 if there is no such
+// line. Package toml recurses on the stack without a depth limit, so readTOML calls deepTOML first. Brackets in strings
+// are not counted.
 func deepTOML(text string, depth int) int {
 	line, open, dots := 1, 0, 0
 	for i := 0; i < len(text); i++ {

@@ -10,11 +10,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-const notYAML = "the header is not valid YAML: on each line, write a key, a colon and a text, and put a text with " +
+const notYAML = "the header is not valid YAML: on each line, write a key, a colon and text, and put text with " +
 	"special characters in quotation marks"
 
-// readYAML reads a mapping. It refuses anchors, aliases and tags, because with them a short text can represent a
-// large text, or a value that is not text. A duplicate key is returned twice.
+// readYAML reads a mapping. It refuses anchors, aliases and tags, because with them a short text can represent a huge
+// text, or a value that is not text. It returns a duplicate key twice.
 func readYAML(header []byte, depth int) ([]Key, error) {
 	var doc, rest yaml.Node
 	d := yaml.NewDecoder(bytes.NewReader(header))
@@ -46,10 +46,10 @@ func readYAML(header []byte, depth int) ([]Key, error) {
 	return keys, nil
 }
 
-// yamlReader converts nodes to values of Key. depth is the deepest level at which a list or mapping may be.
+// yamlReader converts nodes to Key values. depth is the deepest level at which a list or mapping may occur.
 type yamlReader struct{ depth int }
 
-// value returns the value of a node at that level.
+// value returns the value of node n, which is at the given level.
 func (r yamlReader) value(n *yaml.Node, level int) (any, error) {
 	line := 1 + n.Line
 	switch {
@@ -57,7 +57,7 @@ func (r yamlReader) value(n *yaml.Node, level int) (any, error) {
 		return nil, fault(line, "anchors (&) and aliases (*) are not supported: write the text itself, in "+
 			"quotation marks if it begins with one of these characters")
 	case n.Style&yaml.TaggedStyle != 0:
-		return nil, fault(line, "tags (!) are not supported, and every value is text: put a text that begins with "+
+		return nil, fault(line, "tags (!) are not supported, and every value is text: put text that begins with "+
 			"! in quotation marks")
 	case n.Kind == yaml.ScalarNode:
 		return n.Value, nil
@@ -105,7 +105,7 @@ func (r yamlReader) key(n *yaml.Node) (string, error) {
 
 var yamlLine = regexp.MustCompile(`line ([0-9]+)`)
 
-// badYAML returns the fault for an error of package yaml, without the error's text, which may quote the file.
+// badYAML returns the fault for an error from package yaml. It omits the error's text, which may quote the file.
 func badYAML(err error) error {
 	line := 1
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {

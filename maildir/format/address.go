@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Address names a sender or recipient of a message: an agent of the project, or a mailbox at another domain in the
-// form that email uses. Compare addresses with ==. Only an agent has a folder, so call IsAgent or CheckName before
+// Address identifies a sender or recipient of a message: one of the project's agents, or a mailbox at another domain in
+// the form that email uses. Compare addresses with ==. Only an agent has a folder, so call IsAgent or CheckName before
 // you build a path from an address.
 type Address struct {
 	Local  string // an agent's name, or the part before the @
 	Domain string // in lower case, international names as A-labels (xn--…); "" for an agent
 }
 
-// Limits of an address with a domain, in octets. Spec: RFC 5321 4.5.3.1, RFC 1035 2.3.4.
+// Limits for an address with a domain, in octets. Spec: RFC 5321 4.5.3.1, RFC 1035 2.3.4.
 const (
 	maxLocal  = 64
 	maxDomain = 255
@@ -23,8 +23,8 @@ const (
 
 // ParseAddress parses an agent's name or local@domain. It lowercases the domain and keeps the case of the local
 // part, which only the recipient's server may interpret. The local part must be a Dot-string of RFC 5321 and the
-// domain a host name: quoted text, IP addresses and non-ASCII letters are invalid. The error is a sentence without
-// its full stop.
+// domain a host name: quoted text, IP addresses and non-ASCII letters are invalid. The error's text is a sentence
+// without its final period.
 func ParseAddress(s string) (Address, error) {
 	at := strings.LastIndexByte(s, '@')
 	if at < 0 {
@@ -42,8 +42,8 @@ func ParseAddress(s string) (Address, error) {
 // IsAgent reports whether the address is an agent's name.
 func (a Address) IsAgent() bool { return a.Domain == "" }
 
-// OnThisMachine reports whether the domain is localhost, a name below localhost, or an IP address, and so not the
-// name of a server at another domain. Spec: RFC 6761 6.3, RFC 3696 2.
+// OnThisMachine reports whether the domain is localhost, a name below localhost, or an IP address. Such a domain is not
+// the name of a server at another domain. Spec: RFC 6761 6.3, RFC 3696 2.
 func (a Address) OnThisMachine() bool {
 	domain := a.Domain
 	top := domain[strings.LastIndexByte(domain, '.')+1:]

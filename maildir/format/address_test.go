@@ -31,7 +31,7 @@ func TestParseAddress(t *testing.T) {
 		"a\n@example.org":                      {},
 		"é@example.org":                        {},
 		"x@münchen.example":                    {},
-		"x@\u212aelvin.example":                {}, // the Kelvin sign, whose lower case is an ASCII k
+		"x@\u212aelvin.example":                {}, // the Kelvin sign; its lower case is an ASCII k
 		"x@example.org.":                       {},
 		"x@a..b":                               {},
 		"x@-a.org":                             {},

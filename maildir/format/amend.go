@@ -7,7 +7,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Amendable returns the editable part of a sent message in the form that a user edits: a header of few keys, and
+// Amendable returns the editable part of a sent message in the form that a user edits: a header with a few keys, and
 // the body.
 func Amendable(m *Message) []byte {
 	return message(m.header(func(f *field, _ bool) bool { return f.is(mutable) }), m.Body)
@@ -36,7 +36,7 @@ func Amend(m *Message, text []byte) error {
 	case !ValidImportance(m.Importance):
 		return o.bad("importance", Quote(m.Importance)+" is not one of low, normal, high, urgent: write one of them")
 	case len(m.Subject) > MaxSubject || strings.ContainsFunc(m.Subject, Misleading):
-		return o.bad("subject", "the subject is not a line of text of at most 998 bytes: shorten it, and remove "+
+		return o.bad("subject", "the subject is not a single line of at most 998 bytes: shorten it, and remove "+
 			"control characters")
 	case strings.TrimSpace(body) == "":
 		return &tree.FormatError{Line: 1, Reason: "there is no text: write the text below the header"}
@@ -52,8 +52,8 @@ func Amend(m *Message, text []byte) error {
 	return nil
 }
 
-// Rewrite returns m as the file that replaces old, a valid file of the same message, without a seal.
-// Unknown keys of old stay.
+// Rewrite returns m as the file that replaces old, without a seal. old must be a valid file of the same message.
+// Unknown keys in old are kept.
 func Rewrite(old []byte, m *Message) ([]byte, error) {
 	o, _, err := parseHeader(old)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Canonical rewrites a message file in the server's form: the header's keys in their fixed order, one on each line,
-// times in UTC, exactly one line end after the body. It removes a byte order mark and CRLF line ends, which would
-// make the file invalid. Unknown keys stay, after the others. Canonical returns three kinds of files unchanged:
-// sealed files, because the seal covers their bytes, files whose attachments have unknown keys, and mail of other
-// systems. The error is a *tree.FormatError. See docs/tree.md, "A message".
+// Canonical rewrites a message file in the server's form: the header's keys in their fixed order, one per line, times
+// in UTC, and exactly one line end after the body. It removes a byte order mark and CRLF line ends, which would make
+// the file invalid. Unknown keys are kept, after the others. Canonical returns three kinds of files unchanged: sealed
+// files, because the seal covers their bytes; files whose attachments have unknown keys; and mail from other systems.
+// The error is a *tree.FormatError. See docs/tree.md, "A message".
 func Canonical(id string, data []byte) ([]byte, error) {
 	if IsForeign(data) {
 		_, err := ParseMessage(id, data)
@@ -42,7 +42,7 @@ func Canonical(id string, data []byte) ([]byte, error) {
 	return withUnknown(FormatMessage(m), o), nil
 }
 
-// keepsAttachments reports whether the attachments of a header have only known keys.
+// keepsAttachments reports whether all attachments in a header have only known keys.
 func keepsAttachments(o *object) bool {
 	raw := o.value("attachments")
 	if raw == nil {
@@ -59,7 +59,7 @@ func withUnknown(file []byte, o *object) []byte {
 	return slices.Concat(file[:end], o.unknown(), file[end:])
 }
 
-// unknown returns the members of o whose keys have no meaning in a message.
+// unknown returns the members of o whose keys have no meaning to mailtree.
 func (o *object) unknown() lines {
 	var more lines
 	for _, m := range o.keys {
@@ -70,8 +70,8 @@ func (o *object) unknown() lines {
 	return more
 }
 
-// extra returns the unknown members of a draft's header for Message.Extra. It refuses a key that looks like a
-// typo, because a recipient in such a key would get nothing, and all other recipients would see the name.
+// extra returns the unknown members of a draft's header for Message.Extra. It refuses a key that looks like a typo: a
+// recipient under such a key would get nothing, and all other recipients would see the recipient's name.
 func (o *object) extra() (string, *tree.FormatError) {
 	var more lines
 	for _, m := range o.keys {
@@ -80,7 +80,7 @@ func (o *object) extra() (string, *tree.FormatError) {
 		}
 		for _, key := range draftKeys() {
 			if distance(underscored(m.key), key) <= 1 {
-				return "", o.fault(m.at, "the key "+Quote(m.key)+" is unknown and is almost "+Quote(key)+": write that, or "+
+				return "", o.fault(m.at, "the key "+Quote(m.key)+" is unknown, but similar to "+Quote(key)+": write that, or "+
 					"remove the key")
 			}
 		}
@@ -100,7 +100,7 @@ func draftKeys() []string {
 	return keys
 }
 
-// header returns the wanted fields as a JSON object with a key on each line.
+// header returns the wanted fields as a JSON object with one key per line.
 func (m *Message) header(wanted func(f *field, empty bool) bool) []byte {
 	var b lines
 	for i := range fields {
@@ -113,7 +113,7 @@ func (m *Message) header(wanted func(f *field, empty bool) bool) []byte {
 	return b.object()
 }
 
-// lines are members of a JSON object, one on each line.
+// lines holds members of a JSON object, one per line.
 type lines []byte
 
 func (l *lines) put(key string, value []byte) {
@@ -125,12 +125,12 @@ func (l lines) object() []byte {
 	return slices.Concat([]byte("{"), bytes.TrimPrefix(l, []byte(",")), []byte("\n}"))
 }
 
-// Rest returns the header of m without the given keys and without empty values, as a JSON object.
+// Rest returns m's header as a JSON object, without the given keys and without empty values.
 func (m *Message) Rest(but []string) string {
 	return string(m.header(func(f *field, empty bool) bool { return !empty && !slices.Contains(but, f.key) }))
 }
 
-// SetRest sets the fields in the result of Rest. It does not change the other fields.
+// SetRest sets the fields that the result of Rest contains. It does not change other fields.
 func (m *Message) SetRest(rest string) error {
 	o, err := parseObject([]byte(rest), 0)
 	if err != nil {
@@ -140,7 +140,7 @@ func (m *Message) SetRest(rest string) error {
 	return o.err
 }
 
-// compact returns v as JSON on one line, without HTML escapes, with a space after each comma of a list.
+// compact returns v as JSON on one line, without HTML escapes and with a space after each comma in a list.
 func compact(v any) []byte {
 	switch p := v.(type) {
 	case *string:
@@ -171,7 +171,7 @@ func compact(v any) []byte {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic(err) // only strings, numbers, booleans and types made of them get here
+		panic(err) // callers pass only strings, numbers, booleans and types made of them
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

@@ -58,7 +58,7 @@ func TestCanonicalWhole(t *testing.T) {
 	}
 }
 
-// TestCanonicalLeaves checks that a file stays unchanged if it would lose its seal or a key, or if it is not a
+// TestCanonicalLeaves checks that a file is left unchanged if it would lose its seal or a key, or if it is not a
 // message.
 func TestCanonicalLeaves(t *testing.T) {
 	t.Parallel()
@@ -73,6 +73,6 @@ func TestCanonicalLeaves(t *testing.T) {
 		}
 	}
 	if _, err := Canonical("m", []byte("---\nid: m\n---\n")); err == nil {
-		t.Error("YAML was taken")
+		t.Error("YAML was accepted")
 	}
 }

@@ -17,15 +17,14 @@ type Claim struct {
 	Expires   time.Time `json:"expires"`
 }
 
-// Lease is a claim in the list that machines share. Each machine measures Length by its own clock, so Expires is
+// Lease is a claim in the list that machines share. Each machine measures Length with its own clock, so Expires is
 // zero. See docs/sync.md, "Claims".
 type Lease struct {
 	Claim
 	Length  time.Duration // whole seconds
 	Renewal int           // number of renewals
 	Machine string        // id of the key of the machine on which the claim was created
-	// Inception is the agent's inception, which distinguishes two agents with the same name. It is zero if it is
-	// unknown.
+	// Inception is the agent's inception, which distinguishes two agents with the same name. It is zero if unknown.
 	Inception time.Time
 }
 
@@ -40,7 +39,8 @@ func ParseClaim(data []byte) (Claim, error) {
 	return c, err
 }
 
-// claim reads the keys that claims and leases share. If endless is true, the claim has no end, which is an error.
+// claim reads the keys that claims and leases have in common. It returns an error if endless is true, which means that
+// the claim has no end.
 func (o *object) claim(c *Claim, endless bool) error {
 	c.Pattern = o.text("path")
 	c.Agent = o.text("agent")
@@ -54,7 +54,7 @@ func (o *object) claim(c *Claim, endless bool) error {
 	case o.err != nil:
 		return o.err
 	case c.Agent == "":
-		return o.bad("agent", `no "agent": write the name of the agent that claims`)
+		return o.bad("agent", `no "agent": write the name of the claiming agent`)
 	case CheckName(c.Agent) != "":
 		return o.bad("agent", Quote(c.Agent)+" is not an agent's name: "+CheckName(c.Agent))
 	case c.Created.IsZero() || endless:
@@ -85,7 +85,7 @@ func ParseLease(data []byte) (l Lease, err error) {
 // MaxLease is the maximum duration of a claim.
 const MaxLease = 30 * 24 * time.Hour
 
-// FormatLease returns a claim in the form of the shared list.
+// FormatLease returns a claim in the form that the shared list uses.
 func FormatLease(l Lease) []byte {
 	var b lines
 	for _, k := range l.keys() {
@@ -100,21 +100,21 @@ func FormatLease(l Lease) []byte {
 	return append(b.object(), '\n')
 }
 
-// keyed is a key with its value.
+// keyed is a key and its value.
 type keyed struct {
 	key   string
 	value any
 }
 
-// keys returns the keys of a claim except its end.
+// keys returns a claim's keys and values, except the end of the claim.
 func (c *Claim) keys() []keyed {
 	return []keyed{
 		{"path", c.Pattern}, {"agent", c.Agent}, {"exclusive", c.Exclusive}, {"reason", c.Reason}, {"created", FormatTime(c.Created)},
 	}
 }
 
-// FormatClaim returns the content of a claim file. It keeps the unknown keys of the old content, unchanged,
-// after the known keys.
+// FormatClaim returns the content of a claim file. It keeps unknown keys from the old content unchanged, after the
+// known keys.
 func FormatClaim(c Claim, old []byte) []byte {
 	var b lines
 	var ours []string

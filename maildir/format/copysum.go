@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 )
 
-// CopySum returns a digest of the content that all copies of a message have in common, or nil for an invalid file.
-// It leaves out bcc, which differs between copies, the seal, which therefore also differs, and the layout of the
-// header.
+// CopySum returns a digest of the content that all copies of a message have in common, or nil for an invalid file. The
+// digest does not cover bcc, which differs between copies, the seal, which therefore differs too, or the header's
+// layout.
 func CopySum(id string, data []byte) *[sha256.Size]byte {
 	if _, err := ParseMessage(id, data); err != nil {
 		return nil
@@ -23,7 +23,7 @@ func CopySum(id string, data []byte) *[sha256.Size]byte {
 	}
 	delete(keys, "bcc")
 	delete(keys, "seal")
-	common, err := json.Marshal(keys) // by key, without spaces
+	common, err := json.Marshal(keys) // sorted by key, without spaces
 	if err != nil {
 		return nil
 	}

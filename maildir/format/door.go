@@ -8,24 +8,24 @@ import (
 // The channels through which messages and requests reach a server.
 const (
 	DoorHTTP    = "http"    // MCP over TCP
-	DoorStdio   = "stdio"   // MCP over the store's socket, where the bridge of `mailtree stdio` connects
+	DoorStdio   = "stdio"   // MCP over the store's socket, to which `mailtree stdio` connects
 	DoorCLI     = "cli"     // a command line
 	DoorPage    = "page"    // a web page
 	DoorGateway = "gateway" // mail from another domain
 	DoorFile    = "file"    // a file saved in the sender's outbox
 )
 
-// doors lists all channels in the order in which an error message lists them.
+// doors lists all channels, in the order that error messages use.
 var doors = []string{DoorHTTP, DoorStdio, DoorCLI, DoorPage, DoorGateway, DoorFile}
 
 type doorKey struct{}
 
-// Through returns a ctx whose operations the history records with the given channel.
+// Through returns a ctx for operations that the history records with the given channel.
 func Through(ctx context.Context, door string) context.Context {
 	return context.WithValue(ctx, doorKey{}, door)
 }
 
-// DoorOf returns the channel of ctx, or "" if ctx has none or is nil.
+// DoorOf returns the channel in ctx, or "" if ctx has none or is nil.
 func DoorOf(ctx context.Context) string {
 	if ctx == nil {
 		return ""
@@ -36,13 +36,13 @@ func DoorOf(ctx context.Context) string {
 
 type stepKey struct{}
 
-// InStep returns a ctx whose operations are one step, which means that one undo reverts all of them. step is a
-// unique word, or "" for no step.
+// InStep returns a ctx whose operations form one step: a single undo reverts all of them. step is a unique word, or ""
+// for no step.
 func InStep(ctx context.Context, step string) context.Context {
 	return context.WithValue(ctx, stepKey{}, step)
 }
 
-// StepOf returns the step of ctx, or "" if ctx has none or is nil.
+// StepOf returns the step in ctx, or "" if ctx has none or is nil.
 func StepOf(ctx context.Context) string {
 	if ctx == nil {
 		return ""

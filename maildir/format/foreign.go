@@ -13,15 +13,15 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Users and other programs write files with YAML and TOML headers. A file in an outbox may have either. Mail from
-// other systems has TOML headers. The server reads such mail in place and never rewrites it. See docs/tree.md,
-// "Mail from other systems".
+// Users and other programs write files with YAML and TOML headers. A file in an outbox may use either format. Mail from
+// other systems has TOML headers. The server reads such mail in place and never rewrites it. See docs/tree.md, "Mail
+// from other systems".
 
-// foreignLimits are the same limits as for a JSON header.
+// foreignLimits sets the same limits as for a JSON header.
 var foreignLimits = foreign.Limits{Bytes: MaxHeader, Depth: maxDepth}
 
-// IsForeign reports whether a message file has the header of another mail system. The server reads such a
-// file and never changes it.
+// IsForeign reports whether a message file has another mail system's header. The server reads such a file and never
+// changes it.
 func IsForeign(data []byte) bool {
 	return bytes.HasPrefix(data, []byte(foreign.TOML)) && foreign.Is(data, foreign.TOML)
 }
@@ -50,8 +50,8 @@ func parseForeignDraft(data []byte, fence string) (header *object, body string, 
 	return header, f.Body, err
 }
 
-// draftValue returns a value of a header as JSON. For a known key it converts the value to the form that a JSON
-// header uses. why says what is wrong with the value, or is "" if it is valid.
+// draftValue returns a header value as JSON. For a known key, it converts the value to the form that a JSON header
+// uses. why says what is wrong with the value, or is "" if it is valid.
 func draftValue(key string, v any) (value []byte, why string) {
 	kind := kindOf(key)
 	if kind == nil {
@@ -63,7 +63,7 @@ func draftValue(key string, v any) (value []byte, why string) {
 	flag, isFlag := kind.(*bool)
 	switch {
 	case isObject || isList && (isText || isFlag):
-		return nil, Quote(key) + " contains keys or a list instead of a text: write a text"
+		return nil, Quote(key) + " contains keys or a list instead of text: write text"
 	case isText:
 		return compact(fmt.Sprint(v)), ""
 	case isFlag:
@@ -79,7 +79,7 @@ func draftValue(key string, v any) (value []byte, why string) {
 	for i, item := range items {
 		switch item.(type) {
 		case []any, map[string]any:
-			return nil, Quote(key) + " contains a nested list or keys: write a single list of texts"
+			return nil, Quote(key) + " contains a nested list or keys: write one list without nesting"
 		}
 		list[i] = fmt.Sprint(item)
 	}
@@ -87,15 +87,15 @@ func draftValue(key string, v any) (value []byte, why string) {
 }
 
 // parseForeignMail parses a message from another system, whose file name is its id. It reads the sender, the
-// recipients, the time and the content. It ignores keys about the trust in the message and about its state. The
-// error is a *tree.FormatError.
+// recipients, the time and the content. It ignores keys that describe the message's trust or state. The error is a
+// *tree.FormatError.
 func parseForeignMail(id string, data []byte) (*Message, error) {
 	f, err := foreign.Parse(data, foreign.TOML, foreignLimits)
 	if err != nil {
 		return nil, err
 	}
 	m := &foreignHeader{Message: Message{Body: f.Body, Digest: digest(data, "")}}
-	var lines linedObject // for the lines of faults
+	var lines linedObject // for the line numbers in faults
 	for _, k := range f.Keys {
 		name := strings.ToLower(k.Name)
 		lines.put(k.Line-1, name, []byte("0"))
@@ -128,10 +128,10 @@ func parseForeignMail(id string, data []byte) (*Message, error) {
 // foreignHeader is a message from another system while its header is being read.
 type foreignHeader struct {
 	Message
-	made string // its time: the key created, otherwise date
+	made string // the message's time: the value of created, otherwise of date
 }
 
-// read sets the field that corresponds to a key of the header.
+// read sets the field that corresponds to a header key.
 func (m *foreignHeader) read(name string, value any) {
 	text, list := foreignText(value), foreignList(value)
 	switch name {
@@ -179,7 +179,7 @@ func foreignText(v any) string {
 	return fmt.Sprint(v)
 }
 
-// foreignList returns the texts of a list, or a scalar as a list.
+// foreignList returns the strings in a list, or a scalar as a list.
 func foreignList(v any) (list []string) {
 	items, ok := v.([]any)
 	if !ok {
@@ -196,7 +196,7 @@ func foreignList(v any) (list []string) {
 // bareID returns a Message-ID without < and >.
 func bareID(s string) string { return strings.Trim(strings.TrimSpace(s), "<>") }
 
-// foreignAddress returns the address of a text such as "Ann <ann@example.org>".
+// foreignAddress returns the address in text such as "Ann <ann@example.org>".
 func foreignAddress(s string) string {
 	if a, err := mail.ParseAddress(s); err == nil {
 		return a.Address
@@ -207,7 +207,7 @@ func foreignAddress(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// foreignAddresses returns the addresses in the texts. Each text has one or more addresses.
+// foreignAddresses returns the addresses in the strings of list. Each string contains one or more addresses.
 func foreignAddresses(list []string) (all []string) {
 	for _, s := range list {
 		if many, err := mail.ParseAddressList(s); err == nil {
@@ -223,7 +223,7 @@ func foreignAddresses(list []string) (all []string) {
 	return all
 }
 
-// foreignTime parses a time of RFC 3339, or of an email with an offset in digits.
+// foreignTime parses a time in RFC 3339 format, or in email format with a numeric offset.
 func foreignTime(s string) (time.Time, error) {
 	t, err := ParseTime(s)
 	if err == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// foreignMail is mail as another system stores it.
+// foreignMail is mail in the form in which another system stores it.
 const foreignMail = `+++
 id = "2025-01-15-103000-meeting"
 message_id = "<abc@example.org>"
@@ -38,8 +38,8 @@ filename = "plan.pdf"
 See the **plan**.
 `
 
-// TestForeignMail checks that the sender, recipients, time and content of mail from another system are read, and
-// that its claims to be trusted, proven, sealed, read or delivered are ignored.
+// TestForeignMail checks that the sender, recipients, time and content of mail from another system are read, and that
+// any claim in it to be trusted, proven, sealed, read or delivered is ignored.
 func TestForeignMail(t *testing.T) {
 	t.Parallel()
 	const id = "2025-01-15-103000-meeting"
@@ -58,17 +58,17 @@ func TestForeignMail(t *testing.T) {
 		t.Error(diff)
 	}
 	if file, err := Canonical(id, []byte(foreignMail)); err != nil || !bytes.Equal(file, []byte(foreignMail)) {
-		t.Errorf("its canonical form is %s, %v", file, err)
+		t.Errorf("the message's canonical form is %s, %v", file, err)
 	}
 	if _, err := Rewrite([]byte(foreignMail), got); err == nil {
-		t.Error("it was rewritten")
+		t.Error("the message was rewritten")
 	}
 	if u, err := ParseUnsent([]byte(foreignMail)); err == nil && u.ID == "" {
-		t.Errorf("in an outbox it is a new message: %+v, %v", u, err)
+		t.Errorf("in an outbox, the message is treated as new: %+v, %v", u, err)
 	}
 }
 
-// TestForeignForms checks that omitted or unusual forms are understood if they are unambiguous.
+// TestForeignForms checks that missing values and unusual forms are understood if they are unambiguous.
 func TestForeignForms(t *testing.T) {
 	t.Parallel()
 	const head = "+++\nmessage_id = '1@example.org'\nfrom = 'Ann'\n"

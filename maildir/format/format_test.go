@@ -19,7 +19,7 @@ func sample() *Message {
 		Attachments: []Attachment{{Type: "file", MediaType: "image/webp", Path: "attachments/2a/2a6f.webp", Bytes: 1234, SHA1: "2a6f", Name: "d.webp"}}, Origin: Origin{Auth: "none"}, Body: "# Plan\n\ntext"}
 }
 
-// fromElsewhere is a message with every field that a gateway writes.
+// fromElsewhere is a message with every field that the gateway writes.
 func fromElsewhere() *Message {
 	m := sample()
 	m.From, m.To = "cat@example.org", []string{"BlueLake", "dan@example.org"}
@@ -51,7 +51,7 @@ func TestFormatRoundTrip(t *testing.T) {
 			t.Fatalf("body %q: %v", body, err)
 		}
 		if !SealHolds(public, got.Seal, got.Digest) {
-			t.Errorf("body %q: seal does not hold", body)
+			t.Errorf("body %q: the seal is not valid", body)
 		}
 		got.Seal, got.Digest = "", nil
 		if d := cmp.Diff(m, got); d != "" {
@@ -60,11 +60,11 @@ func TestFormatRoundTrip(t *testing.T) {
 	}
 }
 
-// saysHow matches a reason that says how to fix the fault, after a colon or with an example.
+// saysHow matches a reason that says how to fix the fault, either after a colon or through an example.
 var saysHow = regexp.MustCompile(`: [^"]|such as`)
 
-// TestParseRefuses checks that a file that does not have exactly the format is a problem with a line and a reason.
-// The reason says how to fix the file, and the parser never guesses.
+// TestParseRefuses checks that a file that deviates from the format in any way is reported as a problem with a line and
+// a reason. The reason says how to fix the file. The parser never guesses.
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	good := string(FormatMessage(sample()))
@@ -128,7 +128,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseAccepts checks that a hand-written file may leave out keys with a default, and that unknown keys are
+// TestParseAccepts checks that a hand-written file may omit keys that have a default, and that unknown keys are
 // accepted.
 func TestParseAccepts(t *testing.T) {
 	t.Parallel()
@@ -141,11 +141,11 @@ func TestParseAccepts(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	if m.KindFor("Bob") != "to" || m.KindFor("Eve") != "to" {
-		t.Error("a holder that is not named counts as to")
+		t.Error("a holder that is not in the header should count as to")
 	}
 }
 
-// TestParseAddresses checks that from, to, cc and bcc may have agents, and addresses at other domains.
+// TestParseAddresses checks that from, to, cc and bcc may contain agents, and addresses at other domains.
 func TestParseAddresses(t *testing.T) {
 	t.Parallel()
 	m := sample()
@@ -193,13 +193,13 @@ func TestLocate(t *testing.T) {
 	}
 	for _, p := range []string{"messages/a b.md", "agents/a b/inbox/x.md", "agents/CON/profile.json"} {
 		if Locate(p).Bad == "" {
-			t.Errorf("%s: no complaint", p)
+			t.Errorf("%s: no problem was reported", p)
 		}
 	}
 }
 
-// TestReleasedBy checks that the second line of a mark names the agent that released another agent's claim, and
-// that the time comes from the first line.
+// TestReleasedBy checks that the agent that released another agent's claim is read from the second line of a mark, and
+// that the time is read from the first line.
 func TestReleasedBy(t *testing.T) {
 	now := time.Date(2025, 10, 23, 15, 22, 14, 0, time.UTC)
 	for data, by := range map[string]string{
@@ -218,17 +218,17 @@ func TestMark(t *testing.T) {
 	t.Parallel()
 	got, err := ParseMark([]byte("2026-01-02T00:00:00Z\n2026-01-01T00:00:00Z\n"))
 	if err != nil || FormatTime(got) != "2026-01-01T00:00:00.000000Z" {
-		t.Errorf("of several lines the earliest counts: %v, %v", got, err)
+		t.Errorf("the earliest of several lines should count: %v, %v", got, err)
 	}
 	if got, err := ParseMark(nil); err != nil || !got.IsZero() {
-		t.Errorf("an empty mark counts without a time: %v, %v", got, err)
+		t.Errorf("an empty mark should count, without a time: %v, %v", got, err)
 	}
 	if got, err := ParseMark([]byte("soon\n2026-01-01T00:00:00Z\n")); err == nil || got.IsZero() {
-		t.Errorf("a bad line is a fault, the good one counts: %v, %v", got, err)
+		t.Errorf("a bad line should be a fault, and the good one should count: %v, %v", got, err)
 	}
 }
 
-// BenchmarkSealed measures the cost of one seal in a send, without formatting the message.
+// BenchmarkSealed measures what one seal costs in a send, without formatting the message.
 func BenchmarkSealed(b *testing.B) {
 	_, key := keyPair(b)
 	file := FormatMessage(sample())
@@ -237,7 +237,7 @@ func BenchmarkSealed(b *testing.B) {
 	}
 }
 
-// BenchmarkFormat measures the cost of one copy of a message in a send, without its seal.
+// BenchmarkFormat measures what one copy of a message costs in a send, without its seal.
 func BenchmarkFormat(b *testing.B) {
 	m := sample()
 	for b.Loop() {

@@ -16,23 +16,23 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// object is a strictly decoded JSON object of the tree: exact key names, no duplicate keys at any level, limited
-// depth, no null and no wrong type for a known key. err keeps the first fault. Unknown keys are kept unchanged.
+// object is a JSON object from the tree, decoded strictly: exact key names, no duplicate keys at any level, limited
+// depth, and no null or wrong type for a known key. err keeps the first fault. Unknown keys are kept unchanged.
 type object struct {
 	raw  []byte
 	keys []member
-	base int // line of the file that precedes raw
+	base int // number of the line before raw in the file
 	err  error
 }
 
-// member is a key of the object with the raw text of its value.
+// member is one of the object's keys with the raw text of its value.
 type member struct {
 	key string
 	at  int // offset of the key in raw
 	val json.RawMessage
 }
 
-// parseObject decodes raw, which follows line number base of its file.
+// parseObject decodes raw, which begins after line number base of its file.
 func parseObject(raw []byte, base int) (*object, error) {
 	o := &object{raw: raw, base: base}
 	if i := tree.InvalidUTF8(raw); i < len(raw) {
@@ -77,7 +77,7 @@ func (o *object) scan(i, depth int) (int, error) {
 			if seen = append(seen, m.key); len(seen) > maxKeys {
 				return 0, o.fault(i, fmt.Sprintf("more than %d keys in one object: remove some", maxKeys))
 			}
-			i = skipSpace(o.raw, skipSpace(o.raw, end)+1) // the colon
+			i = skipSpace(o.raw, skipSpace(o.raw, end)+1) // after the colon
 		}
 		start := i
 		var err error
@@ -133,7 +133,7 @@ func unquote(b []byte) (s string) {
 	return s
 }
 
-// member returns the member with that key, or nil if there is none.
+// member returns the member with the given key, or nil if there is none.
 func (o *object) member(key string) *member {
 	for i := range o.keys {
 		if o.keys[i].key == key {
@@ -150,7 +150,7 @@ func (o *object) fault(offset int, reason string) *tree.FormatError {
 	return &tree.FormatError{Line: o.base + 1 + bytes.Count(o.raw[:offset], []byte("\n")), Reason: reason}
 }
 
-// bad returns a fault at a key.
+// bad returns a fault at the line of a key.
 func (o *object) bad(key, reason string) *tree.FormatError {
 	if m := o.member(key); m != nil {
 		return o.fault(m.at, reason)
@@ -158,8 +158,8 @@ func (o *object) bad(key, reason string) *tree.FormatError {
 	return o.fault(0, reason)
 }
 
-// value returns the text of a known key's value. It returns nil if there is no such key or if a fault occurred
-// before.
+// value returns the raw text of a known key's value. It returns nil if the key is missing or a fault has already
+// occurred.
 func (o *object) value(key string) json.RawMessage {
 	m := o.member(key)
 	if m == nil || o.err != nil {
@@ -230,7 +230,7 @@ func (o *object) names(key string) []string {
 	return out
 }
 
-// readHeader sets the fields with the given use from the header o. o.err is the first fault.
+// readHeader sets the fields with the given use from the header o. It stores the first fault in o.err.
 func (m *Message) readHeader(o *object, use uses) {
 	for i := range fields {
 		if f := &fields[i]; f.is(use) && o.has(f.key) {
@@ -239,7 +239,7 @@ func (m *Message) readHeader(o *object, use uses) {
 	}
 }
 
-// read reads the value of a key into the variable that v points to.
+// read reads a key's value into the variable that v points to.
 func (o *object) read(key string, v any) {
 	switch v := v.(type) {
 	case *string:
@@ -271,11 +271,11 @@ func jsonSlip(raw []byte, at int, err error) string {
 	key := has("beginning of object key string") || has("string for object key")
 	switch {
 	case has("in string literal"):
-		return "a text does not end on its line: add the missing quotation mark, or write \\n for a line end"
+		return "a string does not end on its line: add the missing quotation mark, or write \\n for a line end"
 	case has("in string escape code") || has("hexadecimal character escape"):
-		return `a \ in a text: write it as \\`
+		return `there is a \ in a string: write it as \\`
 	case has("after object key:value pair") || has("after array element"):
-		return "a comma is missing before " + is + `: add the comma, or write a quotation mark in a text as \"`
+		return "a comma is missing before " + is + `: add the comma, or write a quotation mark inside a string as \"`
 	case has("after object key"):
 		return "a colon is missing after the key: add it"
 	case (value || key) && before == "," && (is == "}" || is == "]" || is == ","):
@@ -287,11 +287,11 @@ func jsonSlip(raw []byte, at int, err error) string {
 	case value && before == ":" && (is == "}" || is == ","):
 		return "a value is missing after the colon: add it"
 	case value && (is == "," || is == "]"):
-		return "there is a comma or bracket too many: remove " + is + " out"
+		return "there is an extra comma or bracket: remove " + is
 	case value:
-		return `a text without quotation marks: write " around it`
+		return `a string has no quotation marks: write " around it`
 	case key:
-		return `a key without quotation marks: write " around it`
+		return `a key has no quotation marks: write " around it`
 	}
 	return ""
 }
@@ -304,7 +304,7 @@ func jsonOffset(err error) int {
 	return 0
 }
 
-// plainJSON describes an error of encoding/json without Go's type names.
+// plainJSON describes an error from encoding/json without Go's type names.
 func plainJSON(err error) string {
 	var t *json.UnmarshalTypeError
 	if errors.As(err, &t) {

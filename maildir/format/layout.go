@@ -1,8 +1,8 @@
-// Package format defines the paths and the bytes of a mail tree. It reads and writes no files.
+// Package format defines the paths and the bytes of a mail tree. It does not read or write files.
 //
-//   - Locate says what the file at a path is; CanonicalPath, InboxPath and similar functions return paths.
-//   - ParseMessage, ParseProfile, ParseClaim, ParseProject, ParseMark and ParseStatus parse a file's bytes; a
-//     *tree.FormatError names the invalid line. FormatMessage and similar functions write the form that the parsers
+//   - Locate identifies the file at a path; CanonicalPath, InboxPath and similar functions return paths.
+//   - ParseMessage, ParseProfile, ParseClaim, ParseProject, ParseMark and ParseStatus parse a file's bytes. A
+//     *tree.FormatError reports the invalid line. FormatMessage and similar functions write the form that the parsers
 //     read.
 //   - Seal signs a message file, and SealHolds checks the seal.
 //   - ParseAddress parses the sender and recipients of a message: agents, and email addresses at other domains.
@@ -22,11 +22,10 @@ import (
 	"time"
 )
 
-// Kind is the kind of a file of the tree. The path alone decides the kind. See docs/tree.md, "The tree of a
-// project".
+// Kind is the kind of a file in the tree. It depends only on the path. See docs/tree.md, "The tree of a project".
 type Kind uint8
 
-// The kinds. KindIgnored files are not part of the tree: hidden files, editor swap files, .git, .mailtree.
+// The kinds of files. KindIgnored files are not part of the tree: hidden files, editor swap files, .git, .mailtree.
 // KindOther files are kept and committed, but have no meaning for mailtree (a README, a draft's picture).
 const (
 	KindIgnored    Kind = iota
@@ -51,7 +50,7 @@ var kindNames = [...]string{
 	"draft", "claim", "released", "attachment", "archived",
 }
 
-// String returns the kind's name for the index dump and the log.
+// String returns the kind's name, as used in index dumps and the log.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -62,10 +61,10 @@ func (k Kind) String() string {
 // Mark reports whether files of this kind are marks, which record what a recipient did with its copy.
 func (k Kind) Mark() bool { return k == KindRead || k == KindAck || k == KindArchived }
 
-// Place is the information that a path of the tree gives about its file.
+// Place is the information that a path in the tree provides about its file.
 type Place struct {
 	Kind  Kind
-	Agent string // the agent whose folder has the file; "" for other files
+	Agent string // the agent whose folder contains the file; "" for other files
 	ID    string // message id for messages, copies and marks: the file name's stem; "" for other files
 	Bad   string // why a path of this kind is invalid (stem not an id, folder not an agent name); "" if it is valid
 }
@@ -88,15 +87,16 @@ func PlainName(s string) bool {
 	return s != ""
 }
 
-// Ignored reports whether the last element of a path names a file that is not part of the tree: hidden files,
-// editor backups and swap files. See docs/tree.md, "The tree of a project".
+// Ignored reports whether base, the last element of a path, is the name of a file that is not part of the tree: hidden
+// files, editor backups and swap files. See docs/tree.md, "The tree of a project".
 func Ignored(base string) bool {
 	return base == "" || base[0] == '.' || strings.HasSuffix(base, "~") || strings.HasSuffix(base, ".swp") ||
 		strings.HasSuffix(base, ".swx") || base == "4913" || (base[0] == '#' && strings.HasSuffix(base, "#"))
 }
 
 // Locate returns the place of the file at p. p is slash-separated and relative to the tree's root. The first two or
-// three elements decide; the folders below may have any name. See docs/tree.md, "The tree of a project".
+// three elements determine the place. The folders below them may have any name. See docs/tree.md, "The tree of a
+// project".
 func Locate(p string) Place {
 	for e := range strings.SplitSeq(p, "/") {
 		if Ignored(e) {
@@ -152,14 +152,14 @@ func locateAgent(p string) Place {
 // derives from them.
 var sentCopy = regexp.MustCompile(`^agents/[^/]+/outbox/\d{4}/\d\d/\d\d/(?:\d+/)?msg_\d{8}_[0-9a-f]{16}(?:\.edit-[0-9a-f]{12})?\.md$`)
 
-// IsSentCopy reports whether a path in an outbox is the path of a copy of a sent message. A file with any other
-// name in an outbox was saved by a user or agent to be sent.
+// IsSentCopy reports whether a path in an outbox is that of a sent message's copy. Any other file in an outbox is one
+// that a user or agent saved to be sent.
 func IsSentCopy(p string) bool { return sentCopy.MatchString(p) }
 
 const editBeside = ".edit-"
 
-// EditBeside returns the path of a second version of the message at path p, whose content has the given hash. The
-// id in the file differs from the file name, so the index reports the file as a problem.
+// EditBeside returns the path for a second version of the message at path p. hash is the hash of the second version's
+// content. The id in the file differs from the file name, so the index reports the file as a problem.
 func EditBeside(p, hash string) string {
 	return strings.TrimSuffix(p, ".md") + editBeside + hash[:12] + ".md"
 }
@@ -196,13 +196,13 @@ func locateClaim(p string) Place {
 	return Place{Kind: KindOther}
 }
 
-// The names in the tree. No other source file contains them as literals.
+// The names used in the tree. No other source file contains them as literals.
 const (
 	ProjectFile    = "project.json"
 	MessagesDir    = "messages"
 	AgentsDir      = "agents"
 	ClaimsDir      = "claims"
-	ClaimsAbout    = ClaimsDir + "/README" // only in the shared list; a different text means that it was recreated
+	ClaimsAbout    = ClaimsDir + "/README" // only in the shared list; if its text differs, the list was recreated
 	AttachmentsDir = "attachments"
 	MachinesDir    = "machines"
 	profileFile    = "profile.json"
@@ -220,10 +220,10 @@ const (
 const (
 	JournalFile = RunDir + "/journal"
 	SeenDir     = RunDir + "/seen"     // one file per agent; its mtime is when the agent was last seen
-	SessionsDir = RunDir + "/sessions" // one file per seat (maildir/seat): its agent, and the messages of its notices
-	NotifiedDir = RunDir + "/notified" // files of earlier versions about agents in tmux windows, one per agent
+	SessionsDir = RunDir + "/sessions" // one file per seat (maildir/seat): its agent and announced messages
+	NotifiedDir = RunDir + "/notified" // files from earlier versions about agents in tmux windows, one per agent
 	QueueDir    = RunDir + "/queue"    // one file per message and recipient at another domain, see package outgoing
-	StoppedDir  = RunDir + "/stopped"  // one file per agent: other agents' claims that stopped it, see package claim
+	StoppedDir  = RunDir + "/stopped"  // one file per agent: other agents' claims that stopped it (package claim)
 )
 
 func day(t time.Time) string { return t.UTC().Format("2006/01/02") }
@@ -243,7 +243,7 @@ func OutboxPath(agent, id string, t time.Time) string {
 	return AgentsDir + "/" + agent + "/" + OutboxDir + "/" + day(t) + "/" + id + ".md"
 }
 
-// DraftPath returns the path of the agent's nth draft that was created in the second of t.
+// DraftPath returns the path of the nth draft that the agent created within the second of t.
 func DraftPath(agent string, t time.Time, n int) string {
 	name := t.UTC().Format("20060102-150405")
 	if n > 1 {
@@ -258,8 +258,8 @@ func ProfilePath(agent string) string { return AgentsDir + "/" + agent + "/" + p
 // StatusPath returns the path of the agent's presence.
 func StatusPath(agent string) string { return AgentsDir + "/" + agent + "/" + statusFile }
 
-// ClaimPath returns the path of an agent's claim on a pattern. suffix distinguishes it from another file at
-// the path.
+// ClaimPath returns the path of an agent's claim on a pattern. suffix keeps it distinct from another file at the same
+// path.
 func ClaimPath(pattern, agent, suffix string) string {
 	sum := sha1.Sum([]byte(pattern))
 	return ClaimsDir + "/" + hex.EncodeToString(sum[:]) + "-" + agent + suffix + ".json"
@@ -268,8 +268,8 @@ func ClaimPath(pattern, agent, suffix string) string {
 // ListedClaim returns the name of a claim's file in the list that machines share. The list has no folders.
 func ListedClaim(p string) string { return url.PathEscape(strings.TrimPrefix(p, ClaimsDir+"/")) }
 
-// ClaimOfListed returns the path of the claim whose file has that name in the list. It reports false if the name is
-// not the name of a claim. It reports true for the name of ClaimsAbout.
+// ClaimOfListed returns the path of the claim whose file in the list has the given name. The second result reports
+// whether the name is that of a claim. It is also true for the name of ClaimsAbout.
 func ClaimOfListed(name string) (p string, is bool) {
 	file, err := url.PathUnescape(name)
 	p = ClaimsDir + "/" + file
@@ -277,22 +277,23 @@ func ClaimOfListed(name string) (p string, is bool) {
 	return p, err == nil && (p == ClaimsAbout || at.Kind == KindClaim && at.Bad == "")
 }
 
-// AttachmentPath returns the path of an attachment from the SHA-1 of its bytes, in hex. ext begins with a dot or is
+// AttachmentPath returns the path of an attachment, given the SHA-1 of its bytes in hex. ext begins with a dot or is
 // empty.
 func AttachmentPath(sum, ext string) string {
 	return AttachmentsDir + "/" + sum[:2] + "/" + sum + ext
 }
 
-// MachinePath returns the path of the public key that a machine publishes, by the key's id.
+// MachinePath returns the path of the public key that a machine publishes, given the key's id.
 func MachinePath(keyID string) string { return MachinesDir + "/" + keyID + ".key" }
 
-// MachineOfKey returns the id of the key in a path of MachinePath. It reports false for any other path.
+// MachineOfKey returns the key id in a path that MachinePath returned. The second result reports whether p is such a
+// path.
 func MachineOfKey(p string) (keyID string, is bool) {
 	keyID, is = strings.CutSuffix(path.Base(p), ".key")
 	return keyID, is && MachinePath(keyID) == p
 }
 
-// AttachmentSum returns the SHA-1, in hex, from the path of an attachment, or "" for any other path.
+// AttachmentSum returns the SHA-1, in hex, from an attachment's path, or "" for any other path.
 func AttachmentSum(p string) string {
 	base := path.Base(p)
 	sum, _, _ := strings.Cut(base, ".")
@@ -302,22 +303,22 @@ func AttachmentSum(p string) string {
 	return sum
 }
 
-// MessageFiles lists the file names that belong to a message: the message, its copies and their marks.
+// MessageFiles lists the file names that belong to a message: those of the message, its copies and their marks.
 func MessageFiles(id string) []string {
 	copied := id + ".md"
 	return []string{copied, ReadMark(copied), AckMark(copied), ArchivedMark(copied)}
 }
 
-// ReadMark returns the path of the mark that says that the inbox copy at p was read.
+// ReadMark returns the path of the mark that records that the inbox copy at p was read.
 func ReadMark(p string) string { return strings.TrimSuffix(p, ".md") + ".read" }
 
-// AckMark returns the path of the mark that says that the inbox copy at p was acknowledged.
+// AckMark returns the path of the mark that records that the inbox copy at p was acknowledged.
 func AckMark(p string) string { return strings.TrimSuffix(p, ".md") + ".ack" }
 
-// ArchivedMark returns the path of the mark that says that the inbox copy at p was archived.
+// ArchivedMark returns the path of the mark that records that the inbox copy at p was archived.
 func ArchivedMark(p string) string { return strings.TrimSuffix(p, ".md") + ".archived" }
 
-// ReleasedMark returns the path of the mark that says that the claim at p was released.
+// ReleasedMark returns the path of the mark that records that the claim at p was released.
 func ReleasedMark(p string) string { return strings.TrimSuffix(p, ".json") + releasedExt }
 
 // ClaimOfMark returns the path of the claim that the release mark at p belongs to.

@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Importance of a message, in ascending order. An empty importance is written as normal.
+// The importance levels of a message, in ascending order. An empty importance is written as normal.
 const (
 	Low    = "low"
 	Normal = "normal"
@@ -23,61 +23,60 @@ const (
 	Urgent = "urgent"
 )
 
-// Limits of a message.
-// See docs/tree.md, "A message".
+// Limits for a message. See docs/tree.md, "A message".
 const (
 	MaxHeader     = 256 << 10 // bytes of JSON
 	MaxSubject    = 998       // bytes
 	MaxRecipients = 500
-	maxDepth      = 32 // nesting of the JSON header
+	maxDepth      = 32 // nesting depth of the JSON header
 )
 
-// Attachment is a file of the tree that a message names.
+// Attachment is a file in the tree that a message refers to.
 type Attachment struct {
 	Type      string `json:"type"` // "file", or Alternative
 	MediaType string `json:"media_type"`
-	Path      string `json:"path"` // below attachments/, slash separated
+	Path      string `json:"path"` // below attachments/, slash-separated
 	Bytes     int64  `json:"bytes"`
 	SHA1      string `json:"sha1"`
 	Name      string `json:"name,omitempty"`
 }
 
-// Alternative is the Type of an attachment that contains the body's text in another format (HTML).
+// Alternative is the Type of an attachment that contains the body in another format (HTML).
 const Alternative = "alternative"
 
-// Message is the content of a message file: header and body. It shares no memory with a cache.
+// Message is the content of a message file: header and body. It does not share memory with any cache.
 type Message struct {
 	ID          string
-	ThreadID    string   // "" if the message started no thread
+	ThreadID    string   // "" if the message belongs to no thread
 	Project     string   // the human key
-	From        string   // same form as To
-	To, CC, BCC []string // each an Address in printed form: an agent's name, or local@domain
+	From        string   // in the same form as To
+	To, CC, BCC []string // each is an Address in printed form: an agent's name, or local@domain
 	Subject     string   // as written; never empty after ParseMessage
 	Created     time.Time
 	Importance  string // low, normal, high, urgent
 	AckRequired bool
 	InReplyTo   string
-	References  []string  // ids before InReplyTo, oldest first, if the sender named any
+	References  []string  // ids before InReplyTo, oldest first, if the sender gave any
 	MessageID   string    // Message-ID of an external message, without < and >; "" for none
 	Automatic   bool      // an external message from a program or a mailing list: no program may answer it
 	Date        time.Time // Date header of an external message; zero for none
 	ReplyTo     []string  // addresses for replies to an external message, in the form of To
-	Problems    []string  // faults of an external message, as sentences without their full stop
+	Problems    []string  // faults in an external message, as sentences without their final period
 	Attachments []Attachment
 	HTML        string // path of the HTML attachment that Body was converted from; "" for none
 	Key         string // the sender's idempotency key; "" for none
 	Origin
 	Seal      string // see seal.go; "" in a file written by hand
-	Digest    []byte // SHA-256 of the file without its seal; Seal authenticates it
-	MediaType string // of the body: "" for markdown, or PlainText
+	Digest    []byte // SHA-256 of the file without its seal; Seal signs it
+	MediaType string // the body's type: "" for Markdown, or PlainText
 	Body      string
 
-	// Extra has further keys of a draft that is being sent, as FormatMessage writes them. They have no meaning to
-	// mailtree and are kept in the files. ParseMessage and the index leave Extra empty.
+	// Extra contains the other keys of a draft that is being sent, as FormatMessage writes them. They have no meaning
+	// to mailtree, but the files keep them. ParseMessage and the index leave Extra empty.
 	Extra string
 }
 
-// Origin says how a message, or a request that creates a message, reached the server. The seal covers the origin.
+// Origin describes how a message, or a request that creates a message, reached the server. The seal covers the origin.
 // The zero value is for files written by hand and for messages that the server itself sends.
 type Origin struct {
 	Auth     string `json:"auth"`               // how the server authenticated the sender: none, token, uid:N, dmarc:DOMAIN
@@ -85,32 +84,32 @@ type Origin struct {
 	Terminal bool   `json:"terminal,omitempty"` // the process that used DoorCLI had a controlling terminal
 }
 
-// Person reports whether the origin says that a user sent the message: through the page, a terminal or a saved
+// Person reports whether, according to the origin, a user sent the message: through the page, a terminal or a saved
 // file.
 func (o Origin) Person() bool { return o.Terminal || o.Door == DoorPage || o.Door == DoorFile }
 
-// PlainText is the MediaType of a body that is not markdown.
+// PlainText is the MediaType of a body that is not Markdown.
 const PlainText = "text/plain"
 
-// field is a key of a message's header.
+// field is a key in a message's header.
 type field struct {
 	key  string
 	of   func(*Message) any // a pointer to the value: *string, *[]string, *bool, *time.Time or *[]Attachment
 	uses uses
 }
 
-// uses says what a key is for.
+// uses is a set of flags that say how a key is used.
 type uses int
 
 const (
 	always  uses = 1 << iota // written even if it has no value
-	given                    // a sender may write it: a file in an outbox may have it
+	given                    // a sender may write it: a file in an outbox may contain it
 	mutable                  // a user may change it in a sent message
-	apart                    // not written with the other keys
+	apart                    // not written together with the other keys
 )
 
-// fields is the only list of a message's keys, in the order in which a file has them.
-// See docs/tree.md, "A message".
+// fields is the only list of a message's keys. It has the order in which a file contains them. See docs/tree.md, "A
+// message".
 var fields = []field{
 	{"id", func(m *Message) any { return &m.ID }, always | given},
 	{"thread_id", func(m *Message) any { return &m.ThreadID }, given},
@@ -140,7 +139,7 @@ var fields = []field{
 	{"seal", func(m *Message) any { return &m.Seal }, apart}, // Seal writes it
 }
 
-// Keys returns the keys of messages that have a meaning.
+// Keys returns the message keys that have a meaning to mailtree.
 func Keys() []string {
 	keys := make([]string, len(fields))
 	for i, f := range fields {
@@ -149,7 +148,7 @@ func Keys() []string {
 	return keys
 }
 
-// fieldOf returns the field with that key; nil if there is none.
+// fieldOf returns the field with the given key, or nil if there is none.
 func fieldOf(key string) *field {
 	i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
 	if i < 0 {
@@ -165,8 +164,8 @@ func (m *Message) Recipients() []string {
 	return slices.Concat(m.To, m.CC, m.BCC)
 }
 
-// KindFor returns "to", "cc" or "bcc", which says how the agent got the message. An agent that the header does not
-// name counts as "to". See docs/tree.md, "A message".
+// KindFor returns "to", "cc" or "bcc", depending on how the message was addressed to the agent. For an agent that is
+// not in the header, it returns "to". See docs/tree.md, "A message".
 func (m *Message) KindFor(agent string) string {
 	switch {
 	case slices.Contains(m.To, agent):
@@ -184,9 +183,9 @@ const (
 	fenceClose = "---"
 )
 
-// ParseMessage parses a message file whose file name has the id. An error is a *tree.FormatError, which makes the
-// file a problem. ParseMessage never guesses. It checks every limit except the file's size. See docs/tree.md, "A
-// message" and "Mail from other systems".
+// ParseMessage parses a message file whose file name contains the given id. An error is a *tree.FormatError, and means
+// that the file is reported as a problem. ParseMessage never guesses. It checks every limit except the file's size. See
+// docs/tree.md, "A message" and "Mail from other systems".
 func ParseMessage(id string, data []byte) (*Message, error) {
 	if IsForeign(data) {
 		return parseForeignMail(id, data)
@@ -203,7 +202,7 @@ func ParseMessage(id string, data []byte) (*Message, error) {
 	return m, m.check(id, o)
 }
 
-// check applies the rules that concern several keys and fills in missing values.
+// check applies the rules that involve several keys, and fills in missing values.
 func (m *Message) check(id string, o *object) error {
 	if m.Importance == "" {
 		m.Importance = Normal
@@ -239,17 +238,17 @@ func (m *Message) check(id string, o *object) error {
 	return m.checkAddresses(o)
 }
 
-// editedApart is the reason of the problem for a file that a merge has written beside a message.
+// editedApart is the reason that is reported for a file that a merge wrote next to a message.
 const editedApart = "two machines have edited this message, and this file is one of the two versions: copy what " +
 	"you need into the message, then delete this file"
 
-// MaxReference is the longest Message-ID in bytes: a line of an email's header.
+// MaxReference is the maximum length of a Message-ID in bytes: one line in an email's header.
 const MaxReference = 998
 
-// MaxReferences is the maximum number of earlier messages that a message may name.
+// MaxReferences is the maximum number of earlier messages that a message may refer to.
 const MaxReferences = 100
 
-// checkGateway checks the form of the keys that a gateway and the sealing server write.
+// checkGateway checks the form of the keys that the gateway and the sealing server write.
 func (m *Message) checkGateway(o *object) error {
 	switch {
 	case o.has("message_id") && !validMessageID(m.MessageID):
@@ -259,10 +258,10 @@ func (m *Message) checkGateway(o *object) error {
 		return o.bad("html", Quote(m.HTML)+" is not the path of an attachment: write the path of one, or leave it "+
 			"out")
 	case m.Auth != "" && !validAuth(m.Auth):
-		return o.bad("auth", Quote(m.Auth)+" is not one of none, token, uid:N, dmarc:DOMAIN: leave it out, only "+
+		return o.bad("auth", Quote(m.Auth)+" is not one of none, token, uid:N, dmarc:DOMAIN: leave it out, because only "+
 			"the server sets it")
 	case m.Door != "" && !slices.Contains(doors, m.Door):
-		return o.bad("door", Quote(m.Door)+" is not one of "+strings.Join(doors, ", ")+": leave it out, only the "+
+		return o.bad("door", Quote(m.Door)+" is not one of "+strings.Join(doors, ", ")+": leave it out, because only the "+
 			"server sets it")
 	}
 	return nil
@@ -286,7 +285,7 @@ func validAuth(auth string) bool {
 	return auth == "none" || auth == "token"
 }
 
-// checkAddresses checks the sender and recipients, and replaces each with the printed form of its Address.
+// checkAddresses checks the sender and recipients, and replaces each of them with its Address in printed form.
 func (m *Message) checkAddresses(o *object) error {
 	from := []string{m.From}
 	for _, l := range []struct {
@@ -305,10 +304,10 @@ func (m *Message) checkAddresses(o *object) error {
 	return nil
 }
 
-// SubjectOf returns the subject of a message without one. See docs/tree.md, "A message".
+// SubjectOf returns the subject to use for a message that has none. See docs/tree.md, "A message".
 func SubjectOf(body string) string { return cmp.Or(markdown.FirstHeading(body), "(no subject)") }
 
-// MaxThread is the longest thread id in bytes.
+// MaxThread is the maximum length of a thread id in bytes.
 const MaxThread = 256
 
 // ValidImportance reports whether s is low, normal, high or urgent.
@@ -337,7 +336,7 @@ func SplitMessage(data []byte) (header []byte, body string, err error) {
 	case bytes.HasSuffix(first, []byte("\r")):
 		return unfit(1, "CRLF line ends in the header: save with LF line ends")
 	case word == foreign.TOML:
-		return unfit(1, "the header is TOML between lines +++, which only mail from other mail systems may have: "+
+		return unfit(1, "the header is TOML between +++ lines, which is allowed only in mail from other mail systems: "+
 			"write it as JSON between a line "+
 			fenceOpen+" and a line ---")
 	case word == fenceOpen && string(first) != fenceOpen:
@@ -361,7 +360,7 @@ func SplitMessage(data []byte) (header []byte, body string, err error) {
 	return unfit(1, "no closing line "+fenceClose+" after the header: write it before the body")
 }
 
-// splitAt returns the header and body of SplitMessage. rest is what follows the closing line.
+// splitAt returns the header and body for SplitMessage. rest is the text after the closing line.
 func splitAt(header, rest []byte) ([]byte, string, error) {
 	switch {
 	case len(header) > MaxHeader:
@@ -372,8 +371,8 @@ func splitAt(header, rest []byte) ([]byte, string, error) {
 	return header, string(bytes.TrimSuffix(bytes.TrimPrefix(rest, []byte("\n")), []byte("\n"))), nil
 }
 
-// FormatMessage returns m as a file without a seal: the header's keys in a fixed order, one on each line,
-// then a blank line and the body with exactly one line end added. ParseMessage reads the same message back.
+// FormatMessage returns m as a file without a seal: the header's keys in a fixed order, one per line, then a blank line
+// and the body, with exactly one line end added. ParseMessage reads the same message back.
 func FormatMessage(m *Message) []byte {
 	header := m.header(func(f *field, empty bool) bool { return !f.is(apart) && (f.is(always) || !empty) })
 	if m.Extra != "" {
@@ -390,11 +389,11 @@ func message(header []byte, body string) []byte {
 // timeLayout is RFC 3339 in UTC with microseconds. See docs/tree.md, "A message".
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
-// FormatTime returns t in the form that every file and answer uses.
+// FormatTime returns t in the format that every file and answer uses.
 func FormatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 
-// ParseTime parses RFC 3339 with any offset and precision. It returns UTC, cut to microseconds. The error
-// is a clause that says what is wrong.
+// ParseTime parses an RFC 3339 time with any offset and precision. It returns the time in UTC, truncated to
+// microseconds. The error's text is a clause that says what is wrong.
 func ParseTime(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {

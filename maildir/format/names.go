@@ -39,13 +39,13 @@ func NameOfWindow(window string) string {
 	return name
 }
 
-// Postmaster is the sender of the server's own messages to agents: about saved files without the intended effect,
-// undelivered mail, and claims that are not valid. Postmaster is not an agent and has no folder, and the name
-// cannot be registered. It reports each issue once: the idempotency key of its message identifies the issue.
+// Postmaster is the sender of the server's own messages to agents: about saved files that did not have the intended
+// effect, undelivered mail, and invalid claims. Postmaster is not an agent and has no folder, and the name cannot be
+// registered. It reports each issue once: the idempotency key of its message identifies the issue.
 const Postmaster = "Postmaster"
 
-// ServerName reports whether the server itself uses a name, in any letter case: Postmaster writes to agents,
-// mailtree commits. No agent can get such a name, and no mail is sent from an outbox with such a name.
+// ServerName reports whether a name, in any letter case, is reserved for the server: the server writes to agents as
+// Postmaster, and commits as mailtree. No agent can have such a name, and no mail is sent from such an agent's outbox.
 func ServerName(name string) bool {
 	return slices.Contains([]string{"postmaster", "mailtree", "system"}, strings.ToLower(name))
 }

@@ -11,13 +11,13 @@ import (
 )
 
 // A user writes the header of a file in an outbox as lines such as "to: BlueLake", with or without --- lines around
-// them. Such a plain header is read line by line and not as YAML. In YAML "subject: 12" is a number and "subject:
-// no" is false; here every value is a text. Some forms of YAML are supported: lists, quoted texts and, between ---
-// lines, comment lines. A fault names the line and the key. It quotes no value, because the value may be a bcc
-// recipient (Invariant I7). See docs/tree.md, "Sending by saving".
+// them. Such a plain header is read line by line, not as YAML. In YAML, the value in "subject: 12" is a number and the
+// one in "subject: no" is false; here every value is text. Some YAML forms are supported: lists, quoted strings and,
+// between --- lines, comment lines. A fault reports the line and the key. It never quotes a value, because the value
+// may be a bcc recipient (Invariant I7). See docs/tree.md, "Sending by saving".
 
-// draftKey returns the standard name of a key of a draft. Keys may also be written as in an email ("In-Reply-To"),
-// and ack_required as "ack". An unknown key is returned unchanged.
+// draftKey returns the standard name of a draft's key. Keys may also be written as in an email ("In-Reply-To"), and
+// ack_required as "ack". An unknown key is returned unchanged.
 func draftKey(name string) string {
 	key := underscored(name)
 	switch {
@@ -29,11 +29,11 @@ func draftKey(name string) string {
 	return key
 }
 
-// underscored returns a key in the form of a message's keys.
+// underscored returns a key in the form that a message's keys have.
 func underscored(name string) string { return strings.ReplaceAll(strings.ToLower(name), "-", "_") }
 
-// kindOf returns a pointer to a new variable of the type of a draft's key, as in field.of. It returns nil for a key
-// that a sender may not write.
+// kindOf returns a pointer to a new variable of the type that a draft's key has, as field.of does. It returns nil for a
+// key that a sender may not write.
 func kindOf(key string) any {
 	switch f := fieldOf(key); {
 	case key == repeatKey:
@@ -44,8 +44,8 @@ func kindOf(key string) any {
 	return nil
 }
 
-// plainKey returns the key of a line of a plain header, and the text after the colon. It returns "" for a
-// line without a key.
+// plainKey returns the key in a line of a plain header, and the text after the colon. It returns "" for a line without
+// a key.
 func plainKey(line string) (key, value string) {
 	name, value, _ := strings.Cut(line, ":")
 	if len(name) == len(line) {
@@ -57,8 +57,8 @@ func plainKey(line string) (key, value string) {
 	return key, strings.TrimSpace(value)
 }
 
-// plainFlag returns the boolean value of a word for a key. why says what is wrong with the word, or is "" if it is
-// valid.
+// plainFlag returns the boolean that a word represents as the value of a key. why says what is wrong with the word, or
+// is "" if it is valid.
 func plainFlag(key, word string) (yes bool, why string) {
 	switch strings.ToLower(word) {
 	case "yes", "true":
@@ -82,10 +82,10 @@ func isFence(line []byte) bool { return string(bytes.TrimRight(line, " \t")) == 
 // plainHeader collects a plain header as the members of a JSON object, each on the line of its key, so that faults
 // in the object refer to the right line.
 type plainHeader struct {
-	fenced bool // it is between --- lines
+	fenced bool // the header is between --- lines
 	lines  []plainLine
 	keys   []string
-	list   *[]string // the value to which lines with items are added; nil if the last key's value is complete
+	list   *[]string // the value to which the next lines may add items; nil if the last key's value is complete
 }
 
 // plainLine is a key and its value, a pointer as in field.of. A line without a key has key "".
@@ -135,7 +135,7 @@ func parsePlain(data []byte) (header *object, body string, err error) {
 	return header, string(bytes.TrimSuffix(rest, []byte("\n"))), err
 }
 
-// add adds the next line. It returns what is wrong with the line, or "" if the line is valid.
+// add adds the next line. It returns a description of what is wrong with the line, or "" if the line is valid.
 func (h *plainHeader) add(text string) (why string) {
 	trimmed := strings.TrimSpace(text)
 	if item, ok := strings.CutPrefix(trimmed+" ", "- "); ok && h.list != nil {
@@ -175,7 +175,7 @@ func (h *plainHeader) add(text string) (why string) {
 	return ""
 }
 
-// notPlain says what is wrong with a line that has no key. It quotes only the word before a colon.
+// notPlain returns a description of what is wrong with a line that has no key. It quotes only the word before a colon.
 func notPlain(line string) string {
 	const leave = "Put an empty line before the text"
 	const knows = "write a key such as to, cc, bcc, subject, importance or ack, then a colon and a value. " + leave
@@ -202,10 +202,10 @@ func (h *plainHeader) json() []byte {
 }
 
 // linedObject writes a JSON object whose members are on the same lines as in a header, so that a fault in a member
-// refers to the line of the header.
+// refers to the header's line.
 type linedObject struct {
 	text  []byte
-	line  int // of the end of text
+	line  int // number of the line at the end of text
 	parts int
 }
 
@@ -246,13 +246,13 @@ func plainItems(value string) []string {
 	return items
 }
 
-// unquotePlain returns a text without the quotation marks around it, if they are around the whole text.
+// unquotePlain returns s without its quotation marks if they enclose the whole text.
 func unquotePlain(s string) string {
 	var text string
 	switch {
 	case len(s) >= 2 && s[0] == '\'' && s[len(s)-1] == '\'':
 		inner := s[1 : len(s)-1]
-		if strings.Contains(strings.ReplaceAll(inner, "''", ""), "'") { // two quoted texts, not one
+		if strings.Contains(strings.ReplaceAll(inner, "''", ""), "'") { // two quoted strings, not one
 			return s
 		}
 		return strings.ReplaceAll(inner, "''", "'")

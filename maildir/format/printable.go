@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Printable returns an untrusted text, such as a subject or a file name, for one line on a terminal. If the text
-// has no hidden character (see Hidden) and is valid UTF-8, Printable returns it unchanged. Otherwise it returns a
-// Go string literal that escapes these characters and no others; strconv.Unquote returns the text.
+// Printable returns untrusted text, such as a subject or a file name, in a form that is safe on one line of a terminal.
+// If s is valid UTF-8 without hidden characters (see Hidden), Printable returns s unchanged. Otherwise it returns a Go
+// string literal that escapes only what is hidden or invalid, and that strconv.Unquote converts back to s.
 func Printable(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsFunc(s, Hidden) {
 		return s
@@ -22,18 +22,18 @@ func Printable(s string) string {
 	return `"` + text + `"`
 }
 
-// Literal returns a text in quotation marks, with the same escapes as Printable.
+// Literal returns s in quotation marks, with the same escapes as Printable.
 func Literal(s string) string {
 	text, _ := escape(s)
 	return `"` + text + `"`
 }
 
-// Quote returns an untrusted text for use in a sentence: a Literal of at most its first 120 bytes.
+// Quote returns untrusted text for use in a sentence: the Literal of at most its first 120 bytes.
 func Quote(s string) string { return Literal(Cut(s, 120)) }
 
 // escape returns s with quotation marks, backslashes, hidden characters and invalid bytes escaped as in a Go string
-// literal. Every other character is kept, such as a no-break space or a zero width joiner. hidden reports whether s
-// has a hidden character or an invalid byte. The tag characters of a flag emoji are not hidden.
+// literal. Every other character, such as a no-break space or a zero width joiner, is kept. hidden reports whether s
+// contains a hidden character or an invalid byte. The tag characters in a flag emoji are not treated as hidden.
 func escape(s string) (text string, hidden bool) {
 	var b strings.Builder
 	for len(s) > 0 {
@@ -59,7 +59,7 @@ func Hidden(r rune) bool {
 		r >= '\ufff9' && r <= '\ufffb' || r >= 0xe0000 && r <= 0xe007f
 }
 
-// flag matches, at the start of a text, a flag emoji that consists of tag characters, such as the flag of Scotland.
+// flag matches a flag emoji at the start of text that consists of tag characters, such as the flag of Scotland.
 var flag = regexp.MustCompile(`^\x{1f3f4}[\x{e0030}-\x{e0039}\x{e0061}-\x{e007a}]{3,6}\x{e007f}`)
 
 // Misleading reports whether a character breaks a line or changes the writing direction of the text around

@@ -8,22 +8,22 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Profile is agents/<Name>/profile.json. The server writes it once; users may edit it. See docs/tree.md, "An
-// agent".
+// Profile is the content of agents/<Name>/profile.json. The server writes it once; users may edit it. See docs/tree.md,
+// "An agent".
 type Profile struct {
 	Name      string    `json:"name"`
 	Program   string    `json:"program"`
 	Model     string    `json:"model"`
 	Task      string    `json:"task"`
 	Inception time.Time `json:"inception"`
-	Machine   string    `json:"machine"` // id of the key of the machine that the agent belongs to; "": no machine
+	Machine   string    `json:"machine"` // key id of the machine that the agent belongs to; "" for no machine
 }
 
-// MaxSmall is the size limit in bytes of every small file of the tree: profiles, claims, marks, status.
+// MaxSmall is the size limit, in bytes, for every small file in the tree: profiles, claims, marks, status files.
 const MaxSmall = 64 << 10
 
-// ParseProfile parses the profile of the agent called name, which is the folder's name, not the name in the file.
-// The error is a *tree.FormatError.
+// ParseProfile parses the profile of the agent called name. An agent's name is that of its folder, not the one in the
+// file. The error is a *tree.FormatError.
 func ParseProfile(name string, data []byte) (Profile, error) {
 	o, err := parseSmall(data)
 	if err != nil {
@@ -31,11 +31,11 @@ func ParseProfile(name string, data []byte) (Profile, error) {
 	}
 	p := Profile{Name: name, Program: o.text("program"), Model: o.text("model"), Task: o.text("task"), Inception: o.time("inception"),
 		Machine: o.text("machine")}
-	o.text("name") // only checks the type: a renamed folder changes the name
+	o.text("name") // only checks the type: renaming the folder changes the agent's name
 	return p, o.err
 }
 
-// parseSmall decodes a file that is one JSON object.
+// parseSmall decodes a file that consists of one JSON object.
 func parseSmall(data []byte) (*object, error) {
 	if strings.HasPrefix(string(data), "\xef\xbb\xbf") {
 		return nil, &tree.FormatError{Line: 1, Reason: "starts with a byte order mark: save as UTF-8 without BOM"}
@@ -59,14 +59,14 @@ func FormatProfile(p Profile) []byte {
 	return append(b, '\n')
 }
 
-// Presence of an agent. See docs/agentmail.md, "Presence".
+// The possible values of an agent's presence. See docs/agentmail.md, "Presence".
 const (
 	Ready   = "ready"
 	Work    = "work"
 	Offline = "offline"
 )
 
-// ParseStatus parses a status file, which is one word. The error is a *tree.FormatError.
+// ParseStatus parses a status file, which contains one word. The error is a *tree.FormatError.
 func ParseStatus(data []byte) (string, error) {
 	s := strings.TrimSpace(string(data))
 	if s != Ready && s != Work && s != Offline {
@@ -76,10 +76,9 @@ func ParseStatus(data []byte) (string, error) {
 	return s, nil
 }
 
-// ParseMark parses a .read, .ack or .released file, which is one line with the time. If a merge has left
-// several lines, the earliest time counts. An empty file is a mark without a time. If ParseMark returns an
-// error, the mark still counts, with the earliest time that could be read. It skips lines that begin with
-// "by", which ReleasedBy reads.
+// ParseMark parses a .read, .ack or .released file, which is one line with the time. If a merge has left several lines,
+// the earliest time is used. An empty file is a mark without a time. If ParseMark returns an error, the mark still
+// applies, with the earliest time that could be read. It skips lines that begin with "by", which ReleasedBy reads.
 func ParseMark(data []byte) (time.Time, error) {
 	var first time.Time
 	var bad error
@@ -107,16 +106,16 @@ func ParseMark(data []byte) (time.Time, error) {
 // FormatMark returns t in the form that ParseMark reads.
 func FormatMark(t time.Time) []byte { return []byte(FormatTime(t) + "\n") }
 
-// releasedBy begins the line of a .released file that names the agent who released another agent's claim.
+// releasedBy begins the line in a .released file that names the agent who released another agent's claim.
 const releasedBy = "by "
 
-// FormatRelease returns the .released file of a claim that an agent other than its holder has released.
+// FormatRelease returns the .released file for a claim that was released by an agent other than its holder.
 func FormatRelease(t time.Time, by string) []byte {
 	return []byte(string(FormatMark(t)) + releasedBy + by + "\n")
 }
 
-// ReleasedBy returns the agent who released another agent's claim, from the .released file; "" if the
-// holder did.
+// ReleasedBy returns the agent who released another agent's claim, as recorded in the .released file. It returns "" if
+// the holder released the claim.
 func ReleasedBy(data []byte) string {
 	for l := range strings.Lines(string(data)) {
 		if by, ok := strings.CutPrefix(strings.TrimSpace(l), releasedBy); ok && ValidName(by) {

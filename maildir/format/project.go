@@ -17,8 +17,8 @@ func ValidSlug(slug string) bool {
 
 var slugPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
 
-// Slug returns the folder name of the project with that absolute path: its base name in safe lower-case
-// characters and the first 8 hex digits of the path's SHA-256. See docs/tree.md, "The store".
+// Slug returns the folder name of the project with the given absolute path: the path's base name in safe lower-case
+// characters, and the first 8 hex digits of the path's SHA-256. See docs/tree.md, "The store".
 func Slug(human string) string {
 	base := strings.Map(func(r rune) rune {
 		switch {

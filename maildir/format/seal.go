@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// A seal says which store's server wrote a file and proves that the file was not changed since. The seal is
+// A seal shows which store's server wrote a file, and proves that the file has not been changed since. The seal is
 //
 //	"seal": "<key id>:<base64url of an Ed25519 signature>"
 //
-// in the last line of the header. The signature covers the SHA-256 of the file without the seal, so a
-// reader that has this digest from the index need not open the file. The key id is the first 16 hex digits
-// of the public key's SHA-256. See docs/tree.md, "Seals".
+// in the header's last line. The signature covers the SHA-256 of the file without the seal, so a reader that gets this
+// digest from the index does not have to open the file. The key id is the first 16 hex digits of the public key's
+// SHA-256. See docs/tree.md, "Seals".
 
 const sealContext = "mailtree seal 2\n"
 
@@ -48,7 +48,7 @@ func makeSeal(key ed25519.PrivateKey, digest []byte) string {
 	return KeyID(key.Public().(ed25519.PublicKey)) + ":" + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-// SealHolds reports whether the seal is valid: the owner of the public key made it for that digest.
+// SealHolds reports whether the seal is valid, which means that the owner of the public key made it for the digest.
 func SealHolds(public ed25519.PublicKey, seal string, digest []byte) bool {
 	id, signature, _ := strings.Cut(seal, ":")
 	sig, err := base64.RawURLEncoding.Strict().DecodeString(signature)

@@ -15,7 +15,7 @@ func keyPair(t testing.TB) (ed25519.PublicKey, ed25519.PrivateKey) {
 	return public, private
 }
 
-// TestSealBreaks checks that any change of the file, including its auth, breaks the seal.
+// TestSealBreaks checks that any change to the file, including its auth, breaks the seal.
 func TestSealBreaks(t *testing.T) {
 	t.Parallel()
 	public, key := keyPair(t)
@@ -36,6 +36,6 @@ func TestSealBreaks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if SealHolds(public, hand.Seal, hand.Digest) {
-		t.Error("the missing seal of a file holds")
+		t.Error("a missing seal is treated as valid")
 	}
 }

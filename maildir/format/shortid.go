@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// ShortDays is the age in days up to which the digits after the day of an id can replace the whole id.
+// ShortDays is the age in days up to which the digits after the date in an id can stand for the whole id.
 const ShortDays = 30
 
-// madeID matches ids that a server created: the day, then digits that distinguish the messages of that day.
+// madeID matches ids that a server created: the date, then digits that distinguish the messages of that date.
 var madeID = regexp.MustCompile(`^msg_(\d{8})_([0-9a-f]{8})[0-9a-f]{8}$`)
 
-// ShortID returns an id in the form that a user types: for recent messages the eight digits after the day, for
-// older messages the day and those digits. If no server created the id, ShortID returns the whole id.
-// maildir.FullID finds the message from the result.
+// ShortID returns an id in the form that a user types: for recent messages the eight digits after the date, for older
+// messages the date and those digits. If the id was not created by a server, ShortID returns the whole id.
+// maildir.FullID finds the message for the result.
 func ShortID(id string, now time.Time) string {
 	part := madeID.FindStringSubmatch(id)
 	if part == nil {

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// TestShortID checks that a recent id is shortened to the part after its day, and that an id that a user wrote is
-// not shortened.
+// TestShortID checks that a recent id is shortened to the part after its date, and that an id that a user wrote is not
+// shortened.
 func TestShortID(t *testing.T) {
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	for id, want := range map[string]string{
 		"msg_20260131_3a51c0f7b3dc3a7e": "3a51c0f7",
 		"msg_20260103_3a51c0f7b3dc3a7e": "3a51c0f7",
 		"msg_20260102_3a51c0f7b3dc3a7e": "20260102_3a51c0f7",
-		"msg_20260201_3a51c0f7b3dc3a7e": "20260201_3a51c0f7", // a clock that was wrong
+		"msg_20260201_3a51c0f7b3dc3a7e": "20260201_3a51c0f7", // created while the clock was wrong
 		"hello":                         "hello",
 		"msg_20260131_3a51c0f7b3dc3a7":  "msg_20260131_3a51c0f7b3dc3a7",
 	} {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Stamp is a time that answers show in the form of FormatTime; the zero time is "".
+// Stamp is a time that answers show in the format of FormatTime. They show the zero time as "".
 type Stamp struct{ time.Time }
 
-// At returns the Stamp of a time.
+// At returns t as a Stamp.
 func At(t time.Time) Stamp { return Stamp{t} }
 
 // String returns the time as answers show it.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TimeLeft formats the time until something ends, to the minute: "now" below one minute, "58m", "1h", "1h 59m", and
-// for a day or more "2d 3h".
+// TimeLeft formats the time until something ends, to the minute: "now" for less than a minute, "58m", "1h", "1h 59m",
+// and "2d 3h" for a day or more.
 func TimeLeft(d time.Duration) string {
 	d = d.Round(time.Minute) // a claim just made for an hour shows as 1h
 	hours, minutes := int(d.Hours()), int(d.Minutes())%60
@@ -21,7 +21,7 @@ func TimeLeft(d time.Duration) string {
 	return parts(hours/24, "d", hours%24, "h")
 }
 
-// parts formats a number of units and, unless it is 0, a number of smaller units.
+// parts formats a number of units, followed by a number of smaller units unless that number is 0.
 func parts(n int, unit string, rest int, smaller string) string {
 	text := fmt.Sprint(n, unit)
 	if rest > 0 {

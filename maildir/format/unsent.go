@@ -18,8 +18,8 @@ const (
 // daily is the only value of repeatKey.
 const daily = "daily"
 
-// Unsent is a message that a user or agent saved in an outbox and that is not sent yet. If the file names no
-// sender, From is "", and the folder names the sender. Only Body and the fields that a sender may write are set;
+// Unsent is a message that a user or agent saved in an outbox and that has not been sent yet. If the file does not name
+// a sender, From is "", and the folder determines the sender. Only Body and the fields that a sender may write are set;
 // the server fills in the rest. See docs/tree.md, "Sending by saving".
 type Unsent struct {
 	Message
@@ -45,7 +45,7 @@ func ParseUnsent(data []byte) (*Unsent, error) {
 	case strings.EqualFold(repeat, daily):
 		u.Daily = true
 	case o.has(repeatKey) && o.err == nil:
-		return nil, o.bad(repeatKey, Quote(repeat)+" is not a valid value of repeat: write "+daily+", or remove it")
+		return nil, o.bad(repeatKey, Quote(repeat)+" is not a valid value for repeat: write "+daily+", or remove it")
 	}
 	if o.err != nil {
 		return nil, o.err
@@ -53,8 +53,8 @@ func ParseUnsent(data []byte) (*Unsent, error) {
 	return u, nil
 }
 
-// parseDraft parses a file in an outbox and returns its header and body. YAML is tried only if a header between ---
-// lines is not plain, so that the meaning of a plain header never changes.
+// parseDraft parses a file in an outbox and returns its header and body. A header between --- lines is read as YAML
+// only if it is not a plain header. This way the meaning of a plain header never changes.
 func parseDraft(data []byte) (header *object, body string, err error) {
 	switch {
 	case IsForeign(data):

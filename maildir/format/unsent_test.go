@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// TestUnsentPlain checks that a plain header is understood with and without --- lines around it, and that every
-// value is a text. YAML, TOML and JSON give the same result.
+// TestUnsentPlain checks that a plain header is understood with and without --- lines around it, and that every value
+// is read as text. YAML, TOML and JSON headers give the same result.
 func TestUnsentPlain(t *testing.T) {
 	t.Parallel()
 	unsent := func(change func(*Unsent)) *Unsent {
@@ -74,8 +74,8 @@ func TestUnsentPlain(t *testing.T) {
 	}
 }
 
-// TestUnsentRefused checks that an error describes the fault with its line number, in words, and without quoting
-// the line.
+// TestUnsentRefused checks that an error describes the fault in words and with its line number, without quoting the
+// line.
 func TestUnsentRefused(t *testing.T) {
 	t.Parallel()
 	js := func(text string) string { return "---json\n" + text + "\n---\n" }
@@ -100,10 +100,10 @@ func TestUnsentRefused(t *testing.T) {
 		"CRLF later":      {"to: BlueLake\ncc: Zoe\r\n\nText.\n", "line 2: CRLF line ends"},
 		"UTF-8":           {"to: BlueLake\ncc: Zo\xff\n\nText.\n", "line 2: invalid UTF-8"},
 		"NUL":             {"to: BlueLake\nsubject: Zo\x00e\n\nText.\n", `line 2: "subject" contains a NUL character`},
-		"YAML slip":       {"---\nto: BlueLake\nbbc: Zoe\ntags: [a]\n---\n", `line 3: the key "bbc" is unknown and is almost "bcc"`},
-		"attachment slip": {"---\nto: BlueLake\nattachment: plan.pdf\n---\n", `line 3: the key "attachment" is unknown and is almost "attachments"`},
-		"repeat slip":     {js("{\"to\": [],\n\"repeats\": \"daily\"}"), `line 3: the key "repeats" is unknown and is almost "repeat"`},
-		"JSON slip":       {js("{\"to\": [],\n\"bbc\": [\"Zoe\"]}"), `line 3: the key "bbc" is unknown and is almost "bcc"`},
+		"YAML slip":       {"---\nto: BlueLake\nbbc: Zoe\ntags: [a]\n---\n", `line 3: the key "bbc" is unknown, but similar to "bcc"`},
+		"attachment slip": {"---\nto: BlueLake\nattachment: plan.pdf\n---\n", `line 3: the key "attachment" is unknown, but similar to "attachments"`},
+		"repeat slip":     {js("{\"to\": [],\n\"repeats\": \"daily\"}"), `line 3: the key "repeats" is unknown, but similar to "repeat"`},
+		"JSON slip":       {js("{\"to\": [],\n\"bbc\": [\"Zoe\"]}"), `line 3: the key "bbc" is unknown, but similar to "bcc"`},
 		"JSON twice":      {js("{\"bcc\": [],\n\"BCC\": [\"Zoe\"]}"), `line 3: the key "bcc" occurs twice`},
 		"YAML twice":      {"---\nto: BlueLake\ntitle: Zoe\ntitle: Zoe\n---\n", `line 4: the key "title" occurs twice`},
 		"YAML flag":       {"---\nto: BlueLake\ntitle: x\nack: Zoe\n---\n", `line 4: "ack_required" must be yes or no`},
@@ -112,7 +112,7 @@ func TestUnsentRefused(t *testing.T) {
 		"deep":            {"---\nto: BlueLake\nx: " + strings.Repeat("[", 32) + strings.Repeat("]", 32) + "\n---\n", "line 3: nested deeper than 32 levels"},
 		"JSON blanks":     {"---json \n{}\n---\n", "line 1: the line ---json ends with spaces"},
 		"JSON end":        {"---json\n{}\n--- \nx\n", "line 3: the line --- below the header ends with spaces"},
-		"repeat":          {"to: BlueLake\nrepeat: weekly\n\nx\n", `line 2: "weekly" is not a valid value of repeat`},
+		"repeat":          {"to: BlueLake\nrepeat: weekly\n\nx\n", `line 2: "weekly" is not a valid value for repeat`},
 		"large":           {"to: BlueLake\nsubject: " + strings.Repeat("x", MaxHeader) + "\n\nText.\n", "line 2: the header is too large"},
 
 		"comma before }":  {js("{\n\"to\": [\"Zoe\"],\n}"), "line 4: there is one comma too many before }"},
@@ -122,15 +122,15 @@ func TestUnsentRefused(t *testing.T) {
 		"no comma in [":   {js("{\"to\": [\"Zoe\" \"Zoe\"]}"), "line 2: a comma is missing before \""},
 		"no colon":        {js("{\"to\" [\"Zoe\"]}"), "line 2: a colon is missing after the key"},
 		"no value":        {js("{\"to\": }"), "line 2: a value is missing after the colon"},
-		"bare text":       {js("{\"to\": [Zoe]}"), `line 2: a text without quotation marks: write " around it`},
-		"bare key":        {js("{to: [\"Zoe\"]}"), `line 2: a key without quotation marks: write " around it`},
+		"bare text":       {js("{\"to\": [Zoe]}"), `line 2: a string has no quotation marks: write " around it`},
+		"bare key":        {js("{to: [\"Zoe\"]}"), `line 2: a key has no quotation marks: write " around it`},
 		"single marks":    {js("{'to': ['Zoe']}"), `line 2: JSON uses double quotation marks`},
 		"single in value": {js("{\"to\": ['Zoe']}"), `line 2: JSON uses double quotation marks`},
 		"comment":         {js("{\n// Zoe\n\"to\": []}"), "line 3: JSON has no comments"},
-		"open text":       {js("{\"to\": [\"Zoe],\n\"cc\": []}"), "line 2: a text does not end on its line"},
-		"backslash":       {js(`{"subject": "C:\Zoe"}`), `line 2: a \ in a text: write it as \\`},
+		"open text":       {js("{\"to\": [\"Zoe],\n\"cc\": []}"), "line 2: a string does not end on its line"},
+		"backslash":       {js(`{"subject": "C:\Zoe"}`), `line 2: there is a \ in a string: write it as \\`},
 		"open object":     {js("{\"to\": [\"Zoe\""), "line 2: the JSON ends too early"},
-		"bare word":       {js("{\"ack_required\": yes}"), "line 2: a text without quotation marks"},
+		"bare word":       {js("{\"ack_required\": yes}"), "line 2: a string has no quotation marks"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseUnsent([]byte(tt.file))
@@ -138,14 +138,14 @@ func TestUnsentRefused(t *testing.T) {
 				t.Errorf("refused: %v\nwant %s", err, tt.want)
 			}
 			if err != nil && (strings.Contains(err.Error(), "Zo") || strings.Contains(err.Error(), "invalid character")) {
-				t.Errorf("it says too much: %v", err)
+				t.Errorf("the error says too much: %v", err)
 			}
 		})
 	}
 }
 
-// FuzzParseUnsent checks that any file is either understood or refused with an existing line number, and that a
-// plain header gives the same result as a JSON header with its values.
+// FuzzParseUnsent checks that any file is either understood or refused with the number of an existing line, and that a
+// plain header gives the same result as a JSON header with the same values.
 func FuzzParseUnsent(f *testing.F) {
 	for _, s := range []string{
 		"to: BlueLake\n\nText.\n",

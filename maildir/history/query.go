@@ -8,46 +8,47 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Query selects commits. Op selects operations in the server's commits; File selects files in all commits.
+// Query selects commits. Op selects operations in the server's commits, and File selects files in all commits.
 type Query struct {
-	Op    func(RecordedOp) bool // reports whether an operation is wanted; nil: File decides
-	Since time.Time             // only commits at or after it; zero: all
+	Op    func(RecordedOp) bool // reports whether an operation is wanted; if nil, File decides
+	Since time.Time             // only commits at or after this time; zero for all
 
-	// Path speeds up a search for changes at or below a path, which may be a file or a folder: commits that
-	// did not touch it are skipped. "": every commit is examined.
+	// Path speeds up a search for changes at or below a path, which may be a file or a folder: commits that did not
+	// touch the path are skipped. If Path is "", every commit is examined.
 	Path string
 
-	// File reports whether a file is wanted. operations is true if the commit has operations, not edits.
+	// File reports whether a file is wanted. operations is true if the commit contains operations, not edits.
 	File func(path string, operations bool) bool
 
-	Progress func(looked int, back time.Time) // called now and then: commits examined, time of the last one; may be nil
+	Progress func(looked int, back time.Time) // called now and then: commits examined, the last one's time; may be nil
 }
 
-// Revision is a commit with the parts that a query selects.
+// Revision is a commit, reduced to the parts that a query selects.
 type Revision struct {
 	Commit
-	Author string       // its author's name
-	Ops    []RecordedOp // in order; none for a commit of edits or by a user
-	Edit   bool         // the server has committed edits by others
+	Author string       // the author's name
+	Ops    []RecordedOp // in order; empty for a commit of edits or one by a user
+	Edit   bool         // the commit contains edits by others that the server committed
 	Files  []FileChange // by path
 }
 
-// RecordedOp is an operation as a commit records it. See writer.Op for its fields.
+// RecordedOp is an operation as recorded in a commit. See writer.Op for its fields.
 type RecordedOp struct {
 	Verb, Agent, ID, Marks, Door, Step, Summary string // as in writer.Op
 }
 
-// about reports whether the operation wrote files of a message.
+// about reports whether the operation wrote files that belong to a message.
 func (op *RecordedOp) about(id string) bool { return op.ID == id || op.Marks == id }
 
-// FileChange is the change of one file in a commit.
+// FileChange is a change to one file in a commit.
 type FileChange struct {
 	Path  string `json:"path"`
 	Op    string `json:"change"`          // Added, Changed, Removed
 	Lines string `json:"patch,omitempty"` // the result of Patch, if the entry includes it
 
-	// Content reads the file as the commit left it, or, for a removed file, as it was before. Patch returns the
-	// changed lines as Git shows them. Both can be called until the function that received the Revision returns.
+	// Content reads the file as the commit left it or, for a removed file, as it was before the commit. Patch returns
+	// the changed lines as Git shows them. Both can be called only until the function that received the Revision
+	// returns.
 	Content func() ([]byte, error) `json:"-"`
 	Patch   func() (string, error) `json:"-"`
 }
@@ -59,21 +60,21 @@ const (
 	Removed = "removed"
 )
 
-// OldFile is a file as it was at some time.
+// OldFile is a file as it was at some time in the past.
 type OldFile struct {
 	Path    string
-	Content func() ([]byte, error) // can be called until the function that received the file returns
+	Content func() ([]byte, error) // can be called only until the function that received the file returns
 }
 
 // Moment is a time in the history: the time of a commit, or the time of the newest commit at or before At.
 type Moment struct {
-	Commit string // its hash or a prefix of it; "": use At
+	Commit string // the commit's hash or a prefix of it; "" to use At
 	At     time.Time
 }
 
-// Commit is a commit of Git.
+// Commit is a Git commit.
 type Commit struct {
-	Hash    string // "": not committed yet
+	Hash    string // "" if not committed yet
 	At      time.Time
 	Subject string
 }
@@ -83,7 +84,7 @@ func Everything() Query {
 	return Query{File: func(string, bool) bool { return true }}
 }
 
-// OfAgent selects an agent's operations and the edits of others in its folder.
+// OfAgent selects an agent's operations, and edits by others in the agent's folder.
 func OfAgent(name string) Query {
 	q := Everything()
 	q.Op = func(op RecordedOp) bool { return op.Agent == name }
@@ -91,7 +92,7 @@ func OfAgent(name string) Query {
 	return q
 }
 
-// OfRemoved selects the commits that removed messages, and perhaps further commits.
+// OfRemoved selects the commits that removed messages, and possibly other commits.
 func OfRemoved() Query {
 	return Query{
 		Op: func(op RecordedOp) bool {
@@ -101,7 +102,7 @@ func OfRemoved() Query {
 	}
 }
 
-// OfMessages selects the messages with the given ids, their copies and marks, since a time.
+// OfMessages selects changes to the messages with the given ids, their copies and marks, since a time.
 func OfMessages(ids []string, since time.Time) Query {
 	of := make(map[string]bool, len(ids))
 	for _, id := range ids {
@@ -114,8 +115,8 @@ func OfMessages(ids []string, since time.Time) Query {
 	}
 }
 
-// OfPath selects a file, or everything below a folder. For a file of a message the query also selects the
-// operations on that message, because finding those does not require reading the trees.
+// OfPath selects changes to a file, or to everything below a folder. If the file belongs to a message, the query also
+// selects the operations on that message, because those can be found without reading the trees.
 func OfPath(at string) Query {
 	q := Query{
 		File:  func(path string, _ bool) bool { return path == at || strings.HasPrefix(path, at+"/") },
@@ -128,8 +129,8 @@ func OfPath(at string) Query {
 	return q
 }
 
-// DayOf returns the day in the path of a message, or otherwise in an id that a server created. The history has
-// nothing about the message before that day. DayOf returns the zero time if there is no day.
+// DayOf returns the day in a message's path or, failing that, in an id that a server created. The history contains
+// nothing about the message before that day. DayOf returns the zero time if name contains no day.
 func DayOf(name string) time.Time {
 	e := strings.Split(name, "/")
 	for i := 0; i+3 <= len(e); i++ {
@@ -148,31 +149,31 @@ func DayOf(name string) time.Time {
 // Entry is one operation, or a set of edits made at once.
 type Entry struct {
 	At      format.Stamp `json:"at"`
-	Commit  string       `json:"commit"`            // "": not committed yet; usually it is committed within a second
-	Verb    string       `json:"verb"`              // verb of the operation; or VerbEdit, VerbRemove, VerbCommit
-	Who     string       `json:"who,omitempty"`     // the agent; the author of a commit; "" for the server itself
-	ID      string       `json:"id,omitempty"`      // of the message, if there is one
+	Commit  string       `json:"commit"`            // "" if not committed yet; usually it is within a second
+	Verb    string       `json:"verb"`              // the operation's verb; or VerbEdit, VerbRemove, VerbCommit
+	Who     string       `json:"who,omitempty"`     // the agent, or the commit's author; "" for the server itself
+	ID      string       `json:"id,omitempty"`      // message id, if there is one
 	Summary string       `json:"summary,omitempty"` // one readable line
-	Subject string       `json:"subject,omitempty"` // of the message, if Summary does not contain it
-	Door    string       `json:"door,omitempty"`    // the channel: format.Door…, or DoorGit; "" for the server's own
+	Subject string       `json:"subject,omitempty"` // the message's subject, if Summary does not contain it
+	Door    string       `json:"door,omitempty"`    // the channel: format.Door…, or DoorGit; "" for the server itself
 	Files   []FileChange `json:"files,omitzero"`
 }
 
-// IsOperation reports whether the entry is an operation of the server, which may be undone.
+// IsOperation reports whether the entry is a server operation, which may be undone.
 func (e *Entry) IsOperation() bool {
 	return e.Verb != VerbEdit && e.Verb != VerbRemove && e.Verb != VerbCommit
 }
 
-// Verbs that the history interprets. The domain defines the other verbs.
+// Verbs that the history interprets. Package maildir defines the other verbs.
 const (
-	VerbEdit   = "edit"   // not an operation: the server has committed edited files
-	VerbRemove = "remove" // not an operation: the server has committed that files were removed
-	VerbCommit = "commit" // not an operation: a user has committed files
+	VerbEdit   = "edit"   // not an operation: the server committed edited files
+	VerbRemove = "remove" // not an operation: the server committed the removal of files
+	VerbCommit = "commit" // not an operation: a user committed files
 
 	// VerbDelete removes a message for everyone. Apart from undo and redo, no other operation removes one.
 	VerbDelete = "delete"
 
-	// VerbRelease is an operation on claims. If it frees another agent's path, it also sends a message.
+	// VerbRelease is an operation on claims. If it releases another agent's claim, it also sends a message.
 	VerbRelease = "release"
 
 	// UndoPrefix begins the verb of an operation that undoes another operation: "undo-send".
@@ -208,7 +209,7 @@ func (r *Revision) Entries() []Entry {
 		return []Entry{base}
 	}
 	all := make([]Entry, len(r.Ops))
-	last := -1 // index of the operation that gets the files without a message
+	last := -1 // index of the operation to which files without a message are assigned
 	for i, op := range r.Ops {
 		all[i] = base
 		all[i].Verb, all[i].Who, all[i].ID, all[i].Door, all[i].Summary = op.Verb, op.Agent, op.ID, op.Door, op.Summary

@@ -8,18 +8,18 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// Remote is the copy of a tree's history that the machines of a project share: the branch of the same name in the
-// repository that Git calls origin, and the list of the machines' claims. Only Fetch, Push, FetchClaims and
-// PushClaims contact the shared repository, and only they use the user's Git configuration. The other methods read
-// the data that was fetched last.
+// Remote is the copy of a tree's history that a project's machines share: the branch of the same name in the repository
+// that Git calls origin, and the list of the machines' claims. Only Fetch, Push, FetchClaims and PushClaims contact the
+// shared repository, and only they use the user's Git configuration. The other methods read the most recently fetched
+// data.
 type Remote interface {
-	// Fetch fetches the shared branch and the list of claims. It reports whether the shared branch lacks commits
-	// that it had at the last fetch or push, which means that somebody has force-pushed. It returns ErrNoRemote if
-	// no origin is configured, and otherwise an error that quotes Git's message.
+	// Fetch fetches the shared branch and the list of claims. rewritten reports whether the shared branch lacks commits
+	// that it had at the last fetch or push, which means that somebody has force-pushed. Fetch returns ErrNoRemote if
+	// no origin is configured. Any other error quotes Git's message.
 	Fetch(ctx context.Context) (rewritten bool, err error)
 
-	// Push pushes the branch without force. It returns ErrBehind if the shared branch has commits that the local
-	// branch lacks, and otherwise the errors of Fetch.
+	// Push pushes the branch without force. It returns ErrBehind if the shared branch has commits that the local branch
+	// lacks, and otherwise the same errors as Fetch.
 	Push(ctx context.Context) error
 
 	// Compare compares the local branch with the shared branch. It returns ErrForeign if they have no commit in
@@ -27,40 +27,40 @@ type Remote interface {
 	Compare(ctx context.Context) (*MergeInput, error)
 
 	// Touched returns the files that the commits from base to tip changed, each with the time of the last of these
-	// commits. It returns ErrTooMany if the commits change too many files.
+	// commits that changed it. It returns ErrTooMany if the commits change too many files.
 	Touched(ctx context.Context, base, tip string) (map[string]time.Time, error)
 
-	// Fits returns ErrTooMany if the files with the given hashes have more bytes in total than one merge accepts.
+	// Fits returns ErrTooMany if the total size of the files with the given hashes is larger than one merge accepts.
 	Fits(ctx context.Context, hashes []string) error
 
-	// Blobs calls do with a function that returns the content of a file by its hash, or by COMMIT:PATH. The
-	// function returns ErrNoFile if there is no such file. Blobs returns the error of do.
+	// Blobs calls do with a function that returns the content of a file by its hash, or by COMMIT:PATH. The function
+	// returns ErrNoFile if there is no such file. Blobs returns any error from do.
 	Blobs(ctx context.Context, do func(read func(name string) ([]byte, error)) error) error
 
-	// SharedClaims returns two lists of claims: the list as it was last fetched or pushed, and the list that the
-	// tree has. The caller must not change their Files.
+	// SharedClaims returns two lists of claims: there is the list as last fetched or pushed, and here is the list that
+	// KeepClaims recorded for the tree. The caller must not change their Files.
 	SharedClaims(ctx context.Context) (there, here Claims, err error)
 
 	// FetchClaims fetches only the list of claims. It returns the same errors as Fetch.
 	FetchClaims(ctx context.Context) error
 
-	// WriteClaims creates a list from files that Git already has and from fresh files. It adds the fresh files to
-	// files.
+	// WriteClaims creates a list from files, which Git already has, and from fresh, which are new. It adds the new
+	// files to the map files.
 	WriteClaims(ctx context.Context, files map[string]string, fresh map[string][]byte) (Claims, error)
 
-	// PushClaims sets the shared list to is if it is still was; "" means no list. It returns ErrBehind if the
-	// shared list has changed in the meantime, ErrDeclined if the host refuses the list, and ErrNoContact if
-	// nothing was sent. After any other error the shared list may be either of the two.
+	// PushClaims replaces the shared list was with is, provided that the shared list is still was. "" means no list. It
+	// returns ErrBehind if the shared list has changed in the meantime, ErrDeclined if the host refuses the list, and
+	// ErrNoContact if nothing was sent. After any other error, the shared list may be either was or is.
 	PushClaims(ctx context.Context, was, is string) error
 
-	// KeepClaims records which list the tree has; "" for none.
+	// KeepClaims records which list the tree has. name is "" if it has none.
 	KeepClaims(ctx context.Context, name string) error
 
 	// Origin returns the URL of the shared repository without a password, or "" if no URL is configured.
 	Origin() string
 }
 
-// Errors of Remote.
+// Errors that Remote returns.
 var (
 	ErrNoRemote = errors.New("the mail's folder has no Git remote called origin: run `git remote add origin URL` " +
 		"there")
@@ -70,19 +70,19 @@ var (
 	ErrDeclined  = errors.New("the host of the shared repository rejects refs below refs/mailtree/, through which " +
 		"machines share claims")
 	ErrNoFile  = errors.New("there is no such file")
-	ErrTooMany = errors.New("more files or bytes have changed there than the server fetches at once")
+	ErrTooMany = errors.New("more files or bytes have changed in the shared repository than the server fetches at once")
 )
 
 // MergeInput is the comparison of the local branch with the shared branch.
 type MergeInput struct {
-	Ours, Theirs, Base string // commits; "": there is none
-	Ahead, Behind      int    // number of commits that only Ours, or only Theirs, has
-	Own                bool   // the local branch has changed synchronized files, so there is something to push
+	Ours, Theirs, Base string // commits; "" if there is none
+	Ahead, Behind      int    // number of commits that only Ours or only Theirs contains
+	Own                bool   // the local branch changed synchronized files, so there is something to push
 	Files              []merge.File
 }
 
-// Claims is a list of the claims of all machines.
+// Claims is a list of all machines' claims.
 type Claims struct {
-	Name  string            // Git's name of the list; "": there is no list
-	Files map[string]string // Git's name of the content, by the path of the claim's file
+	Name  string            // Git's name for the list; "" if there is no list
+	Files map[string]string // Git's name for the content, by the path of the claim's file
 }

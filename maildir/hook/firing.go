@@ -14,11 +14,11 @@ type Arrival struct {
 	Event   string // OnReceive or AfterSend
 	ID      string // id of the message
 	Path    string // path of the copy in the tree
-	Seq     int64  // number of the change
+	Seq     int64  // number of the change in the feed
 	At      time.Time
 }
 
-// Firing is a hook and a copy that the hook may have to run for.
+// Firing is a hook, together with a copy that the hook may have to run for.
 type Firing struct {
 	Hook  Hook
 	Owner int    // uid of the mailbox's owner
@@ -26,23 +26,23 @@ type Firing struct {
 	Path  string // path of the copy in the tree
 }
 
-// Run is a run that has its mark in the log and must start now.
+// Run is a run whose mark is in the log, and that must start now.
 type Run struct {
 	Firing
 	File      string // absolute path of the copy
 	Data      []byte // the copy
 	MessageID string
 	From      string // address
-	To        string // addresses, separated by commas
+	To        string // addresses separated by commas
 	Subject   string
 	Date      string
 
 	Attachments []format.Attachment // their paths are absolute
 }
 
-// Firings returns the firings for arrivals, in order, without Owner. It also writes the Created time of hooks that
-// the user added to the file. Otherwise these hooks would count as created at each later change of the file. If
-// that write fails, the next call tries again.
+// Firings returns the firings for arrivals, in order, without Owner. It also writes a Created time for hooks that the
+// user added to the file. Otherwise the creation time of these hooks would change whenever the file changes. If that
+// write fails, the next call tries again.
 func (l *List) Firings(arrivals []Arrival) ([]Firing, error) {
 	if len(arrivals) == 0 {
 		return nil, nil
@@ -66,8 +66,8 @@ func (l *List) Firings(arrivals []Arrival) ([]Firing, error) {
 	return all, nil
 }
 
-// precedes reports whether the hook was created before an arrival. If possible, it compares change numbers, because
-// they only increase, whereas the clock may have been set back.
+// precedes reports whether the hook was created before an arrival. If possible, precedes compares change numbers,
+// because they only increase, whereas the clock may have been set back.
 func (h *Hook) precedes(a *Arrival) bool {
 	if h.After > 0 {
 		return a.Seq > h.After
@@ -75,8 +75,8 @@ func (h *Hook) precedes(a *Arrival) bool {
 	return !a.At.Before(h.Created)
 }
 
-// Stands checks whether the hook of a firing is still in the list and may run for the firing's owner. It puts the
-// current hook into the firing. why is the reason why the hook may not run; "" if it may.
+// Stands checks whether a firing's hook is still in the list and may run for the firing's owner. It sets f.Hook to the
+// hook's current version. why is the reason why the hook may not run, or "" if it may.
 func (l *List) Stands(f *Firing) (why string, err error) {
 	hooks, err := l.Load()
 	if err != nil {
@@ -96,24 +96,24 @@ func (l *List) Stands(f *Firing) (why string, err error) {
 	return "", nil
 }
 
-// Gone is the reason why a deleted hook does not run.
+// Gone is the reason that is given when a deleted hook does not run.
 const Gone = "the hook was deleted"
 
 // Copy contains the facts that decide whether a hook runs for a copy.
 type Copy struct {
 	Message *format.Message
-	Sealed  bool // by this store's own server
-	Trusted bool // as defined in docs/email.md, "Trust"
+	Sealed  bool // sealed by this store's own server
+	Trusted bool // trusted as defined in docs/email.md, "Trust"
 }
 
-// WhyNot returns the reason why the hook of a firing does not run for the copy; "" if it runs. It uses the
-// message's date only if the message is sealed.
+// WhyNot returns the reason why a firing's hook does not run for the copy, or "" if it runs. It uses the message's date
+// only if the message is sealed.
 func (f *Firing) WhyNot(c Copy, now time.Time) string {
 	switch {
 	case c.Sealed && f.Hook.outdates(c.Message, now):
 		return "the message is older than the hook"
 	case c.Sealed && now.Sub(c.Message.Created) > Kept:
-		return "the message is so old that it may have run before"
+		return "the message is so old that the hook may already have run for it"
 	case f.Hook.Event == OnReceive && !f.Hook.FireOnUntrusted && !c.Trusted:
 		return "the message is not trusted"
 	}
@@ -121,8 +121,8 @@ func (f *Firing) WhyNot(c Copy, now time.Time) string {
 }
 
 // outdates reports whether the hook was created after the message was sent. If the hook's date is in the future,
-// the clock was set back after the hook was created, and newer mail may have earlier dates. In that case outdates
-// reports false.
+// the clock was set back after the hook was created, and newer mail may have earlier dates. In that case, outdates
+// returns false.
 func (h *Hook) outdates(m *format.Message, now time.Time) bool {
 	return m.Created.Before(h.Created) && !h.Created.After(now)
 }

@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Hook is a command that runs when a message arrives in a mailbox or was sent from it.
+// Hook is a command that runs when a message arrives in a mailbox or has been sent from it.
 type Hook struct {
 	Project         string   `json:"project"` // slug
 	Mailbox         string   `json:"mailbox"`
@@ -24,35 +24,35 @@ type Hook struct {
 	Timeout         int      `json:"timeout_secs"`
 	FireOnUntrusted bool     `json:"fire_on_untrusted"`
 
-	// Owner is the uid of the mailbox's owner when the hook was created. The hook does not run for another owner.
-	// If the user wrote the hook without Owner, the hook runs for any owner.
+	// Owner is the uid of the mailbox's owner at the time the hook was created. The hook does not run for any other
+	// owner. If the user wrote the hook without Owner, it runs for any owner.
 	Owner *int `json:"owner_uid,omitempty"`
 
-	// Created is when the hook was created. The hook runs only for mail sent later. If the user omitted it, it is
-	// the time when the file was last changed.
+	// Created is when the hook was created. The hook runs only for mail sent later. If the user omitted Created, it is
+	// set to the time when the file was last changed.
 	Created time.Time `json:"created"`
 
-	// After is the newest change when the hook was created. The hook runs only for later changes. If After
-	// is 0, Created decides.
+	// After is the number of the newest change at the time the hook was created. The hook runs only for later changes.
+	// If After is 0, Created is used instead.
 	After int64 `json:"after_change,omitempty"`
 }
 
-// Events that hooks run for.
+// The events that hooks run for.
 const (
 	OnReceive = "on_receive" // a copy appeared in the mailbox's inbox
 	AfterSend = "after_send" // a copy appeared in its outbox
 )
 
-// Limits of a hook.
+// Limits for hooks.
 const (
 	DefaultTimeout = 60  // seconds
 	maxTimeout     = 600 // seconds
 	maxCmd         = 32 << 10
-	maxHooks       = 64  // of one mailbox
+	maxHooks       = 64  // per mailbox
 	maxName        = 128 // bytes
 )
 
-// EventOf returns the event for a new file of that kind; "" if there is none.
+// EventOf returns the event for a new file of kind k, or "" if there is none.
 func EventOf(k format.Kind) string {
 	switch k {
 	case format.KindInbox:
@@ -71,7 +71,7 @@ func (h Hook) CheckDraft() error {
 	return h.check()
 }
 
-// check is CheckDraft for a hook with a name. See docs/email.md, "Texts".
+// check does the same as CheckDraft for a hook that has a name. See docs/email.md, "Texts".
 func (h *Hook) check() error {
 	switch cmd := strings.Join(h.Cmd, "\x00"); {
 	case h.Event != OnReceive && h.Event != AfterSend:
@@ -118,13 +118,13 @@ func (h *Hook) check() error {
 	return nil
 }
 
-// derivedName is the name of a hook that was given no name. Hooks with the same event, command and flag get
+// derivedName returns the name for a hook that was created without one. Hooks with the same event, command and flag get
 // the same derived name.
 func (h *Hook) derivedName() string { return hashName(h.Event, h.Cmd, h.FireOnUntrusted) }
 
-// freeName returns the derived name. If a hook on another mailbox has that name, it returns a name derived
-// from the mailbox as well. If a hook on this mailbox already has either name, freeName returns that hook's
-// name. own lists all hooks of the owner.
+// freeName returns the derived name. If a hook on another mailbox has that name, freeName returns a name that is also
+// derived from the mailbox. If a hook on this mailbox already has either name, freeName returns that hook's name. own
+// lists all of the owner's hooks.
 func (h *Hook) freeName(own []Hook) string {
 	short, long := h.derivedName(), hashName(h.Mailbox, h.Event, h.Cmd, h.FireOnUntrusted)
 	name := short
@@ -139,17 +139,17 @@ func (h *Hook) freeName(own []Hook) string {
 	return name
 }
 
-// hashName returns 12 hex digits of the SHA-256 of strings, lists of strings and flags.
+// hashName returns the first 12 hex digits of the SHA-256 of strings, lists of strings and flags.
 func hashName(of ...any) string {
 	b, err := json.Marshal(of)
 	if err != nil {
-		panic(err) // only for other types
+		panic(err) // happens only for other types
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:6])
 }
 
-// taken returns the refusal of a hook whose name another hook has.
+// taken returns the refusal for a hook whose name is taken by the hook old.
 func (h *Hook) taken(old *Hook, named bool) error {
 	if !named && old.Mailbox == h.Mailbox && old.derivedName() == h.derivedName() {
 		return &refusal.Error{What: refusal.HookExists, Name: old.Name, Counts: []int{old.Timeout}}

@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// ListFile is the name of the hooks' file in the store's folder.
+// ListFile is the name of the file in the store's folder that lists the hooks.
 const ListFile = "hooks.json"
 
 // List is the store's hooks.json. While the file cannot be used, every method returns
@@ -23,7 +23,7 @@ type List struct {
 // content is the content of hooks.json.
 type content struct {
 	all    []Hook
-	filled bool // some fields were missing in the file and have been filled in
+	filled bool // some fields were missing from the file and have been filled in
 }
 
 // NewList returns the list of the store at root. It does not read the file yet.
@@ -83,8 +83,8 @@ func (l *List) Select(keep func(h *Hook) bool) ([]Hook, error) {
 	return all, nil
 }
 
-// change durably replaces the hooks with the result of edit. If the hooks are the same, it writes nothing. edit may
-// change the slice that it receives.
+// change durably replaces the hooks with the result of edit. If edit changes nothing, change writes nothing. edit may
+// modify the slice that it receives.
 func (l *List) change(edit func([]Hook) ([]Hook, error)) error {
 	return l.file.Change(func(c content) (content, error) {
 		all, err := edit(slices.Clone(c.all))
@@ -92,10 +92,10 @@ func (l *List) change(edit func([]Hook) ([]Hook, error)) error {
 	})
 }
 
-// Create adds a hook that CheckDraft accepts, and returns it as stored. If the same hook exists, it changes
-// nothing. A hook without a name gets a derived name. owned reports which hooks belong to the owner of the new
-// hook; their names must differ. Create returns ErrExist if another hook of the owner has the name, and ErrTooLarge
-// if the list is full.
+// Create adds a hook that CheckDraft accepts, and returns it as stored. If the same hook already exists, Create changes
+// nothing. A hook without a name gets a derived name. owned reports whether a hook belongs to the new hook's owner; the
+// names of an owner's hooks must be unique. Create returns ErrExist if another of the owner's hooks has the name, and
+// ErrTooLarge if the list is full.
 func (l *List) Create(h Hook, owned func(h *Hook) bool) (*Hook, error) {
 	named := h.Name != ""
 	err := l.change(func(all []Hook) ([]Hook, error) {
@@ -130,9 +130,9 @@ func (l *List) Create(h Hook, owned func(h *Hook) bool) (*Hook, error) {
 	return &h, err
 }
 
-// Delete removes the hook of that name among the hooks that mayDelete accepts. If there are several, it
-// removes the first one that prefer accepts. It returns ErrNotFound, and ErrConflict if there are several
-// and prefer accepts none.
+// Delete removes the hook with the given name from among those that mayDelete accepts. If there are several, it removes
+// the first one that prefer accepts. It returns ErrNotFound if there is no such hook, and ErrConflict if there are
+// several and prefer accepts none of them.
 func (l *List) Delete(name string, mayDelete, prefer func(h *Hook) bool) error {
 	return l.change(func(all []Hook) ([]Hook, error) {
 		var found, preferred []int
@@ -154,7 +154,7 @@ func (l *List) Delete(name string, mayDelete, prefer func(h *Hook) bool) error {
 			return slices.Delete(all, found[0], found[0]+1), nil
 		}
 		return nil, &refusal.Error{
-			What: refusal.Conflict("{count} hooks of several users have the name {name}: remove the right one " +
+			What: refusal.Conflict("{count} hooks of different users have the name {name}: remove the right one " +
 				"from hooks.json."),
 			Name:   name,
 			Counts: []int{len(found)},
@@ -184,15 +184,15 @@ func (l *List) Move(project, from, to string, now time.Time) error {
 // Present is the current state of the clock and of the feed of changes.
 type Present struct {
 	Now    time.Time
-	Opened time.Time // when the server opened the store: before the server sent anything
-	Change int64     // the newest change
+	Opened time.Time // when the server opened the store, before it sent anything
+	Change int64     // number of the newest change
 }
 
-// Redate resets hooks whose creation is later than the present. This happens if the clock was set back or the index
-// was lost. Without the reset, these hooks would not run until that time is reached again. A hook that is later by
-// the clock then counts from the opening of the store. Redate calls ask while the list is locked, because otherwise
-// a hook created meanwhile would seem to come from the future. It returns the hooks that were later by the clock,
-// in their old form.
+// Redate resets hooks whose creation lies in the future, by the clock or by change number. This happens if the clock
+// was set back or the index was lost. Without the reset, these hooks would not run until that point is reached again.
+// If a hook is in the future by the clock, its creation time is set to the time at which the store was opened. Redate
+// calls ask while the list is locked, because otherwise a hook created in the meantime would seem to come from the
+// future. Redate returns the hooks that were in the future by the clock, in their old form.
 func (l *List) Redate(ask func() (Present, error)) (future []Hook, err error) {
 	err = l.change(func(all []Hook) ([]Hook, error) {
 		at, err := ask()
@@ -211,8 +211,8 @@ func (l *List) Redate(ask func() (Present, error)) (future []Hook, err error) {
 	return future, err
 }
 
-// OldestMark returns the smaller of last and the oldest After of any hook. Later changes may concern a
-// hook.
+// OldestMark returns the smaller of last and the smallest After of any hook. Only changes after the result may concern
+// a hook.
 func (l *List) OldestMark(last int64) (int64, error) {
 	all, err := l.Load()
 	for i := range all {

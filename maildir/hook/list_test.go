@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/registry"
 )
 
-// TestFullList: a hooks.json that has reached its maximum size is not changed.
+// TestFullList checks that a hooks.json that has reached its maximum size is not changed.
 func TestFullList(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -30,7 +30,8 @@ func TestFullList(t *testing.T) {
 	}
 }
 
-// TestDeleteOfSeveral: if several hooks have the same name, the preferred one is deleted, or none.
+// TestDeleteOfSeveral checks that if several hooks have the same name, the preferred one is deleted, or none if none is
+// preferred.
 func TestDeleteOfSeveral(t *testing.T) {
 	t.Parallel()
 	l := NewList(t.TempDir())
@@ -50,7 +51,7 @@ func TestDeleteOfSeveral(t *testing.T) {
 	every := func(*Hook) bool { return true }
 	of := func(mailbox string) func(*Hook) bool { return func(h *Hook) bool { return h.Mailbox == mailbox } }
 	if err := l.Delete("wake", every, of("cat")); !errors.Is(err, refusal.ErrConflict) {
-		t.Errorf("deleted one of two: %v", err)
+		t.Errorf("deleting one of two: %v", err)
 	}
 	if err := l.Delete("wake", every, of("bob")); err != nil {
 		t.Error(err)
@@ -59,6 +60,6 @@ func TestDeleteOfSeveral(t *testing.T) {
 		t.Errorf("left: %+v, %v", left, err)
 	}
 	if err := l.Delete("wake", of("bob"), every); !errors.Is(err, refusal.ErrNotFound) {
-		t.Errorf("deleted what is gone: %v", err)
+		t.Errorf("deleting a hook that is gone: %v", err)
 	}
 }

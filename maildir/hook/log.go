@@ -18,16 +18,16 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Log is the folder "hooks" of the store. It has one mark for each run of a hook for a message: a file that is
-// created before the command starts, so that no run happens twice. The lines of a mark are JSON. They record when
-// the run began, its process, and how it ended.
+// Log is the store's folder "hooks". It contains one mark for each run of a hook for a message: a file that is created
+// before the command starts, so that no run happens twice. The lines of a mark are JSON. They record when the run
+// began, its process, and how it ended.
 //
 //	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","begun":"2026-01-02T03:04:05.000000Z","timeout":60}
 //	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","pid":4711,"process":"…"}
 //	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","ended":"…","exit":0,"ms":12,"output":"…"}
 //
-// The file "changes" in the folder records up to which change the feed of changes was processed. Marks of runs that
-// began more than Kept ago are removed. Log is safe for concurrent use, except SetMark and Mark.
+// The file "changes" in the folder records how far the feed of changes has been processed. Marks of runs that began
+// more than Kept ago are removed. Log is safe for concurrent use, except SetMark and Mark.
 type Log struct {
 	dir  string
 	now  func() time.Time
@@ -35,7 +35,7 @@ type Log struct {
 	left []Abandoned
 }
 
-// Kept is how long marks are kept. No hook runs for an older message of this store.
+// Kept is how long marks are kept. No hook runs for a message from this store that is older than that.
 const Kept = 31 * 24 * time.Hour
 
 // entry is one line of a mark.
@@ -52,27 +52,27 @@ type entry struct {
 	End     string `json:"end,omitempty"` // as End.Why
 	MS      int64  `json:"ms,omitempty"`
 	Output  string `json:"output,omitempty"`
-	Mark    int64  `json:"mark,omitempty"` // in an old log: the newest change that was processed
+	Mark    int64  `json:"mark,omitempty"` // in an old log: the newest change that has been processed
 }
 
 // End is the result of a command.
 type End struct {
-	Exit   int    // exit status; -1 if it has none
-	Why    string // "timeout", "signal: killed" and the like; "" if it exited by itself
+	Exit   int    // exit status; -1 if there is none
+	Why    string // "timeout", "signal: killed" and so on; "" if the command exited by itself
 	Took   time.Duration
-	Output []byte // the end of its output
+	Output []byte // the last part of the command's output
 }
 
 const (
 	logDir      = "hooks"
-	oldLog      = "hooks.log" // of earlier versions
+	oldLog      = "hooks.log" // written by earlier versions
 	changesFile = "changes"
 	markEnd     = ".run"
 )
 
-// OpenLog opens the log of the store at root and creates it if it is missing. now is the clock. OpenLog
-// removes old marks, and incomplete marks that a crash left, whose commands were not started. A store may
-// have one log open at a time. OpenLog returns ErrUnavailable.
+// OpenLog opens the log of the store at root, and creates it if it is missing. now is the clock. OpenLog removes old
+// marks, and incomplete marks left by a crash, because their commands were never started. Only one log per store may be
+// open at a time. OpenLog returns ErrUnavailable.
 func OpenLog(root string, now func() time.Time) (*Log, error) {
 	l := &Log{dir: filepath.Join(root, logDir), now: now}
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
@@ -87,9 +87,8 @@ func OpenLog(root string, now func() time.Time) (*Log, error) {
 	return l, nil
 }
 
-// CheckLog opens the log of an earlier version, if there is one, as a server does, and closes it. It
-// changes nothing. It returns ErrUnavailable if the log is not a regular file, and the errors of
-// os.OpenFile.
+// CheckLog opens an earlier version's log, if there is one, as a server does, and closes it. It changes nothing. It
+// returns ErrUnavailable if the log is not a regular file, and any error from os.OpenFile.
 func CheckLog(root string) error {
 	f, err := openOld(filepath.Join(root, oldLog))
 	if err != nil {
@@ -104,7 +103,7 @@ func openOld(file string) (*os.File, error) {
 		"right file, or remove it; until then no hook runs."), oldLog)
 }
 
-// takeOld turns the lines of an old log into marks and removes the old log.
+// takeOld converts the lines of an old log into marks and removes the old log.
 func (l *Log) takeOld(file string) error {
 	f, err := openOld(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -121,7 +120,7 @@ func (l *Log) takeOld(file string) error {
 	marks := map[string][]byte{}
 	for line := range bytes.Lines(data) {
 		var e entry
-		if json.Unmarshal(line, &e) != nil { // cut short by a crash
+		if json.Unmarshal(line, &e) != nil { // a line that a crash cut short
 			continue
 		}
 		l.mark = max(l.mark, e.Mark)
@@ -163,7 +162,7 @@ func (l *Log) loadMarks() error {
 	return nil
 }
 
-// prune removes files of the folder that were last written more than Kept ago.
+// prune removes files from the folder that were last written more than Kept ago.
 func (l *Log) prune() error {
 	files, err := os.ReadDir(l.dir)
 	if err != nil {
@@ -183,7 +182,7 @@ func (l *Log) prune() error {
 	return nil
 }
 
-// loadMark reads a mark. It removes a mark without a complete first line, because its command was not
+// loadMark reads a mark. If the mark has no complete first line, loadMark removes it, because the command was never
 // started.
 func (l *Log) loadMark(file string) error {
 	data, err := os.ReadFile(file)
@@ -198,7 +197,7 @@ func (l *Log) loadMark(file string) error {
 			continue
 		}
 		if e.Begun != "" {
-			begun, _ := format.ParseTime(e.Begun) // if it cannot be parsed: the zero time, long ago
+			begun, _ := format.ParseTime(e.Begun) // if this fails, begun is the zero time, long ago
 			a = Abandoned{Hook: e.Hook, Message: e.Message, Begun: begun, Timeout: e.Timeout}
 		}
 		if e.PID != 0 {
@@ -220,14 +219,14 @@ func (l *Log) file(hook, message string) string {
 	return filepath.Join(l.dir, hashName(hook, message)+markEnd)
 }
 
-// Ran reports whether the hook has begun for the message, while the mark is kept.
+// Ran reports whether a run of the hook for the message has begun. It can tell only as long as the mark is kept.
 func (l *Log) Ran(h *Hook, message string) bool {
 	_, err := os.Lstat(l.file(h.Key(), message))
 	return err == nil
 }
 
-// Begin durably writes the mark of a run of the hook for the message. It reports false if the mark exists.
-// After an error the hook must not run.
+// Begin durably writes the mark of a run of the hook for the message. It returns false if the mark already exists.
+// After an error, the hook must not run.
 func (l *Log) Begin(h *Hook, message string) (bool, error) {
 	file := l.file(h.Key(), message)
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -251,7 +250,7 @@ func (l *Log) Begin(h *Hook, message string) (bool, error) {
 		err = tree.SyncDir(l.dir)
 	}
 	if err != nil {
-		os.Remove(file) // if this fails too, the hook does not run for the message
+		os.Remove(file) // if this fails too, the hook never runs for the message
 		return false, refusal.Disk(err)
 	}
 	return true, nil
@@ -278,12 +277,12 @@ func (l *Log) add(e entry) error {
 	return refusal.Disk(writeEntry(f, e))
 }
 
-// Started records the process of a run. process identifies it, because its pid may be reused.
+// Started records a run's process. process identifies the process, because its pid may be reused.
 func (l *Log) Started(r *Run, pid int, process string) error {
 	return l.add(entry{Hook: r.Hook.Key(), Message: r.ID, PID: pid, Process: process})
 }
 
-// End records the result of a run.
+// End records the result of the run.
 func (l *Log) End(r *Run, end End) error {
 	return l.add(entry{
 		Hook:    r.Hook.Key(),
@@ -296,16 +295,16 @@ func (l *Log) End(r *Run, end End) error {
 	})
 }
 
-// Abandoned is a run that had not ended when its server ended.
+// Abandoned is a run that was still in progress when its server ended.
 type Abandoned struct {
 	Hook, Message string // as in the log
 	PID           int    // leader of its process group; 0 if not recorded
-	Process       string // as given to Started
+	Process       string // as passed to Started
 	Begun         time.Time
 	Timeout       int // seconds
 }
 
-// Abandoned returns the runs of earlier servers that had begun and not ended when the log was opened.
+// Abandoned returns the runs from earlier servers that had begun but not ended when the log was opened.
 func (l *Log) Abandoned() []Abandoned { return l.left }
 
 // EndAbandoned records the end of an abandoned run.
@@ -313,10 +312,10 @@ func (l *Log) EndAbandoned(a *Abandoned, why string) error {
 	return l.add(entry{Hook: a.Hook, Message: a.Message, Ended: format.FormatTime(l.now()), End: why})
 }
 
-// Mark returns the newest change of the feed that was processed.
+// Mark returns the number of the newest change in the feed that has been processed.
 func (l *Log) Mark() int64 { return l.mark }
 
-// SetMark records the newest change of the feed that was processed, and removes old marks.
+// SetMark records the number of the newest change in the feed that has been processed, and removes old marks.
 func (l *Log) SetMark(mark int64) error {
 	if mark <= l.mark {
 		return nil

@@ -28,8 +28,8 @@ func begin(t *testing.T, l *Log, h *Hook, id string) bool {
 	return first
 }
 
-// TestLog: runs that began are known after a restart. A run whose mark could not be written, or was cut short by a
-// crash, does not count as begun.
+// TestLog checks that runs that have begun are known after a restart. A run whose mark could not be written, or was cut
+// short by a crash, is not treated as begun.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -67,7 +67,7 @@ func TestLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	if l = openLog(t, root); len(l.Abandoned()) != 1 || l.Abandoned()[0].Message != "m1" {
-		t.Errorf("abandoned still: %+v", l.Abandoned())
+		t.Errorf("still abandoned: %+v", l.Abandoned())
 	}
 	if !l.Ran(wake, "m2") || l.Ran(wake, "m3") || l.Mark() != 42 || !begin(t, l, wake, "m3") {
 		t.Errorf("mark %d", l.Mark())
@@ -76,17 +76,18 @@ func TestLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first, err := l.Begin(wake, "m4"); err == nil || first {
-		t.Errorf("begun in a folder that is gone: %v", err)
+		t.Errorf("a run began although the folder is gone: %v", err)
 	}
 	if err := os.Rename(l.dir+"x", l.dir); err != nil {
 		t.Fatal(err)
 	}
 	if !begin(t, l, wake, "m4") {
-		t.Error("what could not be written has begun")
+		t.Error("a run whose mark could not be written is reported as begun")
 	}
 }
 
-// TestOldMarks: a mark is removed a month after its last line, and the position in the feed is kept.
+// TestOldMarks checks that a mark is removed a month after its last line was written, and that the position in the feed
+// is kept.
 func TestOldMarks(t *testing.T) {
 	t.Parallel()
 	root, h := t.TempDir(), &Hook{Project: "p", Mailbox: "bob", Name: "wake"}
@@ -113,8 +114,8 @@ func TestOldMarks(t *testing.T) {
 	}
 }
 
-// TestOldLog: the log of an earlier version becomes marks, except entries from more than a month ago, and is
-// removed.
+// TestOldLog checks that an earlier version's log is converted into marks, except for entries from more than a month
+// ago, and then removed.
 func TestOldLog(t *testing.T) {
 	t.Parallel()
 	root, h := t.TempDir(), &Hook{Project: "p", Mailbox: "bob", Name: "wake"}

@@ -16,7 +16,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestTrustAtOnce checks that no change is lost if several callers change trusted_keys at once.
+// TestTrustAtOnce checks that no change is lost if several callers change trusted_keys at the same time.
 func TestTrustAtOnce(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -55,7 +55,7 @@ func TestTrustedLongLine(t *testing.T) {
 	}
 }
 
-// TestKeyIsNoFlag checks that no store creates a key that a command line would treat as a flag.
+// TestKeyIsNoFlag checks that a store never creates a key that a command would treat as a flag.
 func TestKeyIsNoFlag(t *testing.T) {
 	t.Parallel()
 	flag := make([]byte, ed25519.SeedSize)
@@ -72,7 +72,7 @@ func TestKeyIsNoFlag(t *testing.T) {
 	}
 }
 
-// BenchmarkVerified measures the cost of the seals of an inbox page of twenty messages, the first time and later.
+// BenchmarkVerified measures what the seals on an inbox page of twenty messages cost, the first time and later.
 func BenchmarkVerified(b *testing.B) {
 	ring, private, err := Open(b.TempDir(), rand.Reader)
 	if err != nil {

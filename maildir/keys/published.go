@@ -5,12 +5,12 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// mostPublished is the maximum number of published keys of a tree that are read.
+// mostPublished is the maximum number of published keys that are read from a tree.
 const mostPublished = 1000
 
-// Published returns the public keys that machines have published in a tree, by id. Anyone who can write to the tree
-// can publish a key with any name, so a published key proves nothing. Published leaves out files that are not keys,
-// and returns the errors of listing the folder.
+// Published returns the public keys that machines have published in a tree, sorted by id. Anyone who can write to the
+// tree can publish a key with any name, so a published key proves nothing. Published skips files that are not keys, and
+// returns any error from listing the folder.
 func Published(t *tree.Tree) (all []Key, err error) {
 	entries, err := t.List(format.MachinesDir)
 	if tree.FaultOf(err) == tree.FaultGone {

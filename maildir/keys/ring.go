@@ -17,7 +17,7 @@ import (
 type Ring struct {
 	own     Key
 	trusted *registry.File[*trust]
-	nobody  *trust // used while trusted_keys is unusable
+	nobody  *trust // used while trusted_keys cannot be used
 
 	mu sync.Mutex // held while a trust is used
 }
@@ -25,7 +25,7 @@ type Ring struct {
 // trust is the content of one version of trusted_keys.
 type trust struct {
 	keys     map[string]Key  // by id
-	verified map[string]bool // verified seals, by digest and seal, for these keys and the store's own
+	verified map[string]bool // seals verified with these keys and the store's own, by digest and seal
 }
 
 func newTrust(keys []Key) *trust {
@@ -36,9 +36,9 @@ func newTrust(keys []Key) *trust {
 	return t
 }
 
-// Open reads the private key of the store at root and returns it with a Ring. At the first start it creates
-// the key with rand. It renames a key of an older format to key.old. It returns ErrUnavailable, which names
-// the file and says what to do.
+// Open reads the private key of the store at root and returns it with a Ring. At the first start, it creates the key
+// with rand. It renames a key in an older format to key.old. If it fails, it returns ErrUnavailable with the file's
+// name and what to do.
 func Open(root string, rand io.Reader) (*Ring, ed25519.PrivateKey, error) {
 	private, err := openKey(root, rand)
 	if err != nil {
@@ -54,18 +54,18 @@ func Open(root string, rand io.Reader) (*Ring, ed25519.PrivateKey, error) {
 	return &Ring{own: publicOf(private), trusted: file, nobody: newTrust(nil)}, private, nil
 }
 
-// maxVerified is the maximum number of verified seals to remember: at some 200 bytes each, 12 MiB.
+// maxVerified is the maximum number of verified seals to remember: about 12 MiB, at some 200 bytes each.
 const maxVerified = 1 << 16
 
 // Verified reports whether the seal of m was made with a trusted key or the store's own key and is still valid for
-// m. If so, it also returns the Voucher. It reports false for a message that was written or edited by hand, and for
-// a seal by an untrusted key.
+// m. If so, it also returns the Voucher. It reports false for a message that was written or edited by hand, and for a
+// seal made with an untrusted key.
 func (r *Ring) Verified(m *format.Message) (Voucher, bool) {
 	k, ok := r.keyOf(m)
 	return Voucher{m.Origin, k.Name}, ok
 }
 
-// keyOf returns the key that made the message's seal. It reports false if no trusted key made it.
+// keyOf returns the key with which the message's seal was made. It reports false if that is not a trusted key.
 func (r *Ring) keyOf(m *format.Message) (Key, bool) {
 	id, _, ok := strings.Cut(m.Seal, ":")
 	if !ok {
@@ -93,8 +93,8 @@ func (r *Ring) keyOf(m *format.Message) (Key, bool) {
 	return key, holds
 }
 
-// believed returns the content of trusted_keys. While a fault of the machine prevents reading the file, it returns
-// the content that was read last.
+// believed returns the content of trusted_keys. If a machine fault prevents it from reading the file, it returns the
+// content that was read last.
 func (r *Ring) believed() *trust {
 	t, err := r.trusted.Load()
 	if t == nil || err != nil && tree.FaultOf(err) != tree.FaultMachine {
@@ -103,21 +103,21 @@ func (r *Ring) believed() *trust {
 	return t
 }
 
-// Voucher says who vouches for a message: the store that sealed it, and how that store's server
-// authenticated the sender.
+// Voucher describes who vouches for a message: which store sealed it, and how that store's server authenticated the
+// sender.
 type Voucher struct {
-	format.Origin        // as the sealing server determined it
-	Machine       string // name of the trusted key that sealed it; "" for this store's own key
+	format.Origin        // as determined by the sealing server
+	Machine       string // name of the trusted key that sealed the message; "" for this store's own key
 }
 
-// SelfAsserted is the text that answers show for a sender that no server has authenticated.
+// SelfAsserted is the text that answers show for a sender whom no server has authenticated.
 const SelfAsserted = "self-asserted"
 
-// String says in words who vouches for the sender: "person, uid 1000", "uid 1000 (program)", "token", "dmarc
-// example.org", or SelfAsserted if nothing proves the sender's identity. If another trusted key sealed the message,
-// the name of its machine comes first, as in "machine laptop, uid 1000 (program)", because uids of another machine
-// mean nothing on this machine. "person" means that this store sealed the message and that it came through a web
-// page or a command line with a controlling terminal. A program of the same user can fake both.
+// String describes in words who vouches for the sender: "person, uid 1000", "uid 1000 (program)", "token", "dmarc
+// example.org", or SelfAsserted if nothing proves the sender's identity. If another trusted key sealed the message, the
+// name of its machine comes first, as in "machine laptop, uid 1000 (program)", because another machine's uids mean
+// nothing on this machine. "person" means that this store sealed the message, and that it came through a web page or a
+// command line with a controlling terminal. A program that the same OS user runs can fake both.
 func (v Voucher) String() string {
 	words := strings.Replace(v.Auth, ":", " ", 1)
 	switch {

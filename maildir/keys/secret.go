@@ -26,13 +26,13 @@ const (
 	trustedLock = trustedFile + ".lock" // held by a process that changes trusted_keys
 )
 
-// IsFile reports whether this package owns the file with that name in a store's folder.
+// IsFile reports whether the file with the given name in a store's folder belongs to this package.
 func IsFile(name string) bool {
 	return slices.Contains([]string{keyFile, oldKeyFile, tokenFile, trustedFile, trustedLock}, name)
 }
 
-// Problems opens the files as a server does. For each file that cannot be used, it returns an error that
-// says what is wrong and what to do. It changes nothing.
+// Problems opens the files as a server does. For each file that cannot be used, it returns an error that describes what
+// is wrong and what to do. It changes nothing.
 func Problems(root string) (all []error) {
 	_, keyErr := readKey(filepath.Join(root, keyFile))
 	_, tokenErr := readToken(filepath.Join(root, tokenFile))
@@ -45,11 +45,11 @@ func Problems(root string) (all []error) {
 	return all
 }
 
-// keyPrefix begins the key file. The base64url of the private key's 32-byte seed follows.
+// keyPrefix is the beginning of the key file. The private key's 32-byte seed follows, in base64url.
 const keyPrefix = "ed25519 "
 
-// openKey reads the store's private key and creates it at the first start. It renames a key of an older
-// format to key.old. It returns ErrUnavailable, which names the file and says what to do.
+// openKey reads the store's private key, and creates it at the first start. It renames a key in an older format to
+// key.old. If it fails, it returns ErrUnavailable with the file's name and what to do.
 func openKey(root string, rand io.Reader) (ed25519.PrivateKey, error) {
 	file := filepath.Join(root, keyFile)
 	private, err := readKey(file)
@@ -70,14 +70,14 @@ func openKey(root string, rand io.Reader) (ed25519.PrivateKey, error) {
 	return private, err
 }
 
-// errOldKey means that the key file has a secret in the older format, from before stores had key pairs.
+// errOldKey means that the key file contains a secret in the older format, from before stores had key pairs.
 var errOldKey = &refusal.Error{
 	What: refusal.Unavailable("The store's key comes from an older version; the server creates a new one at its " +
 		"next start."),
 }
 
-// readKey reads the private key. It returns fs.ErrNotExist, errOldKey, or ErrUnavailable, which names the
-// file and says what to do.
+// readKey reads the private key. If it fails, it returns fs.ErrNotExist, errOldKey, or ErrUnavailable with the file's
+// name and what to do.
 func readKey(file string) (ed25519.PrivateKey, error) {
 	text, err := readSecret(file)
 	if err != nil {
@@ -91,7 +91,7 @@ func readKey(file string) (ed25519.PrivateKey, error) {
 	case !strings.HasPrefix(text, keyPrefix) || err != nil || len(seed) != ed25519.SeedSize:
 		return nil, &refusal.Error{
 			What: refusal.Unavailable("{=other} does not contain a private key of this store. Fix the file, or " +
-				"delete it and the server creates a new key; mail sealed with the old key is then shown as " +
+				"delete it to have the server create a new key; mail sealed with the old key is then shown as " +
 				"unverified."),
 			Other: file,
 		}
@@ -99,8 +99,8 @@ func readKey(file string) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// makeKey creates a key pair and writes it to the file. The text of the public key never begins with "-", because a
-// command line would treat it as a flag.
+// makeKey creates a key pair and writes it to the file. The public key's text never begins with "-", because a command
+// would take it for a flag.
 func makeKey(file string, rand io.Reader) (ed25519.PrivateKey, error) {
 	for seed := make([]byte, ed25519.SeedSize); ; {
 		if _, err := io.ReadFull(rand, seed); err != nil {
@@ -114,8 +114,8 @@ func makeKey(file string, rand io.Reader) (ed25519.PrivateKey, error) {
 	}
 }
 
-// Own returns the public key of the store at root. It returns fs.ErrNotExist before the first start, and
-// ErrUnavailable.
+// Own returns the public key of the store at root. It returns fs.ErrNotExist before the first start, and ErrUnavailable
+// if the key cannot be read.
 func Own(root string) (Key, error) {
 	private, err := readKey(filepath.Join(root, keyFile))
 	if err != nil {
@@ -129,8 +129,8 @@ func publicOf(private ed25519.PrivateKey) Key {
 	return Key{ID: format.KeyID(public), Public: public}
 }
 
-// Token reads the store's bearer token and creates it at the first start. It returns ErrUnavailable, which
-// names the file and says what to do.
+// Token reads the store's bearer token, and creates it at the first start. If it fails, it returns ErrUnavailable with
+// the file's name and what to do.
 func Token(root string, rand io.Reader) (string, error) {
 	file := filepath.Join(root, tokenFile)
 	token, err := readToken(file)
@@ -145,12 +145,12 @@ func Token(root string, rand io.Reader) (string, error) {
 	return token, writeSecret(file, token)
 }
 
-// OwnToken returns the token of the store at root. It returns fs.ErrNotExist before the first start, and
-// ErrUnavailable.
+// OwnToken returns the token of the store at root. It returns fs.ErrNotExist before the first start, and ErrUnavailable
+// if the token cannot be read.
 func OwnToken(root string) (string, error) { return readToken(filepath.Join(root, tokenFile)) }
 
-// readToken reads the token, which has at least 16 bytes in hex. It returns fs.ErrNotExist, or
-// ErrUnavailable, which names the file and says what to do.
+// readToken reads the token, which consists of at least 16 bytes in hex. If it fails, it returns fs.ErrNotExist, or
+// ErrUnavailable with the file's name and what to do.
 func readToken(file string) (string, error) {
 	text, err := readSecret(file)
 	if err != nil {
@@ -167,14 +167,15 @@ func readToken(file string) (string, error) {
 	return hex.EncodeToString(b), nil
 }
 
-// maxSecret is the largest size of a secret's file in bytes. A server writes at most 65.
+// maxSecret is the maximum size in bytes of a file that contains a secret. The files that a server writes have at most
+// 65 bytes.
 const maxSecret = 4096
 
-// readSecret reads a file of one line. It returns fs.ErrNotExist and ErrUnavailable.
+// readSecret reads a one-line file. If it fails, it returns fs.ErrNotExist or ErrUnavailable.
 func readSecret(file string) (string, error) {
 	data, _, err := tree.ReadPlain(file, maxSecret)
 	switch err = registry.WrongFile(err, refusal.Unavailable("{=other} is {why}. Replace it with the right file, "+
-		"or remove it and the server creates a new one."), file); {
+		"or remove it to have the server create a new one."), file); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, refusal.ErrUnavailable):
 		return "", err
 	case err != nil:
@@ -188,7 +189,7 @@ func readSecret(file string) (string, error) {
 	return strings.TrimSpace(string(data)), nil
 }
 
-// writeSecret durably writes a file of one line. It returns ErrUnavailable.
+// writeSecret durably writes a one-line file. If it fails, it returns ErrUnavailable.
 func writeSecret(file, text string) error {
 	err := tree.WriteFile(file, []byte(text+"\n"))
 	if err == nil {

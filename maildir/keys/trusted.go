@@ -20,9 +20,9 @@ import (
 
 // Key is a public key whose seals a store trusts.
 type Key struct {
-	ID     string // as seals name the key
+	ID     string // the id that seals contain
 	Public ed25519.PublicKey
-	Name   string // users' name for the machine that has the private key; "" for the store's own key
+	Name   string // the user's name for the machine that has the private key; "" for the store's own key
 }
 
 // String returns the key as a line of trusted_keys. `mailtree key trust` on another machine accepts the line
@@ -31,11 +31,11 @@ func (k Key) String() string {
 	return strings.TrimSpace(base64.RawURLEncoding.EncodeToString(k.Public) + " " + k.Name)
 }
 
-// maxTrusted is the largest size of trusted_keys in bytes: some ten thousand keys.
+// maxTrusted is the maximum size of trusted_keys in bytes, enough for some ten thousand keys.
 const maxTrusted = 1 << 20
 
-// Trusted lists the keys of the store's trusted_keys in the order of the file. It returns no keys if there is no
-// file. If some lines are not keys, it returns the other keys and an ErrInvalid that lists those lines.
+// Trusted lists the keys in the store's trusted_keys, in file order. It returns no keys if there is no file. If some
+// lines are not keys, it returns the other keys and an ErrInvalid that lists those lines.
 func Trusted(root string) ([]Key, error) {
 	data, _, err := tree.ReadPlain(filepath.Join(root, trustedFile), maxTrusted)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -47,7 +47,7 @@ func Trusted(root string) ([]Key, error) {
 	return parseTrusted(data)
 }
 
-// parseTrusted is Trusted for the bytes of the file.
+// parseTrusted does the same as Trusted for the bytes of the file.
 func parseTrusted(data []byte) (keys []Key, err error) {
 	var bad []error
 	for i, line := range strings.Split(string(data), "\n") {
@@ -69,10 +69,10 @@ func parseTrusted(data []byte) (keys []Key, err error) {
 	return keys, errors.Join(bad...)
 }
 
-// maxKeyName is the longest name of a trusted key in bytes.
+// maxKeyName is the maximum length of a trusted key's name in bytes.
 const maxKeyName = 64
 
-// Parse reads a public key in base64url, followed by a name. It returns ErrInvalid.
+// Parse reads a public key in base64url, followed by a name. It returns ErrInvalid for any other text.
 func Parse(line string) (Key, error) {
 	text, name, _ := strings.Cut(strings.TrimSpace(line), " ")
 	name = strings.TrimSpace(name)
@@ -109,7 +109,7 @@ func changeTrusted(root string, edit func(lines []string) ([]string, error)) err
 	if err != nil {
 		return registry.WrongFile(err, refusal.Unavailable("The store's trusted_keys.lock is {why}: remove it."), trustedFile)
 	}
-	defer lock.Close() // also unlocks it
+	defer lock.Close() // closing the file also unlocks it
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		return err
 	}
@@ -127,8 +127,8 @@ func changeTrusted(root string, edit func(lines []string) ([]string, error)) err
 	return tree.WriteFile(file, []byte(strings.Join(append(lines, ""), "\n")))
 }
 
-// withoutKey removes the lines of the key whose name, id or public key is which. found is false if there is no such
-// key.
+// withoutKey returns lines without those of the key whose name, id or public key is which. found is false if there is
+// no such key.
 func withoutKey(lines []string, which string) (left []string, found bool) {
 	left = slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
 		k, err := Parse(line)
@@ -139,8 +139,8 @@ func withoutKey(lines []string, which string) (left []string, found bool) {
 	return left, found
 }
 
-// Trust adds a key to trusted_keys and replaces a line with the same public key. It returns ErrInvalid,
-// ErrUnavailable, and ErrConflict if another key has the name.
+// Trust adds a key to trusted_keys, replacing any line with the same public key. It returns ErrInvalid for the store's
+// own key, ErrConflict if another key has the name, and ErrUnavailable if the file cannot be changed.
 func Trust(root string, key Key) error {
 	if own, err := Own(root); err == nil && own.ID == key.ID {
 		return &refusal.Error{What: refusal.Invalid("The public key {=name} is this store's own, which is always " +
@@ -162,8 +162,8 @@ func Trust(root string, key Key) error {
 	})
 }
 
-// Distrust removes keys from trusted_keys by name, id or public key. From then on, mail with their seals is shown
-// as unverified. It returns ErrUnavailable, and an ErrNotFound that lists the existing names.
+// Distrust removes keys from trusted_keys by name, id or public key. After that, mail with their seals is shown as
+// unverified. It returns ErrUnavailable, and an ErrNotFound that lists the existing names.
 func Distrust(root, which string) error {
 	return changeTrusted(root, func(lines []string) ([]string, error) {
 		left, found := withoutKey(lines, which)

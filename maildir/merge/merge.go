@@ -1,4 +1,4 @@
-// Package merge decides the result for each file when the mail of two machines is merged. It does not read or write
+// Package merge determines the result for each file when the mail of two machines is merged. It does not read or write
 // files. Its input is each file's state in the last common commit and on each side. See docs/sync.md, "Merge rules".
 package merge
 
@@ -11,14 +11,14 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Entry is a file in a commit: Git's mode, and Git's hash of the content. The zero Entry means that there is no
-// file.
+// Entry is a file in a commit: its mode in Git, and Git's hash of its content. The zero Entry means that the file does
+// not exist.
 type Entry struct {
 	Mode uint32
 	Hash string
 }
 
-// Plain is the mode of an ordinary file. Only ordinary files are synchronized between machines.
+// Plain is Git's mode for an ordinary file. Only ordinary files are synchronized between machines.
 const Plain = 0o100644
 
 func (e Entry) exists() bool  { return e.Mode != 0 }
@@ -30,17 +30,17 @@ type File struct {
 	Base, Ours, Theirs Entry
 }
 
-// Change is the merge's change to a path on our side.
+// Change is a change that the merge makes to a path on our side.
 type Change struct {
 	Path    string
 	Was, Is Entry
-	Beside  bool // Is belongs beside a message, where an earlier merge may already have put it
+	Beside  bool // Is is to be written next to a message, where an earlier merge may already have put it
 }
 
 // Merge returns the changes that turn our side into the merge of both sides. theirsLater reports whether the last
-// commit that changed a path is theirs; Merge calls it only for paths that both sides have changed. The other side
-// calls Merge with the sides exchanged and the opposite answers, and gets the same files. stay counts the paths
-// that theirs changed and that are not synchronized because of their mode or name.
+// commit that changed a path is theirs. Merge calls it only for paths that both sides have changed. The other side
+// calls Merge with the sides swapped and the opposite answers, and arrives at the same files. stay is the number of
+// paths that the other side changed, but that are not synchronized because of their mode or name.
 func Merge(files []File, theirsLater func(path string) bool) (changes []Change, stay int) {
 	for _, f := range files {
 		switch {
@@ -61,8 +61,8 @@ func Merge(files []File, theirsLater func(path string) bool) (changes []Change, 
 }
 
 // both merges a file that both sides have changed differently. For a message, both versions are kept. For any other
-// file, the later version is kept. For a mark, the later version may be its removal. Any other file that one side
-// has changed is kept, even if the other side has removed it.
+// file, only the later version is kept. For a mark, the later version may be its removal. A file that is not a mark is
+// kept if one side has removed it and the other has changed it.
 func (f File) both(theirsLater func(path string) bool) (changes []Change) {
 	kind := format.Locate(f.Path).Kind
 	if !kind.Mark() {
@@ -87,8 +87,8 @@ func (f File) both(theirsLater func(path string) bool) (changes []Change) {
 // longest is the maximum length, in bytes, of the path of a synchronized file.
 const longest = 1024
 
-// Crosses reports whether machines share a path. Claims and drafts stay on their machine. So do hidden files, files
-// that have not been sent yet, and files of the mail with an invalid name.
+// Crosses reports whether the file at a path is synchronized between machines. Claims and drafts stay on their machine.
+// So do hidden files, files that have not been sent yet, and mail files with an invalid name.
 func Crosses(p string) bool {
 	if len(p) > longest || !utf8.ValidString(p) || path.Clean(p) != p || path.IsAbs(p) || strings.ContainsFunc(p, unicode.IsControl) {
 		return false

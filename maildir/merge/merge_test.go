@@ -15,8 +15,8 @@ const (
 	message = "messages/2026/11/26/msg_20261126_00000000000000aa.md"
 )
 
-// e returns the entry of a plain file with the given content. "" means that the file does not exist, and a leading x, l or m makes the
-// entry an executable, a link or a submodule.
+// e returns the entry for a plain file with the given content. "" means that the file does not exist, and a leading x,
+// l or m makes the entry an executable, a link or a submodule.
 func e(content string) Entry {
 	if content == "" {
 		return Entry{}
@@ -35,7 +35,7 @@ func TestMerge(t *testing.T) {
 		name, path, base, ours, theirs string
 		later                          bool   // theirs is later
 		want                           string // our side's content after the merge
-		beside                         string // the version beside a message
+		beside                         string // the version next to a message
 	}{
 		{name: "new there", path: inbox + ".md", theirs: "a", want: "a"},
 		{name: "new here", path: inbox + ".md", ours: "a", want: "a"},
@@ -116,8 +116,8 @@ func apply(files map[string]Entry, c Change) {
 	}
 }
 
-// TestProperties plays random changes on two sides. Merging on either side gives the same files, merging again
-// changes nothing, and if one side has a file that the other side has not removed, the file is not lost.
+// TestProperties makes random changes on two sides. It checks that merging on either side gives the same files, that
+// merging again changes nothing, and that a file that one side has and the other has not removed is not lost.
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	paths := []string{inbox + ".md", inbox + ".read", inbox + ".ack", inbox + ".archived", message, outbox,
@@ -164,7 +164,7 @@ func only(files map[string]Entry, p string) map[string]Entry {
 	return all
 }
 
-// mergedFiles returns the files of our side after the merge.
+// mergedFiles returns our side's files after the merge.
 func mergedFiles(base, ours, theirs map[string]Entry, later map[string]bool) map[string]Entry {
 	all := map[string]bool{}
 	for _, side := range []map[string]Entry{base, ours, theirs} {

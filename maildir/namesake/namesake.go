@@ -1,6 +1,6 @@
 // Package namesake finds agents that two machines created with the same name before they merged their mail, and
 // chooses new names. It only compares values: the profiles in three commits. Package peers reads the commits and
-// renames the agents. Both machines choose the same names, because each calls Find with the sides exchanged. See
+// renames the agents. Both machines choose the same names, because each calls Find with the sides swapped. See
 // docs/sync.md, "Names".
 package namesake
 
@@ -16,16 +16,16 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// Versions contains the profiles of one name in three commits: the merge base and the two sides. A missing profile
-// has no Name.
+// Versions contains the profiles with one name in three commits: the merge base and the two sides. If a profile is
+// missing, its Name is "".
 type Versions struct{ Base, Ours, Theirs format.Profile }
 
 // Pair is two agents with the same name.
 type Pair struct {
 	Name         string
 	Ours, Theirs format.Profile
-	Lost         bool   // theirs keeps the name
-	To           string // the new name of the other agent
+	Lost         bool   // the other side's agent keeps the name
+	To           string // the new name of the agent that does not keep the name
 	Moved        bool   // both sides have renamed the agent since the last common commit; Ours and Theirs are empty
 }
 
@@ -45,21 +45,21 @@ func (p *Pair) Second() *format.Profile {
 	return &p.Theirs
 }
 
-// isSame reports whether two profiles, whatever their names, belong to the same agent.
+// isSame reports whether two profiles belong to the same agent, regardless of their names.
 func isSame(a, b *format.Profile) bool {
 	return a.Machine != "" && a.Machine == b.Machine && a.Inception.Equal(b.Inception)
 }
 
-// areTwo reports whether the two sides have two different agents with the name, not two versions of one agent.
+// areTwo reports whether the two sides have two different agents with the name, rather than two versions of one agent.
 func (v *Versions) areTwo() bool {
 	people := v.Ours.Program == core.PersonProgram && v.Theirs.Program == core.PersonProgram
-	// The user has changed the machine in the profile of one agent.
+	// The two profiles belong to one agent, and the user changed the machine in one of them.
 	handedOver := v.Base.Name != "" && v.Ours.Inception.Equal(v.Theirs.Inception)
 	return v.Ours.Machine != "" && v.Theirs.Machine != "" && v.Ours.Machine != v.Theirs.Machine && !people && !handedOver
 }
 
-// isAfter reports whether b, not a, keeps a name. A user's agent comes before a program, then the agent that was
-// created first.
+// isAfter reports whether b, and not a, keeps a name. A user's agent takes precedence over a program's. Otherwise the
+// agent that was created first takes precedence.
 func isAfter(a, b *format.Profile) bool {
 	if person := b.Program == core.PersonProgram; person != (a.Program == core.PersonProgram) {
 		return person
@@ -67,22 +67,22 @@ func isAfter(a, b *format.Profile) bool {
 	return cmp.Or(a.Inception.Compare(b.Inception), cmp.Compare(a.Machine, b.Machine)) > 0
 }
 
-// Here contains what this machine knows.
+// Here contains the information that this machine has.
 type Here struct {
-	Agents  []format.Profile                // the agents of its mail
-	Machine func(id string) string          // the name of a machine
-	Taken   func(name string) (bool, error) // whether an agent has the name, regardless of case
+	Agents  []format.Profile                // the agents in its mail
+	Machine func(id string) string          // returns the name of a machine
+	Taken   func(name string) (bool, error) // reports whether an agent has the name, regardless of case
 }
 
-// Find returns a Pair for each name under which the two sides have two agents, and for each agent that both have
-// renamed, sorted by name. profiles contains the profiles of all folders that theirs changed, by name. It returns
-// the errors of Here.Taken.
+// Find returns a Pair for each name under which the two sides have different agents, and for each agent that both have
+// renamed. The pairs are sorted by name. profiles contains, by name, the profiles in all folders that the other side
+// changed. Find returns any error from Here.Taken.
 func Find(profiles map[string]*Versions, here Here) (pairs []Pair, err error) {
 	for _, name := range slices.Sorted(maps.Keys(profiles)) {
 		v := profiles[name]
 		p := Pair{Name: name, Ours: v.Ours, Theirs: v.Theirs, Lost: isAfter(&v.Ours, &v.Theirs)}
 		switch {
-		case v.areTwo() && !isSame(&v.Base, p.First()): // otherwise a user replaced the first by the second
+		case v.areTwo() && !isSame(&v.Base, p.First()): // otherwise a user replaced the first agent with the second
 			pairs = append(pairs, p)
 		case v.Base.Name == "" && isSame(&v.Ours, &v.Theirs):
 			for was, w := range profiles {
@@ -109,17 +109,17 @@ func Find(profiles map[string]*Versions, here Here) (pairs []Pair, err error) {
 	return pairs, nil
 }
 
-// newName chooses the name of the agent that does not keep its own name. It is the name that a machine has already
-// given the agent, or a free name. chosen contains the names in the three commits and the names of earlier pairs,
-// in lower case.
+// newName chooses a name for the agent that does not keep its name. This is the name that a machine has already given
+// the agent, or otherwise a free name. chosen contains the names in the three commits and those chosen for earlier
+// pairs, in lower case.
 func (p *Pair) newName(profiles map[string]*Versions, here Here, chosen map[string]bool) (string, error) {
 	for name, v := range profiles {
-		if name != p.Name && isSame(&v.Theirs, p.Second()) { // the other machine has already chosen
+		if name != p.Name && isSame(&v.Theirs, p.Second()) { // the other machine has already chosen the name
 			return name, nil
 		}
 	}
 	for i := range here.Agents {
-		if a := &here.Agents[i]; a.Name != p.Name && isSame(a, p.Second()) { // this machine has, in an earlier round
+		if a := &here.Agents[i]; a.Name != p.Name && isSame(a, p.Second()) { // this machine chose it earlier
 			return a.Name, nil
 		}
 	}
@@ -137,15 +137,16 @@ func (p *Pair) newName(profiles map[string]*Versions, here Here, chosen map[stri
 	}
 }
 
-// Path returns the path of an agent's file under the new name. in reports whether the file is the agent's.
+// Path returns the path of one of the agent's files under the new name. in reports whether the file belongs to the
+// agent.
 func (p *Pair) Path(path string) (to string, in bool) {
 	rest, in := strings.CutPrefix(path, format.AgentsDir+"/"+p.Name+"/")
 	return format.AgentsDir + "/" + p.To + "/" + rest, in
 }
 
-// MoveFiles returns the files of a merge with the second agent's files under its new name: in the base, and in
-// theirs if theirs has not renamed the agent. ours returns the entry at a path on this machine. It returns the
-// errors of ours.
+// MoveFiles returns the files of a merge, with the second agent's files moved to its new name. It moves them in the
+// base, and also on their side unless that side has already renamed the agent. ours returns the entry at a path on this
+// machine. MoveFiles returns any error from ours.
 func (p *Pair) MoveFiles(files []merge.File, ours func(path string) (merge.Entry, error)) ([]merge.File, error) {
 	all := slices.Clone(files)
 	at := map[string]int{}
@@ -172,7 +173,7 @@ func (p *Pair) MoveFiles(files []merge.File, ours func(path string) (merge.Entry
 			all[i].Base = merge.Entry{}
 			all = append(all, is)
 			continue
-		case f.Base.Mode == 0: // the file there comes from an earlier round that was interrupted
+		case f.Base.Mode == 0: // the file under the new name comes from an earlier round that was interrupted
 			is.Base = is.Ours
 		}
 		all[i] = is

@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// profile reads "MACHINE INCEPTION", where the inception is an hour. With "person" after it, the profile is a
-// user's. "" is no profile.
+// profile reads "MACHINE INCEPTION", where the inception is an hour. If "person" follows, the profile is a user's. ""
+// means no profile.
 func profile(t testing.TB, name, text string) (p format.Profile) {
 	t.Helper()
 	if text == "" {
@@ -33,7 +33,7 @@ func profile(t testing.TB, name, text string) (p format.Profile) {
 	return p
 }
 
-// side returns the Here of a machine that has the agents, given as "NAME MACHINE INCEPTION".
+// side returns the Here of a machine that has the given agents, each written as "NAME MACHINE INCEPTION".
 func side(t testing.TB, agents []string) Here {
 	t.Helper()
 	h := Here{Machine: func(id string) string { return "of-" + id }}
@@ -55,7 +55,7 @@ func TestFind(t *testing.T) {
 		profiles names
 		agents   []string // on this machine
 		want     []string // "NAME: the machine that keeps it, the other's name"
-		reverse  []string // what the other machine, without other agents, finds
+		reverse  []string // what the other machine finds if it has no other agents
 	}{
 		{name: "one agent", profiles: names{"Ann": {"a 1", "a 1", "a 1"}}},
 		{name: "new there", profiles: names{"Ann": {"", "", "b 1"}}},
@@ -181,7 +181,7 @@ func TestMoveFiles(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		moved bool
-		here  map[string]string // the entries at new paths here
+		here  map[string]string // the entries at new paths on this machine
 		files []string          // "PATH BASE OURS THEIRS"
 		want  []string
 	}{
@@ -258,7 +258,7 @@ func TestMoveFiles(t *testing.T) {
 				t.Error(d)
 			}
 			if !slices.Equal(files, before) {
-				t.Error("MoveFiles has changed what it was given")
+				t.Error("MoveFiles has changed its argument")
 			}
 		})
 	}

@@ -20,7 +20,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Outbox sends the files that people and programs save in the outboxes of a project. It is safe for concurrent use.
+// Outbox sends the files that people and programs save in a project's outboxes. It is safe for concurrent use.
 type Outbox struct {
 	mail    *core.Mail
 	sender  *sending.Sender
@@ -32,14 +32,14 @@ func New(mail *core.Mail, sender *sending.Sender) *Outbox {
 	return &Outbox{mail: mail, sender: sender, pending: newDebouncer(mail.Store.Monotonic)}
 }
 
-// Waiting counts the files that have not been unchanged for SettleTime yet.
+// Waiting returns the number of files that are waiting to settle, that is, to stay unchanged for SettleTime.
 func (o *Outbox) Waiting() int {
 	o.pending.mu.Lock()
 	defer o.pending.mu.Unlock()
 	return len(o.pending.files)
 }
 
-// Moved schedules the file at path, which the server has moved into an outbox, as if it had been saved there now.
+// Moved schedules the file at path, which the server has moved into an outbox, as if it had just been saved there.
 func (o *Outbox) Moved(path string) { o.schedule(path, o.pending.in(SettleTime)) }
 
 // saved is a file in an outbox that the server will send.
@@ -47,9 +47,9 @@ type saved struct {
 	path string
 	sum  string // SHA-256 of its bytes
 
-	day   string // date of the file's time (mtime) in the server's time zone, such as 2026-11-28
-	own   string // the key in the file's header; "": none
-	daily bool   // the file's header has "repeat: daily"
+	day   string // date of the file's mtime in the server's time zone, such as 2026-11-28
+	own   string // the key in the file's header; "" if there is none
+	daily bool   // the file's header contains "repeat: daily"
 }
 
 // key returns the idempotency key of the message: the key in the header, or one derived from the file's bytes, so
@@ -62,8 +62,8 @@ func (s *saved) key() string {
 	return key
 }
 
-// sentBefore returns the refusal to send the file, whose text was sent before as the message with that id.
-// The refusal suggests a key that was not used yet.
+// sentBefore returns the refusal for a file whose text was already sent, as the message with the given id. The refusal
+// suggests a key that has not been used yet.
 func (s *saved) sentBefore(id string) error {
 	stem := strings.TrimSuffix(filepath.Base(s.path), ".md")
 	if !format.PlainName(stem) {
@@ -80,18 +80,18 @@ func (s *saved) sentBefore(id string) error {
 		"To send it again, add a new key to the header, such as `key: {=other}`. To send it once a day, add " +
 		"`repeat: daily`. Otherwise delete the file.")
 	if s.daily {
-		what = refusal.Conflict("The same text was already sent, as message {id}, on the day of the file's time, " +
+		what = refusal.Conflict("The same text was already sent, as message {id}, on the date of the file's modification time, " +
 			"and `repeat: daily` sends it once a day. To send it again on that day, add a new key to the header, " +
 			"such as `key: {=other}`. Otherwise delete the file.")
 	}
 	return &refusal.Error{What: what, ID: id, Other: key}
 }
 
-// errSavedAnew means that the file was changed or removed when it was about to be sent.
+// errSavedAnew means that the file was changed or removed just before it was to be sent.
 var errSavedAnew = errors.New("the file has changed in the meantime")
 
 // take plans the removal of the file that a message was read from. It returns errSavedAnew if the file has changed
-// since, and the errors of writer.Group.Take.
+// since it was read, and any error from writer.Group.Take.
 func (s *saved) take(g *writer.Group, tx *writer.Tx) error {
 	taken, err := g.Take(tx, s.path, s.sum)
 	if err == nil && !taken {
@@ -100,7 +100,7 @@ func (s *saved) take(g *writer.Group, tx *writer.Tx) error {
 	return err
 }
 
-// NoteSaved schedules the changed files in outboxes and the inbox copies, to be handled once they have settled.
+// NoteSaved schedules changed outbox files and changed inbox copies, to be handled once they have settled.
 func (o *Outbox) NoteSaved(paths []string, changes []index.Change) {
 	at := map[string]bool{}
 	for _, path := range paths {
@@ -109,7 +109,7 @@ func (o *Outbox) NoteSaved(paths []string, changes []index.Change) {
 	for _, c := range changes {
 		switch format.Locate(c.Path).Kind {
 		case format.KindOutbox:
-			at[c.Path] = c.Kind != format.KindOutbox || c.Op == index.Removed // otherwise it is valid, and a copy of a sent message
+			at[c.Path] = c.Kind != format.KindOutbox || c.Op == index.Removed // otherwise a copy of a sent message
 		case format.KindInbox:
 			at[c.Path] = c.Kind == format.KindInbox && c.Op != index.Removed
 		}
@@ -122,15 +122,16 @@ func (o *Outbox) NoteSaved(paths []string, changes []index.Change) {
 	}
 }
 
-// schedule arranges for a file to be handled when it is due, if it is a regular file or was removed.
+// schedule arranges for a file to be handled at the time due, if it is a regular file or was removed.
 func (o *Outbox) schedule(path string, due time.Time) {
 	if st, err := o.mail.Tree.Stat(path); err == nil && st.Mode.IsRegular() || tree.FaultOf(err) == tree.FaultGone {
 		o.pending.wait(path, st, due)
 	}
 }
 
-// Run runs beside the writer and handles files saved by others once each has settled. It starts with the outbox
-// files that the index lists as problems, and with the files named in unread notices, which may have been deleted.
+// Run runs concurrently with the writer, and handles each file saved by others once it has settled. It starts with the
+// outbox files that the index lists as problems, and with the files mentioned in unread notices, which may have been
+// deleted.
 func (o *Outbox) Run(ctx context.Context) {
 	problems, err := o.mail.Store.Index.Problems(ctx, o.mail.Slug, index.AllProblems)
 	if err != nil && ctx.Err() == nil {
@@ -152,7 +153,7 @@ func (o *Outbox) Run(ctx context.Context) {
 	away := false
 	for {
 		due, next := o.pending.takeDue()
-		if len(due) > 0 && o.isAway(&away) { // another branch has its own outboxes, whose files may already have been sent
+		if len(due) > 0 && o.isAway(&away) { // this branch's outboxes may contain files that were already sent
 			for _, f := range due {
 				o.pending.wait(f.path, f.stat, o.pending.in(trySavedAgain))
 			}
@@ -177,7 +178,7 @@ func (o *Outbox) Run(ctx context.Context) {
 	}
 }
 
-// isAway reports whether a branch other than the mail's branch is checked out, and logs when that begins.
+// isAway reports whether a branch other than the mail's branch is checked out, and logs when that starts.
 func (o *Outbox) isAway(was *bool) bool {
 	away := o.mail.History.State().Mode == history.Detached
 	if away && !*was {
@@ -187,7 +188,7 @@ func (o *Outbox) isAway(was *bool) bool {
 	return away
 }
 
-// preserveSaved tells the history to commit several files that are about to be sent in one commit, instead of one
+// preserveSaved has the history record several files that are about to be sent in a single commit, instead of one
 // commit for each. It ignores errors, because they occur again when each file is sent.
 func (o *Outbox) preserveSaved(ctx context.Context, due []pendingFile) {
 	var paths []string
@@ -201,11 +202,11 @@ func (o *Outbox) preserveSaved(ctx context.Context, due []pendingFile) {
 	}
 }
 
-// trySavedAgain is the time until the next try for a file that could not be handled for a temporary reason.
+// trySavedAgain is the time until the next attempt to handle a file, after an attempt failed for a temporary reason.
 const trySavedAgain = 10 * time.Second
 
-// handle sends a saved file, or reports an edited copy, if the file has not changed since. If the file was sent or
-// removed, Postmaster's notices about it become read.
+// handle sends a saved file, or reports an edited copy, if the file has not changed since it was scheduled. If the file
+// was sent or removed, Postmaster's notices about it are marked as read.
 func (o *Outbox) handle(ctx context.Context, f pendingFile) {
 	st, err := o.mail.Tree.Stat(f.path)
 	gone, outbox := tree.FaultOf(err) == tree.FaultGone, format.Locate(f.path).Kind == format.KindOutbox
@@ -240,8 +241,7 @@ func (o *Outbox) handle(ctx context.Context, f pendingFile) {
 	}
 }
 
-// sendSaved sends a file, or notifies its author why it cannot be sent. It returns errSavedAnew and temporary
-// errors.
+// sendSaved sends a file, or tells its author why it cannot be sent. It returns errSavedAnew and temporary errors.
 func (o *Outbox) sendSaved(ctx context.Context, f pendingFile) error {
 	if format.ServerName(format.Locate(f.path).Agent) { // the index reports it as a problem
 		return nil
@@ -254,7 +254,7 @@ func (o *Outbox) sendSaved(ctx context.Context, f pendingFile) error {
 		return o.tellUnsent(ctx, f.path, data, &refusal.Error{What: refusal.SavedMalformed, Why: tree.PlainFileError(err)})
 	case st != f.stat:
 		return errSavedAnew
-	case len(bytes.TrimSpace(data)) == 0: // an empty file: the author has just started to write
+	case len(bytes.TrimSpace(data)) == 0: // an empty file: the author is just starting to write
 		return nil
 	}
 	file := &saved{path: f.path, sum: tree.SHA256(data), day: time.Unix(0, st.MTime).Format(time.DateOnly)}
@@ -279,9 +279,8 @@ func (o *Outbox) sendSaved(ctx context.Context, f pendingFile) error {
 	return o.tellUnsent(ctx, f.path, data, err)
 }
 
-// withoutBlind returns a refusal about a draft's recipients in a form that Postmaster may send. Everyone
-// can read Postmaster's mail, so the refusal must not name a recipient that is only in bcc, nor similar
-// names (invariant I7).
+// withoutBlind returns a refusal about a draft's recipients in a form that Postmaster may send. Anyone can read
+// Postmaster's mail, so the refusal must not mention a recipient that is only in bcc, or similar names (invariant I7).
 func (o *Outbox) withoutBlind(d *sending.Order, err error) error {
 	var e *refusal.Error
 	if !errors.As(err, &e) || !e.Field.OfRecipients() || e.Name == "" {
@@ -291,8 +290,8 @@ func (o *Outbox) withoutBlind(d *sending.Order, err error) error {
 	for _, name := range slices.Concat([]string{e.Name}, e.More) {
 		if !slices.ContainsFunc(named, func(n string) bool { return strings.TrimSpace(n) == name }) {
 			return &refusal.Error{
-				What: refusal.NotFound("A name in bcc is not an agent of project {=other}, or mail may not go " +
-					"there. The name is not repeated here, because others can read this. Fix bcc, or remove the " +
+				What: refusal.NotFound("A name in bcc is not an agent of project {=other}, or is not allowed to " +
+					"receive mail. The name is not repeated here, because others can read this. Fix bcc, or remove the " +
 					"name."),
 				Other: o.mail.Name(),
 			}
@@ -301,14 +300,14 @@ func (o *Outbox) withoutBlind(d *sending.Order, err error) error {
 	return err
 }
 
-// isTemporary reports whether an error is temporary, so that sending the same message may succeed later.
+// isTemporary reports whether an error is temporary, which means that sending the same message later may succeed.
 func isTemporary(err error) bool {
 	var e *refusal.Error
 	return !errors.As(err, &e) || errors.Is(err, refusal.ErrUnavailable) && e.What != refusal.EditUncommitted
 }
 
-// savedDraft returns the message in a file, and records in file what its header says about sending it again. It
-// returns nil if the file is a copy of a sent message. It returns ErrInvalid, ErrConflict, and the errors of
+// savedDraft returns the message in a file, and records in file whether its header allows sending it again. It returns
+// nil if the file is a copy of a sent message. It returns ErrInvalid, ErrConflict, and any error from
 // sending.Sender.MakeReply.
 func (o *Outbox) savedDraft(ctx context.Context, file *saved, data []byte) (*sending.Order, error) {
 	place := format.Locate(file.path)
@@ -318,7 +317,7 @@ func (o *Outbox) savedDraft(ctx context.Context, file *saved, data []byte) (*sen
 	}
 	u, err := format.ParseUnsent(data)
 	switch {
-	case err != nil && sent != nil, err == nil && u.ID != "" && u.ID == place.ID: // a copy, damaged or complete
+	case err != nil && sent != nil, err == nil && u.ID != "" && u.ID == place.ID: // a copy, damaged or intact
 		return nil, nil
 	case err != nil:
 		return nil, &refusal.Error{What: refusal.SavedMalformed, Why: err.Error()}
@@ -330,7 +329,7 @@ func (o *Outbox) savedDraft(ctx context.Context, file *saved, data []byte) (*sen
 		}
 	case sent != nil:
 		return nil, &refusal.Error{
-			What: refusal.Conflict("{name} was already sent, and a file with that name counts as a copy of it: " +
+			What: refusal.Conflict("{name} was already sent, and a file with that name is treated as a copy of it: " +
 				"rename the file to send it as a new message."),
 			Name: place.ID,
 		}

@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// savedWords has the names that a file's header uses for the fields of a refusal.
+// savedWords contains the names that a file's header uses for the fields in a refusal.
 var savedWords = refusal.Words{Args: map[refusal.Field]string{
 	refusal.From:        "from",
 	refusal.Recipients:  "to, cc or bcc",
@@ -30,14 +30,14 @@ var savedWords = refusal.Words{Args: map[refusal.Field]string{
 	refusal.Attachments: "attachments",
 }}
 
-// notSent begins the subject of a message about a file in an outbox. The file's path follows.
+// notSent is the beginning of the subject of a message about a file in an outbox. The file's path follows.
 const notSent = "Not sent: "
 
-// unsentThread returns the id of the thread of Postmaster's messages about a file in an outbox.
+// unsentThread returns the id of the thread that contains Postmaster's messages about a file in an outbox.
 func unsentThread(path string) string { return "unsent-" + tree.SHA256([]byte(path))[:16] }
 
-// tellUnsent notifies an author that a file in the outbox was not sent, and why. It notifies once for the same
-// content. Postmaster's earlier notices about the file become read.
+// tellUnsent notifies an author that a file in the outbox was not sent, and why. It sends only one notice for the same
+// content. Postmaster's earlier notices about the file are marked as read.
 func (o *Outbox) tellUnsent(ctx context.Context, path string, data []byte, why error) error {
 	before, err := o.unreadAbout(ctx, path)
 	if err != nil {
@@ -72,7 +72,7 @@ func (o *Outbox) withdrawUnsent(ctx context.Context, path string) error {
 	return o.mail.Writer.Do(ctx, tx)
 }
 
-// unreadAbout returns the ids of Postmaster's messages about a file in an outbox that its author has not read.
+// unreadAbout returns the ids of Postmaster's messages about an outbox file that the file's author has not read.
 func (o *Outbox) unreadAbout(ctx context.Context, path string) (ids []string, err error) {
 	rows, err := o.mail.Store.Index.Thread(ctx, index.ThreadQuery{Project: o.mail.Slug, Thread: unsentThread(path)})
 	if err != nil {
@@ -80,7 +80,7 @@ func (o *Outbox) unreadAbout(ctx context.Context, path string) (ids []string, er
 	}
 	var told []string
 	for i := range rows {
-		// A notice by another machine's Postmaster may be about another file of that name.
+		// A notice from another machine's Postmaster may be about a different file with the same name.
 		if _, here := o.mail.Store.VerifiedHere(&rows[i].Message); here && rows[i].From == format.Postmaster {
 			told = append(told, rows[i].ID)
 		}
@@ -100,7 +100,7 @@ func (o *Outbox) unreadAbout(ctx context.Context, path string) (ids []string, er
 // mostTold is how many of an agent's unread messages pathsTold checks.
 const mostTold = 200
 
-// pathsTold returns the paths of files named in Postmaster's notices that the agents have not read.
+// pathsTold returns the paths of the files mentioned in Postmaster's notices that the agents have not read.
 func (o *Outbox) pathsTold(ctx context.Context) (paths []string, err error) {
 	agents, err := o.mail.Store.Index.Agents(ctx, o.mail.Slug)
 	if err != nil {

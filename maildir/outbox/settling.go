@@ -9,15 +9,15 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// SettleTime is how long a saved file must stay unchanged before the server treats it as finished. See
-// docs/tree.md, "Sending by saving".
+// SettleTime is how long a saved file must remain unchanged before the server treats it as finished. See docs/tree.md,
+// "Sending by saving".
 const SettleTime = 2 * time.Second
 
-// debouncer keeps files saved by others until they have not changed for a while. It is safe for concurrent use.
+// debouncer holds files saved by others until they have not changed for a while. It is safe for concurrent use.
 // newDebouncer creates one.
 type debouncer struct {
 	now  func() time.Time // a monotonic clock
-	bell chan struct{}    // rings when a file may be due earlier than before
+	bell chan struct{}    // receives a value when a file may be due earlier than before
 
 	mu    sync.Mutex
 	files map[string]pendingFile // by path
@@ -37,7 +37,7 @@ func newDebouncer(now func() time.Time) debouncer {
 // in returns the time that is d from now.
 func (s *debouncer) in(d time.Duration) time.Time { return s.now().Add(d) }
 
-// wait schedules a file for the time due, on condition that it then still has the state st.
+// wait schedules a file for the time due, provided that it still has the state st at that time.
 func (s *debouncer) wait(path string, st tree.FileStat, due time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,10 +1,10 @@
-// Package outgoing keeps the messages to other domains and the results of their delivery.
+// Package outgoing stores messages to other domains and the results of their delivery.
 //
 // A message has an Item for each recipient at another domain, each in its own file below format.QueueDir. The file
 // is written in the same operation as the message. The queue (gateway/out) replaces the file whenever the item's
 // state changes, and moves it to the folder "ended" when the item has ended. A file is one line: an HMAC of the
-// JSON under the store's key, a space, the JSON. A file with a wrong HMAC was not written by this store and is
-// ignored: the folder is in a work tree, and a `git pull` could bring one (I8). See docs/email.md, "The gateway".
+// JSON under the store's key, a space, the JSON. A file with a wrong HMAC was not written by this store and is ignored:
+// the folder is in a working tree, so a `git pull` could add such a file (I8). See docs/email.md, "The gateway".
 package outgoing
 
 import (
@@ -28,34 +28,35 @@ import (
 // State is the delivery state of a message for one recipient.
 type State string
 
-// The states. Queued and Deferred items are tried at Next. Sent, Failed and Unknown are final, with these
-// exceptions: a bounce changes Sent and Unknown to Failed, and a user can change Unknown and Failed to Queued.
+// The delivery states. An item that is Queued or Deferred is next tried at the time Next. Sent, Failed and Unknown are
+// final, with these exceptions: a bounce changes Sent and Unknown to Failed, and a user can change Unknown and Failed
+// to Queued.
 const (
 	Queued   State = "queued"
-	Deferred State = "deferred" // tried, and will be retried
+	Deferred State = "deferred" // tried; will be retried
 	Sending  State = "sending"  // the end of the message may have been sent
 	Sent     State = "sent"
-	Unknown  State = "unknown" // the end was sent, but no answer came
+	Unknown  State = "unknown" // the end was sent, but no reply came
 	Failed   State = "failed"
 )
 
 // Item is a message for one recipient.
 type Item struct {
-	ID        string    `json:"id"`         // of the item: see ID
+	ID        string    `json:"id"`         // the item's id: see ID
 	Project   string    `json:"project"`    // slug
-	Message   string    `json:"message"`    // id of the message: its items are reported together
+	Message   string    `json:"message"`    // message id: a message's items are reported together
 	MessageID string    `json:"message_id"` // as in the email, without < and >
-	From      string    `json:"from"`       // of the envelope
+	From      string    `json:"from"`       // envelope sender
 	To        string    `json:"to"`
 	State     State     `json:"state"`
 	Attempts  int       `json:"attempts,omitempty"`
 	Queued    time.Time `json:"queued"`
-	Next      time.Time `json:"next"`               // of the next attempt, in the states Queued and Deferred
-	Reply     string    `json:"reply,omitempty"`    // the last reply of the other server
-	Reported  bool      `json:"reported,omitempty"` // the sender was notified that it failed or may have failed
+	Next      time.Time `json:"next"`               // time of the next attempt, in the states Queued and Deferred
+	Reply     string    `json:"reply,omitempty"`    // the other server's last reply
+	Reported  bool      `json:"reported,omitempty"` // the sender was notified that delivery failed or may have failed
 }
 
-// Ended reports whether no more work is left for the item.
+// Ended reports whether there is nothing left to do for the item.
 func (i *Item) Ended() bool {
 	return i.State == Sent || i.Reported && (i.State == Failed || i.State == Unknown)
 }
@@ -66,28 +67,28 @@ func (i *Item) Domain() string { return i.To[strings.LastIndexByte(i.To, '@')+1:
 // Pending reports whether the item may still be sent.
 func (i *Item) Pending() bool { return i.State == Queued || i.State == Deferred || i.State == Sending }
 
-// Worst returns the state to report for several items: Failed if one failed, otherwise Unknown if one is unknown,
-// otherwise the state that is furthest from Sent.
+// Worst returns the state to report for several items: Failed if any item has failed, otherwise Unknown if any item is
+// unknown, otherwise the state that is furthest from Sent.
 func Worst(items []Item) State {
 	order := []State{Failed, Unknown, Queued, Deferred, Sending, Sent}
 	worst := slices.MinFunc(items, func(a, b Item) int { return slices.Index(order, a.State) - slices.Index(order, b.State) })
 	return worst.State
 }
 
-// ID returns the id of the item of a message for a recipient.
+// ID returns the id of the item for a message and a recipient.
 func ID(message, to string) string {
 	sum := sha256.Sum256([]byte(to))
 	return message + "-" + hex.EncodeToString(sum[:6])
 }
 
-// Path returns the path of the file of an item that has not ended.
+// Path returns the path of an item's file while the item has not ended.
 func Path(id string) string { return format.QueueDir + "/" + id + ".json" }
 
 const endedDir = format.QueueDir + "/ended"
 
 func endedPath(id string) string { return endedDir + "/" + id + ".json" }
 
-// keepEnded is how long the file of an item that has ended is kept.
+// keepEnded is how long an ended item's file is kept.
 const keepEnded = 90 * 24 * time.Hour
 
 // Encode returns the bytes of an item's file.
@@ -110,14 +111,14 @@ func mac(key, js []byte) string {
 type Folder struct {
 	Tree    *tree.Tree
 	Project string // slug
-	Key     []byte // the store's
+	Key     []byte // the store's key
 	Log     *slog.Logger
 }
 
-// errForeign means that a file is not an item that this store wrote for this project with that name.
+// errForeign means that a file is not an item that this store wrote for this project under the file's name.
 var errForeign = errors.New("it was not written by this store for this location")
 
-// load reads a file. It returns fs.ErrNotExist, errForeign and the errors of the file system.
+// load reads a file. It returns fs.ErrNotExist, errForeign, and any error from the file system.
 func (f *Folder) load(file string) (*Item, error) {
 	data, _, err := f.Tree.Read(file, format.MaxSmall)
 	var bad *tree.FormatError
@@ -138,8 +139,8 @@ func (f *Folder) load(file string) (*Item, error) {
 	return i, nil
 }
 
-// Get returns the item with an id, or nil if there is none. An ended item takes precedence over another item with
-// that id, so that an old file that is restored does not send the message again.
+// Get returns the item with the given id, or nil if there is none. An ended item takes precedence over another item
+// with the same id, so restoring an old file does not send the message again.
 func (f *Folder) Get(id string) (*Item, error) {
 	for _, file := range []string{endedPath(id), Path(id)} {
 		i, err := f.load(file)
@@ -155,8 +156,8 @@ func (f *Folder) Get(id string) (*Item, error) {
 	return nil, nil
 }
 
-// Open returns the items that have not ended, and removes the files that an interrupted Save left. If it returns an
-// error, it also returns the items that it could read.
+// Open returns the items that have not ended, and removes the files left by an interrupted Save. If it returns an
+// error, it still returns the items that it could read.
 func (f *Folder) Open() (all []Item, err error) {
 	entries, err := f.Tree.List(format.QueueDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -178,7 +179,7 @@ func (f *Folder) Open() (all []Item, err error) {
 	return all, err
 }
 
-// Since returns the items that were queued at or after a time, ended or not.
+// Since returns the items that were queued at or after the given time, whether or not they have ended.
 func (f *Folder) Since(at time.Time) (all []Item, err error) {
 	for _, dir := range []string{format.QueueDir, endedDir} { // this order finds an item that ends in the meantime
 		entries, err := f.Tree.List(dir)
@@ -205,7 +206,7 @@ func (f *Folder) Since(at time.Time) (all []Item, err error) {
 	return all, nil
 }
 
-// Save makes an item durable before it returns. Afterwards the item has exactly one file.
+// Save durably writes an item before it returns. Afterwards, the item has exactly one file.
 func (f *Folder) Save(i *Item) error {
 	data, err := Encode(f.Key, i)
 	if err != nil {

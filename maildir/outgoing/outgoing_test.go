@@ -57,8 +57,8 @@ func open(t *testing.T, f *Folder) []Item {
 	return all
 }
 
-// TestSave checks that an item is read back unchanged, has exactly one file in every state, and is open until it
-// has ended.
+// TestSave checks that an item is read back unchanged, has exactly one file in every state, and stays open until it has
+// ended.
 func TestSave(t *testing.T) {
 	t.Parallel()
 	f, i := folder(t), item()
@@ -77,8 +77,8 @@ func TestSave(t *testing.T) {
 	}
 }
 
-// TestForeign checks that a file does not count as an item if this store did not write it for this project and with
-// this name.
+// TestForeign checks that a file is not treated as an item unless this store wrote it for this project and under this
+// name.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	f := folder(t)
@@ -119,11 +119,11 @@ func TestForeign(t *testing.T) {
 	}
 	put(item().ID+".json", good)
 	if all := open(t, f); len(all) != 1 {
-		t.Errorf("the good one: %v", all)
+		t.Errorf("the valid item: %v", all)
 	}
 }
 
-// TestBroughtBack checks that no item is open if the earlier file of an ended item is restored.
+// TestBroughtBack checks that an ended item does not become open again if its earlier file is restored.
 func TestBroughtBack(t *testing.T) {
 	t.Parallel()
 	f, i := folder(t), item()
@@ -142,11 +142,11 @@ func TestBroughtBack(t *testing.T) {
 		t.Errorf("%v %v", got, err)
 	}
 	if _, err := f.Tree.Stat(Path(i.ID)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the file is still there, and would be open once the other is pruned: %v", err)
+		t.Errorf("the file is still there, and its item would be open once the other file is pruned: %v", err)
 	}
 }
 
-// TestPrune checks that files of items that ended long ago are removed, and that others stay.
+// TestPrune checks that the files of items that ended long ago are removed, and that others stay.
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	f, i := folder(t), item()
@@ -169,7 +169,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestWorst checks that the worst state of several recipients is reported.
+// TestWorst checks that the worst of several recipients' states is reported.
 func TestWorst(t *testing.T) {
 	t.Parallel()
 	for want, states := range map[State][]State{

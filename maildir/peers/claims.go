@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// claimPatience is how long a claim waits for the list that the machines share.
+// claimPatience is how long a claim request waits for the list that the machines share.
 const claimPatience = 30 * time.Second
 
 // remoteError reports that the shared list could not be read or changed.
@@ -26,7 +26,7 @@ func (e *remoteError) Error() string { return e.err.Error() }
 
 func (e *remoteError) Unwrap() error { return e.err }
 
-// Grant creates or renews claims if the mail is shared with other machines: see claims.Claims.Grant.
+// Grant creates or renews claims when the mail is shared with other machines: see claims.Claims.Grant.
 func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, error) {
 	if err := sy.mail.NeedAgent(ctx, refusal.Agent, r.Agent); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, err
 		if errors.Is(err, history.ErrDeclined) {
 			return nil, refuseDeclined(away.err)
 		}
-		what := refusal.Unavailable("Nothing was claimed: the server cannot reach the claims of the other machines " +
+		what := refusal.Unavailable("Nothing was claimed: the server cannot reach the other machines' claims " +
 			"({why}). Try again in a moment; {claim without the others}.")
 		if away.unsure {
 			what = refusal.Unavailable("The other machines may or may not have received the claim: the shared " +
@@ -67,12 +67,12 @@ func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, err
 	return res, err
 }
 
-// claimsDeclined explains why machines that share mail do not share claims.
+// claimsDeclined explains why machines that share their mail do not share their claims.
 const claimsDeclined = "The host of the shared repository rejects refs below refs/mailtree/, through which " +
 	"machines share their claims. Allow these refs there, or share the mail through another host."
 
-// refuseDeclined returns the refusal of an action that needs the other machines' claims, if the host of the shared
-// repository refuses the list.
+// refuseDeclined returns the refusal for an action that needs the other machines' claims when the shared repository's
+// host rejects the list.
 func refuseDeclined(err error) error {
 	return &refusal.Error{
 		What: refusal.Unavailable("Nothing was claimed: {why}. Allow these refs on that host, or share the mail " +
@@ -82,8 +82,8 @@ func refuseDeclined(err error) error {
 	}
 }
 
-// withClaims calls f when no round is running, within claimPatience. f also writes to the files what it pushes,
-// even if the caller's context ends meanwhile.
+// withClaims waits at most claimPatience until no round is running, and then calls f. f also writes what it pushes to
+// the claim files, even if the caller's context ends in the meantime.
 func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), claimPatience, errors.New("other sync work "+
 		"took too long"))
@@ -92,9 +92,9 @@ func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) erro
 }
 
 // runClaimRounds synchronizes the shared list and the local claim files: it adds local claims to the list, removes
-// released ones, and applies remote changes to the files. res is the answer to ask; it is nil if ask is nil. The
-// caller holds the turn. The first try uses the list as last fetched; runClaimRounds refuses only after a fetch. It
-// returns remoteError, and the errors of the history and of the writer.
+// released ones, and applies remote changes to the files. res is the answer to ask; it is nil if ask is nil. The caller
+// holds the turn. The first try uses the list as last fetched; runClaimRounds refuses a request only after a fetch. It
+// returns remoteError, and errors from the history and the writer.
 func (sy *Sync) runClaimRounds(ctx context.Context, ask *claim.Request) (res *claim.Result, err error) {
 	unsure := false
 	for try := range syncTries {
@@ -138,8 +138,8 @@ func (sy *Sync) runClaimRounds(ctx context.Context, ask *claim.Request) (res *cl
 		Why: err.Error(), Err: err}
 }
 
-// SyncClaims synchronizes this machine's claims with the other machines' claims. While the other machines cannot be
-// reached, it returns ErrUnavailable, unless claims are granted on this machine alone.
+// SyncClaims synchronizes this machine's claims with the other machines' claims. If the other machines cannot be
+// reached, it returns ErrUnavailable, unless claims are currently granted on this machine alone.
 func (sy *Sync) SyncClaims(ctx context.Context) error {
 	err := sy.withClaims(ctx, func(ctx context.Context) error {
 		if err := sy.mail.History.FetchClaims(ctx); err != nil {
@@ -155,15 +155,15 @@ func (sy *Sync) SyncClaims(ctx context.Context) error {
 		return refuseDeclined(err)
 	}
 	return &refusal.Error{
-		What: refusal.Unavailable("The server cannot reach the claims of the other machines ({why}). Try again in " +
+		What: refusal.Unavailable("The server cannot reach the other machines' claims ({why}). Try again in " +
 			"a moment; {claim without the others}."),
 		Why: err.Error(),
 		Err: err,
 	}
 }
 
-// KeepRegained adds, to the shared list, the claims that the undoing of a release has restored. It returns
-// ErrConflict if another agent has claimed one of them meanwhile.
+// KeepRegained adds to the shared list the claims that were restored by undoing a release. It returns ErrConflict if
+// another agent has claimed one of them in the meantime.
 func (sy *Sync) KeepRegained(ctx context.Context, done *history.Done) error {
 	if err := sy.SyncClaims(ctx); err != nil {
 		return err

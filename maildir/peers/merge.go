@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	syncFiles = 512     // files in one operation of a merge; it ends with a complete message
-	syncBytes = 8 << 20 // bytes of these files
-	syncFew   = 128     // a merge of so few files is not measured in advance: attachment.MaxStored limits each
+	syncFiles = 512     // files in one operation of a merge; an operation never splits a message
+	syncBytes = 8 << 20 // total bytes of these files
+	syncFew   = 128     // up to this many files, the total size is not checked in advance: attachment.MaxStored limits each
 )
 
-// errFilesMoved means that a file differs from the branch, because it has just been changed.
+// errFilesMoved means that a file differs from the branch because it has just been changed.
 var errFilesMoved error = &refusal.Error{
 	What: refusal.Unavailable("Files in the mail tree have changes that are not committed yet; try again."),
 }
@@ -50,7 +50,7 @@ func (sy *Sync) mergeRemote(ctx context.Context, m *history.MergeInput) error {
 	if len(changes) == 0 && !m.Own {
 		return nil
 	}
-	slices.SortFunc(changes, func(a, b merge.Change) int { // a message with its copies, after profiles and attachments
+	slices.SortFunc(changes, func(a, b merge.Change) int { // keep copies with their message, after profiles and attachments
 		return cmp.Or(cmp.Compare(format.Locate(a.Path).ID, format.Locate(b.Path).ID), cmp.Compare(a.Path, b.Path))
 	})
 	if err := sy.inTheWay(changes); err != nil {
@@ -78,14 +78,14 @@ func (sy *Sync) mergeRemote(ctx context.Context, m *history.MergeInput) error {
 			return err
 		}
 	}
-	if len(tx.Writes) == 0 { // the files are already right: only the history lacks the merge
+	if len(tx.Writes) == 0 { // the files are already up to date: only the history lacks the merge
 		merges := writer.Merge{Commit: m.Theirs, Onto: m.Ours}
 		sy.mail.History.Record([]writer.Op{{Verb: "sync", Merges: merges, At: sy.mail.Store.Now(), Summary: "nothing new"}}, nil)
 	}
 	return sy.mail.History.Flush(ctx)
 }
 
-// inTheWay returns an error if a file exists at a path where changes need a folder.
+// inTheWay returns an error if there is a file at a path where the changes need a folder.
 func (sy *Sync) inTheWay(changes []merge.Change) error {
 	looked := map[string]bool{}
 	for _, c := range changes {
@@ -99,14 +99,14 @@ func (sy *Sync) inTheWay(changes []merge.Change) error {
 	return nil
 }
 
-// later determines which side changed a file last.
+// later finds out which side changed a file last.
 type later struct {
 	theirs func(path string) bool
 	err    error
 }
 
-// laterOf returns a later that reads the times of the two sides' changes at its first use. If both sides changed a
-// file in the same second, the content with the greater hash counts as the later one, on both machines.
+// laterOf returns a later that reads the times of both sides' changes when it is first used. If both sides changed a
+// file in the same second, both machines treat the content with the greater hash as the later one.
 func laterOf(ctx context.Context, h history.Log, m *history.MergeInput) *later {
 	l := &later{}
 	files := map[string]merge.File{}
@@ -130,13 +130,13 @@ func laterOf(ctx context.Context, h history.Log, m *history.MergeInput) *later {
 	return l
 }
 
-// remoteFile is a change of a merge, with its content.
+// remoteFile is one change in a merge, with the file's content.
 type remoteFile struct {
 	merge.Change
 	data []byte
 }
 
-// readRemote reads the contents of as many changes as fit into one operation. It never splits the files of a message.
+// readRemote reads the contents of as many changes as fit into one operation. It never splits a message's files.
 func (sy *Sync) readRemote(ctx context.Context, changes []merge.Change) (some []remoteFile, err error) {
 	bytes := 0
 	err = sy.mail.History.Blobs(ctx, func(read func(hash string) ([]byte, error)) (err error) {
@@ -174,9 +174,9 @@ func (sy *Sync) maxRemoteSize(path string) int {
 	return int(sy.mail.Tree.MaxFile() + format.MaxHeader)
 }
 
-// applyRemote returns the operation that applies changes of a merge. Its plan returns errFilesMoved if a file
-// differs from the branch, even if it has the merged content. A user's rebase or pull may have written the file,
-// and may remove it before the merge is committed.
+// applyRemote returns the operation that applies a merge's changes. Its plan returns errFilesMoved if a file differs
+// from the branch, even if the file has the merged content. In that case, a user's rebase or pull may have written the
+// file, and may remove it before the merge is committed.
 func (sy *Sync) applyRemote(files []remoteFile) *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sync", Summary: fmt.Sprintf("%d files from other machines", len(files))}, Alone: true}
 	tx.Plan = func(g *writer.Group) error {
@@ -210,7 +210,7 @@ func (sy *Sync) applyRemote(files []remoteFile) *writer.Tx {
 	return tx
 }
 
-// blobAt returns Git's hash of the content of the file at path; "" if the file does not exist.
+// blobAt returns Git's hash of the content of the file at path, or "" if the file does not exist.
 func (sy *Sync) blobAt(path string) (string, error) {
 	data, _, err := sy.mail.Tree.Read(path, int64(sy.maxRemoteSize(path)))
 	if tree.FaultOf(err) == tree.FaultGone {

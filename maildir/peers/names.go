@@ -19,9 +19,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// settleNames finds the names under which both sides have different agents. If our agent keeps the name,
-// settleNames moves their files in m to the new name. Otherwise it renames our agent, and renamed is true; m is
-// then out of date. named lists the profiles for which theirs wins, regardless of which one is later.
+// settleNames finds the names under which the two sides have different agents. If our agent keeps the name, settleNames
+// moves the other agent's files in m to the new name. Otherwise it renames our agent and sets renamed; m is then out of
+// date. named lists the profiles for which the other side wins, regardless of which profile is later.
 func (sy *Sync) settleNames(ctx context.Context, m *history.MergeInput) (named map[string]bool, renamed bool, err error) {
 	pairs, err := sy.findNamesakes(ctx, m)
 	if err != nil {
@@ -55,8 +55,8 @@ func (sy *Sync) entryAt(path string) (merge.Entry, error) {
 	return merge.Entry{Mode: merge.Plain, Hash: hash}, nil
 }
 
-// findNamesakes reads the profiles of the folders that theirs changed, and the names of machines that are new in
-// theirs.
+// findNamesakes reads the profiles in the folders that the other side changed, and the names of machines that are new
+// on that side.
 func (sy *Sync) findNamesakes(ctx context.Context, m *history.MergeInput) ([]namesake.Pair, error) {
 	profiles, machines := map[string]*namesake.Versions{}, map[string]string{}
 	err := sy.mail.History.Blobs(ctx, func(read func(name string) ([]byte, error)) error {
@@ -110,8 +110,8 @@ func (sy *Sync) findNamesakes(ctx context.Context, m *history.MergeInput) ([]nam
 	return namesake.Find(profiles, here)
 }
 
-// rename gives an agent of this machine its new name. If the mailbox is large, it uses several operations. The
-// profile is moved last, so that the next round can finish an interrupted renaming.
+// rename gives one of this machine's agents its new name. If the mailbox is large, it uses several operations. The
+// profile is moved last, so that the next round can complete an interrupted renaming.
 func (sy *Sync) rename(ctx context.Context, m *history.MergeInput, p *namesake.Pair) error {
 	if err := sy.makeSecond(ctx, p); err != nil {
 		return err
@@ -125,8 +125,8 @@ func (sy *Sync) rename(ctx context.Context, m *history.MergeInput, p *namesake.P
 	return sy.mail.Store.Owners.Set(sy.mail.Slug+"/"+p.Name, core.NoOwner)
 }
 
-// makeSecond creates the agent with the new name. The new agent gets the owner, the hooks, the trusted senders and
-// the sessions of the old agent.
+// makeSecond creates the agent with the new name. The new agent gets the old agent's owner, hooks, trusted senders and
+// sessions.
 func (sy *Sync) makeSecond(ctx context.Context, p *namesake.Pair) error {
 	owners, err := sy.mail.Store.Owners.LoadOwners()
 	if err != nil {
@@ -160,8 +160,8 @@ func (sy *Sync) makeSecond(ctx context.Context, p *namesake.Pair) error {
 	return errors.Join(err, sy.mail.Store.Hooks.Move(sy.mail.Slug, p.Name, p.To, sy.mail.Store.Clock.Time()))
 }
 
-// moveOurs returns the operation that moves files of an agent to its new name. The last operation moves the claims,
-// removes the old profile and notifies both agents; it sets last. theirs is the commit of the other side.
+// moveOurs returns the operation that moves an agent's files to its new name. The last such operation also moves the
+// claims, removes the old profile and notifies both agents; it sets last. theirs is the other side's commit.
 func (sy *Sync) moveOurs(p *namesake.Pair, theirs string, last *bool) *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "rename", Agent: p.To}, Alone: true}
 	tx.Plan = func(g *writer.Group) error {
@@ -204,8 +204,8 @@ func (sy *Sync) moveOurs(p *namesake.Pair, theirs string, last *bool) *writer.Tx
 	return tx
 }
 
-// planMove plans to move a file. It does not move a file that is too large for the mail. It copies a file that the
-// first agent also has.
+// planMove plans to move a file. If the first agent also has the file, planMove copies it instead. It does not move
+// files that are too large for the mail.
 func (sy *Sync) planMove(g *writer.Group, tx *writer.Tx, first func(path string) ([]byte, error), from, to string) (size int, err error) {
 	data, _, err := sy.mail.Tree.Read(from, int64(sy.maxRemoteSize(from)))
 	switch tree.FaultOf(err) {
@@ -256,7 +256,7 @@ func (sy *Sync) planRenamed(g *writer.Group, tx *writer.Tx, p *namesake.Pair) er
 		Body: fmt.Sprintf("The machines %s and %s had each created an agent %s before they first synchronized "+
 			"their mail. The agent on %s keeps the name. The agent on %s is now called %s, and keeps its mail and "+
 			"its claims.\n\nEarlier messages still show the old name: check which of the two agents is meant, and "+
-			"address your answers to %s or %s.\n", first, second, p.Name, first, second, p.To, p.Name, p.To),
+			"address your replies to %s or %s.\n", first, second, p.Name, first, second, p.To, p.Name, p.To),
 	})
 	tx.ID, tx.Summary = "", p.To+" from "+p.Name
 	return err

@@ -21,8 +21,8 @@ import (
 // claimlist.Next.
 type claimRound struct {
 	sync         *Sync
-	remote, base history.Claims              // the list as others have it, and as the files here follow it
-	seen         map[string]*claimlist.Entry // the entries of both, by Git's hash of the content
+	remote, base history.Claims              // the list as others have it, and the list that the files here match
+	seen         map[string]*claimlist.Entry // the entries in both lists, by Git's hash of the content
 	knows        claimlist.Round
 	next         *claimlist.Next
 	res          *claim.Result // the answer to the request; nil if there is none
@@ -60,7 +60,7 @@ func (sy *Sync) planClaims(ctx context.Context, ask *claim.Request) (*claimRound
 	return r, err
 }
 
-// readEntries reads the two lists. It omits files that are not leases.
+// readEntries reads the two lists. It skips files that are not leases.
 func (r *claimRound) readEntries(ctx context.Context) error {
 	known := r.sync.seenClaims()
 	r.seen = map[string]*claimlist.Entry{}
@@ -76,7 +76,7 @@ func (r *claimRound) readEntries(ctx context.Context) error {
 	return err
 }
 
-// entries returns the entries of a list, by path. Entries that this server has seen before come from known.
+// entries returns a list's entries by path. It takes entries that this server has seen before from known.
 func (r *claimRound) entries(list map[string]string, known map[string]*claimlist.Entry, read func(hash string) ([]byte, error)) (
 	map[string]*claimlist.Entry, error,
 ) {
@@ -105,8 +105,8 @@ func (r *claimRound) entries(list map[string]string, known map[string]*claimlist
 	return entries, nil
 }
 
-// readRemoved finds the files that followed the list and have been removed. It checks the path, because an existing
-// file may be invalid and then is not a claim.
+// readRemoved finds the files that matched the list and have been removed since. It checks the paths, because a file
+// may exist but be invalid, so that it is not a claim.
 func (r *claimRound) readRemoved() error {
 	r.knows.Removed = map[string]bool{}
 	own := claimlist.ByPath(r.knows.Files)
@@ -148,7 +148,7 @@ func (r *claimRound) readAgents(ctx context.Context, ask *claim.Request) error {
 	return nil
 }
 
-// claimant returns the facts about an agent that the list needs; nil for no agent.
+// claimant returns the facts about an agent that the list needs, or nil if a is nil.
 func (sy *Sync) claimant(a *index.AgentRow) *claimlist.Agent {
 	if a == nil {
 		return nil
@@ -156,7 +156,7 @@ func (sy *Sync) claimant(a *index.AgentRow) *claimlist.Agent {
 	return &claimlist.Agent{Inception: a.Inception, Person: a.Program == core.PersonProgram, Elsewhere: sy.mail.Elsewhere(a)}
 }
 
-// push pushes the next list. It returns history.ErrBehind if another machine was faster.
+// push pushes the next list. It returns history.ErrBehind if another machine pushed first.
 func (r *claimRound) push(ctx context.Context) error {
 	files, fresh := map[string]string{}, map[string][]byte{}
 	for path, e := range r.next.List {
@@ -192,8 +192,8 @@ func (r *claimRound) push(ctx context.Context) error {
 	return nil
 }
 
-// apply updates the claim files here to match the list, and records that they do. ok is false if one of the files
-// has changed since the round began. After a grant, ok is always true.
+// apply updates the local claim files to match the list, and records that they do. ok is false if one of the files has
+// changed since the round began. After a grant, ok is always true.
 func (r *claimRound) apply(ctx context.Context, ask *claim.Request) (ok bool, err error) {
 	if len(r.next.Granted) == 0 {
 		return r.applyList(ctx)
@@ -204,15 +204,15 @@ func (r *claimRound) apply(ctx context.Context, ask *claim.Request) (ok bool, er
 		return false, err
 	}
 	if ok, err := r.applyList(ctx); err != nil || !ok {
-		core.Ring(r.sync.bell) // a round applies the list, and reports any problem
+		core.Ring(r.sync.bell) // the next round applies the list, and reports any problem
 	}
 	return true, nil
 }
 
-// applyList is apply for all claims except those that were just granted.
+// applyList does what apply does for all claims except those that were just granted.
 func (r *claimRound) applyList(ctx context.Context) (ok bool, err error) {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sync"}, Facts: []string{core.ClaimsFact}}
-	followed := false // read only if Do succeeds: a plan may outlive a Do that fails
+	followed := false // may be read only if Do succeeds: a plan may outlive a Do that fails
 	tx.Plan = func(g *writer.Group) (err error) {
 		followed, err = r.planFiles(g, tx)
 		return err
@@ -240,8 +240,8 @@ func (r *claimRound) applyList(ctx context.Context) (ok bool, err error) {
 	return true, r.sync.mail.History.KeepClaims(ctx, r.remote.Name)
 }
 
-// planFiles plans the claim files that others have changed, and release marks for claims that are not in the list.
-// It plans nothing, and ok is false, if a file was changed since the round began.
+// planFiles plans writes of claim files that others have changed, and of release marks for claims that are not in the
+// list. If a file has changed since the round began, planFiles plans nothing and ok is false.
 func (r *claimRound) planFiles(g *writer.Group, tx *writer.Tx) (ok bool, err error) {
 	files, err := r.sync.claims.List(g.Ctx, true)
 	if err != nil {
@@ -274,8 +274,8 @@ func (r *claimRound) planFiles(g *writer.Group, tx *writer.Tx) (ok bool, err err
 	return true, nil
 }
 
-// plan calls f, which adds to tx. If f refuses because something else is at the path of a claim file, plan adds
-// nothing and ok is false. Such a path is reported as a problem and does not stop other claims.
+// plan calls f, which adds writes to tx. If f refuses because there is something else at a claim file's path, plan adds
+// nothing and ok is false. Such a path is reported as a problem and does not hold up other claims.
 func (r *claimRound) plan(tx *writer.Tx, f func() error) (ok bool, err error) {
 	before := len(tx.Writes)
 	err = f()
@@ -287,8 +287,8 @@ func (r *claimRound) plan(tx *writer.Tx, f func() error) (ok bool, err error) {
 	return err == nil, err
 }
 
-// tellEnded notifies the holder that its claim is not in the list, if that is news and the agent belongs to this
-// machine.
+// tellEnded notifies the holder that its claim is no longer in the list, if the holder does not know this yet and
+// belongs to this machine.
 func (r *claimRound) tellEnded(ctx context.Context, f claim.Row) error {
 	if r.knows.Agents[f.Agent] == nil || !r.next.IsNews(&f) {
 		return nil
@@ -296,7 +296,7 @@ func (r *claimRound) tellEnded(ctx context.Context, f claim.Row) error {
 	why := "It was released on another machine, or the shared list of claims was reset. Claim the paths again " +
 		"before you continue."
 	if held, lost := r.next.Lost[f.Path]; lost {
-		why = fmt.Sprintf("The other machines did not know about it, and there %s has claimed %s: ask %s about "+
+		why = fmt.Sprintf("The other machines did not know about it, and %s has claimed %s there: ask %s about "+
 			"your changes.", held.Agent,
 			format.Printable(held.Pattern), held.Agent)
 	}

@@ -32,27 +32,27 @@ const SyncInterval = 10 * time.Second
 
 const (
 	syncGather = time.Second // how long commits are collected before they are pushed
-	syncTries  = 12          // tries of one round, while others push or files change
-	syncSlow   = time.Minute // how long a round may take before it is a problem
+	syncTries  = 12          // maximum number of tries in one round, while others push or files change
+	syncSlow   = time.Minute // how long a round may take before it is reported as a problem
 )
 
 // SyncState describes how a project is shared with other machines.
 type SyncState struct {
 	On       bool      `json:"on"`
 	Remote   string    `json:"remote,omitempty"` // address of the shared repository, without a password
-	Ahead    int       `json:"ahead"`            // commits that are not there yet,
-	Behind   int       `json:"behind"`           // commits that were fetched and are not merged yet
+	Ahead    int       `json:"ahead"`            // commits that have not been pushed yet
+	Behind   int       `json:"behind"`           // commits that have been fetched but not merged yet
 	Skipped  int       `json:"stay,omitempty"`   // files that the last merge did not synchronize: links, executables, odd names
 	SyncedAt time.Time `json:"level,omitzero"`   // when the mail was last up to date
 	Problem  string    `json:"problem,omitempty"`
-	Since    time.Time `json:"since,omitzero"` // of Problem
+	Since    time.Time `json:"since,omitzero"` // when Problem began
 
-	Claims string `json:"claims,omitempty"` // why claims are not shared although the mail is; "" if they are
+	Claims string `json:"claims,omitempty"` // why claims are not shared although the mail is; "" if they are shared
 
 	Rewritten time.Time `json:"rewritten,omitzero"` // when the shared branch was last found to lack old commits
 }
 
-// String describes the problem in a sentence; "" if there is none.
+// String describes the problem in a sentence. It returns "" if there is none.
 func (s SyncState) String() string {
 	if s.Problem == "" {
 		return s.Claims
@@ -68,18 +68,18 @@ type Sync struct {
 	claims *claims.Claims
 	saved  func(path string) // notifies the outbox that a file in it was saved
 
-	bell chan struct{} // rings when there may be something to push, or sync was turned on
+	bell chan struct{} // receives a value when there may be something to push, or sync was turned on
 	turn chan struct{} // held during a round
 
 	mu     sync.Mutex
 	state  SyncState
-	seen   map[string]*claimlist.Entry // of the shared list of claims, by Git's hash of the content. The map is replaced, not changed
-	listed map[string]*claimlist.Entry // that list, by path; nil: no round has run yet
-	began  time.Time                   // when the running round began, by the monotonic clock; zero between rounds
+	seen   map[string]*claimlist.Entry // shared list of claims, by Git's hash of the content; the map is replaced, never modified
+	listed map[string]*claimlist.Entry // that list, by path; nil if no round has run yet
+	began  time.Time                   // when the current round began, by the monotonic clock; zero between rounds
 }
 
-// New returns the sync of a project. It calls saved with the path of each file in an outbox that it has moved and
-// that must still be sent.
+// New returns the Sync of a project. It calls saved with the path of each outbox file that it has moved and that still
+// has to be sent.
 func New(mail *core.Mail, claims *claims.Claims, saved func(path string)) *Sync {
 	return &Sync{mail: mail, claims: claims, saved: saved, bell: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
 }
@@ -91,7 +91,7 @@ func (s *Sync) Changed() {
 	}
 }
 
-// list records which claims the shared list has.
+// list records which claims the shared list contains.
 func (s *Sync) list(is map[string]*claimlist.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,14 +112,14 @@ func (s *Sync) keepSeen(seen map[string]*claimlist.Entry) {
 	s.seen = maps.Clone(seen)
 }
 
-// IsListed reports whether the shared list has, or may have, the claim of a file.
+// IsListed reports whether the shared list contains, or may contain, the claim in the file at path.
 func (s *Sync) IsListed(path string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mail.IsShared() && (s.listed == nil || s.listed[path] != nil)
 }
 
-// IsNamesakes reports whether the shared list contains the claim of a file as a claim by another agent with a's
+// IsNamesakes reports whether, in the shared list, the claim in the file at path belongs to another agent with a's
 // name.
 func (s *Sync) IsNamesakes(path string, a *index.AgentRow) bool {
 	s.mu.Lock()
@@ -146,14 +146,14 @@ func (s *Sync) note(change func(*SyncState)) {
 	change(&s.state)
 }
 
-// beganAt records when the running round began; zero: the round has ended.
+// beganAt records when the current round began. The zero time means that the round has ended.
 func (s *Sync) beganAt(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.began = at
 }
 
-// State returns how the project is shared.
+// State returns the state of the project's sync.
 func (sy *Sync) State() SyncState {
 	sy.mu.Lock()
 	s, began := sy.state, sy.began
@@ -163,15 +163,15 @@ func (sy *Sync) State() SyncState {
 		s.Remote = sy.mail.History.Origin()
 	}
 	if took := sy.mail.Store.Monotonic().Sub(began); s.On && s.Problem == "" && !began.IsZero() && took > syncSlow {
-		s.Problem = "the sync that began then has not finished: the shared repository does not respond, or there " +
-			"is much to fetch and merge"
+		s.Problem = "the sync that began then has not finished: the shared repository is not responding, or there " +
+			"is a lot to fetch and merge"
 		s.Since = sy.mail.Store.Now().Add(-took)
 	}
 	return s
 }
 
-// Set turns the sync of the project on or off, durably. It returns ErrConflict if no origin is configured, and any
-// error from writing the file.
+// Set durably turns the project's sync on or off. It returns ErrConflict if no origin is configured, and any error from
+// writing the file.
 func (sy *Sync) Set(on bool) error {
 	if on && sy.mail.History.Origin() == "" {
 		return &refusal.Error{
@@ -189,7 +189,7 @@ func (sy *Sync) Set(on bool) error {
 	if err != nil {
 		return err
 	}
-	if on != sy.mail.IsShared() { // forget the followed list: it may change while the sync is off
+	if on != sy.mail.IsShared() { // forget the list that the files match: it may change while sync is off
 		if err := sy.mail.History.KeepClaims(context.Background(), ""); err != nil {
 			return err
 		}
@@ -203,8 +203,8 @@ func (sy *Sync) Set(on bool) error {
 	return nil
 }
 
-// Now runs a round immediately and returns the state after it. It returns ErrConflict if sync is off, and the
-// errors of the round.
+// Now runs a round immediately, and returns the state afterwards. It returns ErrConflict if sync is off, and any error
+// from the round.
 func (sy *Sync) Now(ctx context.Context) (SyncState, error) {
 	if !sy.mail.IsShared() {
 		return sy.State(), errSyncOff
@@ -223,8 +223,8 @@ var errSyncOff error = &refusal.Error{
 		"on}"),
 }
 
-// KeepShared runs rounds until ctx ends or the server must stop: a round that fetches after each interval, and a
-// round that pushes soon after the mail has changed. While the sync is off, KeepShared only waits.
+// KeepShared runs rounds until ctx ends or the server must stop. After each interval it runs a round that fetches, and
+// soon after the mail has changed it runs a round that pushes. While sync is off, KeepShared only waits.
 func (sy *Sync) KeepShared(ctx context.Context) {
 	interval := sy.mail.Store.SyncInterval
 	if interval < 0 {
@@ -244,7 +244,7 @@ func (sy *Sync) KeepShared(ctx context.Context) {
 			return
 		case <-timer:
 			fetch = true
-			due = time.Now().Add(interval - interval/8 + rand.N(interval/4+1)) // so that machines do not stay in step
+			due = time.Now().Add(interval - interval/8 + rand.N(interval/4+1)) // keeps machines out of step
 		case <-sy.bell:
 			if clock.Sleep(ctx, min(syncGather, interval)) != nil {
 				return
@@ -265,15 +265,15 @@ func (sy *Sync) KeepShared(ctx context.Context) {
 	}
 }
 
-// lastPush is the maximum time for the last push; core.Store.TimeLeft may leave less. Of this time, pushEnd is
-// reserved for stopping Git.
+// lastPush is the maximum time for the last push. core.Store.TimeLeft may allow less. pushEnd is the part of that time
+// that is reserved for stopping Git.
 const (
 	lastPush = 5 * time.Second
 	pushEnd  = 500 * time.Millisecond
 )
 
-// PushLast pushes what has changed since the last round, so that nothing is unpushed when the machine is switched
-// off. It merges nothing. If another machine pushed first, the next start pushes.
+// PushLast pushes what has changed since the last round, so that nothing is left unpushed when the machine is switched
+// off. It merges nothing. If another machine pushed first, the server pushes after its next start.
 func (sy *Sync) PushLast(ctx context.Context) {
 	if s := sy.State(); !s.On || s.Problem != "" {
 		return
@@ -292,7 +292,7 @@ func (sy *Sync) PushLast(ctx context.Context) {
 		return cmp.Or(err, merr)
 	})
 	if err != nil {
-		sy.mail.Keeper.Log.Warn("the last changes were not pushed; the next start pushes them", "error", err)
+		sy.mail.Keeper.Log.Warn("the last changes were not pushed; the server pushes them after its next start", "error", err)
 	}
 }
 
@@ -314,7 +314,7 @@ func (sy *Sync) syncRound(ctx context.Context, do func(context.Context) error) e
 		return err
 	}
 	sy.note(func(s *SyncState) {
-		if !sy.mail.IsShared() { // it was turned off meanwhile
+		if !sy.mail.IsShared() { // sync was turned off in the meantime
 			return
 		}
 		was := s.Problem
@@ -333,9 +333,9 @@ func (sy *Sync) syncRound(ctx context.Context, do func(context.Context) error) e
 	return err
 }
 
-// publishKey writes this machine's public key into the tree if the key is missing. The machine gets the host's
-// name, with a part of the id if another machine has that name. Other machines accept the key once a user there
-// trusts it. It returns the errors of the writer.
+// publishKey writes this machine's public key into the tree if the key is missing. The machine gets the host's name,
+// with a part of the key's id added if another machine has that name. Other machines accept the key once a user there
+// trusts it. publishKey returns any error from the writer.
 func (sy *Sync) publishKey(ctx context.Context) error {
 	id := sy.mail.Store.Machine()
 	path := format.MachinePath(id)
@@ -364,8 +364,8 @@ func (sy *Sync) publishKey(ctx context.Context) error {
 	return sy.mail.Writer.Do(ctx, tx)
 }
 
-// sync merges and pushes the branch, and synchronizes the claims. Without fetch, it fetches only if a push is
-// refused.
+// sync merges and pushes the branch, and synchronizes the claims. If fetch is false, it fetches only if a push is
+// rejected.
 func (sy *Sync) sync(ctx context.Context, fetch bool) (err error) {
 	var unclaimed error // mail is synchronized even without claims
 	defer func() { err = cmp.Or(err, unclaimed) }()
@@ -383,7 +383,7 @@ func (sy *Sync) sync(ctx context.Context, fetch bool) (err error) {
 					"lacks")
 			}
 			if err != nil {
-				_, _ = sy.compareBranches(ctx) // to record the commits that are waiting
+				_, _ = sy.compareBranches(ctx) // records how many commits are waiting
 				return err
 			}
 		}
@@ -393,7 +393,7 @@ func (sy *Sync) sync(ctx context.Context, fetch bool) (err error) {
 		}
 		if try == 0 {
 			if _, unclaimed = sy.runClaimRounds(ctx, nil); errors.Is(unclaimed, history.ErrDeclined) {
-				unclaimed = nil // the state reports this
+				unclaimed = nil // the state reports the problem
 			}
 		}
 		if m.Behind > 0 {
@@ -422,7 +422,7 @@ func (sy *Sync) sync(ctx context.Context, fetch bool) (err error) {
 	return err
 }
 
-// compareBranches is History.Compare, and records how far apart the branches are.
+// compareBranches calls History.Compare, and records how far apart the branches are.
 func (sy *Sync) compareBranches(ctx context.Context) (*history.MergeInput, error) {
 	m, err := sy.mail.History.Compare(ctx)
 	if m != nil {

@@ -8,10 +8,10 @@
 //	from:Ann cc:Bob       filters; also to: (recipients and cc), subject:, body:, importance:
 //	thread:T after:2025-10-23 before:2025-11-01   filters of the whole query
 //
-// A word with punctuation is code: user_id, /api/users, fooBar.baz and f(x) are phrases of their words. OR between
-// two filters joins only these filters: "from:Ann OR from:Bob plan" finds plan from either. A filter next to words
-// also applies to the other sides of OR unless those have their own filters: "from:Ann a OR b" finds only mail from
-// Ann.
+// A word with punctuation is treated as code: user_id, /api/users, fooBar.baz and f(x) are phrases made of their words.
+// OR between two filters joins only these filters: "from:Ann OR from:Bob plan" finds "plan" in mail from either. A
+// filter next to words also applies to the other alternatives of an OR, unless those have their own filters: "from:Ann
+// a OR b" finds only mail from Ann.
 //
-// Parse knows the language but not the index; the index knows Expr but not the language.
+// Parse depends only on the language, not on the index. The index depends only on Expr, not on the language.
 package query

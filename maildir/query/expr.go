@@ -4,42 +4,42 @@ import "time"
 
 // Query is a parsed search.
 type Query struct {
-	Expr          Expr      // nil: every message
-	Thread        string    // messages of this thread, and the message with this id; "": any thread
-	After, Before time.Time // created at or after After, and before Before; zero: no bound
+	Expr          Expr      // nil matches every message
+	Thread        string    // messages in this thread, and the message with this id; "" for any thread
+	After, Before time.Time // created at or after After, and before Before; zero for no bound
 
-	// Mistaken is a word that looks like a filter from another search engine; it is searched for as text. Meant is
-	// the equivalent filter here. Both are "" if there is no such word.
+	// Mistaken is a word that looks like a filter from another search engine, and is searched for as text. Meant is
+	// mailtree's equivalent filter. Both are "" if there is no such word.
 	Mistaken, Meant string
 
-	// Wild is the first word with a wildcard that has no meaning here, as in *ploy and de?loy. Its parts
-	// are searched for. "" if there is none.
+	// Wild is the first word with a wildcard that has no meaning here, as in *ploy and de?loy. Its parts are searched
+	// for. Wild is "" if there is no such word.
 	Wild string
 
-	// Foreign is the first word that is an operator or a filter in other search engines but not here, as in
-	// NEAR(a b), plan^2 and foo:bar. Its parts are searched for. "" if there is none.
+	// Foreign is the first word that is an operator or a filter in other search engines but not here, as in NEAR(a b),
+	// plan^2 and foo:bar. Its parts are searched for. Foreign is "" if there is no such word.
 	Foreign string
 
-	// Lower is the first of the words and, or, not that is not in capitals; it is searched for as a word. ""
-	// if there is none.
+	// Lower is the first "and", "or" or "not" that is not in capitals. It is searched for as a word. Lower is "" if
+	// there is no such word.
 	Lower string
 
-	// Unspaced is the first word in a script without spaces between words, such as Chinese. The index does not
-	// split such text into words. It has whole runs of characters, which are found by their beginnings. "" if there
-	// is none.
+	// Unspaced is the first word in a script without spaces between words, such as Chinese. The index does not split
+	// such text into words. It stores whole runs of characters, which can be found only by their beginnings. Unspaced
+	// is "" if there is no such word.
 	Unspaced string
 
-	// Plain says that quotes, parentheses or operators were unbalanced, so that every word is searched for as text.
+	// Plain means that quotes, parentheses or operators were unbalanced, so every word is searched for as text.
 	Plain bool
 }
 
 // Expr is a condition on messages. It is And, Or, Not, Term or Filter; nil matches every message.
 type Expr any
 
-// And matches messages that match all of its parts. It is not empty.
+// And matches messages that match all of its parts. It is never empty.
 type And []Expr
 
-// Or matches messages that match any of its parts. It is not empty.
+// Or matches messages that match any of its parts. It is never empty.
 type Or []Expr
 
 // Not matches messages that Of does not match.
@@ -55,7 +55,7 @@ type Term struct {
 // Column is a part of a message.
 type Column int
 
-// The columns of a message that are searched.
+// The parts of a message that can be searched.
 const (
 	Anywhere Column = iota
 	Subject
@@ -68,10 +68,10 @@ type Filter struct {
 	Value string
 }
 
-// Key is a field that Filter compares.
+// Key is a field that a Filter compares.
 type Key string
 
-// The fields of Filter. Parse moves Thread, After and Before into Query, so that no Filter has them.
+// The values of Key. Parse moves Thread, After and Before into Query, so no Filter has them.
 const (
 	From       Key = "from"
 	To         Key = "to" // to or cc
@@ -85,7 +85,7 @@ const (
 // ofWhole reports whether the filter applies to the whole query.
 func (k Key) ofWhole() bool { return k == Thread || k == After || k == Before }
 
-// keys are the words that are filters before a colon. Any other word before a colon, as in std::vector and
+// keys maps the words that are filters when followed by a colon. Any other word before a colon, as in std::vector and
 // http://x, is part of the text to search for.
 var keys = map[string]Key{
 	"from": From, "sender": From, "to": To, "cc": CC, "subject": inSubject, "body": inBody, "importance": Importance,
@@ -93,8 +93,7 @@ var keys = map[string]Key{
 	"is": notIs, "has": notHas,
 }
 
-// These keys are not filters. The values of the first two are searched for in one column. The other keys do not
-// search for anything.
+// These keys are not filters. The values of the first two are searched for in one column. The others are refused.
 const (
 	inSubject Key = "subject"
 	inBody    Key = "body"
@@ -102,8 +101,8 @@ const (
 	notHas    Key = "has"
 )
 
-// Map returns e with each Filter replaced by the result of change. If change returns nil the filter is
-// removed. Map returns nil if nothing is left.
+// Map returns e with each Filter replaced by the result of change. If change returns nil, the filter is removed. Map
+// returns nil if nothing is left.
 func Map(e Expr, change func(Filter) Expr) Expr {
 	each := func(all []Expr) (kept []Expr) {
 		for _, x := range all {
@@ -129,7 +128,7 @@ func Map(e Expr, change func(Filter) Expr) Expr {
 	return e
 }
 
-// all returns And of several expressions, a single expression unchanged, and nil for none. It flattens nested Ands.
+// all returns the And of several expressions, a single expression unchanged, or nil for none. It flattens nested Ands.
 func all(of []Expr) Expr {
 	var flat And
 	for _, x := range of {
@@ -148,7 +147,7 @@ func all(of []Expr) Expr {
 	return flat
 }
 
-// anyOf returns Or of several expressions, a single expression unchanged, and nil for none.
+// anyOf returns the Or of several expressions, a single expression unchanged, or nil for none.
 func anyOf(of []Expr) Expr {
 	if len(of) < 2 {
 		return all(of)

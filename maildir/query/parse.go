@@ -11,15 +11,15 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// maxDepth is how deep groups may nest. The index limits its own expressions to 256 levels.
+// maxDepth is how deeply groups may be nested. The index limits its own expressions to 256 levels.
 const maxDepth = 32
 
 // errSyntax means that quotes, parentheses or operators are unbalanced.
 var errSyntax = errors.New("syntax")
 
 // Parse parses a query. If quotes, parentheses or operators are unbalanced, it reads all words as plain text. It
-// returns ErrInvalid if the text is empty, has no letter or digit, or has an invalid filter. See docs/tools.md,
-// "Search".
+// returns ErrInvalid if the text is empty, contains no letter or digit, or contains an invalid filter. See
+// docs/tools.md, "Search".
 func Parse(text string) (Query, error) {
 	all, l := tokens(text)
 	if len(all) == 0 {
@@ -96,7 +96,7 @@ func shareFilters(alternatives [][]Expr) Expr {
 		those, rest := split(parts)
 		switch {
 		case len(those) > 0 && len(rest) == 0:
-			sharers = 2 // a filter is an alternative by itself
+			sharers = 2 // a filter forms an alternative by itself
 		case len(those) > 0:
 			sharers++
 		}
@@ -110,7 +110,7 @@ func shareFilters(alternatives [][]Expr) Expr {
 	return all(append(filters, anyOf(words)))
 }
 
-// split separates filters from other expressions.
+// split separates the filters from the other expressions.
 func split(parts []Expr) (filters, rest []Expr) {
 	for _, x := range parts {
 		if onlyFilters(x) {
@@ -134,7 +134,7 @@ func onlyFilters(e Expr) bool {
 	return false
 }
 
-// both parses parts separated by AND or by nothing.
+// both parses parts that are separated by AND or by nothing.
 func (p *parser) both(depth int) ([]Expr, error) {
 	var parts []Expr
 	for {
@@ -154,7 +154,7 @@ func (p *parser) both(depth int) ([]Expr, error) {
 	}
 }
 
-// one parses a word, phrase, filter or group, perhaps after NOT.
+// one parses a word, phrase, filter or group, possibly preceded by NOT.
 func (p *parser) one(depth int) (Expr, error) {
 	if len(p.rest) == 0 || depth > maxDepth {
 		return nil, errSyntax
@@ -183,7 +183,7 @@ func (p *parser) one(depth int) (Expr, error) {
 	return nil, errSyntax
 }
 
-// filters parses a filter and the filters that OR joins to it.
+// filters parses a filter and any filters joined to it by OR.
 func (p *parser) filters(t token) (Expr, error) {
 	first, err := t.filter()
 	joined := []Expr{first}
@@ -196,7 +196,7 @@ func (p *parser) filters(t token) (Expr, error) {
 	return anyOf(joined), err
 }
 
-// term returns nil if the word has nothing to search for.
+// term returns the token as a Term. It returns nil if the token contains nothing to search for.
 func (t token) term() Expr {
 	if !strings.ContainsFunc(t.text, searched) {
 		return nil
@@ -205,7 +205,7 @@ func (t token) term() Expr {
 	return Term{Text: t.text, Prefix: t.prefix, In: in}
 }
 
-// filter parses and checks a filter. It returns ErrInvalid.
+// filter parses and checks a filter. It returns ErrInvalid for an invalid filter.
 func (t token) filter() (Expr, error) {
 	f := Filter{Key: t.key, Value: t.text}
 	name := string(t.key) + ":"
@@ -237,8 +237,8 @@ func (t token) filter() (Expr, error) {
 	return f, nil
 }
 
-// several reports whether the text of a filter is a group or a list. No name contains such characters, but
-// a thread id may.
+// several reports whether a filter's value is a group or a list. A name cannot contain such characters, but a thread id
+// can.
 func (t token) several() bool {
 	return t.key != Thread && strings.ContainsAny(t.text, "(,") && len(t.values()) > 0
 }
@@ -249,7 +249,7 @@ func (t token) values() []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "OR" || s == "AND" })
 }
 
-// plain reads every word as text, operators too. It keeps the filters.
+// plain reads every word as text, including operators. It keeps the filters.
 func plain(tokens []token) (Expr, error) {
 	var parts []Expr
 	for _, t := range tokens {

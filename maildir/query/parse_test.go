@@ -77,7 +77,7 @@ func read(text string) string {
 	return said
 }
 
-// write returns an expression in the form of the test data.
+// write returns an expression in the form that the test data uses.
 func write(e Expr) string {
 	each := func(all []Expr) (said []string) {
 		for _, x := range all {
@@ -105,7 +105,7 @@ func write(e Expr) string {
 }
 
 // FuzzParse checks that any text is either understood or refused, that the result is bounded, and that each term
-// has a letter or digit.
+// contains a letter or digit.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{`a (b OR "c d"*) -e`, "from:A OR to:B", "((((", `"`, "NOT NOT", "subject:x*", "f(x) )"} {
 		f.Add(text)
@@ -142,7 +142,7 @@ func check(t *testing.T, e Expr, depth int) {
 	}
 	for _, x := range inner {
 		if x == nil {
-			t.Fatal("nil within")
+			t.Fatal("the expression contains nil")
 		}
 		check(t, x, depth+1)
 	}

@@ -13,7 +13,7 @@ type kind int
 const (
 	end    kind = iota
 	word        // a word, phrase or the value of a filter
-	filter      // a key of filters with its value
+	filter      // a filter's key with its value
 	and         // AND
 	or          // OR, |, ||
 	not         // NOT, or the - before a word
@@ -25,11 +25,11 @@ const (
 type token struct {
 	kind   kind
 	text   string // without quotes
-	key    Key    // of a filter; inSubject or inBody of a word in one column
+	key    Key    // key of a filter; inSubject or inBody for a word in one column
 	prefix bool
 }
 
-// lexer splits a text into tokens.
+// lexer splits text into tokens.
 type lexer struct {
 	rest     string
 	depth    int  // number of open groups
@@ -42,7 +42,7 @@ type lexer struct {
 	unspaced        string // the first word in a script without spaces
 }
 
-// meantKeys are filters of other search engines, with the equivalent filter here.
+// meantKeys maps filters from other search engines to mailtree's equivalent filters.
 var meantKeys = map[string]string{
 	"priority": "importance:", "prio": "importance:", "urgency": "importance:", "title": "subject:", "topic": "subject:",
 	"text": "body:", "content": "body:", "author": "from:", "by": "from:", "agent": "from:", "recipient": "to:",
@@ -50,7 +50,7 @@ var meantKeys = map[string]string{
 	"newer": "after:", "date": "after:", "created": "after:", "older": "before:",
 }
 
-// typographic replaces the quotation marks of some keyboards and programs with ASCII ones.
+// typographic replaces the quotation marks that some keyboards and programs produce with ASCII ones.
 var typographic = strings.NewReplacer("\u201c", `"`, "\u201d", `"`, "\u201e", `"`, "\u201f", `"`, "\u00ab", `"`, "\u00bb", `"`)
 
 func tokens(text string) (all []token, l *lexer) {
@@ -89,8 +89,8 @@ func (l *lexer) next() token {
 	return l.word()
 }
 
-// excludes reports whether the text continues with -word, -"phrase" or -(group), or the same with !. --flag, != and
-// a single - are words.
+// excludes reports whether the text continues with -word, -"phrase" or -(group), or with the same after a "!". --flag,
+// != and a single - are treated as words.
 func (l *lexer) excludes() bool {
 	after, ok := strings.CutPrefix(l.rest, "-")
 	if !ok {
@@ -99,7 +99,7 @@ func (l *lexer) excludes() bool {
 	return ok && after != "" && strings.IndexFunc(after, func(r rune) bool { return searched(r) || r == '"' || r == '(' }) == 0
 }
 
-// phrase reads up to the closing quote. Two quotes inside a phrase mean one quote.
+// phrase reads up to the closing quote. Two quotes inside a phrase stand for one quote.
 func (l *lexer) phrase(t token) token {
 	var b strings.Builder
 	l.rest = l.rest[1:]
@@ -194,8 +194,8 @@ func unspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Hangul)
 }
 
-// hasWildcard reports whether a word contains a wildcard of other search engines that has no meaning here:
-// a * before a letter, or a ? between two letters.
+// hasWildcard reports whether a word contains a wildcard from other search engines that has no meaning here: a * before
+// a letter, or a ? between two letters.
 func hasWildcard(word string) bool {
 	all := []rune(word)
 	for i, r := range all[:max(0, len(all)-1)] {
@@ -206,8 +206,8 @@ func hasWildcard(word string) bool {
 	return false
 }
 
-// foreign matches operators and filters of other search engines that are words here: NEAR(a b), NEAR/5,
-// plan^2, foo:bar. It does not match a URL or a name with two colons.
+// foreign matches operators and filters from other search engines that are plain words here: NEAR(a b), NEAR/5, plan^2,
+// foo:bar. It does not match a URL or a name with two colons.
 var foreign = regexp.MustCompile(`^(NEAR(/\d+)?(\(.*)?|[^\s:^]+\^[\d.]+|[a-z_]+:[^\s:/].*)$`)
 
 func isForeign(word string) bool {

@@ -9,11 +9,12 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// MaxJSON is the largest size of owners.json and hooks.json in bytes. Each file is kept in memory completely. The
-// limit allows a hundred thousand mailboxes, or some ten thousand hooks.
+// MaxJSON is the maximum size of owners.json and hooks.json in bytes. Each file is kept in memory in its entirety. The
+// limit leaves room for a hundred thousand mailboxes, or some ten thousand hooks.
 const MaxJSON = 16 << 20
 
-// JSONFile is the common part of a store's JSON files: how they are written, and the refusals for an unusable file.
+// JSONFile is what a store's JSON files have in common: how they are written, and the refusals for a file that cannot
+// be used.
 type JSONFile struct {
 	Name     string
 	Wrong    refusal.What // the file is not a regular file, or too large to read
@@ -21,8 +22,8 @@ type JSONFile struct {
 	TooLarge refusal.What // the file would be too large to write
 }
 
-// NewJSON returns the file with that name in the folder root. Its content is a T as JSON, or the zero value if
-// there is no file.
+// NewJSON returns the file with the given name in the folder root. Its content is a T as JSON, or the zero value if the
+// file does not exist.
 func NewJSON[T any](root string, file JSONFile) *File[T] {
 	return New(filepath.Join(root, file.Name), Format[T]{
 		Limit: MaxJSON,
@@ -35,8 +36,8 @@ func NewJSON[T any](root string, file JSONFile) *File[T] {
 	})
 }
 
-// Decode parses the file's bytes. If data is nil because there is no file, it leaves into unchanged. It
-// returns refusal.ErrUnavailable.
+// Decode parses the file's bytes. If data is nil because the file does not exist, Decode leaves into unchanged. It
+// returns refusal.ErrUnavailable if the bytes cannot be parsed.
 func (f *JSONFile) Decode(data []byte, into any) error {
 	if data == nil {
 		return nil
@@ -59,11 +60,11 @@ func (f *JSONFile) Encode(v any) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// Refuse turns an error of reading or writing the file into refusal.ErrUnavailable.
+// Refuse turns an error from reading or writing the file into refusal.ErrUnavailable.
 func (f *JSONFile) Refuse(err error) error { return refusal.Disk(WrongFile(err, f.Wrong, f.Name)) }
 
-// WrongFile returns a refusal if err says that a file of the store is not a regular file or is too large.
-// It returns any other error unchanged.
+// WrongFile returns a refusal if err means that one of the store's files is not a regular file or is too large. It
+// returns any other error unchanged.
 func WrongFile(err error, what refusal.What, file string) error {
 	var bad *tree.FormatError
 	if !errors.As(err, &bad) {

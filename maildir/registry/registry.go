@@ -1,7 +1,7 @@
-// Package registry keeps those files of a store in memory that a user may edit while a server is running: the
-// owners of mailboxes, the hooks, the trusted keys. Each Load checks the file's stamp and reads the file again if
-// it has changed. The package knows nothing about the content. WrongFile returns the refusal for a file that is not
-// regular or is too large.
+// Package registry keeps in memory the store's files that a user may edit while a server is running: the mailbox
+// owners, the hooks and the trusted keys. Each Load checks the file's stamp, and reads the file again if the stamp has
+// changed. The package knows nothing about the content. WrongFile returns the refusal for a file that is not regular or
+// is too large.
 package registry
 
 import (
@@ -15,19 +15,19 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Format says how a file's content is read and written, and how large the file may be.
+// Format defines how a file's content is read and written, and how large the file may be.
 type Format[T any] struct {
-	Limit int64 // limit in bytes for reading
+	Limit int64 // maximum size in bytes for reading
 
-	// Parse parses the bytes of the file, which are nil if there is no file. stamp says when the file was
+	// Parse parses the file's bytes, which are nil if the file does not exist. stamp shows when the file was last
 	// changed.
 	Parse func(data []byte, stamp tree.FileStat) (T, error)
 
 	// Print returns the bytes of the file. Only Change calls it.
 	Print func(content T) ([]byte, error)
 
-	// Refuse translates an error of the file system, or a *tree.FormatError of a file that is not regular, for the
-	// caller of Load and Change. nil leaves errors unchanged.
+	// Refuse translates a file system error, or a *tree.FormatError for a file that is not regular, for the caller of
+	// Load and Change. If Refuse is nil, errors are returned unchanged.
 	Refuse func(error) error
 }
 
@@ -41,8 +41,8 @@ type File[T any] struct {
 
 	mu      sync.Mutex
 	content T
-	stamp   tree.FileStat // of the file that content was read from; zero if there was no file
-	counts  bool          // content is valid as long as the file has this stamp
+	stamp   tree.FileStat // stamp of the file that content was read from; zero if there was no file
+	counts  bool          // content is valid as long as the file still has this stamp
 }
 
 // New returns the File at path. It does not read the file yet.
@@ -72,7 +72,7 @@ func (f *File[T]) Load() (T, error) {
 		return f.content, err
 	}
 	f.content, f.stamp = content, stamp
-	f.counts = stamp.CTime < began.Add(-tree.Racy).UnixNano() // otherwise another change may leave the same stamp
+	f.counts = stamp.CTime < began.Add(-tree.Racy).UnixNano() // otherwise another change may result in the same stamp
 	return content, nil
 }
 
@@ -85,9 +85,9 @@ func (f *File[T]) unchanged() bool {
 	return tree.StatOfInfo(fi) == f.stamp
 }
 
-// Change durably replaces the file's content with the result of edit. It writes nothing if both are equal. edit
-// returns new content and must not change its argument. Concurrent calls run one after another. Change returns the
-// errors of Load, edit, Print and Refuse.
+// Change durably replaces the file's content with the result of edit. If edit changes nothing, Change writes nothing.
+// edit returns new content and must not modify its argument. Concurrent calls run one after another. Change returns any
+// error from Load, edit, Print or Refuse.
 func (f *File[T]) Change(edit func(content T) (T, error)) error {
 	f.changing.Lock()
 	defer f.changing.Unlock()

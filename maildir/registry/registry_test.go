@@ -15,11 +15,11 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// counter is a File whose content is a number, with the number of times that it was parsed.
+// counter is a File whose content is a number. It counts how often the File was parsed.
 type counter struct {
 	*registry.File[int]
 	path   string
-	parsed int // by one goroutine
+	parsed int // used by one goroutine
 }
 
 func newCounter(t *testing.T) *counter {
@@ -47,12 +47,13 @@ func (c *counter) put(t *testing.T, text string) {
 	}
 }
 
-// TestLoad checks that Load returns any change of the file by a user, even if the file has the same size as before.
+// TestLoad checks that Load sees any change that a user makes to the file, even if the file has the same size as
+// before.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
 	if n, err := c.Load(); n != 0 || err != nil {
-		t.Errorf("of no file: %d, %v", n, err)
+		t.Errorf("without a file: %d, %v", n, err)
 	}
 	for want := 100; want < 300; want++ {
 		c.put(t, strconv.Itoa(want))
@@ -62,7 +63,7 @@ func TestLoad(t *testing.T) {
 	}
 	c.put(t, "damaged")
 	if n, err := c.Load(); n != 299 || err == nil || strings.Contains(err.Error(), "refused") {
-		t.Errorf("of a damaged file: %d, %v", n, err)
+		t.Errorf("for a damaged file: %d, %v", n, err)
 	}
 	if err := os.Remove(c.path); err != nil {
 		t.Fatal(err)
@@ -72,13 +73,13 @@ func TestLoad(t *testing.T) {
 	}
 	var bad *tree.FormatError
 	if n, err := c.Load(); n != 299 || !errors.As(err, &bad) || !strings.HasPrefix(err.Error(), "refused: ") {
-		t.Errorf("of a folder: %d, %v", n, err)
+		t.Errorf("for a folder: %d, %v", n, err)
 	}
 	if err := os.Remove(c.path); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := c.Load(); n != 0 || err != nil {
-		t.Errorf("of a removed file: %d, %v", n, err)
+		t.Errorf("for a removed file: %d, %v", n, err)
 	}
 }
 
@@ -94,13 +95,13 @@ func TestLoadAgain(t *testing.T) {
 		return c.parsed > before
 	}
 	if !again() || again() {
-		t.Errorf("a file that is not there was parsed %d times", c.parsed)
+		t.Errorf("a missing file was parsed %d times", c.parsed)
 	}
 	c.put(t, "1")
 	if !again() {
 		t.Error("a new file was not parsed")
 	}
-	for end := time.Now().Add(time.Minute); again(); { // until its stamp proves something
+	for end := time.Now().Add(time.Minute); again(); { // until the file's stamp proves something
 		if time.Now().After(end) {
 			t.Fatalf("parsed each of %d times", c.parsed)
 		}
@@ -110,7 +111,7 @@ func TestLoadAgain(t *testing.T) {
 	}
 }
 
-// TestLoadRacy checks that a file that has just been changed is read again, because a change in the same tick of
+// TestLoadRacy checks that a file that has just been changed is read again, because another change in the same tick of
 // the kernel's clock would leave the same stamp.
 func TestLoadRacy(t *testing.T) {
 	t.Parallel()
@@ -122,7 +123,7 @@ func TestLoadRacy(t *testing.T) {
 	}
 	changed := time.Unix(0, tree.StatOfInfo(fi).CTime)
 	for _, tt := range []struct {
-		after time.Duration // the change
+		after time.Duration // time since the change
 		want  int           // how often two Loads parse the file
 	}{{0, 2}, {tree.Racy, 2}, {tree.Racy + 1, 1}} {
 		c.SetNow(func() time.Time { return changed.Add(tt.after) })
@@ -133,13 +134,13 @@ func TestLoadRacy(t *testing.T) {
 			}
 		}
 		if got := c.parsed - before; got != tt.want {
-			t.Errorf("%s after the change it is parsed %d times, want %d", tt.after, got, tt.want)
+			t.Errorf("%s after the change, the file is parsed %d times, want %d", tt.after, got, tt.want)
 		}
 	}
 }
 
-// TestChange checks that no change is lost if several callers change the file at once, and that unchanged content
-// is not written.
+// TestChange checks that no change is lost if several callers change the file at the same time, and that unchanged
+// content is not written.
 func TestChange(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)

@@ -10,20 +10,19 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// maxFolders is the maximum number of folders in a path that is resolved. Each lookup follows all links of the path
-// again.
+// maxFolders is the maximum number of folders in a path to resolve. Each lookup follows all links in the path again.
 const maxFolders = 100
 
-// Place is the location of a path with respect to work trees.
+// Place is the location of a path in relation to working trees.
 type Place struct {
-	Path string // in the main work tree and without symbolic links; the given path if it is not in a work tree
-	Top  string // top of the main work tree; "" if there is none
+	Path string // in the main working tree and without symbolic links; the given path if it is in no working tree
+	Top  string // top of the main working tree; "" if there is none
 }
 
-// PlaceOf maps a path inside a linked Git work tree to the same path in the main work tree, so that agents in two
-// work trees share one mailbox. If a path leads through symbolic links into a work tree, PlaceOf maps it to the
-// path without the links, because Git and most programs report that path. It reads only small regular .git files
-// above the path. It returns an error only for a fault of the machine. See docs/settings.md, "Projects".
+// PlaceOf maps a path inside a linked Git worktree to the same path in the main working tree, so that agents in both
+// share one mailbox. If a path leads into a working tree through symbolic links, PlaceOf maps it to the path without
+// the links, because Git and most programs report that path. PlaceOf reads only small regular .git files above the
+// path. It returns an error only for a machine fault. See docs/settings.md, "Projects".
 func PlaceOf(dir string) (Place, error) {
 	if strings.Count(dir, "/") > maxFolders {
 		return Place{Path: dir}, nil
@@ -42,21 +41,21 @@ func PlaceOf(dir string) (Place, error) {
 		return Place{}, err
 	}
 	git, common, err := GitFolders(at)
-	if err != nil || git == common { // no work tree, a work tree that is not linked, or a submodule
+	if err != nil || git == common { // no working tree, an unlinked working tree, or a submodule
 		return Place{dir, at}, err
 	}
 	rel, err := filepath.Rel(at, dir)
 	if err != nil {
 		return Place{dir, at}, nil
 	}
-	if filepath.Base(common) == ".git" { // a bare repository has no main work tree: use its own path
+	if filepath.Base(common) == ".git" { // a bare repository has no main working tree: use its own path
 		common = filepath.Dir(common)
 	}
 	return Place{filepath.Join(common, rel), common}, nil
 }
 
-// WithoutLinks returns the path of dir without symbolic links. If dir does not exist, it resolves the
-// parents that exist. It returns an error only for a fault of the machine.
+// WithoutLinks returns the path of dir without symbolic links. If dir does not exist, it resolves those of its parents
+// that do. It returns an error only for a machine fault.
 func WithoutLinks(dir string) (string, error) {
 	at := dir
 	_, err := os.Stat(at) // os.Stat gives up on link loops sooner than filepath does
@@ -74,15 +73,15 @@ func WithoutLinks(dir string) (string, error) {
 }
 
 // Relative returns an absolute path relative to the folder top of a code base, and "." for top itself. A path in a
-// work tree that is linked to the work tree of top means the same path there. For example, the file a of a linked
-// work tree is a, regardless of the location of that work tree. ok is false if the path is neither in top nor in
-// such a work tree. Relative reads the same files as PlaceOf, and returns an error only for a fault of the machine.
+// worktree that is linked to top's working tree is treated as the same path in top. For example, the file a in a linked
+// worktree becomes a, wherever that worktree is. ok is false if the path is neither in top nor in such a worktree.
+// Relative reads the same files as PlaceOf, and returns an error only for a machine fault.
 func Relative(top, path string) (rel string, ok bool, err error) {
 	rel, ok, _, err = relative(top, path)
 	return rel, ok, err
 }
 
-// relative is Relative that also reports whether the nearest work tree at or above path is a linked one.
+// relative does what Relative does, and also reports whether the nearest working tree at or above path is a linked one.
 func relative(top, path string) (rel string, ok, linked bool, err error) {
 	path = filepath.Clean(path)
 	rel, ok = relativeTo(top, path)
@@ -113,7 +112,7 @@ func relativeTo(folder, path string) (rel string, ok bool) {
 	return filepath.ToSlash(rel), ok
 }
 
-// inLinkedWorkTree reports whether the nearest work tree at or above path is a linked one.
+// inLinkedWorkTree reports whether the nearest working tree at or above path is a linked one.
 func inLinkedWorkTree(path string) (bool, error) {
 	top, err := WorkTree(path)
 	if err != nil {
@@ -123,8 +122,8 @@ func inLinkedWorkTree(path string) (bool, error) {
 	return git != common, err
 }
 
-// placeOfEntry is PlaceOf(path).Path, but keeps the name of a path that is a symbolic link itself, because
-// Git tracks the link and not its target.
+// placeOfEntry returns PlaceOf(path).Path, except that it does not resolve a path that is itself a symbolic link,
+// because Git tracks the link and not its target.
 func placeOfEntry(path string) (string, error) {
 	fi, err := os.Lstat(path)
 	if err := tree.MachineFault(err); err != nil {

@@ -1,10 +1,10 @@
-// Package repo answers questions about the code repository that contains a path: the top of its work tree
-// (WorkTree), the same path in the main work tree (PlaceOf, Relative), whether paths ignore case
-// (Codebase.IgnoresCase, the same answer for server and guard), what is at a path there (Codebase.Look, View), and
-// which files Git tracks (Tracked).
+// Package repo answers questions about the code repository that contains a path. It finds the top of the working tree
+// (WorkTree), and the same path in the main working tree (PlaceOf, Relative). It reports whether paths ignore case
+// (Codebase.IgnoresCase, with the same answer for server and guard), what is at a path in the repository
+// (Codebase.Look, View), and which files Git tracks (Tracked).
 //
-// It reads small files. The only program that it runs is `git ls-files`, with options that keep it from running
-// programs that the repository configures.
+// It reads small files. The only program that it runs is `git ls-files`, with options that prevent it from running
+// programs configured in the repository.
 package repo
 
 import (
@@ -20,29 +20,29 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Codebase reads the code repository of a project. It only reads small files and does not run Git, because a
-// repository's configuration may run programs.
+// Codebase reads a project's code repository. It only reads small files and does not run Git, because a repository's
+// configuration can make Git run programs.
 type Codebase struct {
 	mu    sync.Mutex
-	file  string        // path of the configuration last read
-	stat  tree.FileStat // state of that file when it was read
+	file  string        // path of the configuration file last read
+	stat  tree.FileStat // that file's state when it was read
 	fold  bool
-	files map[string]bool // known answers for paths below the top
-	until time.Time       // how long files is valid
+	files map[string]bool // cached answers for paths below the top
+	until time.Time       // when files expires
 }
 
-// filesFresh is how long the state of files in the work tree is cached, because one answer may concern thousands of
-// claims.
+// filesFresh is how long the state of files in the working tree is cached. They are cached because one answer may
+// concern thousands of claims.
 const filesFresh = 5 * time.Second
 
-// maxConfig is the maximum size in bytes of a repository's configuration file that is read. Typical files have a
-// few hundred bytes.
+// maxConfig is the maximum size in bytes of a repository configuration file that is read. Typical files have a few
+// hundred bytes.
 const maxConfig = 1 << 20
 
-// IgnoresCase reports whether the Git work tree at or above dir has core.ignorecase set in its repository's
-// configuration. git init and git clone set it on a file system that ignores case. An unreadable configuration
-// counts as unset, and included files are not read. If the file is unchanged, a call costs a few stat calls. It is
-// safe for concurrent use. It returns an error only for a fault of the machine.
+// IgnoresCase reports whether core.ignorecase is set in the configuration of the repository to which the Git working
+// tree at or above dir belongs. git init and git clone set it on a file system that ignores case. If the configuration
+// cannot be read, IgnoresCase treats it as unset. It does not read included files. If the file is unchanged, a call
+// costs only a few stat calls. IgnoresCase is safe for concurrent use. It returns an error only for a machine fault.
 func (c *Codebase) IgnoresCase(dir string) (bool, error) {
 	top, err := WorkTree(dir)
 	if err != nil {
@@ -70,10 +70,10 @@ func (c *Codebase) IgnoresCase(dir string) (bool, error) {
 	return c.fold, nil
 }
 
-// Look returns a function isFile that reports whether there is a file, or anything else but a folder, at a path
-// below dir. dir must be in a Git work tree. Answers may be a few seconds old. Only one goroutine may use isFile,
-// and it must call done at the end. If isFile encountered a fault of the machine, done returns the fault, and the
-// answers of isFile are invalid.
+// Look returns a function isFile that reports whether there is a file, or anything else other than a folder, at a path
+// below dir. dir must be in a Git working tree. Answers may be a few seconds old. Only one goroutine may use isFile,
+// and it must call done at the end. If isFile ran into a machine fault, done returns the fault, and isFile's answers
+// are invalid.
 func (c *Codebase) Look(dir string) (isFile func(path string) bool, done func() error) {
 	var root *os.Root
 	var fault error
@@ -109,8 +109,8 @@ func (c *Codebase) Look(dir string) (isFile func(path string) bool, done func() 
 	}
 }
 
-// lookFault returns err if it is a fault of the machine. A link that leads out of the work tree is not a fault,
-// although os.Root returns an error for it: such a path counts as missing.
+// lookFault returns err if it is a machine fault. os.Root also returns an error for a link that leads out of the
+// working tree. That is not a fault: such a path is treated as missing.
 func lookFault(err error) error {
 	if no := syscall.Errno(0); !errors.As(err, &no) {
 		return nil
@@ -118,8 +118,9 @@ func lookFault(err error) error {
 	return tree.MachineFault(err)
 }
 
-// WorkTree returns the top of the Git work tree at or above dir, or "" if there is none. Any folder with an entry
-// named .git counts as the top of a work tree. It returns an error only for a fault of the machine (tree.FaultOf).
+// WorkTree returns the top of the Git working tree at or above dir, or "" if there is none. Any folder with an entry
+// named .git is treated as the top of a working tree. WorkTree returns an error only for a machine fault
+// (tree.FaultOf).
 func WorkTree(dir string) (string, error) {
 	if dir == "" {
 		return "", nil
@@ -135,9 +136,9 @@ func WorkTree(dir string) (string, error) {
 	}
 }
 
-// LinkedWorkTree returns the top of the work tree at or above dir if it is linked to the work tree with the top
-// main. Git must have recorded the link in the main repository; the .git file of the linked work tree is not
-// enough. Otherwise it returns "". It returns an error only for a fault of the machine.
+// LinkedWorkTree returns the top of the working tree at or above dir if it is linked to the working tree whose top is
+// main. Git must have recorded the link in the main repository; the .git file in the linked worktree is not enough.
+// Otherwise LinkedWorkTree returns "". It returns an error only for a machine fault.
 func LinkedWorkTree(dir, main string) (string, error) {
 	if !filepath.IsAbs(dir) || main == "" {
 		return "", nil
@@ -167,9 +168,9 @@ func LinkedWorkTree(dir, main string) (string, error) {
 	return at, nil
 }
 
-// GitFolders returns the Git folder of the work tree with that top, and the common Git folder that linked
-// work trees share (the same folder if there are none). Both are "" if there is no Git folder or .git
-// cannot be read. It returns an error only for a fault of the machine.
+// GitFolders returns the Git folder of the working tree with the given top, and the common Git folder that linked
+// worktrees share (the same folder if there are none). Both are "" if there is no Git folder or .git cannot be read.
+// GitFolders returns an error only for a machine fault.
 func GitFolders(top string) (git, common string, err error) {
 	if top == "" {
 		return "", "", nil
@@ -196,7 +197,7 @@ func GitFolders(top string) (git, common string, err error) {
 	return git, git, nil
 }
 
-// below joins dir and p if p is relative, otherwise it returns p.
+// below joins dir and p if p is relative. Otherwise it returns p.
 func below(dir, p string) string {
 	if filepath.IsAbs(p) {
 		return p
@@ -234,8 +235,8 @@ func isTrue(v string) bool {
 	return err == nil && n != 0
 }
 
-// smallFile returns the content of a text file of at most 4 KiB, or "" if there is none. It returns an error only
-// for a fault of the machine.
+// smallFile returns the content of a text file of at most 4 KiB, or "" if there is none. It returns an error only for a
+// machine fault.
 func smallFile(name string) (string, error) {
 	data, _, err := tree.ReadPlain(name, 4096)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestConfigIgnoresCase compares our parsing of configurations with Git's own.
+// TestConfigIgnoresCase compares our parsing of configuration files with Git's own.
 func TestConfigIgnoresCase(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -34,8 +34,9 @@ func TestConfigIgnoresCase(t *testing.T) {
 	}
 }
 
-// TestIgnoresCase checks that the configuration is found from any folder of any kind of work tree, and is read
-// again when it changes. Anything else in place of the file counts as unset and does not block.
+// TestIgnoresCase checks that the configuration is found from any folder in any kind of working tree, and is read again
+// when it changes. If there is anything else in place of the file, the setting is treated as unset, and the call does
+// not block.
 func TestIgnoresCase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -64,7 +65,7 @@ func TestIgnoresCase(t *testing.T) {
 	git("-C", main, "config", "core.ignorecase", "true")
 	git("-C", bare, "config", "core.ignorecase", "yes")
 	look(true, main, linked, bare, deep)
-	look(true, main) // known
+	look(true, main) // cached
 	git("-C", main, "config", "core.ignorecase", "false")
 	look(false, main, linked)
 	look(true, bare)
@@ -95,8 +96,8 @@ func TestIgnoresCase(t *testing.T) {
 	look(false, main)
 }
 
-// TestLookBehindLink checks that a path behind a link that leads out of the work tree counts as missing, and not as
-// a fault of the machine. Such a fault would keep all agents from claiming paths.
+// TestLookBehindLink checks that a path behind a link that leads out of the working tree is treated as missing, not as
+// a machine fault. Such a fault would prevent all agents from claiming paths.
 func TestLookBehindLink(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -125,7 +126,7 @@ func TestLookBehindLink(t *testing.T) {
 	}
 }
 
-// TestRelative checks that a path in a linked work tree, at any location, is mapped to the path in the repository.
+// TestRelative checks that a path in a linked worktree, wherever it is, is mapped to the path in the repository.
 func TestRelative(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -189,7 +190,7 @@ func TestRelative(t *testing.T) {
 			}
 			v.Relative(filepath.Join(dir, "sibling/app/x"))
 			if !v.Exists("app/only") || !v.Exists("app/docs") {
-				t.Error("what lies in one of the two is not seen")
+				t.Error("a file that is in only one of the two is not seen")
 			}
 			return nil
 		})

@@ -16,30 +16,30 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Tracked lists the files that Git tracks, which it reads with `git ls-files`. It caches the last few lists until
-// their indexes change. It is safe for concurrent use. The zero value is ready to use.
+// Tracked lists the files that Git tracks. It reads them with `git ls-files`, and caches the last few lists until their
+// indexes change. It is safe for concurrent use. The zero value is ready to use.
 type Tracked struct {
 	mu   sync.Mutex
 	kept []tracked // the most recently used list comes first
 }
 
-// tracked is the list of one index.
+// tracked is the list from one index.
 type tracked struct {
 	file  string
 	stat  tree.FileStat
 	names []string
 }
 
-// maxKept is the maximum number of cached lists. maxIndexBytes is the size in bytes of the largest index to read:
-// some 150,000 files, whose names take 20 MB.
+// maxKept is the maximum number of cached lists. maxIndexBytes is the maximum size in bytes of an index to read: some
+// 150,000 files, whose names take 20 MB.
 const (
 	maxKept       = 4
 	maxIndexBytes = 16 << 20
 )
 
-// Below lists the files that the index of the work tree at or above dir has below dir. Names are relative to dir
-// and sorted by bytes. The caller must not change the list. A repository to which no file was added yet has no
-// index, and its list is empty. ok is false if there is no repository or no git program, or if the index was not
+// Below lists the files below dir that are in the index of the working tree at or above dir. Names are relative to dir
+// and sorted by bytes. The caller must not modify the list. A repository to which no file has been added yet has no
+// index, so its list is empty. ok is false if there is no repository or no git program, or if the index could not be
 // read before the deadline.
 func (t *Tracked) Below(dir string, deadline time.Time) (names []string, ok bool) {
 	top, err := WorkTree(dir)
@@ -68,7 +68,7 @@ func (t *Tracked) Below(dir string, deadline time.Time) (names []string, ok bool
 	return below, true
 }
 
-// readIndex lists the names in the index of a .git folder and caches the list. If there is no index, Git decides
+// readIndex lists the names in the index of a .git folder and caches the list. If there is no index, it asks Git
 // whether the folder is a repository.
 func (t *Tracked) readIndex(git string, deadline time.Time) (names []string, ok bool) {
 	file := filepath.Join(git, "index")
@@ -100,8 +100,8 @@ func (t *Tracked) readIndex(git string, deadline time.Time) (names []string, ok 
 	return names, true
 }
 
-// listIndex runs Git to list the names in an index. Git runs no program that the repository configures: listing
-// calls no hook, the file system monitor is off, and no fetch protocol is allowed.
+// listIndex runs Git to list the names in an index. Git does not run any program that the repository configures:
+// listing calls no hooks, the file system monitor is off, and no fetch protocol is allowed.
 func listIndex(git string, deadline time.Time) (names []string, ok bool) {
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
@@ -123,6 +123,6 @@ func listIndex(git string, deadline time.Time) (names []string, ok bool) {
 			names = append(names, string(name))
 		}
 	}
-	slices.Sort(names) // Git sorts the names, except those in a collapsed folder
+	slices.Sort(names) // Git sorts the names, except in a collapsed folder
 	return names, true
 }

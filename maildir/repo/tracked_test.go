@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// fill creates a work tree whose index has the names, and returns its top.
+// fill creates a working tree whose index contains the given names, and returns its top.
 func fill(t testing.TB, names string, initArgs ...string) (top string, git func(stdin string, args ...string)) {
 	top = t.TempDir()
 	git = func(stdin string, args ...string) {
@@ -29,7 +29,7 @@ func fill(t testing.TB, names string, initArgs ...string) (top string, git func(
 	return top, git
 }
 
-// entries returns the names as input for update-index, each for an empty file; NAME@2 is an entry of a conflict.
+// entries returns input for update-index that adds an empty file for each name. NAME@2 stands for a conflict entry.
 func entries(t testing.TB, top, names string) string {
 	blob, err := exec.Command("git", "-C", top, "hash-object", "/dev/null").Output()
 	if err != nil {
@@ -43,7 +43,7 @@ func entries(t testing.TB, top, names string) string {
 	return all.String()
 }
 
-// TestTracked checks that the list matches the current index, and that an index that was not read does not count as
+// TestTracked checks that the list matches the current index, and that an index that was not read is not treated as
 // empty.
 func TestTracked(t *testing.T) {
 	t.Parallel()
@@ -76,7 +76,7 @@ func TestTracked(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(fresh, ".git"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	look(fresh, later, "[] false") // a folder .git that is not a repository
+	look(fresh, later, "[] false") // a .git folder that is not a repository
 	if out, err := exec.Command("git", "init", "-q", fresh).CombinedOutput(); err != nil {
 		t.Fatalf("git init: %v\n%s", err, out)
 	}
@@ -114,7 +114,7 @@ func TestTrackedObeysNobody(t *testing.T) {
 	}
 }
 
-// TestTrackedAtOnce: many goroutines ask for more lists than are cached, while the files change.
+// TestTrackedAtOnce checks that many goroutines can request more lists than are cached while the files change.
 func TestTrackedAtOnce(t *testing.T) {
 	t.Parallel()
 	var x Tracked

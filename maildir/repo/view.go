@@ -8,20 +8,20 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// View checks literal paths of a code base for one request: in its folder, and in the linked work trees that the
-// request concerns. Only one goroutine may use a View, and only during the call of Visit.
+// View checks literal paths in a code base for one request: in the code base's folder, and in the linked worktrees that
+// the request concerns. Only one goroutine may use a View, and only during the call of Visit.
 type View struct {
 	top   string
-	open  map[string]*os.Root // by folder; nil: it is not in a work tree, or does not exist
+	open  map[string]*os.Root // by folder; nil if it does not exist or is not in a working tree
 	fault error
 }
 
-// maxOpen is the maximum number of folders that a view reads.
+// maxOpen is the maximum number of folders that a View reads.
 const maxOpen = 8
 
-// Visit calls f with a view of the code base with the folder top ("": none). dir is the absolute folder in which
-// the caller works; if it is in a linked work tree, the view includes that work tree. Visit returns f's error, or a
-// fault of the machine that the view encountered; in that case the answers of the view are invalid.
+// Visit calls f with a view of the code base in the folder top ("" if there is none). dir is the absolute path of the
+// folder in which the caller is working. If dir is in a linked worktree, the view includes that worktree. Visit returns
+// f's error, or a machine fault that the view ran into. After such a fault, the view's answers are invalid.
 func Visit(top, dir string, f func(v *View) error) error {
 	v := &View{top: top, open: map[string]*os.Root{}}
 	defer v.close()
@@ -36,7 +36,7 @@ func Visit(top, dir string, f func(v *View) error) error {
 	return cmp.Or(v.fault, err)
 }
 
-// Exists reports whether there is a file or folder at a path relative to the folder.
+// Exists reports whether there is a file or folder at a path relative to the code base's folder.
 func (v *View) Exists(path string) bool {
 	if v.fault != nil || !filepath.IsLocal(path) {
 		return false
@@ -56,8 +56,8 @@ func (v *View) Exists(path string) bool {
 	return false
 }
 
-// Relative is the function Relative for the folder of the view. If the path is in a linked work tree, the view
-// includes that work tree from now on.
+// Relative does what the function Relative does for the view's folder. If the path is in a linked worktree, the view
+// includes that worktree afterwards.
 func (v *View) Relative(path string) (rel string, ok bool) {
 	if v.fault != nil || v.top == "" {
 		return "", false
@@ -89,8 +89,8 @@ func (v *View) close() {
 	}
 }
 
-// openInWorkTree opens dir. It returns nil if dir does not exist or is not in a work tree. It returns an error only
-// for a fault of the machine.
+// openInWorkTree opens dir. It returns nil if dir does not exist or is not in a working tree. It returns an error only
+// for a machine fault.
 func openInWorkTree(dir string) (*os.Root, error) {
 	top, err := WorkTree(dir)
 	if err != nil || top == "" {

@@ -16,14 +16,14 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Limits of a book. The book keeps an ended session so that the next session can take its name.
+// Limits for a book. The book keeps ended sessions so that a new session can take their names.
 const (
 	keepEnded   = 7 * 24 * time.Hour
 	maxSessions = 1000
 )
 
-// Book contains the seats of a project. It is safe for concurrent use. Write writes its changes to files. Begin and
-// End write immediately, because `mailtree hook` reads the files of sessions without a server.
+// Book contains a project's seats. It is safe for concurrent use. Write writes its changes to files. Begin and End
+// write immediately, because `mailtree hook` reads session files without a server.
 type Book struct {
 	tree    *tree.Tree
 	now     func() time.Time
@@ -31,19 +31,19 @@ type Book struct {
 	changed func() // called when there is something to write; must not block
 
 	mu      sync.Mutex
-	by      map[Key]Seat     // nil: not read yet
-	unsaved map[string]*Seat // changes that are not in files yet, by path; nil: remove the file
+	by      map[Key]Seat     // nil if not read yet
+	unsaved map[string]*Seat // changes that are not in files yet, by path; nil means to remove the file
 
 	writing sync.Mutex // held during Write, before mu
 }
 
-// NewBook returns the book of a tree. The first method that needs the files reads them. When Write has something to
-// write, the book calls changed with its lock held, so changed must not block.
+// NewBook returns the book of a tree. The first method that needs the files reads them. When there is something for
+// Write to write, the book calls changed while holding its lock, so changed must not block.
 func NewBook(t *tree.Tree, now func() time.Time, log *slog.Logger, changed func()) *Book {
 	return &Book{tree: t, now: now, log: log, changed: changed, unsaved: map[string]*Seat{}}
 }
 
-// Of returns a seat. It reports false if the book does not have the seat.
+// Of returns the seat with the given key. ok is false if the book does not contain it.
 func (b *Book) Of(k Key) (s Seat, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,7 +51,7 @@ func (b *Book) Of(k Key) (s Seat, ok bool) {
 	return s, ok
 }
 
-// Window returns the seat of an agent in a tmux window. If the book has none, it creates one in memory.
+// Window returns the seat of an agent in a tmux window. If the book has none, Window creates one in memory.
 func (b *Book) Window(agent string) Seat {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,8 +64,8 @@ func (b *Book) Window(agent string) Seat {
 	return s
 }
 
-// Sit records the pane from which an agent without a session calls. It reports whether the pane differs
-// from the recorded one.
+// Sit records the pane from which an agent without a session calls. moved reports whether the pane differs from the one
+// recorded before.
 func (b *Book) Sit(agent string, at Pane) (moved bool) {
 	if b.Window(agent).Pane == at {
 		return false
@@ -74,8 +74,8 @@ func (b *Book) Sit(agent string, at Pane) (moved bool) {
 	return true
 }
 
-// Vacate removes the pane from the windows of all agents but one. If but is "", it removes the pane from
-// all windows.
+// Vacate removes the pane from the windows of all agents except but. If but is "", it removes the pane from all
+// windows.
 func (b *Book) Vacate(at Pane, but string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,15 +87,15 @@ func (b *Book) Vacate(at Pane, but string) {
 	}
 }
 
-// Sessions lists the sessions of an agent: the live ones by the time they began, the ended ones with the
-// latest first.
+// Sessions lists an agent's sessions. The live ones are sorted by when they began, the ended ones with the most recent
+// first.
 func (b *Book) Sessions(agent string) (live, ended []Seat) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.sessions(func(s *Seat) bool { return s.Agent == agent })
 }
 
-// All lists the sessions of all agents, in the order of Sessions.
+// All lists the sessions of all agents, in the same order as Sessions.
 func (b *Book) All() (live, ended []Seat) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,8 +120,8 @@ func (b *Book) sessions(of func(*Seat) bool) (live, ended []Seat) {
 	return live, ended
 }
 
-// Names lists the agents that a session may become, the best first: the session's own earlier agent, then the
-// agents of ended sessions of the same client and folder, the latest first. It omits agents of other live sessions.
+// Names lists the agents that a session may become, best first: the session's own earlier agent, then the agents of
+// ended sessions of the same client and folder, most recent first. It omits agents of other live sessions.
 func (b *Book) Names(k Key, dir string) (names []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -139,9 +139,9 @@ func (b *Book) Names(k Key, dir string) (names []string) {
 	})
 }
 
-// Continue records the pane and process of a session that has not ended, and returns the session. It reports false
-// if the session is unknown or has ended. A session whose process has ended still counts as live until another
-// session begins, because the process may have been a helper of the client.
+// Continue records the pane and process of a session that has not ended, and returns the session. goesOn is false if
+// the session is unknown or has ended. A session whose process has ended is still treated as live until another session
+// begins, because the process may have been one of the client's helpers.
 func (b *Book) Continue(k Key, at Pane, by Process) (s Seat, goesOn bool) {
 	s, _ = b.Change(k, func(s *Seat) {
 		if goesOn = s.Ended.IsZero(); goesOn && by != "" {
@@ -151,7 +151,7 @@ func (b *Book) Continue(k Key, at Pane, by Process) (s Seat, goesOn bool) {
 	return s, goesOn
 }
 
-// Begin adds a session that begins or continues, and drops sessions that ended long ago. It returns the sessions
+// Begin adds a session that is beginning or continuing, and drops sessions that ended long ago. It returns the sessions
 // that had ended without reporting it (EndGone).
 func (b *Book) Begin(s Seat) (gone []Seat) {
 	defer b.Write()
@@ -169,7 +169,7 @@ func (b *Book) Begin(s Seat) (gone []Seat) {
 	return gone
 }
 
-// End ends a session. It reports false if the session is unknown or had ended before.
+// End ends a session and returns its agent. ended is false if the session is unknown or had already ended.
 func (b *Book) End(k Key) (agent string, ended bool) {
 	defer b.Write()
 	now := b.now()
@@ -181,14 +181,14 @@ func (b *Book) End(k Key) (agent string, ended bool) {
 	return s.Agent, ended
 }
 
-// EndGone ends the sessions whose clients have ended without reporting it (see Live), and returns these sessions.
+// EndGone ends the sessions whose clients have ended without reporting it (see Live), and returns those sessions.
 func (b *Book) EndGone() []Seat {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.endGone(Key{})
 }
 
-// endGone does what EndGone does for all sessions but one. The caller holds b.mu.
+// endGone does what EndGone does for all sessions except but. The caller holds b.mu.
 func (b *Book) endGone(but Key) (gone []Seat) {
 	_, ended := b.sessions(everyone)
 	for _, s := range ended {
@@ -201,12 +201,12 @@ func (b *Book) endGone(but Key) (gone []Seat) {
 	return gone
 }
 
-// Change changes a known seat and records that the client reported an event now. It reports false if the seat is
-// unknown. do must replace the map Told, not write to it.
+// Change changes a known seat and records that the client has just reported an event. ok is false if the seat is
+// unknown. do must replace the map Told instead of writing to it.
 func (b *Book) Change(k Key, do func(s *Seat)) (s Seat, ok bool) {
 	return b.change(k, func(s *Seat) {
 		do(s)
-		if now := b.now(); now.Sub(s.Active) >= time.Minute { // an event in the same minute is not worth writing a file
+		if now := b.now(); now.Sub(s.Active) >= time.Minute { // an event in the same minute is not worth a write
 			s.Active = now
 		}
 	})
@@ -227,11 +227,10 @@ func (b *Book) change(k Key, do func(s *Seat)) (s Seat, ok bool) {
 	return s, true
 }
 
-// Tell records that an agent is notified now, at a seat, about its unread messages, newest first. seen is the state
-// of the seat when the messages were read. Tell returns the messages about which the seat had no notice since its
-// last cut. more reports that older unread messages exist; from now on they count as announced, and older reports
-// whether they did not count as announced before. If the seat was removed or cut since seen, Tell records nothing
-// and ok is false.
+// Tell records that an agent is being notified, at a seat, about its unread messages, newest first. seen is the seat's
+// state when the messages were read. Tell returns the messages about which the seat has had no notice since its last
+// cut. more means that older unread messages exist. After the call these are treated as announced, and older reports
+// whether that is a change. If the seat was removed or cut after seen was read, Tell records nothing and ok is false.
 func (b *Book) Tell(seen *Seat, unread []Unread, more bool) (fresh []Unread, older, ok bool) {
 	b.Change(seen.Key, func(s *Seat) {
 		if ok = s.Since.Equal(seen.Since); !ok {
@@ -248,7 +247,7 @@ func (b *Book) Tell(seen *Seat, unread []Unread, more bool) (fresh []Unread, old
 	return fresh, older, ok
 }
 
-// Rename gives an agent another name. Its sessions are told the new name.
+// Rename gives an agent another name. The models of its sessions will be told the new name.
 func (b *Book) Rename(from, to string) {
 	b.mu.Lock()
 	for k, s := range b.load() {
@@ -265,7 +264,7 @@ func (b *Book) Rename(from, to string) {
 	b.Write()
 }
 
-// NoteWake records the last attempt to wake the agent of a seat.
+// NoteWake records the last attempt to wake a seat's agent.
 func (b *Book) NoteWake(k Key, w Wake) {
 	w.At = b.now()
 	b.change(k, func(s *Seat) {
@@ -275,8 +274,8 @@ func (b *Book) NoteWake(k Key, w Wake) {
 	})
 }
 
-// Announced returns the first time at which a session of the agent got a notice about the message. It returns the
-// zero time if no session got one, or if the book no longer has the record.
+// Announced returns the time at which one of the agent's sessions first got a notice about the message. It returns the
+// zero time if no session got one, or if the book no longer has a record of it.
 func (b *Book) Announced(agent, id string) (at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -318,7 +317,7 @@ func (b *Book) drop(k Key) {
 	b.changed()
 }
 
-// load returns the seats. The first call reads them from the files. A damaged file counts as missing.
+// load returns the seats. The first call reads them from the files. A damaged file is treated as missing.
 func (b *Book) load() map[Key]Seat {
 	if b.by != nil {
 		return b.by
@@ -331,10 +330,10 @@ func (b *Book) load() map[Key]Seat {
 	return b.by
 }
 
-// takeOver converts the records of earlier versions about agents in tmux windows, one file for each agent, into
-// seats. It schedules the removal of these files.
+// takeOver converts earlier versions' records about agents in tmux windows, one file per agent, into seats. It
+// schedules these files for removal.
 func (b *Book) takeOver() {
-	// This does not use a caller's context: the book keeps the result, so the reading must not stop halfway.
+	// This does not use a caller's context: the book keeps the result, so reading must not stop halfway.
 	_ = b.tree.Walk(context.Background(), format.NotifiedDir, func(file string, _ fs.DirEntry) error {
 		var old struct {
 			Pane
@@ -363,7 +362,8 @@ func (b *Book) save(s Seat) {
 	b.changed()
 }
 
-// Write writes the changes since the last call. It logs errors. Unwritten changes are lost when the process ends.
+// Write writes the changes made since the last call. It logs errors. Changes that were not written are lost when the
+// process ends.
 func (b *Book) Write() {
 	b.writing.Lock()
 	defer b.writing.Unlock()

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// Process identifies a process of this machine by number and start time, so that a later process with the same
-// number is distinct. "" is an unknown process.
+// Process identifies a process on this machine by its number and start time, so that it differs from a later process
+// with the same number. "" stands for an unknown process.
 type Process string
 
-// shells lists the programs with which clients run hooks.
+// shells lists the shells with which clients run hooks.
 var shells = []string{"sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "busybox"}
 
 // ClientProcess returns the nearest ancestor of this process that is not a shell, or "" if the system does not
@@ -35,8 +35,8 @@ func ClientProcess() Process {
 	return ""
 }
 
-// Ancestors returns the processes above this process, the nearest first. all is false if the system does not report
-// all of them.
+// Ancestors returns the processes above this process, nearest first. all is false if the system does not report all of
+// them.
 func Ancestors() (above []Process, all bool) {
 	for pid := os.Getppid(); pid > 0; {
 		st, err := readStat(pid)
@@ -49,7 +49,7 @@ func Ancestors() (above []Process, all bool) {
 	return above, true
 }
 
-// ProcessOf returns the process with a number, or "" if there is none.
+// ProcessOf returns the process with the given number, or "" if there is none.
 func ProcessOf(pid int) Process {
 	st, err := readStat(pid)
 	if err != nil {
@@ -58,7 +58,7 @@ func ProcessOf(pid int) Process {
 	return st.process(pid)
 }
 
-// read parses the name. It reports false if the process belongs to another namespace.
+// read parses p. ok is false if the process belongs to another namespace.
 func (p Process) read() (pid int, started string, ok bool) {
 	of := strings.Fields(string(p))
 	if len(of) != 3 || of[0] != namespace() {
@@ -68,7 +68,7 @@ func (p Process) read() (pid int, started string, ok bool) {
 	return pid, of[2], err == nil
 }
 
-// Gone reports whether the process has certainly ended.
+// Gone reports whether the process has definitely ended.
 func (p Process) Gone() bool {
 	pid, started, ok := p.read()
 	if !ok {
@@ -78,8 +78,7 @@ func (p Process) Gone() bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && (st.started != started || st.state == "Z")
 }
 
-// PID returns the number of the process. It reports false if the process has ended or belongs to another
-// namespace.
+// PID returns the process's number. ok is false if the process has ended or belongs to another namespace.
 func (p Process) PID() (pid int, ok bool) {
 	if pid, _, ok = p.read(); !ok || p.Gone() {
 		return 0, false
@@ -87,15 +86,15 @@ func (p Process) PID() (pid int, ok bool) {
 	return pid, true
 }
 
-// Serves reports whether the process is known to serve several sessions. The server's children have the environment
-// of the user who started the server, not of a session. Codex's terminals share such a server (`codex app-server`).
+// Serves reports whether the process is known to serve several sessions. Such a server's children have the environment
+// in which the server was started, not that of a session. Codex's terminals share such a server (`codex app-server`).
 func (p Process) Serves() bool { return slices.Contains(p.args(), "app-server") }
 
-// interpreters run programs whose file is an argument.
+// interpreters lists programs that run a file given as an argument.
 var interpreters = []string{"node", "nodejs", "bun", "deno", "python", "python3"}
 
-// Runs reports whether the process runs a program with one of these names, directly or through an interpreter.
-// Further words after a dash in the program's name do not matter, so "cursor" also matches cursor-agent. For a
+// Runs reports whether the process is running a program with one of the given names, directly or through an
+// interpreter. Anything after a dash in the program's name is ignored, so "cursor" also matches cursor-agent. For a
 // script, a folder in its path may also match, so "gemini" matches `node /opt/gemini-cli/main.js`.
 func (p Process) Runs(names []string) bool {
 	args := p.args()
@@ -112,14 +111,14 @@ func (p Process) Runs(names []string) bool {
 	})
 }
 
-// plainName returns the first word of a file's name.
+// plainName returns the first word of a file name.
 func plainName(file string) string {
 	name, _, _ := strings.Cut(strings.TrimLeft(file, "."), ".")
 	name, _, _ = strings.Cut(name, "-")
 	return name
 }
 
-// args returns the command line of the process, or nothing if it is unknown.
+// args returns the process's command line, or nothing if it is unknown.
 func (p Process) args() []string {
 	pid, _, ok := p.read()
 	if !ok {
@@ -129,7 +128,7 @@ func (p Process) args() []string {
 	return strings.Split(string(line), "\x00")
 }
 
-// namespace returns the PID namespace of this process: each container has its own.
+// namespace returns this process's PID namespace. Each container has its own.
 func namespace() string {
 	ns, _ := os.Readlink("/proc/self/ns/pid") // "" if the system has no namespaces
 	return ns
@@ -141,7 +140,7 @@ type stat struct {
 	parent               int
 }
 
-// process returns the name of the process pid with this stat.
+// process returns the Process with the number pid and this stat.
 func (st stat) process(pid int) Process {
 	return Process(fmt.Sprintf("%s %d %s", namespace(), pid, st.started))
 }

@@ -1,8 +1,8 @@
-// Package seat records where agents can be reached: the agent of each client session, the tmux pane of each agent
-// without a session, the messages about which each got a notice and when, and the last attempt to wake each. This
-// is run-time state. It is kept in memory and in .mailtree/sessions, one file for each seat. If it is lost, a
-// session may become another agent, and agents get notices about their mail again. See docs/hooks.md, and
-// docs/agentmail.md, "Waking an agent in tmux".
+// Package seat records where agents can be reached: the agent of each client session and the tmux pane of each agent
+// without a session. For each of these seats it also records which messages were announced and when, and the last
+// attempt to wake the agent. This is run-time state. It is kept in memory and in .mailtree/sessions, one file for each
+// seat. If it is lost, a session may become another agent, and agents get notices about their mail again. See
+// docs/hooks.md, and docs/agentmail.md, "Waking an agent in tmux".
 //
 //	seat.go     Seat, and Read, which needs no server
 //	book.go     Book: the seats of a project
@@ -26,13 +26,13 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Key identifies a seat: a session of a client, or the window of an agent (WindowOf).
+// Key identifies a seat: a client's session, or an agent's window (WindowOf).
 type Key struct {
-	Client string `json:"client"`  // as in `mailtree hook CLIENT`; "": a window
+	Client string `json:"client"`  // as in `mailtree hook CLIENT`; "" for a window
 	ID     string `json:"session"` // for a window, the agent's name
 }
 
-// WindowOf returns the key of the seat of an agent that has no session and gets notices about its mail in a tmux
+// WindowOf returns the key of the seat for an agent that has no session and gets notices about its mail in a tmux
 // window.
 func WindowOf(agent string) Key { return Key{ID: agent} }
 
@@ -62,29 +62,29 @@ type Seat struct {
 	Key
 	Agent   string    `json:"agent"`
 	Dir     string    `json:"dir"`              // the folder in which the client was started
-	Pane    Pane      `json:"seat,omitzero"`    // the pane in which the client runs, or from which the agent last called
+	Pane    Pane      `json:"seat,omitzero"`    // the client's pane, or the one from which the agent last called
 	Process Process   `json:"process,omitzero"` // the client's process; "" if unknown
 	Began   time.Time `json:"began"`
 	Active  time.Time `json:"active"`         // when the client last reported an event, to the minute
-	Ended   time.Time `json:"ended,omitzero"` // zero while the session lives
+	Ended   time.Time `json:"ended,omitzero"` // zero while the session is live
 	Working bool      `json:"working"`        // a turn is in progress
-	Turn    int       `json:"turn,omitempty"` // how many prompts the client has reported: the number of the last turn
-	Asks    bool      `json:"asks,omitempty"` // the client asks the user whether a tool may run
+	Turn    int       `json:"turn,omitempty"` // number of prompts that the client has reported; also the last turn's number
+	Asks    bool      `json:"asks,omitempty"` // the client is asking the user whether a tool may run
 	Wake    Wake      `json:"wake,omitzero"`
 
-	// A message that was announced before Since is announced again, because the earlier notice has left the model's
-	// context, or because the agent of a window has worked or been offline since.
+	// A message that was announced before Since is announced again, because the earlier notice is no longer in the
+	// model's context, or because the window's agent has worked or been offline since.
 	Since      time.Time            `json:"since,omitzero"`
-	Introduced bool                 `json:"introduced"`      // the model was told its agent's name
+	Introduced bool                 `json:"introduced"`      // the model has been told its agent's name
 	Told       map[string]time.Time `json:"told,omitempty"`  // time of a message's last notice, by message id
-	Before     time.Time            `json:"before,omitzero"` // earlier messages count as announced
+	Before     time.Time            `json:"before,omitzero"` // messages before this time are treated as announced
 }
 
-// silentFor is how long a silent session counts as live if it has no process of its own, or its process
-// is unknown.
+// silentFor is how long a session without events is treated as live if it has no process of its own, or its process is
+// unknown.
 const silentFor = 24 * time.Hour
 
-// Live reports whether the session is still running.
+// Live reports whether the session is still running at the time now.
 func (s *Seat) Live(now time.Time) bool {
 	if !s.Ended.IsZero() || s.Process.Gone() {
 		return false
@@ -93,17 +93,17 @@ func (s *Seat) Live(now time.Time) bool {
 	return known || now.Sub(s.Active) < silentFor
 }
 
-// Cut makes every unread message count as not yet announced.
+// Cut records that the model's context was cut: every unread message is treated as not yet announced.
 func (s *Seat) Cut(now time.Time) { s.Since, s.Before = now, time.Time{} }
 
-// Unread is an unread message of an agent.
+// Unread is one of an agent's unread messages.
 type Unread struct {
 	ID                    string
 	From, Subject, Thread string
 	Created               time.Time
 }
 
-// Untold returns the unread messages about which this seat had no notice since the last cut.
+// Untold returns the unread messages about which this seat has had no notice since the last cut.
 func (s *Seat) Untold(unread []Unread) []Unread {
 	return slices.DeleteFunc(slices.Clone(unread), func(m Unread) bool {
 		at, told := s.Told[m.ID]
@@ -111,11 +111,11 @@ func (s *Seat) Untold(unread []Unread) []Unread {
 	})
 }
 
-// Most is the maximum number of unread messages that one notice considers. Older messages count as announced.
+// Most is the maximum number of unread messages that one notice considers. Older messages are treated as announced.
 const Most = 200
 
-// noteTold records that the agent gets a notice about the messages now. It also keeps the newest records about
-// other messages, because the senders of those messages can see when the agent got the notice.
+// noteTold records that the agent is getting a notice about the messages. It also keeps the newest records about other
+// messages, because their senders can see when the agent got the notice.
 func (s *Seat) noteTold(unread []Unread, now time.Time) {
 	s.Told = maps.Clone(s.Told) // a copy, because callers may hold the old map
 	if s.Told == nil {
@@ -133,8 +133,8 @@ func (s *Seat) noteTold(unread []Unread, now time.Time) {
 	}
 }
 
-// Read reads a session from its file, with the state of the last change. It reports false if there is no such file.
-// It needs no server.
+// Read reads a session from its file, in the state of the last change. ok is false if there is no such file. Read does
+// not need a server.
 func Read(t *tree.Tree, k Key) (s Seat, ok bool) {
 	if !k.Valid() {
 		return Seat{}, false
@@ -143,8 +143,8 @@ func Read(t *tree.Tree, k Key) (s Seat, ok bool) {
 	return s, ok && s.Key == k
 }
 
-// LastHeard returns the last time at which any session of a client in a tree reported an event, or the zero time.
-// It needs no server.
+// LastHeard returns the last time at which any of a client's sessions in a tree reported an event, or the zero time. It
+// does not need a server.
 func LastHeard(t *tree.Tree, client string) (at time.Time) {
 	for _, s := range readAll(t) {
 		if s.Client == client && s.Active.After(at) {
@@ -154,8 +154,8 @@ func LastHeard(t *tree.Tree, client string) (at time.Time) {
 	return at
 }
 
-// Sits reports whether a session of the tree runs in one of the processes, or an agent of the tree uses the tmux
-// pane. It needs no server.
+// Sits reports whether one of the tree's sessions is running in one of the processes, or one of the tree's agents is
+// using the tmux pane. It does not need a server.
 func Sits(t *tree.Tree, above []Process, at Pane) bool {
 	return slices.ContainsFunc(readAll(t), func(s Seat) bool {
 		inPane := at.Pane != "" && s.Pane.Tmux == at.Tmux && s.Pane.Pane == at.Pane && s.Ended.IsZero() && !s.Process.Gone()
@@ -163,9 +163,9 @@ func Sits(t *tree.Tree, above []Process, at Pane) bool {
 	})
 }
 
-// readAll reads the seats of a tree. A damaged file counts as missing.
+// readAll reads a tree's seats. A damaged file is treated as missing.
 func readAll(t *tree.Tree) (all []Seat) {
-	// This does not use a caller's context: a Book keeps the result, so the reading must not stop halfway.
+	// This does not use a caller's context: a Book keeps the result, so reading must not stop halfway.
 	_ = t.Walk(context.Background(), format.SessionsDir, func(file string, _ fs.DirEntry) error {
 		if s, ok := readFile(t, file); ok && s.path() == file {
 			all = append(all, s)

@@ -19,7 +19,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// notebook is a book on a clock that the test sets.
+// notebook is a book with a clock that the test sets.
 type notebook struct {
 	*Book
 	at time.Time
@@ -41,7 +41,7 @@ func newNotebook(t *testing.T) *notebook {
 	return b
 }
 
-// begin begins a session a minute after the last one.
+// begin begins a session one minute after the previous one.
 func (b *notebook) begin(id, agent string) Key {
 	b.at = b.at.Add(time.Minute)
 	k := Key{Client: "claude", ID: id}
@@ -49,7 +49,7 @@ func (b *notebook) begin(id, agent string) Key {
 	return k
 }
 
-// tell calls Tell with the current state of a seat.
+// tell calls Tell with a seat's current state.
 func (b *notebook) tell(k Key, unread []Unread, more bool) (fresh []Unread, older bool) {
 	s, _ := b.Of(k)
 	fresh, older, _ = b.Tell(&s, unread, more)
@@ -58,15 +58,15 @@ func (b *notebook) tell(k Key, unread []Unread, more bool) (fresh []Unread, olde
 
 func (b *notebook) end(k Key) { b.Change(k, func(s *Seat) { s.Ended = b.at }) }
 
-// TestBounds: a book drops sessions that ended a week ago, and the oldest if there are more than a thousand, also
-// on disk. For each session it keeps the newest records of notices.
+// TestBounds checks that a book drops sessions that ended a week ago, and the oldest ones if there are more than a
+// thousand, also on disk. For each session, it keeps the newest records of notices.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	b := newNotebook(t)
 	b.Sit("Cy", Pane{Tmux: "/tmp/s,1,0", Pane: "%1"})
 	old := b.begin("old", "Old")
 	b.end(old)
-	for i := range maxSessions - 1 { // save, because begin writes a file and checks all sessions
+	for i := range maxSessions - 1 { // uses save, because begin writes a file and checks all sessions
 		b.at = b.at.Add(time.Minute)
 		b.save(Seat{Key: Key{Client: "claude", ID: fmt.Sprint(i)}, Agent: "A", Dir: "/code", Began: b.at, Active: b.at})
 	}
@@ -92,7 +92,7 @@ func TestBounds(t *testing.T) {
 	b.at = b.at.Add(keepEnded + time.Hour)
 	b.begin("new", "A")
 	if _, ok := b.Of(k); ok {
-		t.Error("what ended a week ago is known")
+		t.Error("a session that ended a week ago is still known")
 	}
 	b.Write()
 	fresh := NewBook(b.tree, b.now, b.log, b.changed)
@@ -101,8 +101,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestTellOlder: if there are more unread messages than one notice considers, older messages count as announced
-// until the context is reset.
+// TestTellOlder checks that if there are more unread messages than one notice considers, older messages are treated as
+// announced until the context is reset.
 func TestTellOlder(t *testing.T) {
 	t.Parallel()
 	b := newNotebook(t)
@@ -129,8 +129,8 @@ func TestTellOlder(t *testing.T) {
 	}
 }
 
-// TestTellMeanwhile: if the context is reset after a seat's mail was read, there is no notice about that mail, and
-// all of it is news afterwards.
+// TestTellMeanwhile checks that if the context is reset after a seat's mail was read, no notice about that mail is
+// recorded, and all of it is news afterwards.
 func TestTellMeanwhile(t *testing.T) {
 	t.Parallel()
 	b := newNotebook(t)
@@ -145,8 +145,8 @@ func TestTellMeanwhile(t *testing.T) {
 	}
 }
 
-// TestTakeOver: the book takes over an earlier version's record of an agent in a window, and removes its file.
-// Damaged files are removed, too.
+// TestTakeOver checks that the book takes over an earlier version's record of an agent in a window, and removes its
+// file. Damaged files are removed, too.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	b := newNotebook(t)
@@ -178,25 +178,25 @@ func (b *notebook) live() int {
 	return len(live)
 }
 
-// TestSilent: a session whose process is unknown counts as live for a day after its last event. Then its name is
-// free.
+// TestSilent checks that a session whose process is unknown is treated as live for a day after its last event. After
+// that, its name is free.
 func TestSilent(t *testing.T) {
 	t.Parallel()
 	b := newNotebook(t)
 	k := b.begin("s", "A")
 	next := Key{Client: "claude", ID: "next"}
 	if names := b.Names(next, "/code"); len(names) > 0 {
-		t.Errorf("of a session that lives: %v", names)
+		t.Errorf("for a live session: %v", names)
 	}
 	b.at = b.at.Add(silentFor - time.Minute)
 	b.Change(k, func(*Seat) {})
 	b.at = b.at.Add(silentFor - time.Minute)
 	if names := b.Names(next, "/code"); len(names) > 0 || b.live() != 1 {
-		t.Errorf("of a session that was heard of: %v", names)
+		t.Errorf("for a session with a recent event: %v", names)
 	}
 	b.at = b.at.Add(2 * time.Minute)
 	if names := b.Names(next, "/code"); !cmp.Equal(names, []string{"A"}) || b.live() != 0 {
-		t.Errorf("of a silent session: %v", names)
+		t.Errorf("for a silent session: %v", names)
 	}
 	if names := b.Names(next, "/other"); len(names) > 0 {
 		t.Errorf("in another folder: %v", names)
@@ -206,7 +206,7 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// TestProcess: a process counts as gone once it has ended, even before its parent has noticed.
+// TestProcess checks that a process is reported as gone once it has ended, even before its parent has noticed.
 func TestProcess(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
@@ -223,19 +223,19 @@ func TestProcess(t *testing.T) {
 	}
 	p := st.process(cmd.Process.Pid)
 	if p.Gone() || Process("").Gone() || ClientProcess().Gone() || Process("pid:[1] 1 1").Gone() {
-		t.Error("a process that runs is gone")
+		t.Error("a running process is reported as gone")
 	}
 	if other := Process(strings.TrimSuffix(string(p), st.started) + "1"); !other.Gone() {
-		t.Error("a later process of the same number is taken for it")
+		t.Error("a later process with the same number is taken for this one")
 	}
 	in.Close()
 	_ = cmd.Wait()
 	if !p.Gone() {
-		t.Error("a process that has ended is not gone")
+		t.Error("a process that has ended is not reported as gone")
 	}
 }
 
-// TestServes: a process with the argument of Codex's server serves; others do not. A silent session of such a
+// TestServes checks that Serves recognizes a process by the argument of Codex's server. A silent session of such a
 // process may have ended.
 func TestServes(t *testing.T) {
 	t.Parallel()
@@ -255,17 +255,17 @@ func TestServes(t *testing.T) {
 		now := time.Now()
 		silent := Seat{Process: p, Active: now.Add(-silentFor)}
 		if spoke := (&Seat{Process: p, Active: now}); !spoke.Live(now) || silent.Live(now) == want {
-			t.Errorf("%s: it lives: %v; once silent: %v", argument, spoke.Live(now), silent.Live(now))
+			t.Errorf("%s: live: %v; live after silence: %v", argument, spoke.Live(now), silent.Live(now))
 		}
 		in.Close()
 		_ = cmd.Wait()
 	}
 	if Process("").Serves() {
-		t.Error("an unknown process serves")
+		t.Error("an unknown process is reported to serve sessions")
 	}
 }
 
-// TestNews: a notice is one line of facts, whatever the messages say.
+// TestNews checks that a notice is one line of facts, whatever the messages say.
 func TestNews(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 60)
@@ -303,7 +303,8 @@ func started(cmd *exec.Cmd) Process {
 	return p
 }
 
-// TestRuns: a program is recognized by its name, even if an interpreter runs it, and not by its arguments.
+// TestRuns checks that a program is recognized by its name, even if an interpreter is running it, and not by its
+// arguments.
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	if _, all := Ancestors(); !all {

@@ -6,18 +6,18 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// The server knows which process waits to wake a session. If no server is running, the process that began to wait
-// last records its number beside the session's file, and the others end.
+// The server keeps track of which process is waiting to wake a session. If no server is running, the process that
+// started waiting last records its number next to the session's file, and the others end.
 
-// NoteWaiter records that a process waits to wake a session of the tree, in place of the process recorded before.
-// It returns the errors of tree.WriteRun.
+// NoteWaiter records that a process is waiting to wake one of the tree's sessions, replacing the process recorded
+// before. It returns any error from tree.WriteRun.
 func NoteWaiter(t *tree.Tree, k Key, pid int) error {
 	return t.WriteRun(k.waiterPath(), []byte(strconv.Itoa(pid)))
 }
 
-// Waits reports whether the process is the one recorded last by NoteWaiter.
+// Waits reports whether the process is the one that NoteWaiter recorded last.
 func Waits(t *tree.Tree, k Key, pid int) bool {
-	const most = 32 // bytes of a process number
+	const most = 32 // bytes in a process number
 	noted, _, err := t.Read(k.waiterPath(), most)
 	return err == nil && string(noted) == strconv.Itoa(pid)
 }

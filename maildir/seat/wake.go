@@ -6,14 +6,14 @@ import "time"
 type Wake struct {
 	Outcome string    `json:"outcome"`
 	At      time.Time `json:"at"`
-	For     string    `json:"for"`           // the newest message of the attempt
+	For     string    `json:"for"`           // the newest message that the attempt was for
 	Why     string    `json:"why,omitempty"` // why no agent could be woken
 }
 
 // Outcomes of an attempt to wake an agent.
 const (
-	Woken  = "woken"  // the client was notified, which begins a turn
-	Queued = "queued" // the client has the notice in its queue
+	Woken  = "woken"  // the client was notified, which starts a turn
+	Queued = "queued" // the notice is in the client's queue
 	Typed  = "typed"  // the notice was typed into the client's prompt and submitted
 	Nobody = "nobody to wake"
 )
@@ -21,13 +21,13 @@ const (
 // Succeeded reports whether the last attempt reached the agent.
 func (w *Wake) Succeeded() bool { return w.Outcome != "" && w.Outcome != Nobody }
 
-// Ways to wake an agent when no process waits to wake it.
+// Ways to wake an agent when no process is waiting to wake it.
 const (
 	ByQueue  = "queue" // the client's queue
 	InWindow = "tmux"
 )
 
-// Way returns the way to wake the agent when no process waits to wake it, or "" if there is no way.
+// Way returns how to wake the agent when no process is waiting to wake it, or "" if that is impossible.
 func (s *Seat) Way() string {
 	switch {
 	case s.Client == "codex": // Codex runs its hooks in the environment of another window
@@ -38,14 +38,14 @@ func (s *Seat) Way() string {
 	return ""
 }
 
-// State is the state of a session, as its client reports it.
+// State is a session's state, as reported by its client.
 type State string
 
-// The states of a session.
+// The possible states of a session.
 const (
 	Works State = "works" // a turn is in progress
-	Asks  State = "asks"  // a turn is in progress, and the client asks the user whether a tool may run
-	Idles State = "idle"  // the client waits for a prompt
+	Asks  State = "asks"  // a turn is in progress, and the client is asking the user whether a tool may run
+	Idles State = "idle"  // the client is waiting for a prompt
 )
 
 // Be records the state of a session that has not ended.
@@ -56,9 +56,9 @@ func (s *Seat) Be(is State) {
 	}
 }
 
-// stuck is how long a turn without events still counts as in progress. It is a last resort: if a turn does not end
-// normally, its client reports that in another way, which docs/hooks.md lists.
+// stuck is how long a turn without events is still treated as in progress. It is a last resort: if a turn does not end
+// normally, its client reports that in one of the ways that docs/hooks.md lists.
 const stuck = 5 * time.Minute
 
-// Idle reports whether the session waits for a prompt.
+// Idle reports whether the session is waiting for a prompt.
 func (s *Seat) Idle(now time.Time) bool { return !s.Working || now.Sub(s.Active) > stuck }

@@ -14,9 +14,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Edited reports to the Keeper that others may have changed files, as in the watcher's batches. Paths are relative
-// to the tree; a folder means everything below it. scan says that events were lost and the whole tree must be
-// compared. Edited returns at once; the paths are ingested between two groups. It is safe for concurrent use.
+// Edited tells the Keeper that others may have changed files. The watcher's batches are reported this way. Paths are
+// relative to the tree; a folder means everything below it. scan means that events were lost and the whole tree must be
+// compared. Edited returns at once. The paths are ingested between two groups. It is safe for concurrent use.
 func (k *Keeper) Edited(paths []string, scan bool) {
 	k.mu.Lock()
 	k.askIngest(paths)
@@ -26,7 +26,7 @@ func (k *Keeper) Edited(paths []string, scan bool) {
 	}
 }
 
-// askIngest schedules the paths, with all other waiting paths, for ingestion soon. k.mu is held.
+// askIngest schedules the paths, along with all other waiting paths, to be ingested soon. The caller holds k.mu.
 func (k *Keeper) askIngest(paths []string) {
 	for _, path := range paths {
 		k.edited[path] = true
@@ -37,8 +37,7 @@ func (k *Keeper) askIngest(paths []string) {
 	}
 }
 
-// Unindexed returns the number of paths that were reported and are not in the index yet. It is safe for concurrent
-// use.
+// Unindexed returns the number of paths that were reported but are not in the index yet. It is safe for concurrent use.
 func (k *Keeper) Unindexed() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -53,8 +52,8 @@ func (k *Keeper) askCompare() {
 	}
 }
 
-// Rescan compares the whole tree with the index and returns when the index is up to date. It returns ctx's error,
-// and ErrUnavailable, which includes the case that a fault of the machine kept a file from being read.
+// Rescan compares the whole tree with the index, and returns when the index is up to date. It returns ctx's error, or
+// ErrUnavailable, for example if a machine fault prevented a file from being read.
 func (k *Keeper) Rescan(ctx context.Context) error {
 	done := make(chan error, 1)
 	k.mu.Lock()
@@ -86,14 +85,14 @@ func (k *Keeper) ingestEdited(ctx context.Context, c *tree.Changer) {
 	}
 }
 
-// ingestAlike ingests files that have changed although their state looks unchanged: another program wrote to them
-// just when the server had moved them into place, and set their time back.
+// ingestAlike ingests files that have changed although their state looks the same: another program wrote to them just
+// after the server had moved them into place, and reset their time.
 func (k *Keeper) ingestAlike(ctx context.Context, paths []string) error {
 	written := map[string]tree.Written{}
 	for _, path := range paths {
 		data, st, err := k.Tree.Read(path, k.Tree.MaxFile())
 		if err == nil {
-			st.MTime = st.CTime // so that it proves nothing
+			st.MTime = st.CTime // so that the state proves nothing
 			written[path] = tree.Written{Data: data, Stat: st}
 		}
 	}
@@ -108,18 +107,18 @@ func (k *Keeper) ingestAlike(ctx context.Context, paths []string) error {
 	return err
 }
 
-// edits are other programs' changes that are ingested together.
+// edits contains changes by other programs that are ingested together.
 type edits struct {
 	paths []string
-	alike []string     // files of the server that others have changed without changing their state
-	level []chan error // callers that wait for the comparison whose differences are among these edits
+	alike []string     // the server's files that others have changed without changing their state
+	level []chan error // callers waiting for the comparison whose differences are among these edits
 }
 
-// mostEdits is the maximum number of edits that are ingested at once, so that callers do not wait long.
+// mostEdits is the maximum number of edits that are ingested at once, so that callers do not have to wait long.
 const mostEdits = 256
 
-// nextEdits returns the edits to ingest now: those reported since the last call, and some of the backlog. If there
-// are many new edits, it adds them to the backlog instead. level are the callers to answer afterwards.
+// nextEdits returns the edits to ingest now: those reported since the last call, and some of the backlog. If there are
+// many new edits, it adds them to the backlog instead. level contains the callers to answer afterwards.
 func (k *Keeper) nextEdits() (paths []string, level []chan error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -139,8 +138,8 @@ func (k *Keeper) nextEdits() (paths []string, level []chan error) {
 	return paths, level
 }
 
-// takeEdits returns edits to ingest now. It leaves out the server's own files that still have the state in which
-// they were ingested.
+// takeEdits returns the edits to ingest now. It omits the server's own files that are still in the state in which they
+// were ingested.
 func (k *Keeper) takeEdits(c *tree.Changer) (e edits) {
 	var all []string
 	all, e.level = k.nextEdits()
@@ -162,8 +161,8 @@ func (k *Keeper) takeEdits(c *tree.Changer) (e edits) {
 	return e
 }
 
-// edit is a path of the backlog, which is sorted by message and path.
-type edit struct{ id, path string } // id: of the message; "" for other files
+// edit is a path in the backlog, which is sorted by message and path.
+type edit struct{ id, path string } // id is the message's id, or "" for other files
 
 func (e edit) compare(f edit) int {
 	return cmp.Or(cmp.Compare(e.id, f.id), cmp.Compare(e.path, f.path))
@@ -178,7 +177,7 @@ func sortEdits(paths []string) []edit {
 	return all
 }
 
-// mergeEdits merges sorted edits. A path that is in both is only once in the result.
+// mergeEdits merges sorted edits. A path that is in both occurs only once in the result.
 func mergeEdits(a, b []edit) []edit {
 	if len(a) == 0 || len(b) == 0 {
 		return append(a, b...)
@@ -197,8 +196,8 @@ func mergeEdits(a, b []edit) []edit {
 	return append(append(all, a...), b...)
 }
 
-// firstEdits splits sorted edits into about most paths to ingest now, and the other edits. It keeps the files of
-// one message together.
+// firstEdits splits sorted edits into about most paths to ingest now, and the remaining edits. It keeps a message's
+// files together.
 func firstEdits(all []edit, most int) (now []string, later []edit) {
 	n := min(len(all), most)
 	for n < len(all) && n > 0 && all[n].id != "" && all[n].id == all[n-1].id {
@@ -217,7 +216,7 @@ func (k *Keeper) ingestOthers(ctx context.Context, paths []string) error {
 	}
 	_, err := k.ingest(ctx, paths)
 	if err != nil {
-		k.Log.Error("edits could not be indexed; the whole tree is compared later", "error", err)
+		k.Log.Error("edits could not be indexed; the whole tree will be compared later", "error", err)
 		time.AfterFunc(retryTime, k.askCompare)
 	}
 	return err
@@ -226,7 +225,7 @@ func (k *Keeper) ingestOthers(ctx context.Context, paths []string) error {
 const retryTime = 2 * time.Second
 
 // compare runs concurrently with the writer. Every hour, and on request, it looks for differences between tree and
-// index, reports them as edits, and calls Mail.Compared. Every hour it also calls Mail.Hourly.
+// index, reports them as edits, and calls Mail.Compared. It also calls Mail.Hourly every hour.
 func (k *Keeper) compare(ctx context.Context) {
 	hourly := time.NewTicker(time.Hour)
 	defer hourly.Stop()
@@ -275,15 +274,15 @@ func (k *Keeper) differing(ctx context.Context) ([]string, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if err := k.index.Attach(ctx, k.Slug, k.Tree); err != nil { // attaching may have failed at the start
+	if err := k.index.Attach(ctx, k.Slug, k.Tree); err != nil { // attaching may have failed at startup
 		return nil, err
 	}
 	return k.index.Differing(ctx, k.Slug)
 }
 
-// atOnce is how many projects are compared at once, and in how many other projects edits are ingested at once. A
-// server start, or a user's script, may affect all projects. Each project uses its own descriptors, and more
-// parallelism than processors would not help.
+// atOnce is how many projects are compared at the same time, and in how many other projects edits are ingested at the
+// same time. A server start, or a user's script, may affect all projects. Each project uses its own descriptors, and
+// more parallelism than there are processors would not help.
 const atOnce = 4
 
 // ingest brings the index up to date at paths that others may have changed. It returns the files that could not be
@@ -299,7 +298,7 @@ func (k *Keeper) ingest(ctx context.Context, paths []string) ([]tree.Unreadable,
 	k.noteUnreadable(paths, in.Unreadable)
 	k.Mail.Noticed(in.Changes)
 	k.noteEdits(in.Changes)
-	for _, own := range []string{format.GitIgnore, format.GitAttributes} { // not indexed, but audited
+	for _, own := range []string{format.GitIgnore, format.GitAttributes} { // in the history, but not in the index
 		if slices.Contains(paths, own) {
 			k.History.RecordEdits([]string{own})
 		}

@@ -15,9 +15,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// gitFiles are the files that configure how Git treats a tree, with the lines that each file needs. Git ignores the
-// files that format.Ignored excludes from the tree. Otherwise an open editor's swap file would be committed, but
-// its removal, which is not reported, would never be. Git merges marks with the union driver.
+// gitFiles maps the files that configure how Git treats a tree to the lines that each file needs. Git ignores the files
+// that format.Ignored excludes from the tree. Otherwise an open editor's swap file would be committed, but its removal
+// would not, because it is not reported. Git merges marks with the union driver.
 var gitFiles = map[string][]string{
 	format.GitIgnore: {
 		format.RunDir + "/", ".*", "!" + format.GitIgnore, "!" + format.GitAttributes,
@@ -26,11 +26,11 @@ var gitFiles = map[string][]string{
 	format.GitAttributes: {"* -text", "*.read merge=union", "*.ack merge=union", "*.archived merge=union", "*.released merge=union"},
 }
 
-// OwnFiles are the files that every project has from the start.
+// OwnFiles lists the files that every project has from the start.
 var OwnFiles = []string{format.ProjectFile, format.GitIgnore, format.GitAttributes}
 
-// GitFile returns the required content of a file of gitFiles whose current content is has. It puts missing lines
-// first, because Git follows the later of two contradicting lines, and a user's lines must win.
+// GitFile returns the required content of a file in gitFiles whose current content is has. It puts missing lines first,
+// because Git follows the later of two contradictory lines, and the user's lines must win.
 func GitFile(name string, has []byte) []byte {
 	lacks := slices.DeleteFunc(slices.Clone(gitFiles[name]), func(line string) bool {
 		return slices.Contains(strings.Split(string(has), "\n"), line)
@@ -41,8 +41,9 @@ func GitFile(name string, has []byte) []byte {
 	return append([]byte(strings.Join(lacks, "\n")+"\n"), has...)
 }
 
-// completeGitFiles adds missing lines to the gitFiles of a project created by an older version. The project is not
-// served yet. Files that completeGitFiles may not change stay unchanged until the next start.
+// completeGitFiles adds missing lines to the gitFiles of a project that was created by an older version. It must be
+// called before the project is served. Files that completeGitFiles may not change stay as they are until the next
+// start.
 func (k *Keeper) completeGitFiles(ctx context.Context) {
 	if k.History.State().Mode != "committing" {
 		return

@@ -1,6 +1,6 @@
-// Package store keeps one tree: it recovers the tree after a crash, writes to it, records every operation in the
-// history, and keeps the index up to date with the changes by the server and others. It knows nothing about mail:
-// Mail handles the meaning of changes.
+// Package store maintains one tree. It recovers the tree after a crash, writes to it, records every operation in the
+// history, and keeps the index up to date with changes by the server and by others. It knows nothing about mail: the
+// interface Mail handles the meaning of changes.
 package store
 
 import (
@@ -17,42 +17,42 @@ import (
 
 // Config configures a Keeper.
 type Config struct {
-	Slug   string // of the project whose tree it is
+	Slug   string // the slug of the tree's project
 	Tree   *tree.Tree
 	Mail   Mail
-	Limits *Limits // shared by the keepers of a store
+	Limits *Limits // shared by all keepers in a store
 	Log    *slog.Logger
 	Now    func() time.Time
 	Writer writer.Config // Key, Patience, Step and Observe; Open fills in the rest
-	// OpenHistory opens the audit of the keeper's tree and creates the repository if it is missing. It is called
+	// OpenHistory opens the history of the keeper's tree, and creates the repository if it is missing. It is called
 	// after the keeper has opened its writer.
 	OpenHistory func(k *Keeper) (history.Log, error)
 }
 
-// Mail receives reports about changes of the tree.
+// Mail receives reports about changes to the tree.
 type Mail interface {
 	// Noticed reports changes that the index has ingested.
 	Noticed(changes []index.Change)
-	// Untimed reports marks that have no time, by path.
+	// Untimed reports the paths of marks that have no time.
 	Untimed(paths []string)
-	// Saved reports paths that others may have changed, with the changes that the index has ingested from them.
+	// Saved reports paths that others may have changed, and the changes that the index has ingested from them.
 	Saved(paths []string, changes []index.Change)
 	// Compared is called after each comparison of the whole tree. Its error is logged.
 	Compared(ctx context.Context) error
 	// Hourly is called every hour.
 	Hourly()
-	// Failed reports an operation in progress that was undone.
+	// Failed reports that an operation in progress was undone.
 	Failed(op *writer.Op)
 }
 
-// Limits are shared by the keepers of a store. NewLimits creates them.
+// Limits contains limits that the keepers in a store share. NewLimits creates them.
 type Limits struct {
 	writer    *writer.Limits
 	comparing chan struct{} // tokens for comparing a whole tree
 	looking   chan struct{} // tokens for ingesting edits
 }
 
-// NewLimits returns the limits of a store whose operations in progress may use the given number of descriptors.
+// NewLimits returns the limits for a store whose operations in progress may use the given number of descriptors.
 func NewLimits(files int) *Limits {
 	return &Limits{writer.NewLimits(files), make(chan struct{}, atOnce), make(chan struct{}, atOnce)}
 }
@@ -60,7 +60,7 @@ func NewLimits(files int) *Limits {
 // Folders returns how many folders one reader may keep open.
 func (l *Limits) Folders() int { return l.writer.Folders }
 
-// Keeper keeps one tree. It is safe for concurrent use.
+// Keeper maintains one tree. It is safe for concurrent use.
 type Keeper struct {
 	Config
 	Writer  *writer.Writer
@@ -74,12 +74,12 @@ type Keeper struct {
 	edited   map[string]bool // reported by the watcher, not yet ingested
 	backlog  []edit          // reported before those in edited, too many to ingest at once; sorted
 	asked    bool            // the writer has been asked to ingest edited and backlog
-	rescan   []chan error    // callers that wait for a comparison of the whole tree
+	rescan   []chan error    // callers waiting for a comparison of the whole tree
 	compared []chan error    // callers whose comparison's differences are in edited or backlog
 }
 
-// Open recovers the tree after a crash and opens its writer and its history. It starts nothing. It returns errors
-// of the file system and of OpenHistory.
+// Open recovers the tree after a crash, and opens its writer and its history. It starts nothing. It returns errors from
+// the file system and OpenHistory.
 func Open(cfg Config) (*Keeper, error) {
 	k := &Keeper{Config: cfg, doubt: make(chan struct{}, 1), edited: map[string]bool{}}
 	w := cfg.Writer
@@ -95,9 +95,10 @@ func Open(cfg Config) (*Keeper, error) {
 	return k, nil
 }
 
-// Attach gives the keeper its index before Run and brings the index up to date with the tree. It returns the
-// changes. It does not report them to Mail, except marks without a time. progress may be nil; it is called with the
-// number of files seen so far. Attach returns the errors of the index; the keeper has the index even then.
+// Attach gives the keeper its index, and brings the index up to date with the tree. It must be called before Run. It
+// returns the changes. It reports none of them to Mail, except for marks without a time. progress may be nil; it is
+// called with the number of files seen so far. Attach returns any error from the index. Even after an error, the keeper
+// has the index.
 func (k *Keeper) Attach(ctx context.Context, to index.Index, progress func(files int)) ([]index.Change, error) {
 	k.index = to
 	if err := k.index.Attach(ctx, k.Slug, k.Tree); err != nil {
@@ -115,8 +116,8 @@ func (k *Keeper) Attach(ctx context.Context, to index.Index, progress func(files
 	return in.Changes, nil
 }
 
-// Run runs the tree's writer, its history, and the comparison of tree and index. It returns when ctx has ended,
-// every accepted operation is answered, and the history is up to date.
+// Run runs the tree's writer, its history, and the comparison of tree and index. It returns when ctx has ended, every
+// accepted operation has been answered, and the history is up to date.
 func (k *Keeper) Run(ctx context.Context) {
 	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx)) // the history must end last
 	var beside sync.WaitGroup
@@ -131,7 +132,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	beside.Wait()
 }
 
-// owner is the keeper as its writer sees it (writer.Owner).
+// owner is the keeper in the form in which its writer uses it (writer.Owner).
 type owner struct{ *Keeper }
 
 // Ingest brings the index up to date with the files of a group. See writer.Owner.

@@ -13,17 +13,17 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// faults has the paths that the index cannot read because of a fault of the machine; their rows stay unchanged. All
-// paths are retried every retryTime. As long as there are any, decisions that depend on them are refused. faults is
-// safe for concurrent use; the zero value is ready.
+// faults contains the paths that the index cannot read because of a machine fault. Their rows stay unchanged. All paths
+// are retried every retryTime. As long as there are any, decisions that depend on them are refused. faults is safe for
+// concurrent use; the zero value is ready to use.
 type faults struct {
 	mu    sync.Mutex
 	paths map[string]error
 	timer *time.Timer // runs while paths is not empty
 }
 
-// Unreadable lists, by path, the files that the index cannot read because of a fault of the machine. They are
-// retried automatically.
+// Unreadable lists the files that the index cannot read because of a machine fault, sorted by path. They are retried
+// automatically.
 func (k *Keeper) Unreadable() (all []tree.Unreadable) {
 	k.faults.mu.Lock()
 	defer k.faults.mu.Unlock()
@@ -33,7 +33,7 @@ func (k *Keeper) Unreadable() (all []tree.Unreadable) {
 	return all
 }
 
-// noteUnreadable records which of the asked paths an ingest could not read.
+// noteUnreadable records which of the requested paths an ingest could not read.
 func (k *Keeper) noteUnreadable(asked []string, left []tree.Unreadable) {
 	u := &k.faults
 	u.mu.Lock()
@@ -70,11 +70,11 @@ func (k *Keeper) retryUnreadable() {
 		k.faults.timer = time.AfterFunc(retryTime, k.retryUnreadable)
 	}
 	k.faults.mu.Unlock()
-	const scan = false // of the rest of the tree
+	const scan = false // no scan of the rest of the tree
 	k.Edited(due, scan)
 }
 
-// within reports whether a path is one of paths or below one of them.
+// within reports whether a path is one of paths, or is below one of them.
 func within(at string, paths []string) bool {
 	for {
 		if slices.Contains(paths, at) {
@@ -87,7 +87,7 @@ func within(at string, paths []string) bool {
 	}
 }
 
-// Sure refuses a decision about the whole tree while some file cannot be read. It returns ErrUnavailable.
+// Sure refuses a decision about the whole tree with ErrUnavailable while some file cannot be read.
 func (k *Keeper) Sure() error {
 	if all := k.Unreadable(); len(all) > 0 {
 		return unreadableError(all[0])
@@ -104,7 +104,7 @@ func unreadableError(u tree.Unreadable) error {
 	}
 }
 
-// plainCause returns the system's text for err, without paths.
+// plainCause returns the operating system's text for err, without paths.
 func plainCause(err error) string {
 	var no syscall.Errno
 	if errors.As(err, &no) {

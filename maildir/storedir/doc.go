@@ -1,13 +1,12 @@
-// Package storedir is the folder of a store as seen by processes other than the store's server: which process owns
-// it, where its server listens and logs, and which projects it has. The command line and the guard use this package
-// to read a store, whether or not a server is running. A server takes its Lock here.
+// Package storedir describes a store's folder as processes other than the store's server see it: which process owns it,
+// where its server listens and logs, and which projects it contains. The command line and the guard use this package to
+// read a store, whether or not a server is running. A server takes its Lock with this package.
 //
 //	server.lock           names the owner, which holds a flock on it
 //	server.sock           the socket on which the owner listens
 //	server.log            the log of a background server
 //	README.md             tells users what each file is for
-//	projects/<slug>/repo  a project's work tree
+//	projects/<slug>/repo  a project's working tree
 //
-// See docs/tree.md, "The store". The packages maildir, keys and hook describe the other files of the
-// folder.
+// See docs/tree.md, "The store". The packages maildir, keys and hook describe the other files in the folder.
 package storedir

@@ -12,22 +12,23 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Format is the number of the store's format. It changes only if earlier versions of the program would damage the
-// store or lose data in it. The index and the journal have their own versions.
+// Format is the number of the store format. It changes only when earlier versions of the program would damage the store
+// or lose data in it. The index and the journal have their own versions.
 const Format = 1
 
-// formatFile has the number of the format in which the store was written. A store without the file has format 1.
+// formatFile is the file that contains the number of the format in which the store was written. A store without the
+// file has format 1.
 const formatFile = "format"
 
-// CheckFormat returns a refusal if a newer version of the program has written the store in a format that this
-// version does not know, or if the format file is invalid. It changes nothing.
+// CheckFormat returns a refusal if a newer version of the program has written the store in a format that this version
+// does not support, or if the format file is invalid. It changes nothing.
 func CheckFormat(root string) error {
 	_, err := formatOf(root)
 	return err
 }
 
-// keepFormat is CheckFormat, and also writes the format of this version if the store has no format file or one with
-// an older format.
+// keepFormat does what CheckFormat does. It also writes this version's format if the store has no format file or one
+// with an older format.
 func keepFormat(root string) error {
 	n, err := formatOf(root)
 	if err != nil || n == Format {
@@ -39,8 +40,8 @@ func keepFormat(root string) error {
 	return nil
 }
 
-// formatOf returns the number in the store's format file, or 0 if there is no such file. Its errors are the same as
-// CheckFormat's.
+// formatOf returns the number in the store's format file, or 0 if there is no such file. It returns the same errors as
+// CheckFormat.
 func formatOf(root string) (int, error) {
 	data, _, err := tree.ReadPlain(filepath.Join(root, formatFile), 100)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,13 +51,13 @@ func formatOf(root string) (int, error) {
 	if err == nil {
 		n, err = strconv.Atoi(strings.TrimSpace(string(data)))
 		if err != nil || n < 1 {
-			err = errors.New("it does not contain a number above 0")
+			err = errors.New("it does not contain a positive number")
 		}
 	}
 	switch {
 	case err != nil:
 		return 0, &refusal.Error{
-			What: refusal.Unavailable("The file format of the store {=other} cannot be read: {why}. The file " +
+			What: refusal.Unavailable("The file `format` in the store {=other} cannot be read: {why}. The file " +
 				"contains the number of the store's format. Restore the file from a backup, or remove it if only " +
 				"this version of mailtree has used the store."),
 			Other: root,
@@ -66,7 +67,7 @@ func formatOf(root string) (int, error) {
 	case n > Format:
 		return 0, &refusal.Error{
 			What: refusal.Unavailable("A newer version of mailtree has written the store {=other}. The store has format {count}, and " +
-				"this version knows formats up to {limit}. Install the newer version."),
+				"this version supports formats up to {limit}. Install the newer version."),
 			Other:  root,
 			Counts: []int{n},
 			Limit:  Format,

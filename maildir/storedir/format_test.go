@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestFormat checks that a store records its format, and that a store of a newer version is not opened: it is not
-// changed, and its lock is free again.
+// TestFormat checks that a store records its format, and that a store from a newer version is not opened: it is not
+// changed, and its lock is released.
 func TestFormat(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
@@ -31,7 +31,7 @@ func TestFormat(t *testing.T) {
 		t.Errorf("%q, %v", data, err)
 	}
 	for text, want := range map[string]string{
-		"2\n": "The store has format 2, and this version knows formats up to 1. Install the newer version.", "new": "it does not contain a number above 0",
+		"2\n": "The store has format 2, and this version supports formats up to 1. Install the newer version.", "new": "it does not contain a positive number",
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -42,7 +42,7 @@ func TestFormat(t *testing.T) {
 			}
 		}
 		if err := CheckFormat(root); err == nil {
-			t.Errorf("%q passes", text)
+			t.Errorf("%q is accepted", text)
 		}
 		if data, err := os.ReadFile(file); err != nil || string(data) != text {
 			t.Errorf("%q became %q, %v", text, data, err)

@@ -24,19 +24,19 @@ import (
 // ends.
 type Lock struct{ file *os.File }
 
-// forkTime is how long Take waits for a lock whose holder has ended. A process that the holder has just forked, and
-// that has not run its program yet, may still have the file open.
+// forkTime is how long Take waits for a lock whose holder has ended. A child process that the holder has just forked
+// may still have the file open until its exec.
 const forkTime = 2 * time.Second
 
-// isDead reports whether there is no process with that number.
+// isDead reports whether there is no process with the given number.
 func isDead(pid string) bool {
 	n, err := strconv.Atoi(pid)
 	return err == nil && errors.Is(unix.Kill(n, 0), unix.ESRCH)
 }
 
-// Take creates the store's folder (0700) if it is missing and takes its lock. It returns ErrConflict if
-// another process holds the lock (the text names the process), and ErrUnavailable if the folder cannot be
-// used or if a newer version has written the store (CheckFormat). See docs/tree.md, "The store".
+// Take creates the store's folder (0700) if it is missing, and takes its lock. It returns ErrConflict, with the number
+// of the process, if another process holds the lock. It returns ErrUnavailable if the folder cannot be used or a newer
+// version has written the store (CheckFormat). See docs/tree.md, "The store".
 func Take(root string) (*Lock, error) {
 	if entries, err := os.ReadDir(root); err == nil && len(entries) > 0 && !slices.ContainsFunc(entries, isStoreFile) {
 		return nil, &refusal.Error{
@@ -99,7 +99,7 @@ func Take(root string) (*Lock, error) {
 	return &Lock{f}, nil
 }
 
-// openLock opens the lock file. It returns ErrUnavailable if it is not a regular file, and the errors of
+// openLock opens the lock file. It returns ErrUnavailable if the file is not a regular file, and any error from
 // os.OpenFile.
 func openLock(root string, flags int) (*os.File, error) {
 	name := filepath.Join(root, lockFile)
@@ -108,16 +108,16 @@ func openLock(root string, flags int) (*os.File, error) {
 		"Remove it, and start again."), name)
 }
 
-// CheckLock opens the lock file in the same way as a server, and closes it. It changes nothing. It returns the
-// errors of Take, and fs.ErrNotExist.
+// CheckLock opens the lock file in the same way as a server, and closes it. It changes nothing. It returns the same
+// errors as Take, and fs.ErrNotExist.
 func CheckLock(root string) error {
 	f, err := openLock(root, os.O_RDONLY)
 	f.Close() // f may be nil: Close then only returns an error
 	return err
 }
 
-// IsStore reports whether root is a store, which means that some process once took its lock, or that it has
-// projects. A folder that cannot be read may be a store.
+// IsStore reports whether root is a store, which means that some process has taken its lock at some point, or that it
+// has projects. It also returns true for a folder that cannot be read, because that may be a store.
 func IsStore(root string) bool {
 	for _, name := range []string{lockFile, ProjectsDir} {
 		if _, err := os.Lstat(filepath.Join(root, name)); !errors.Is(err, fs.ErrNotExist) {
@@ -133,13 +133,13 @@ func isStoreFile(e os.DirEntry) bool {
 	return keys.IsFile(e.Name()) || slices.Contains(own, e.Name())
 }
 
-// GatewayDir has the keys that sign mail to other domains.
+// GatewayDir is the folder with the keys that sign mail to other domains.
 const GatewayDir = "gateway"
 
-// OwnersFile records the owner of each mailbox. Only a server reads it.
+// OwnersFile is the file that records the owner of each mailbox. Only a server reads it.
 const OwnersFile = "owners.json"
 
-// TrustedSendersFile lists, for each mailbox, the trusted senders at other domains. Only a server reads it.
+// TrustedSendersFile is the file that lists each mailbox's trusted senders at other domains. Only a server reads it.
 const TrustedSendersFile = "trusted_senders.json"
 
 const (
@@ -148,19 +148,19 @@ const (
 	logFile    = "server.log"
 )
 
-// IndexPath returns the path of the SQLite database of the store at root. The database has its own folder, because
-// the watcher watches root and would wake for each page that SQLite writes there.
+// IndexPath returns the path of the SQLite database of the store at root. The database has its own folder, because the
+// watcher watches root and would wake up for every page that SQLite writes there.
 func IndexPath(root string) string { return filepath.Join(root, "index", "index.sqlite3") }
 
-// MoveIndex moves the database from its old path in root to IndexPath. It must be called before the
-// database is opened. After an error a new database is built.
+// MoveIndex moves the database from its old path in root to IndexPath. It must be called before the database is opened.
+// After an error, a new database is built.
 func MoveIndex(root string) error {
 	old, now := filepath.Join(root, "index.sqlite3"), IndexPath(root)
 	if _, err := os.Lstat(old); err != nil {
 		return nil
 	}
 	err := os.MkdirAll(filepath.Dir(now), 0o700)
-	for _, suffix := range []string{"-shm", "-wal", ""} { // the database last: after a kill the next call moves it
+	for _, suffix := range []string{"-shm", "-wal", ""} { // the database last: after a kill, the next call moves it
 		if renamed := os.Rename(old+suffix, now+suffix); !errors.Is(renamed, fs.ErrNotExist) {
 			err = errors.Join(err, renamed)
 		}
@@ -172,12 +172,12 @@ func MoveIndex(root string) error {
 // docs/tree.md, "The store".
 func SocketPath(root string) string { return filepath.Join(root, socketFile) }
 
-// LogPath returns the path of the log of a background server.
+// LogPath returns the path of a background server's log.
 func LogPath(root string) string { return filepath.Join(root, logFile) }
 
-// OpenLog opens the log of a background server for appending and creates it if it is missing. The caller
-// closes it. OpenLog follows no symbolic link. Its errors name the file; it returns ErrUnavailable if the
-// log is not a regular file.
+// OpenLog opens a background server's log for appending, and creates it if it is missing. The caller closes it. OpenLog
+// does not follow symbolic links. Its errors contain the file's path. It returns ErrUnavailable if the log is not a
+// regular file.
 func OpenLog(root string) (*os.File, error) {
 	f, err := openLog(root, os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 	if err != nil && !errors.Is(err, refusal.ErrUnavailable) {
@@ -186,7 +186,7 @@ func OpenLog(root string) (*os.File, error) {
 	return f, err
 }
 
-// CheckLog opens the log in the same way as a server, and closes it. It changes nothing. It returns the errors of
+// CheckLog opens the log in the same way as a server, and closes it. It changes nothing. It returns the same errors as
 // OpenLog, and fs.ErrNotExist.
 func CheckLog(root string) error {
 	f, err := openLog(root, os.O_RDONLY)
@@ -203,8 +203,8 @@ func openLog(root string, flags int) (*os.File, error) {
 // maxLockFile is how many bytes of the lock file are read. The file contains a process number.
 const maxLockFile = 64
 
-// Holder returns the process number in the lock file, or "unknown" if there is none. The number may be stale. Only
-// Held, or a failed Take, shows that a process holds the lock.
+// Holder returns the process number in the lock file, or "unknown" if there is none. The number may be stale. Only Held
+// or a failed Take shows that a process holds the lock.
 func Holder(root string) string {
 	data, _, err := tree.ReadPlain(filepath.Join(root, lockFile), maxLockFile)
 	pid := strings.TrimSpace(string(data))
@@ -214,13 +214,13 @@ func Holder(root string) string {
 	return pid
 }
 
-// Release gives up the store. It unlocks the file before it closes it, because a process that was just
-// forked, and has not run its program yet, still has the file open.
+// Release gives up the store. It unlocks the file before closing it, because a child process that was just forked still
+// has the file open until its exec.
 func (l *Lock) Release() error {
 	return errors.Join(unix.Flock(int(l.file.Fd()), unix.LOCK_UN), l.file.Close())
 }
 
-// Held reports whether a process owns the store. It creates and writes nothing. It briefly takes a shared lock.
+// Held reports whether a process owns the store. It does not create or write anything. It briefly takes a shared lock.
 func Held(root string) bool {
 	f, err := openLock(root, os.O_RDONLY)
 	if err != nil {

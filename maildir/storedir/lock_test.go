@@ -14,20 +14,20 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestHeld checks that Held writes nothing into the store: server.lock still names the last owner.
+// TestHeld checks that Held writes nothing to the store: server.lock still contains the last owner.
 func TestHeld(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	file := filepath.Join(root, lockFile)
-	if err := os.WriteFile(file, []byte("4194305\n"), 0o600); err != nil { // above any process number of Linux
+	if err := os.WriteFile(file, []byte("4194305\n"), 0o600); err != nil { // above any process number on Linux
 		t.Fatal(err)
 	}
 	before, err := os.Stat(file)
 	if err != nil || Held(root) {
-		t.Fatalf("nobody holds it: %v", err)
+		t.Fatalf("nobody should hold the lock: %v", err)
 	}
 	if after, err := os.Stat(file); err != nil || Holder(root) != "4194305" || !after.ModTime().Equal(before.ModTime()) {
-		t.Errorf("it names %s now, %v", Holder(root), err)
+		t.Errorf("the lock file now contains %s, %v", Holder(root), err)
 	}
 	l, err := Take(root)
 	if err != nil || !Held(root) || Holder(root) != strconv.Itoa(os.Getpid()) {
@@ -38,10 +38,11 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestTakeAfterKill: a process that a killed server has just forked holds the lock for a moment.
+// TestTakeAfterKill checks that Take waits while a process that a killed server has just forked holds the lock for a
+// moment.
 func TestTakeAfterKill(t *testing.T) {
 	t.Parallel()
-	const dead = 4194305 // above any process number of Linux
+	const dead = 4194305 // above any process number on Linux
 	for _, pid := range []int{dead, os.Getpid()} {
 		root := t.TempDir()
 		held, err := os.Create(filepath.Join(root, lockFile))
@@ -56,7 +57,7 @@ func TestTakeAfterKill(t *testing.T) {
 		l, err := Take(root)
 		if pid != dead {
 			if !errors.Is(err, refusal.ErrConflict) {
-				t.Errorf("taken from a process that lives: %v", err)
+				t.Errorf("the lock was taken from a running process: %v", err)
 			}
 		} else if err != nil {
 			t.Error(err)

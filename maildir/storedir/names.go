@@ -10,15 +10,15 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// ProjectName is the content of a project.json.
+// ProjectName contains a project's slug and the content of its project.json.
 type ProjectName struct {
 	Slug     string
-	HumanKey string    // "" if the file has no key
-	Created  time.Time // zero if the file has no time
+	HumanKey string    // "" if the file contains no key
+	Created  time.Time // zero if the file contains no time
 }
 
-// ProjectNames lists the projects of the store at root, by slug. It opens only one folder for all projects, because
-// every commit in a work tree calls it. It returns ErrUnavailable, and faults of the machine.
+// ProjectNames lists the projects in the store at root, sorted by slug. It opens only one folder for all projects,
+// because every commit in a working tree calls it. It returns ErrUnavailable and machine faults.
 func ProjectNames(root string) ([]ProjectName, error) {
 	slugs, err := Slugs(root)
 	if err != nil || len(slugs) == 0 {
@@ -46,8 +46,8 @@ func ProjectNames(root string) ([]ProjectName, error) {
 	return all, nil
 }
 
-// read fills in n, except its slug, from a project.json. An invalid file leaves the fields empty. It returns the
-// errors of tree.Tree.Read.
+// read fills in n, except for its slug, from a project.json. If the file is invalid, the fields stay empty. read
+// returns any error from tree.Tree.Read.
 func (n *ProjectName) read(t *tree.Tree, file string) error {
 	data, _, err := t.Read(file, format.MaxSmall)
 	if err != nil {
@@ -59,18 +59,18 @@ func (n *ProjectName) read(t *tree.Tree, file string) error {
 	return nil
 }
 
-// readShared fills in the human key of a shared project on this machine (Shared). It returns faults of the machine.
+// readShared fills in the human key that a shared project has on this machine (Shared). It returns machine faults.
 func (n *ProjectName) readShared(projects *tree.Tree) error {
 	shared, err := loadShared(projects, n.Slug)
 	n.HumanKey = cmp.Or(shared.Key, n.HumanKey)
 	return tree.MachineFault(err)
 }
 
-// HumanKeyOf returns the absolute path that names the project of a tree, or "" if no file contains it.
+// HumanKeyOf returns the absolute path that is the human key of a tree's project, or "" if no file contains it.
 func HumanKeyOf(t *tree.Tree) string {
 	dir := filepath.Dir(t.Dir())
 	n := ProjectName{Slug: filepath.Base(dir)}
-	_ = n.read(t, format.ProjectFile) // an unreadable file leaves n empty
+	_ = n.read(t, format.ProjectFile) // if the file cannot be read, n stays empty
 	if projects, err := tree.Open(filepath.Dir(dir), 0); err == nil {
 		_ = n.readShared(projects)
 		projects.Close()

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestProjectNames checks that a project whose tree is behind a link is not a project of the store, and that the
-// files behind the link are not read.
+// TestProjectNames checks that a project whose tree is behind a link is not treated as one of the store's projects, and
+// that the files behind the link are not read.
 func TestProjectNames(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -29,7 +29,7 @@ func TestProjectNames(t *testing.T) {
 	}
 }
 
-// BenchmarkProjectNames reads the names of 1,000 projects, as each commit in a work tree does.
+// BenchmarkProjectNames reads the names of 1,000 projects, as each commit in a working tree does.
 func BenchmarkProjectNames(b *testing.B) {
 	root := b.TempDir()
 	for i := range 1000 {

@@ -12,14 +12,15 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Scope decides which project a path inside a Git work tree means. Server, commands and guard must all use the same
-// Scope. The zero value is the documented default, except for Home. See docs/settings.md, "Projects".
+// Scope determines which project a path inside a Git working tree belongs to. The server, the commands and the guard
+// must all use the same Scope. The zero value is the documented default, except for Home. See docs/settings.md,
+// "Projects".
 type Scope struct {
-	PerPath bool   // each path is its own project; otherwise a whole work tree is the project of its top
-	Home    string // the user's home folder, where a .git does not count as a work tree; "" for none
+	PerPath bool   // each path is its own project; otherwise a whole working tree is one project
+	Home    string // the user's home folder, where a .git does not make a working tree; "" for none
 }
 
-// isTop reports whether all paths below the top of a work tree belong to the top's project.
+// isTop reports whether all paths below the top of a working tree belong to the top's project.
 func (s Scope) isTop(top string) (bool, error) {
 	if s.PerPath || top == "" || top == "/" || top == s.Home {
 		return false, nil
@@ -28,8 +29,8 @@ func (s Scope) isTop(top string) (bool, error) {
 	return top != home, err
 }
 
-// Above returns the top of the work tree to whose project the path would belong if the path had no project of its
-// own. It returns "" if the path itself would be a project. It returns an error only for a fault of the machine.
+// Above returns the top of the working tree to whose project the path would belong if the path had no project of its
+// own. It returns "" if the path itself would be a project. It returns an error only for a machine fault.
 func (s Scope) Above(path string) (top string, err error) {
 	place, err := repo.PlaceOf(path)
 	if err != nil || place.Path == place.Top {
@@ -41,16 +42,16 @@ func (s Scope) Above(path string) (top string, err error) {
 	return place.Top, nil
 }
 
-// Resolver finds the project that a key means, for the store and for programs that read the store from outside.
+// Resolver finds the project that a key refers to, for the store and for programs that read the store from outside.
 type Resolver struct {
 	Root  string
 	Scope Scope
 	Names func() ([]ProjectName, error) // returns the known projects
 }
 
-// ResolveKey turns the key of a project into a human key ("" for a slug) and a slug. It returns ErrInvalid, and
-// ErrUnavailable if a fault of the machine prevents reading the code base, because a guess could pick the wrong
-// project.
+// ResolveKey turns a project's key into a human key ("" if the key is a slug) and a slug. It returns ErrInvalid for an
+// invalid key. If a machine fault prevents it from reading the code base, it returns ErrUnavailable, because a guess
+// could pick the wrong project.
 func (r *Resolver) ResolveKey(key string) (human, slug string, err error) {
 	key = PlainKey(key)
 	switch {
@@ -83,7 +84,7 @@ func (r *Resolver) ResolveKey(key string) (human, slug string, err error) {
 	return "", "", &refusal.Error{What: refusal.ProjectKeyRelative, Field: refusal.Project, Name: key}
 }
 
-// PlainKey returns the key without surrounding white space, or the path of a file:// URI.
+// PlainKey returns the key without surrounding white space, or the path in a file:// URI.
 func PlainKey(key string) string {
 	key = strings.TrimSpace(key)
 	if u, err := url.Parse(key); err == nil && u.Scheme == "file" && filepath.IsAbs(u.Path) {
@@ -92,10 +93,10 @@ func PlainKey(key string) string {
 	return key
 }
 
-// projectAt finds the project that a path means. It is the nearest existing project of the path itself or of a
-// folder above it, up to the top that the scope gives. Otherwise it is a new project at that top. A project that
-// was created before its folder was in a work tree, or by a path through a link, keeps its old name. It returns an
-// error only for a fault of the machine.
+// projectAt finds the project that a path refers to. It is the existing project of the path itself or of the nearest
+// folder above it, up to the top that the scope determines. Otherwise it is a new project at that top. A project that
+// was created before its folder was in a working tree, or through a path that contains a link, keeps its old name.
+// projectAt returns an error only for a machine fault.
 func (r *Resolver) projectAt(given string) (human, slug string, err error) {
 	place, err := repo.PlaceOf(given)
 	if err != nil {
@@ -123,7 +124,7 @@ func (r *Resolver) projectAt(given string) (human, slug string, err error) {
 	}
 }
 
-// above returns the folder above old if at is another name of old, otherwise "".
+// above returns the folder above old if at is another name for old, and "" otherwise.
 func above(at, old string) string {
 	if filepath.Base(at) != filepath.Base(old) {
 		return ""
@@ -131,9 +132,9 @@ func above(at, old string) string {
 	return filepath.Dir(old)
 }
 
-// named returns the slug of the project with that human key, or "" if there is none. If there are two such
-// projects, it picks the older one. If both have the same age (one is a copy), it picks the one whose folder is
-// named after the key. It returns an error only for a fault of the machine.
+// named returns the slug of the project with the given human key, or "" if there is none. If there are two such
+// projects, it picks the older one. If both are equally old (one is a copy), it picks the one whose folder is named
+// after the key. It returns an error only for a machine fault.
 func (r *Resolver) named(names []ProjectName, human string) (slug string, err error) {
 	if human == "" {
 		return "", nil
@@ -159,8 +160,8 @@ func (r *Resolver) named(names []ProjectName, human string) (slug string, err er
 	return slug, nil
 }
 
-// hasProject reports whether the store at root has a project with that slug. It returns an error only for a fault
-// of the machine.
+// hasProject reports whether the store at root has a project with the given slug. It returns an error only for a
+// machine fault.
 func hasProject(root, slug string) (bool, error) {
 	_, err := os.Lstat(Repo(root, slug))
 	return err == nil, tree.MachineFault(err)

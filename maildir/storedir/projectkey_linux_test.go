@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestKeyNotReadable: the .git of a work tree cannot be read because of a fault of the machine, so the project of a
-// path in the work tree is unknown. That must not count as "no project".
+// TestKeyNotReadable checks that a path's project is reported as unknown if a machine fault prevents reading the .git
+// of the path's working tree. This must not be treated as "no project".
 func TestKeyNotReadable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -14,17 +14,17 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Folders of a store: projects/<slug>/repo is a project's work tree.
+// Folders in a store: projects/<slug>/repo is a project's working tree.
 const (
 	ProjectsDir = "projects"
 	RepoDir     = "repo"
 )
 
-// Repo returns the path of a project's work tree in the store at root.
+// Repo returns the path of a project's working tree in the store at root.
 func Repo(root, slug string) string { return filepath.Join(root, ProjectsDir, slug, RepoDir) }
 
-// SlugAt returns the slug of the project, in the store at root, whose folder contains the path. It returns "" if
-// the path is not in a project's folder. It returns an error only for a fault of the machine.
+// SlugAt returns the slug of the project in the store at root whose folder contains the path. It returns "" if the path
+// is not in a project's folder. It returns an error only for a machine fault.
 func SlugAt(root, path string) (slug string, err error) {
 	if root, err = repo.WithoutLinks(root); err != nil {
 		return "", err
@@ -39,13 +39,13 @@ func SlugAt(root, path string) (slug string, err error) {
 	return slug, nil
 }
 
-// OpenTree is tree.OpenNoLink for the work tree of a project in the store at root.
+// OpenTree calls tree.OpenNoLink for the working tree of a project in the store at root.
 func OpenTree(root, slug string, maxFile int64) (*tree.Tree, error) {
 	return tree.OpenNoLink(Repo(root, slug), maxFile)
 }
 
-// OpenTrees returns the work trees of all projects of a store, by slug, for reading without owning the store. The
-// trees keep no descriptors open: each use opens the tree (Tree.Hold). It returns the error of the first tree that
+// OpenTrees returns the working trees of all projects in a store, by slug, for reading without owning the store. The
+// trees do not keep descriptors open: each use opens the tree (Tree.Hold). It returns the error of the first tree that
 // cannot be opened.
 func OpenTrees(root string, maxFile int64) (map[string]*tree.Tree, error) {
 	slugs, err := Slugs(root)
@@ -61,13 +61,14 @@ func OpenTrees(root string, maxFile int64) (map[string]*tree.Tree, error) {
 		if err != nil {
 			return trees, fmt.Errorf("project %s: %w", slug, err)
 		}
-		t.Close() // there may be more trees than the process may have descriptors
+		t.Close() // there may be more trees than available descriptors
 		trees[slug] = t
 	}
 	return trees, nil
 }
 
-// Slugs lists, by name, the folders below projects that may be projects. It returns ErrUnavailable.
+// Slugs lists, by name, the folders below projects that may be projects. It returns ErrUnavailable if they cannot be
+// read.
 func Slugs(root string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(root, ProjectsDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -15,7 +15,7 @@ import (
 var readme []byte
 
 // KeepReadme writes the store's README.md if it is missing or differs from this version's text. It does not touch a
-// README.md that is not a regular file. It returns the errors of the disk.
+// README.md that is not a regular file. It returns any disk error.
 func KeepReadme(root string) error {
 	name := filepath.Join(root, "README.md")
 	if fi, err := os.Lstat(name); err == nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestReadme checks that a start writes the README if it is missing or from another version, and does not touch
+// TestReadme checks that a server start writes the README if it is missing or from another version, and does not touch
 // anything that is not a regular file.
 func TestReadme(t *testing.T) {
 	root := t.TempDir()
@@ -22,10 +22,10 @@ func TestReadme(t *testing.T) {
 			t.Fatal(err)
 		}
 		if data, err := os.ReadFile(name); err != nil || string(data) != string(readme) {
-			t.Errorf("instead of %.20q there is %.20q, %v", old, data, err)
+			t.Errorf("after %.20q, the file contains %.20q, %v", old, data, err)
 		}
 		if after, err := os.Lstat(name); old == string(readme) && (err != nil || !os.SameFile(before, after)) {
-			t.Error("what is right was written again")
+			t.Error("a correct file was written again")
 		}
 	}
 	if err := os.Remove(name); err != nil {

@@ -11,18 +11,18 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// sharedFile says how a project is shared with other machines. It is in the project's folder, and not in its tree,
-// because other machines write to the tree.
+// sharedFile is the file that says how a project is shared with other machines. It is in the project's folder rather
+// than in its tree, because other machines write to the tree.
 const sharedFile = "shared.json"
 
-// Shared says how a project is shared with other machines. The zero value means that the project is not shared.
+// Shared describes how a project is shared with other machines. The zero value means that the project is not shared.
 type Shared struct {
 	On  bool   `json:"on"`
-	Key string `json:"human_key,omitempty"` // the path of the code base on this machine; "": the path in project.json
+	Key string `json:"human_key,omitempty"` // path of the code base on this machine; "" for the one in project.json
 }
 
-// LoadShared reads how a project of the store at root is shared. It returns the zero value if the project was never
-// shared, and the errors of reading the file.
+// LoadShared reads how a project in the store at root is shared. It returns the zero value if the project was never
+// shared, and any error from reading the file.
 func LoadShared(root, slug string) (s Shared, err error) {
 	projects, err := tree.Open(filepath.Join(root, ProjectsDir), 0)
 	if err != nil {
@@ -43,7 +43,7 @@ func loadShared(projects *tree.Tree, slug string) (s Shared, err error) {
 	return s, err
 }
 
-// SaveShared durably writes the sharedFile in the folder dir of a project.
+// SaveShared durably writes the sharedFile in a project's folder dir.
 func SaveShared(dir string, s Shared) error {
 	data, err := json.Marshal(s)
 	if err != nil {

@@ -1,12 +1,12 @@
-// Package summary condenses a thread: who took part, what was decided, which actions are open and who must do them,
-// and which questions are unanswered. It reads marks at the beginning of lines ("- [ ]", "TODO:", "Decision:") and
-// question marks. It does not call a model, and the same messages always give the same summary.
+// Package summary condenses a thread: who took part, what was decided, which actions are open and who must take them,
+// and which questions are unanswered. It goes by marks at the beginning of lines ("- [ ]", "TODO:", "Decision:") and by
+// question marks. It does not call a model, and the same messages always produce the same summary.
 //
-// Across the messages of a thread it decides
+// Across the messages in a thread, it determines
 //
-//   - whether an action is done: the latest message with the same words decides;
-//   - whether a question is answered: a later message by another sender that replies to the question's
-//     message, or to no message, answers it.
+//   - whether an action is done, according to the latest message with the same words;
+//   - whether a question is answered, which is the case if a later message by another sender replies to the question's
+//     message, or to no message.
 //
-// fixtures/summaries has complete threads with their summaries.
+// fixtures/summaries contains complete threads and their summaries.
 package summary

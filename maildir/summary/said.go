@@ -8,14 +8,14 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// said has the statements of one body, each list in the order of the text.
+// said contains the statements in one body. Each list is in the order of the text.
 type said struct {
 	points, decisions, questions, code []string
 	actions                            []action
 }
 
-// action is a task. Its owner is the name in "TODO(Name):", or otherwise the first name after an "@" in its text,
-// or "".
+// action is a task. Its owner is the name in "TODO(Name):". Without such a name, it is the first name after an "@" in
+// the text, or "" if there is none.
 type action struct {
 	text, owner string
 	done        bool
@@ -27,14 +27,14 @@ var (
 		`(?:\(@?([\w.-]+)\))?:[ \t]*(.+)$`)
 	mention  = regexp.MustCompile(`(?:^|[ (,;:])@([A-Za-z0-9](?:[\w.-]*\w)?)`)
 	codeSpan = regexp.MustCompile("`([^`]{1,80})`")
-	// sentence ends with punctuation followed by white space, or with Chinese or Japanese punctuation.
+	// A sentence ends with punctuation followed by white space, or with Chinese or Japanese punctuation.
 	sentence = regexp.MustCompile(`.*?(?:[.!?]+["'”’»)\]]*(?:\s+|$)|[。！？]+|$)`)
 )
 
-// reading returns the statements of a body. It keeps the newest entries of each list.
+// reading returns the statements in a body. It keeps the newest entries of each list.
 func reading(body string) *said {
 	s := &said{}
-	pointed := false // the current paragraph's key point was found
+	pointed := false // the current paragraph's key point has been found
 	for _, st := range statements(body) {
 		for _, span := range codeSpan.FindAllStringSubmatch(st.text, -1) {
 			s.code = append(s.code, span[1])
@@ -86,8 +86,8 @@ func (s *said) act(text, owner string, done bool) {
 	s.actions = append(s.actions, action{text: markdown.Line(text), owner: owner, done: done})
 }
 
-// ask adds the sentences that end in a question mark. It returns the first other sentence that can be a key
-// point, or "".
+// ask adds the sentences that end with a question mark. It returns the first other sentence that can be a key point, or
+// "" if there is none.
 func (s *said) ask(text string) (point string) {
 	for _, one := range sentence.FindAllString(text, -1) {
 		one = strings.TrimSpace(one)
@@ -102,11 +102,11 @@ func (s *said) ask(text string) (point string) {
 	return point
 }
 
-// newest returns the last maxItems entries, so that a thread of long lists takes little memory.
+// newest returns the last maxItems entries, so that a thread with long lists takes little memory.
 func newest[T any](all []T) []T { return slices.Clone(all[max(0, len(all)-maxItems):]) }
 
-// tells reports whether a text can be a key point: it has at least three words, or 20 bytes for Chinese,
-// and does not introduce other text ("As follows:", "Hi Ann,").
+// tells reports whether text can be a key point: it has at least three words, or 20 bytes for Chinese, and does not
+// introduce other text ("As follows:", "Hi Ann,").
 func tells(text string) bool {
 	long := len(strings.Fields(text)) >= 3 || len(text) >= 20
 	return long && !strings.HasSuffix(text, ":") && !strings.HasSuffix(text, ",")

@@ -9,7 +9,7 @@ import (
 // begins a new statement.
 type statement struct {
 	kind kind
-	top  bool // the item is not indented
+	top  bool // the list item is not indented
 	text string
 
 	lines []string // the lines of text
@@ -33,7 +33,7 @@ var (
 // statements splits a body into statements. It skips quotes, code blocks, tables and HTML, which are not the
 // sender's own words.
 func statements(body string) (all []statement) {
-	open, ended := "", true // the fence of the open code block; whether the next line begins a new statement
+	open, ended := "", true // fence of the open code block; whether the next line begins a new statement
 	for line := range strings.Lines(body) {
 		line = strings.TrimRight(strings.ReplaceAll(line, "**", ""), " \t\r\n")
 		text := strings.TrimLeft(line, " \t")

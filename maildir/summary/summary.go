@@ -10,7 +10,7 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// Message is a message of a thread, without its body.
+// Message is a message in a thread, without its body.
 type Message struct {
 	ID, From  string
 	To        []string // includes cc
@@ -23,7 +23,7 @@ type Message struct {
 type Summary struct {
 	Thread       string       `json:"thread_id"` // Project.Summarize sets it
 	Subject      string       `json:"subject"`
-	Participants []string     `json:"participants"` // senders in order of appearance, then recipients
+	Participants []string     `json:"participants"` // senders in order of first appearance, then recipients
 	Messages     int          `json:"messages"`
 	First        format.Stamp `json:"first_ts,omitzero"`
 	Last         format.Stamp `json:"last_ts,omitzero"`
@@ -33,10 +33,10 @@ type Summary struct {
 	DoneActions  []Item       `json:"done_actions"`
 	Questions    []Item       `json:"questions"` // unanswered questions
 	Code         []string     `json:"code_refs"` // code spans, in order of first appearance
-	Examples     []Item       `json:"examples"`  // only on request: an excerpt of each of the newest three messages
+	Examples     []Item       `json:"examples"`  // only on request: an excerpt from each of the three newest messages
 
 	Text      string `json:"text,omitempty"` // written by the user's own command; "" if there is none or it failed
-	Note      error  `json:"-"`              // why Text is missing, and which thread this is if a message was named
+	Note      error  `json:"-"`              // why Text is missing; which thread this is if a message was given
 	Truncated bool   `json:"-"`              // the thread or a body was over a limit
 
 	code []Item
@@ -47,23 +47,23 @@ type Item struct {
 	Text      string `json:"text"`
 	MessageID string `json:"message_id"`
 	From      string `json:"from"`
-	Owner     string `json:"owner,omitempty"` // of an action; "" if the text names no owner
+	Owner     string `json:"owner,omitempty"` // owner of an action; "" if the text does not name one
 }
 
-// Limits of a summary. The newest messages are read, and each list keeps its newest lines. A line has at
-// most 300 characters.
+// Limits for a summary. Only the newest messages are read, and each list keeps its newest lines. A line has at most 300
+// characters.
 const (
-	MaxMessages = 1000      // read
+	MaxMessages = 1000      // messages read
 	maxItems    = 50        // lines per list
 	maxExamples = 3         // messages with an excerpt
-	maxBody     = 256 << 10 // bytes of a body
+	maxBody     = 256 << 10 // bytes read from a body
 )
 
-// MaxBody is how many bytes of a body to read. The last byte only shows whether the body is too long.
+// MaxBody is how many bytes of a body to read. The last byte only serves to show whether the body is too long.
 const MaxBody = maxBody + 1
 
-// Of summarizes a thread. messages has at least one message, oldest first. body returns the body of a message; all
-// bodies together may be too large to keep in memory. Of returns the errors of body and ctx.
+// Of summarizes a thread. messages contains at least one message, oldest first. body returns a message's body; all
+// bodies together may be too large to keep in memory. Of returns any error from body or ctx.
 func Of(ctx context.Context, messages []Message, body func(id string) (string, error), examples bool) (*Summary, error) {
 	s := &Summary{
 		Subject:      messages[0].Subject,
@@ -97,7 +97,7 @@ func (s *Summary) lists() []*[]Item {
 	return []*[]Item{&s.KeyPoints, &s.Decisions, &s.OpenActions, &s.DoneActions, &s.Questions, &s.code, &s.Examples}
 }
 
-// read adds the statements of the bodies, and the excerpts of the newest messages.
+// read adds the statements in the bodies, and excerpts from the newest messages.
 func read(ctx context.Context, messages []Message, body func(id string) (string, error), s *Summary, examples bool) error {
 	all := make([]*said, len(messages))
 	for i, m := range messages {
@@ -129,8 +129,7 @@ func read(ctx context.Context, messages []Message, body func(id string) (string,
 	return nil
 }
 
-// answered reports whether another sender has written after the first message, in reply to it or to no
-// message.
+// answered reports whether another sender has written after messages[0], in reply to that message or to no message.
 func answered(messages []Message) bool {
 	asked := messages[0]
 	return slices.ContainsFunc(messages[1:], func(m Message) bool {
@@ -138,9 +137,9 @@ func answered(messages []Message) bool {
 	})
 }
 
-// actions lists each action once, in the state of the latest message that has its words.
+// actions lists each action once, in the state given by the latest message that contains its words.
 func actions(messages []Message, all []*said) (open, done []Item) {
-	latest := map[string]int{} // index of the last message with an action
+	latest := map[string]int{} // index of the last message with each action
 	for i, s := range all {
 		for _, a := range s.actions {
 			latest[fold(a.text)] = i
@@ -182,7 +181,7 @@ func once(all []Item) []Item {
 	})
 }
 
-// fold returns the same text for texts that differ only in case and white space.
+// fold returns the same result for strings that differ only in case and white space.
 func fold(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
 
 func participants(messages []Message) []string {

@@ -14,41 +14,41 @@ import (
 	"time"
 )
 
-// This file and change_*.go (one for each system) are the only files that change the tree. A change is staged below
-// TmpDir, made durable, and moved into place by one rename, so a reader sees either the old file or the new file.
-// See docs/durability.md, "How one operation is written".
+// Only this file and change_*.go (one for each operating system) change the tree. A change is staged below TmpDir, made
+// durable, and moved into place with one rename, so a reader sees either the old file or the new file. See
+// docs/durability.md, "How one operation is written".
 
-// TmpDir is the folder of the tree where files are staged. It is untracked and on the same file system as
-// the tree.
+// TmpDir is the folder in the tree where files are staged. It is not tracked, and it is on the same file system as the
+// tree.
 const TmpDir = ".mailtree/tmp"
 
-// Action is what a write does at its path.
+// Action says what a write does at its path.
 type Action uint8
 
 const (
-	Create  Action = iota // the path must not exist: exclusive creation decides which writer was first
-	Replace               // the path may exist: its file is replaced atomically
+	Create  Action = iota // the path must not exist: exclusive creation decides which writer came first
+	Replace               // the path may exist: the file there is replaced atomically
 	Remove                // the file at the path is removed
 )
 
-// Write is one file of an operation.
+// Write is a write to one file in an operation.
 type Write struct {
 	Path   string
 	Action Action
 	Data   []byte
-	Sum    string   // SHA-256 of Data in hex; for a removal, of the removed file
-	Was    string   // for a replace: SHA-256 of the old file as planned, if the history has that file; otherwise ""
-	Staged string   // name below TmpDir, set once staged
-	Stat   FileStat // state of the staged file
+	Sum    string   // SHA-256 of Data in hex; for a removal, that of the removed file
+	Was    string   // for a replace: SHA-256 of the planned old file if the history has that file; otherwise ""
+	Staged string   // name below TmpDir, set when the file is staged
+	Stat   FileStat // the staged file's state
 	Done   bool     // the write is in place
-	There  bool     // for a replace or a removal: fail if the file no longer exists
+	There  bool     // for a replace or removal: fail if the file no longer exists
 	Gone   bool     // a removal found no file, or a replace found no old file
 }
 
 // Changer changes a tree for one group of operations. It keeps the tree and the group's folders open until Close; a
-// user may move them between groups. The tree stays open from before the first file is staged until after the last
-// file is synced, because syncfs reports only the write errors since its descriptor was opened. A Changer is for
-// one goroutine at a time. Only the field tree must be set.
+// user may move them between groups. The tree stays open from before the first file is staged until after the last file
+// is synced, because syncfs reports only write errors that occurred since its descriptor was opened. Only one goroutine
+// at a time may use a Changer. The field tree must be set; the other fields are optional.
 type Changer struct {
 	tree *Tree
 	held bool
@@ -56,7 +56,7 @@ type Changer struct {
 	folders
 }
 
-// holdTree opens the tree, which stays open until close.
+// holdTree opens the tree, which stays open until Close.
 func (c *Changer) holdTree() error {
 	if c.held {
 		return nil
@@ -66,7 +66,7 @@ func (c *Changer) holdTree() error {
 	return err
 }
 
-// Close closes the tree and the folders. The changer can be used again.
+// Close closes the tree and the folders. The Changer can be used again afterwards.
 func (c *Changer) Close() {
 	c.forgetFolders()
 	if c.held {
@@ -75,21 +75,20 @@ func (c *Changer) Close() {
 	}
 }
 
-// MostFolders is the maximum number of folders that one changer keeps open. More open folders do not make it
-// faster.
+// MostFolders is the maximum number of folders that a Changer keeps open. More open folders would not make it faster.
 const MostFolders = 256
 
-// Changer returns a changer of the tree that keeps at most the given number of folders open; 0 means MostFolders.
+// Changer returns a Changer for the tree that keeps at most the given number of folders open. 0 means MostFolders.
 func (t *Tree) Changer(folders int) *Changer {
 	return &Changer{tree: t, most: cmp.Or(folders, MostFolders)}
 }
 
-// ErrChanged means that another program wrote to the path between planning and rename. It wraps fs.ErrExist: the
+// ErrChanged means that another program wrote to the path between planning and rename. It wraps fs.ErrExist, so the
 // caller plans again.
 var ErrChanged = fmt.Errorf("the file was changed in the meantime: %w", fs.ErrExist)
 
-// Stage writes the data of w to a file below TmpDir with the given name and creates the folders that w.Path needs.
-// For a removal, Stage only records the name. Nothing is durable yet.
+// Stage writes w's data to a file with the given name below TmpDir, and creates the folders that w.Path needs. For a
+// removal, Stage only records the name. Nothing is durable yet.
 func (c *Changer) Stage(w *Write, name string) (err error) {
 	if err := c.holdTree(); err != nil {
 		return err
@@ -107,7 +106,7 @@ func (c *Changer) Stage(w *Write, name string) (err error) {
 }
 
 // Publish moves a staged write into place. It returns fs.ErrExist if a create found a file at the path. It returns
-// ErrChanged if the old file was not the planned file; even then the write is in place until Undo.
+// ErrChanged if the old file was not the planned one; even then, the write stays in place until Undo.
 func (c *Changer) Publish(w *Write) error {
 	err := c.holdTree()
 	if err != nil {
@@ -143,7 +142,7 @@ func (w *Write) before() string {
 	return w.Was
 }
 
-// Undo reverts Stage and Publish, as far as they got. If another program has written to the path since, Undo does
+// Undo reverts Stage and Publish, as far as they got. If another program has written to the path since then, Undo does
 // not touch that program's file.
 func (c *Changer) Undo(w *Write) error {
 	if err := c.holdTree(); err != nil {
@@ -179,15 +178,15 @@ func (c *Changer) Undo(w *Write) error {
 	return IgnoreGone(c.remove(to))
 }
 
-// Tidy removes the file below TmpDir that a finished write replaced or removed.
+// Tidy removes from TmpDir the file that a finished write has replaced or removed.
 func (c *Changer) Tidy(w *Write) {
 	if w.Action != Create && !w.Gone && c.holdTree() == nil {
 		c.remove(TmpDir + "/" + w.Staged)
 	}
 }
 
-// Touch sets the modification time of an untracked run-time file and creates the file if it is missing. It
-// returns a *FormatError if p is not a regular file.
+// Touch sets the modification time of an untracked run-time file, and creates the file if it is missing. It returns a
+// *FormatError if p is not a regular file.
 func (t *Tree) Touch(p string, now time.Time) error {
 	return t.withRoot(func(root *os.Root) error {
 		if st, err := t.Stat(p); err == nil && !st.Mode.IsRegular() {
@@ -205,7 +204,7 @@ func (t *Tree) Touch(p string, now time.Time) error {
 	})
 }
 
-// IgnoreGone returns nil if err says that the file does not exist, otherwise err.
+// IgnoreGone returns nil if err means that the file does not exist, and err otherwise.
 func IgnoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -213,11 +212,11 @@ func IgnoreGone(err error) error {
 	return err
 }
 
-// WriteFile durably writes a file outside any tree (such as the store's key or token) with mode 0600. A reader sees
-// the complete file or none.
+// WriteFile durably writes a file outside all trees (such as the store's key or token) with mode 0600. A reader sees
+// either the complete new file or the state before.
 func WriteFile(name string, data []byte) error { return ReplaceFile(name, data, 0o600) }
 
-// ReplaceFile is WriteFile with another mode.
+// ReplaceFile does what WriteFile does, but with the given mode.
 func ReplaceFile(name string, data []byte, mode fs.FileMode) error {
 	tmp, err := os.CreateTemp(path.Dir(name), ".new-")
 	if err != nil {
@@ -239,12 +238,12 @@ func ReplaceFile(name string, data []byte, mode fs.FileMode) error {
 	return SyncDir(path.Dir(name))
 }
 
-// WriteRun writes the file p of the untracked run-time state. Every reader sees the complete new file or the old
-// file, even while other processes write it. The file is not durable. WriteRun returns fs.ErrNotExist if no store
-// was ever opened here, because then there is no TmpDir.
+// WriteRun writes file p of the untracked run-time state. A reader always sees either the complete new file or the old
+// file, even while other processes are writing it. The write is not durable. WriteRun returns fs.ErrNotExist if no
+// store was ever opened here, because in that case there is no TmpDir.
 func (t *Tree) WriteRun(p string, data []byte) error { return t.replaceRun(p, data, false) }
 
-// SaveRun is WriteRun, except that the file is durable before SaveRun returns.
+// SaveRun does what WriteRun does, but the file is durable before SaveRun returns.
 func (t *Tree) SaveRun(p string, data []byte) error {
 	if err := t.replaceRun(p, data, true); err != nil {
 		return err
@@ -282,12 +281,12 @@ func (t *Tree) replaceRun(p string, data []byte, durable bool) error {
 	})
 }
 
-// RemoveRun removes a file of the untracked run-time state. It returns nil if the file does not exist.
+// RemoveRun removes a file from the untracked run-time state. It returns nil if the file does not exist.
 func (t *Tree) RemoveRun(p string) error {
 	return t.withRoot(func(root *os.Root) error { return IgnoreGone(root.Remove(p)) })
 }
 
-// SyncDir makes the entries of a folder outside any tree durable.
+// SyncDir makes the entries of a folder outside all trees durable.
 func SyncDir(name string) error {
 	d, err := os.Open(name)
 	if err != nil {
@@ -309,8 +308,8 @@ func (t *Tree) SyncFolder(p string) error {
 	})
 }
 
-// Exists reports whether there is a file or folder at p. It also reports false if p's folder may not be searched.
-// It returns an error only for a fault of the machine.
+// Exists reports whether there is a file or folder at p. It also returns false if the process may not search p's
+// folder. It returns an error only for a machine fault.
 func (t *Tree) Exists(p string) (bool, error) {
 	_, err := t.Stat(p)
 	if FaultOf(err) == FaultMachine {
@@ -319,21 +318,20 @@ func (t *Tree) Exists(p string) (bool, error) {
 	return err == nil, nil
 }
 
-// holds is HasSHA256, except that it reports false after a fault of the machine.
+// holds does what HasSHA256 does, but returns false after a machine fault.
 func (t *Tree) holds(p, sum string) bool {
 	is, err := t.HasSHA256(p, sum)
 	return is && err == nil
 }
 
-// SHA256 returns the SHA-256 of data in hex, in the form of Write.Sum and HasSHA256.
+// SHA256 returns the SHA-256 of data in hex, as Write.Sum and HasSHA256 use it.
 func SHA256(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// HasSHA256 reports whether the file at p has the given SHA-256 (in hex). It reports false if the file is gone, is
-// not a regular file, or may not be read. It returns an error for a fault of the machine, because the answer is
-// then unknown.
+// HasSHA256 reports whether the file at p has the given SHA-256 (in hex). It returns false if the file is gone, is not
+// a regular file, or may not be read. After a machine fault it returns an error, because the answer is unknown.
 func (t *Tree) HasSHA256(p, sum string) (bool, error) {
 	f, st, err := t.Open(p)
 	if err == nil {
@@ -349,8 +347,7 @@ func (t *Tree) HasSHA256(p, sum string) (bool, error) {
 	return false, MachineFault(err)
 }
 
-// EmptyTmp removes everything below TmpDir. It returns the joined errors of all entries that could not be
-// removed.
+// EmptyTmp removes everything below TmpDir. It returns the joined errors for all entries that could not be removed.
 func (t *Tree) EmptyTmp() error {
 	entries, err := t.List(TmpDir)
 	for _, e := range entries {

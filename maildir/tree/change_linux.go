@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sync makes everything durable that was written to the tree's file system so far. It calls syncfs once,
-// which also reports write-back errors. It ignores the paths, which only systems without syncfs need.
+// Sync makes everything durable that has been written to the tree's file system so far. It calls syncfs once, which
+// also reports write-back errors. It ignores the paths, because only systems without syncfs need them.
 func (t *Tree) Sync(_ []string) error {
 	if t.Fail != nil {
 		if err := t.Fail(SyncCall); err != nil {
@@ -28,11 +28,11 @@ func (t *Tree) Sync(_ []string) error {
 	}
 }
 
-// folders has the descriptors of open folders by path.
+// folders contains the descriptors of open folders by path.
 type folders map[string]int
 
-// folder returns the descriptor of a folder of the tree and opens it on first use. It returns fs.ErrNotExist if the
-// folder does not exist and a *FormatError if the folder is behind a link.
+// folder returns the descriptor of a folder in the tree, and opens the folder on first use. It returns fs.ErrNotExist
+// if the folder does not exist, and a *FormatError if it is behind a link.
 func (c *Changer) folder(dir string) (int, error) {
 	if fd, ok := c.folders[dir]; ok {
 		return fd, nil
@@ -57,7 +57,7 @@ func (c *Changer) forgetFolders() {
 	clear(c.folders)
 }
 
-// trim closes all folders if too many are open. No folder may be in use.
+// trim closes all folders if too many are open. No folder may be in use when trim is called.
 func (c *Changer) trim() {
 	if len(c.folders) >= c.most {
 		c.forgetFolders()
@@ -107,7 +107,7 @@ func (c *Changer) MakeDir(dir string) error {
 	return err
 }
 
-// writeStaged creates a file below TmpDir with the given content and returns the state of the file.
+// writeStaged creates a file with the given content below TmpDir, and returns the file's state.
 func (c *Changer) writeStaged(name string, data []byte) (FileStat, error) {
 	if err := c.MakeDir(TmpDir); err != nil {
 		return FileStat{}, err
@@ -144,7 +144,7 @@ func (c *Changer) renameNew(from, to string) error { return c.rename2(from, to, 
 // exchange swaps the two files in one step. It returns fs.ErrNotExist if to is missing.
 func (c *Changer) exchange(from, to string) error { return c.rename2(from, to, unix.RENAME_EXCHANGE) }
 
-// rename renames from to to and replaces any file at to.
+// rename renames from to to, replacing any file at to.
 func (c *Changer) rename(from, to string) error { return c.rename2(from, to, 0) }
 
 // remove removes a file.

@@ -47,12 +47,12 @@ func (t *Tree) syncOne(p string) error {
 	return f.Sync()
 }
 
-// folders is empty: this system keeps no folders open.
+// folders is empty because this system keeps no folders open.
 type folders struct{}
 
 func (c *Changer) forgetFolders() {}
 
-// trim does nothing: no folders are open.
+// trim does nothing because no folders are open.
 func (c *Changer) trim() {}
 
 // Stat returns the state of p.
@@ -73,7 +73,7 @@ func (c *Changer) MakeDir(dir string) error {
 	return err
 }
 
-// writeStaged creates a file below TmpDir with the given content and returns the state of the file.
+// writeStaged creates a file with the given content below TmpDir, and returns the file's state.
 func (c *Changer) writeStaged(name string, data []byte) (st FileStat, err error) {
 	if err := c.MakeDir(TmpDir); err != nil {
 		return st, err
@@ -94,7 +94,7 @@ func (c *Changer) writeStaged(name string, data []byte) (st FileStat, err error)
 	return st, err
 }
 
-// rename renames from to to and replaces any file at to.
+// rename renames from to to, replacing any file at to.
 func (c *Changer) rename(from, to string) error { return c.tree.sys.root.Rename(from, to) }
 
 // remove removes a file.
@@ -108,7 +108,7 @@ func (c *Changer) renameNew(from, to string) error {
 	return c.tree.sys.root.Remove(from)
 }
 
-// exchange swaps the two files; to is replaced in one step. It returns fs.ErrNotExist if to is missing.
+// exchange swaps the two files. It replaces to in one step. It returns fs.ErrNotExist if to is missing.
 func (c *Changer) exchange(from, to string) error {
 	old := from + ".old"
 	if err := c.tree.sys.root.Link(to, old); err != nil {

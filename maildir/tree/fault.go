@@ -9,22 +9,22 @@ import (
 	"unicode/utf8"
 )
 
-// Fault classifies the error of a file call by what it says about the file. Only FaultGone means that the
-// file does not exist.
+// Fault classifies the error from a file call by what it says about the file. Only FaultGone means that the file does
+// not exist.
 type Fault uint8
 
 const (
 	NoFault      Fault = iota // there was no error
 	FaultGone                 // there is nothing at the path, or the path leads through a symbolic link
-	FaultFile                 // the file itself is at fault: it may not be opened or is not a regular file. Only this file is affected
-	FaultMachine              // the machine or the process is at fault for now. The error says nothing about the file; try again later
+	FaultFile                 // the file itself is at fault, and no other: it may not be opened or is not regular
+	FaultMachine              // the machine or the process is at fault, not the file; try again later
 )
 
-// opFstat is the Op of an error of a stat call on an open file. The file could be opened, so such an error
-// says nothing about the file.
+// opFstat is the Op in an error from a stat call on an open file. The file could be opened, so such an error says
+// nothing about the file.
 const opFstat = "fstat"
 
-// FaultOf classifies the error of a file call. An unknown errno counts as the machine's fault, because treating the
+// FaultOf classifies the error from a file call. An unknown errno is treated as a machine fault, because treating the
 // file as gone would lose mail, and a retry costs little.
 func FaultOf(err error) Fault {
 	if err == nil {
@@ -57,10 +57,10 @@ func faultOfErrno(no syscall.Errno) Fault {
 	return FaultMachine
 }
 
-// FormatError says why a file of the tree is invalid. It becomes a row of the problems table. See docs/tree.md,
+// FormatError says why a file in the tree is invalid. It becomes a row in the problems table. See docs/tree.md,
 // "Problems".
 type FormatError struct {
-	Line   int // 1-based line of the file; 0 if the error has no line
+	Line   int // 1-based line in the file; 0 if the error has no particular line
 	Reason string
 }
 
@@ -72,7 +72,7 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("line %d: %s", e.Line, e.Reason)
 }
 
-// MachineFault returns err if it is a fault of the machine, otherwise nil.
+// MachineFault returns err if it is a machine fault, and nil otherwise.
 func MachineFault(err error) error {
 	if FaultOf(err) == FaultMachine {
 		return err
@@ -80,7 +80,7 @@ func MachineFault(err error) error {
 	return nil
 }
 
-// SizeError says that a file is larger than the read's limit, in bytes. It wraps a FormatError.
+// SizeError says that a file is larger than the limit for reading it. Both are in bytes. It wraps a FormatError.
 type SizeError struct{ Size, Limit int64 }
 
 // Error returns "N bytes, over the limit of N".
@@ -91,7 +91,7 @@ func (e *SizeError) Error() string {
 // Unwrap returns the error as a FormatError.
 func (e *SizeError) Unwrap() error { return &FormatError{0, e.Error()} }
 
-// PlainFileError says in plain words why a file cannot be read. The text does not name the path.
+// PlainFileError says in plain words why a file cannot be read. The text does not contain the path.
 func PlainFileError(err error) string {
 	var bad *FormatError
 	if errors.As(err, &bad) {
@@ -103,7 +103,7 @@ func PlainFileError(err error) string {
 	return "it cannot be read"
 }
 
-// PlainFault is PlainFileError that also covers faults of the machine.
+// PlainFault does what PlainFileError does, and also covers machine faults.
 func PlainFault(err error) string {
 	var no syscall.Errno
 	if FaultOf(err) == FaultMachine && errors.As(err, &no) {
@@ -112,7 +112,7 @@ func PlainFault(err error) string {
 	return PlainFileError(err)
 }
 
-// InvalidUTF8 returns the offset of the first byte of data that is not UTF-8, or len(data) if there is none.
+// InvalidUTF8 returns the offset of the first byte in data that is not valid UTF-8, or len(data) if there is none.
 func InvalidUTF8(data []byte) int {
 	for i := 0; i < len(data); {
 		r, n := utf8.DecodeRune(data[i:])

@@ -1,12 +1,12 @@
-// Package tree safely reads and changes the files below a root that other programs write to as well. It follows no
-// symbolic link, allows no path outside the root, opens only regular files, and never waits for the other end of a
+// Package tree safely reads and changes the files below a root that other programs write to as well. It does not follow
+// symbolic links, allows no path outside the root, opens only regular files, and never waits for the other end of a
 // pipe.
 //
-//   - Tree reads: Read, Stat, Walk, List, OpenFile.
-//   - Changer changes: it stages files below TmpDir, Tree.Sync makes them durable, Publish moves each file into
-//     place by one rename, and Undo reverts that.
-//   - FaultOf classifies the error of a failed call: the file is gone, the file itself is at fault, or the machine
-//     is at fault. If a comment names no errors, the call returns those of the file system.
+//   - Tree reads files: Read, Stat, Walk, List, OpenFile.
+//   - Changer changes files: it stages them below TmpDir, Tree.Sync makes them durable, Publish moves each one into
+//     place with one rename, and Undo reverts that.
+//   - FaultOf classifies the error from a failed call: the file is gone, the file itself is at fault, or the machine is
+//     at fault. If a comment does not mention errors, the call returns those from the file system.
 //   - ReadPlain and OpenPlain open single files outside any tree.
 //
 // The package knows nothing about mail: other packages give the paths their meaning.
@@ -29,24 +29,24 @@ import (
 	"time"
 )
 
-// Tree is the work tree of one project. Every read of the tree uses it. A Tree follows no links, opens only regular
-// files, never blocks, and allows no path outside the tree (invariant I8, and docs/durability.md, "Why it is done
-// this way"). A Tree is safe for concurrent use.
+// Tree is the working tree of one project. Every read in the tree goes through it. A Tree does not follow links, opens
+// only regular files, never blocks, and allows no path outside the tree (invariant I8, and docs/durability.md, "Why it
+// is done this way"). A Tree is safe for concurrent use.
 //
-// A Tree keeps descriptors of its folder open only while it is used, because a store may have more projects than a
-// process may have descriptors. Each use opens the folder that is at dir at that moment.
+// A Tree keeps descriptors of its folder open only while it is in use, because a store may have more projects than a
+// process may have descriptors. Each use opens the folder that is at dir at that time.
 type Tree struct {
 	dir     string
 	noLink  bool // dir itself must not be a symbolic link
 	maxFile int64
 
-	// Fail is for fault tests. If it is not nil, the tree calls it with the path before it opens or stats a
-	// file or folder, and with SyncCall before each sync; the call then fails with Fail's error. A test
-	// sets it before it uses the tree.
+	// Fail is for fault tests. If it is not nil, the tree calls it with the path before it opens or stats a file or
+	// folder, and with SyncCall before each sync. If Fail returns an error, the call fails with that error. A test sets
+	// Fail before it uses the tree.
 	Fail func(p string) error
 
 	mu     sync.Mutex
-	users  int    // number of users that keep the folder open now
+	users  int    // number of users that are keeping the folder open
 	pinned bool   // Open counts as a user until Close
 	sys    system // the open folder, while users > 0
 }
@@ -54,8 +54,8 @@ type Tree struct {
 // SyncCall is the argument of Tree.Fail before a sync.
 const SyncCall = "(sync)"
 
-// FileStat is the state of a file. Two equal FileStats mean that the file did not change between them,
-// except within Racy of a change. Times are nanoseconds since 1970.
+// FileStat is the state of a file. Two equal FileStats mean that the file did not change in between, unless the first
+// was taken within Racy of a change. Times are in nanoseconds since 1970.
 type FileStat struct {
 	Mode         fs.FileMode
 	Size         int64
@@ -63,20 +63,20 @@ type FileStat struct {
 	Inode        uint64
 }
 
-// Racy is the time after a change of a file during which its FileStat proves nothing: two ticks of the coarsest
-// kernel clock in use (100 Hz).
+// Racy is the time after a change to a file during which its FileStat proves nothing: two ticks of the coarsest kernel
+// clock in use (100 Hz).
 const Racy = 20 * time.Millisecond
 
-// MaxFile is the default limit of a message file in bytes.
+// MaxFile is the default size limit for a message file in bytes.
 const MaxFile = 8 << 20
 
-// Open opens the folder dir, which must exist, and keeps it open until Close. maxFile is the limit of a message
-// file in bytes; 0 means MaxFile. Open returns the error of opening the folder.
+// Open opens the folder dir, which must exist, and keeps it open until Close. maxFile is the size limit for a message
+// file in bytes; 0 means MaxFile. Open returns any error from opening the folder.
 func Open(dir string, maxFile int64) (*Tree, error) {
 	return (&Tree{dir: dir, maxFile: maxFile}).pin()
 }
 
-// OpenNoLink is Open, except that it refuses a dir that is itself a symbolic link.
+// OpenNoLink does what Open does, but refuses a dir that is itself a symbolic link.
 func OpenNoLink(dir string, maxFile int64) (*Tree, error) {
 	return (&Tree{dir: dir, noLink: true, maxFile: maxFile}).pin()
 }
@@ -96,8 +96,8 @@ func (t *Tree) pin() (*Tree, error) {
 	return t, nil
 }
 
-// Close closes the descriptors of the folder. It always returns nil. The tree can still be used afterwards; each
-// use then opens the folder and closes it again.
+// Close closes the folder's descriptors. It always returns nil. The tree can still be used afterwards; each use then
+// opens the folder and closes it again.
 func (t *Tree) Close() error {
 	t.mu.Lock()
 	pinned := t.pinned
@@ -109,8 +109,8 @@ func (t *Tree) Close() error {
 	return nil
 }
 
-// Hold keeps the folder open until release is called, so that the uses in between need not open it again. Hold only
-// saves time. If the folder cannot be opened, Hold reports no error, and each use returns the error.
+// Hold keeps the folder open until release is called, so that uses in the meantime do not have to open it again. Hold
+// only saves time. If the folder cannot be opened, Hold does not report the error, but each use returns it.
 func (t *Tree) Hold() (release func()) {
 	if t.hold() != nil {
 		return func() {}
@@ -118,8 +118,8 @@ func (t *Tree) Hold() (release func()) {
 	return t.release
 }
 
-// hold opens the folder if no other user has it open. The caller calls release. It returns fs.ErrNotExist
-// if the folder does not exist, and errors such as EMFILE, which FaultOf classifies as the machine's fault.
+// hold opens the folder if no other user has it open. The caller must call release. hold returns fs.ErrNotExist if the
+// folder does not exist, and errors such as EMFILE, which FaultOf classifies as machine faults.
 func (t *Tree) hold() (err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,14 +140,14 @@ func (t *Tree) release() {
 	}
 }
 
-// Dir returns the absolute path of the work tree.
+// Dir returns the absolute path of the working tree.
 func (t *Tree) Dir() string { return t.dir }
 
-// MaxFile returns the limit of a message file in bytes.
+// MaxFile returns the size limit for a message file in bytes.
 func (t *Tree) MaxFile() int64 { return t.maxFile }
 
-// Read returns the whole file at p and the state that the file had when it was opened. It returns the errors of
-// os.Open, and a *FormatError if p is not a regular file, is behind a link, or has more than limit bytes.
+// Read returns the whole file at p, and the state that the file had when it was opened. It returns any error from
+// os.Open, and a *FormatError if p is not a regular file, is behind a link, or is larger than limit bytes.
 func (t *Tree) Read(p string, limit int64) ([]byte, FileStat, error) {
 	f, st, err := t.Open(p)
 	if err != nil {
@@ -160,7 +160,7 @@ func (t *Tree) Read(p string, limit int64) ([]byte, FileStat, error) {
 	if st.Size > limit {
 		return nil, st, &SizeError{st.Size, limit}
 	}
-	data := make([]byte, st.Size+1) // one byte more, to detect a file that grew
+	data := make([]byte, st.Size+1) // one extra byte, to detect a file that grew
 	n, err := io.ReadFull(f, data)
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return data[:n], st, nil
@@ -201,8 +201,8 @@ func (t *Tree) SameBytes(p string, data []byte) (bool, error) {
 	}
 }
 
-// SHA1 returns the SHA-1 in hex of the file at p, which may have at most limit bytes. It returns the same
-// errors as Read.
+// SHA1 returns the SHA-1, in hex, of the file at p, which may have at most limit bytes. It returns the same errors as
+// Read.
 func (t *Tree) SHA1(p string, limit int64) (string, error) {
 	f, st, err := t.Open(p)
 	if err != nil {
@@ -222,8 +222,9 @@ func (t *Tree) SHA1(p string, limit int64) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// ReadOwned reads the file at p if it belongs to the user uid. It checks the owner of the opened file. It also
-// returns fs.ErrNotExist if the file belongs to another user, is not a regular file, or has more than limit bytes.
+// ReadOwned reads the file at p if it belongs to the OS user uid. It checks the owner of the file that it has opened.
+// It also returns fs.ErrNotExist if the file belongs to another user, is not a regular file, or is larger than limit
+// bytes.
 func (t *Tree) ReadOwned(p string, limit int64, uid int) ([]byte, error) {
 	f, _, err := t.OpenFile(p, os.O_RDONLY)
 	if err != nil {
@@ -240,8 +241,7 @@ func (t *Tree) ReadOwned(p string, limit int64, uid int) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// Rename moves the file at from to to and replaces any file there. The rename is durable only after Sync or
-// SyncFolder.
+// Rename moves the file at from to to, replacing any file there. The rename is durable only after Sync or SyncFolder.
 func (t *Tree) Rename(from, to string) error {
 	return t.withRoot(func(root *os.Root) error { return root.Rename(from, to) })
 }
@@ -259,11 +259,11 @@ func (t *Tree) withRoot(do func(root *os.Root) error) error {
 	return do(root)
 }
 
-// Walk calls fn for every file below the folder under ("" or "." for the whole tree) in lexical order, including
-// links and devices. It skips hidden folders (.git, .mailtree) and does not enter folders behind links. It also
-// skips entries that vanish during the walk or may not be read. It stops early with fn's error or ctx's error. If a
-// fault of the machine keeps it from listing some folders, it walks all other folders and returns an
-// *UnlistedError.
+// Walk calls fn for every file below the folder under ("" or "." for the whole tree) in lexical order, including links
+// and devices. It skips hidden folders (.git, .mailtree) and does not enter folders behind links. It also skips entries
+// that vanish during the walk or that the process may not read. It stops early if fn returns an error or ctx ends, and
+// returns that error. If a machine fault prevents it from listing some folders, it walks all other folders and returns
+// an *UnlistedError.
 func (t *Tree) Walk(ctx context.Context, under string, fn func(p string, d fs.DirEntry) error) error {
 	if under == "" {
 		under = "."
@@ -277,16 +277,15 @@ func (t *Tree) Walk(ctx context.Context, under string, fn func(p string, d fs.Di
 	return err
 }
 
-// UnlistedError names the folders, at least one, that a Walk could not list because of a fault of the
-// machine.
+// UnlistedError lists the folders, at least one, that a Walk could not list because of a machine fault.
 type UnlistedError struct{ Folders []Unreadable }
 
-// Error names the first folder and why it could not be listed.
+// Error returns how many folders could not be listed, and the path and fault of the first one.
 func (e *UnlistedError) Error() string {
-	return fmt.Sprintf("%d folders cannot be listed now, %s among them: %v", len(e.Folders), e.Folders[0].Path, e.Folders[0].Err)
+	return fmt.Sprintf("%d folders cannot be listed now, including %s: %v", len(e.Folders), e.Folders[0].Path, e.Folders[0].Err)
 }
 
-// Unwrap returns the fault of the first folder.
+// Unwrap returns the fault that affected the first folder.
 func (e *UnlistedError) Unwrap() error { return e.Folders[0].Err }
 
 func (t *Tree) walk(ctx context.Context, under string, fn func(p string, d fs.DirEntry) error, faults *[]Unreadable) error {
@@ -325,7 +324,7 @@ func (t *Tree) walk(ctx context.Context, under string, fn func(p string, d fs.Di
 	return nil
 }
 
-// walked is an entry that Walk found in a folder; the folder stays open until Walk leaves it.
+// walked is an entry that Walk found in a folder. The folder stays open until Walk leaves it.
 type walked struct {
 	fs.DirEntry
 	folder *os.File
@@ -337,7 +336,7 @@ func StatOf(d fs.DirEntry) (FileStat, error) {
 	return statIn(w.folder, w.DirEntry)
 }
 
-// NotRegular returns an error that names the kind of a file that should be a regular file.
+// NotRegular returns an error that says what kind of file was found instead of a regular file.
 func NotRegular(m fs.FileMode) *FormatError {
 	what := "not a regular file"
 	switch {
@@ -365,8 +364,8 @@ func (linkError) Error() string { return "is behind a symbolic link: links are n
 
 func (e linkError) Unwrap() []error { return []error{&FormatError{0, e.Error()}, syscall.ELOOP} }
 
-// List returns the entries of a folder sorted by name, including hidden entries. With an error it returns the
-// entries read so far.
+// List returns a folder's entries sorted by name, including hidden entries. If it returns an error, it still returns
+// the entries read so far.
 func (t *Tree) List(dir string) ([]fs.DirEntry, error) {
 	f, err := t.openFolder(dir)
 	if err != nil {
@@ -376,15 +375,15 @@ func (t *Tree) List(dir string) ([]fs.DirEntry, error) {
 	return sortedEntries(f)
 }
 
-// sortedEntries returns all entries of a folder, sorted by name.
+// sortedEntries returns all of a folder's entries, sorted by name.
 func sortedEntries(f *os.File) ([]fs.DirEntry, error) {
 	entries, err := f.ReadDir(-1)
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, err
 }
 
-// Unreadable is a file or folder that could not be read because of a fault of the machine (FaultMachine). Unlike a
-// Problem, an Unreadable says nothing about the file.
+// Unreadable is a file or folder that could not be read because of a machine fault (FaultMachine). Unlike a Problem, an
+// Unreadable does not mean that anything is wrong with the file.
 type Unreadable struct {
 	Path string
 	Err  error

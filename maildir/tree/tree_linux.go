@@ -15,11 +15,12 @@ import (
 
 func ctime(s *syscall.Stat_t) int64 { return s.Ctim.Nano() }
 
-// system has the descriptor of the tree's folder. openat2 resolves a whole path in one call and refuses links in
-// the path. os.Root would open every folder on the way, which took a third of the time of a send when measured.
+// system contains the descriptor of the tree's folder. openat2 resolves a whole path in one call, and refuses links in
+// the path. os.Root would open every folder along the path, which accounted for a third of the time of a send when
+// measured.
 type system struct {
 	fd   int      // the tree's folder
-	root *os.Root // the same folder, for rare operations; nil until first needed
+	root *os.Root // the same folder, for rare operations; nil until needed
 }
 
 // openSystem opens the folder. It returns ENOTDIR if the folder is a symbolic link and noLink is set.
@@ -36,8 +37,8 @@ func (t *Tree) openSystem() error {
 	return nil
 }
 
-// rooted returns the folder as an os.Root; the caller must keep the folder open (hold). It returns ESTALE if
-// another folder has replaced the folder since it was opened.
+// rooted returns the folder as an os.Root. The caller must keep the folder open (hold). It returns ESTALE if the folder
+// has been replaced by another one since it was opened.
 func (t *Tree) rooted() (*os.Root, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,7 +64,7 @@ func (t *Tree) rooted() (*os.Root, error) {
 	return root, nil
 }
 
-// checkSystem returns an error if the system has no openat2.
+// checkSystem returns an error if the system does not support openat2.
 func (t *Tree) checkSystem() error {
 	if _, err := t.Stat("."); err != nil {
 		return fmt.Errorf("openat2 does not work here (Linux 5.6 or newer is needed): %w", err)
@@ -80,7 +81,7 @@ func (t *Tree) closeSystem() {
 }
 
 // open2 opens p below the tree. No element of p may be a link, except the last one with O_PATH|O_NOFOLLOW.
-// It also returns the errors of hold.
+// It also returns any error from hold.
 func (t *Tree) open2(p string, flags uint64) (int, error) {
 	if t.Fail != nil {
 		if err := t.Fail(p); err != nil {
@@ -109,8 +110,8 @@ func (t *Tree) open2(p string, flags uint64) (int, error) {
 	}
 }
 
-// Stat returns the state of p without following links. It returns the errors of os.Lstat, and a *FormatError if p
-// is behind a link.
+// Stat returns the state of p without following links. It returns any error from os.Lstat, and a *FormatError if p is
+// behind a link.
 func (t *Tree) Stat(p string) (FileStat, error) {
 	fd, err := t.open2(p, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
@@ -151,9 +152,9 @@ func modeOf(m uint32) fs.FileMode {
 	return mode
 }
 
-// Open opens p for reading. It follows no link and does not block on a FIFO. The caller closes the file and
-// checks in the FileStat whether the file is regular. Open returns a *FormatError if p cannot be opened
-// because it is not a regular file.
+// Open opens p for reading. It does not follow links and does not block on a FIFO. The caller closes the file, and must
+// check in the FileStat whether the file is regular. Open returns a *FormatError if p cannot be opened because it is
+// not a regular file.
 func (t *Tree) Open(p string) (io.ReadCloser, FileStat, error) {
 	fd, err := t.open2(p, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
@@ -170,8 +171,8 @@ func (t *Tree) Open(p string) (io.ReadCloser, FileStat, error) {
 	return descriptor(fd), st, nil
 }
 
-// OpenFile opens the regular file at p with the flags of os.OpenFile; O_CREATE creates it with mode 0600.
-// No element of p may be a symbolic link. The caller closes the file. OpenFile returns the errors of
+// OpenFile opens the regular file at p with the same flags as os.OpenFile. With O_CREATE, it creates the file with mode
+// 0600. No element of p may be a symbolic link. The caller closes the file. OpenFile returns any error from
 // os.OpenFile, and a *FormatError if p is not a regular file.
 func (t *Tree) OpenFile(p string, flags int) (*os.File, FileStat, error) {
 	fd, err := t.open2(p, uint64(flags)|unix.O_NONBLOCK|unix.O_NOCTTY)
@@ -192,19 +193,19 @@ func (t *Tree) OpenFile(p string, flags int) (*os.File, FileStat, error) {
 	return os.NewFile(uintptr(fd), filepath.Join(t.dir, p)), st, nil
 }
 
-// BeingWritten reports whether a process has the file at p open for writing. It asks for a read lease, which the
-// kernel does not grant on such a file. It reports false if the answer is unknown.
+// BeingWritten reports whether a process has the file at p open for writing. It requests a read lease, which the kernel
+// does not grant on such a file. It returns false if the answer is unknown.
 func (t *Tree) BeingWritten(p string) bool {
 	fd, err := t.open2(p, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
 		return false
 	}
-	defer unix.Close(fd) // also gives up the lease
+	defer unix.Close(fd) // closing also gives up the lease
 	_, err = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK)
 	return err == unix.EAGAIN
 }
 
-// descriptor reads a file without the runtime's poller, which can do nothing for a regular file.
+// descriptor reads a file without the runtime's poller, which is of no use for a regular file.
 type descriptor int
 
 func (d descriptor) Read(b []byte) (int, error) {
@@ -233,7 +234,8 @@ func (t *Tree) openFolder(dir string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), filepath.Join(t.dir, dir)), nil
 }
 
-// statIn returns the state of an entry, using its folder's descriptor. This costs a third of a lookup by path.
+// statIn returns the state of an entry, using its folder's descriptor. This takes a third of the time of a lookup by
+// path.
 func statIn(folder *os.File, d fs.DirEntry) (FileStat, error) {
 	var s unix.Stat_t
 	if err := unix.Fstatat(int(folder.Fd()), d.Name(), &s, unix.AT_SYMLINK_NOFOLLOW); err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// repoOf creates the tree of a project with a file. No user holds the tree.
+// repoOf creates a project's tree with one file. No user is holding the tree.
 func repoOf(t *testing.T) (tree *Tree, dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "repo")
@@ -36,7 +36,7 @@ func TestTreeAtRest(t *testing.T) {
 		}
 	}
 	if tree.users != 1 {
-		t.Errorf("%d users while a group is under way, want 1", tree.users)
+		t.Errorf("%d users while a group is in progress, want 1", tree.users)
 	}
 	c.Close()
 	data, _, err := tree.Read(w.Path, 10)
@@ -44,11 +44,11 @@ func TestTreeAtRest(t *testing.T) {
 		t.Errorf("read %q, %v", data, err)
 	}
 	if tree.users != 0 {
-		t.Errorf("%d users at rest", tree.users)
+		t.Errorf("%d users of an idle tree", tree.users)
 	}
 }
 
-// TestTreeReplacedByLink checks that if a link replaces the tree's folder, nothing behind the link is read.
+// TestTreeReplacedByLink checks that if the tree's folder is replaced by a link, nothing behind the link is read.
 func TestTreeReplacedByLink(t *testing.T) {
 	t.Parallel()
 	tree, dir := repoOf(t)

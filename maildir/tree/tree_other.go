@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// system has the tree's open folder.
+// system contains the tree's open folder.
 type system struct{ root *os.Root }
 
 // openSystem opens the folder. It returns fs.ErrNotExist if the folder does not exist, and ENOTDIR if the
@@ -51,9 +51,9 @@ func (t *Tree) Stat(p string) (FileStat, error) {
 	return StatOfInfo(fi), nil
 }
 
-// Open opens p for reading. It follows no link and does not block on a FIFO. The caller closes the file and
-// checks in the FileStat whether the file is regular. Open returns a *FormatError if p cannot be opened
-// because it is not a regular file.
+// Open opens p for reading. It does not follow links and does not block on a FIFO. The caller closes the file, and must
+// check in the FileStat whether the file is regular. Open returns a *FormatError if p cannot be opened because it is
+// not a regular file.
 func (t *Tree) Open(p string) (io.ReadCloser, FileStat, error) {
 	if err := t.hold(); err != nil {
 		return nil, FileStat{}, err
@@ -77,15 +77,15 @@ func (t *Tree) Open(p string) (io.ReadCloser, FileStat, error) {
 	return f, StatOfInfo(fi), nil
 }
 
-// OpenFile opens the regular file at p with the flags of os.OpenFile; O_CREATE creates it with mode 0600.
-// No element of p may be a symbolic link. The caller closes the file. OpenFile returns the errors of
+// OpenFile opens the regular file at p with the same flags as os.OpenFile. With O_CREATE, it creates the file with mode
+// 0600. No element of p may be a symbolic link. The caller closes the file. OpenFile returns any error from
 // os.OpenFile, and a *FormatError if p is not a regular file.
 func (t *Tree) OpenFile(p string, flags int) (*os.File, FileStat, error) {
 	if err := t.hold(); err != nil {
 		return nil, FileStat{}, err
 	}
 	defer t.release()
-	before, err := t.Stat(p) // refuses links
+	before, err := t.Stat(p) // Stat refuses links
 	switch {
 	case err == nil && !before.Mode.IsRegular():
 		return nil, before, NotRegular(before.Mode)
@@ -104,15 +104,15 @@ func (t *Tree) OpenFile(p string, flags int) (*os.File, FileStat, error) {
 	st := StatOfInfo(fi)
 	if !st.Mode.IsRegular() || before.Inode != 0 && st.Inode != before.Inode {
 		f.Close()
-		return nil, st, &FormatError{0, "it was replaced just now"}
+		return nil, st, &FormatError{0, "it has just been replaced"}
 	}
 	return f, st, nil
 }
 
-// BeingWritten always reports false: this system cannot tell whether a process has a file open for writing.
+// BeingWritten always returns false, because this system cannot tell whether a process has a file open for writing.
 func (t *Tree) BeingWritten(string) bool { return false }
 
-// linkless returns an error if the folder is reached through a symbolic link.
+// linkless returns an error if the path to the folder leads through a symbolic link.
 func (t *Tree) linkless(dir string) error {
 	if dir == "." {
 		return nil
@@ -144,7 +144,7 @@ func (t *Tree) openFolder(dir string) (*os.File, error) {
 	return t.sys.root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 }
 
-// statIn returns the state of an entry of a folder.
+// statIn returns the state of an entry in a folder.
 func statIn(_ *os.File, d fs.DirEntry) (FileStat, error) {
 	fi, err := d.Info()
 	if err != nil {

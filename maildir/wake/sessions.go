@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// Sessions manages the client sessions that work in a project, and the tmux windows of agents without a session. It
-// is safe for concurrent use.
+// Sessions manages the client sessions that are working in a project, and the tmux windows of agents without a session.
+// It is safe for concurrent use.
 type Sessions struct {
 	mail    *core.Mail
 	agents  *agents.Agents
@@ -24,13 +24,13 @@ type Sessions struct {
 	waiters waiters
 }
 
-// Windows are the tmux windows of a store, which its projects share. The zero value is ready to use.
+// Windows represents a store's tmux windows, which its projects share. The zero value is ready to use.
 type Windows struct {
-	typing  atomic.Int32 // callers of Types
+	typing  atomic.Int32 // number of Types callers
 	seating sync.Mutex   // held while an agent takes its seat
 }
 
-// Types records that this process types notices into tmux windows, until the caller calls done.
+// Types records that this process types notices into tmux windows until the caller calls done.
 func (w *Windows) Types() (done func()) {
 	w.typing.Add(1)
 	return func() { w.typing.Add(-1) }
@@ -43,10 +43,10 @@ func New(mail *core.Mail, agents *agents.Agents, windows *Windows) *Sessions {
 	return &Sessions{mail: mail, agents: agents, windows: windows}
 }
 
-// SessionKey identifies a client's session.
+// SessionKey identifies a client session.
 type SessionKey = seat.Key
 
-// SessionState is what a session does.
+// SessionState is what a session is currently doing.
 type SessionState = seat.State
 
 // SessionEvent is what a client reports about its session at each event.
@@ -54,17 +54,17 @@ type SessionEvent struct {
 	SessionKey
 	Dir     string       // the folder in which the client was started
 	Model   string       // "" if the client does not report it
-	Agent   string       // the session's agent, if it is already decided; "": see Begin
-	Pane    Pane         // the pane in which the client runs; zero outside tmux
+	Agent   string       // the session's agent, if it is already known; for "", see Begin
+	Pane    Pane         // the pane in which the client is running; zero outside tmux
 	Process seat.Process // the client's process
 }
 
-// Begin binds a session to an agent, sets the agent ready and returns its name. The agent is v.Agent, created if it
-// is missing. Without v.Agent it is the session's earlier agent, otherwise the agent of the last ended session of
-// that client and folder, otherwise a new agent. Only v.Agent may also be the agent of another live session. It
-// returns the errors of EnsureAgent and Register.
+// Begin binds a session to an agent, sets the agent to ready, and returns its name. The agent is v.Agent, which is
+// created if it does not exist. If v.Agent is "", the agent is the session's earlier agent, or otherwise the agent of
+// the most recently ended session of that client and folder, or otherwise a new agent. Only v.Agent may also be the
+// agent of another live session. Begin returns any error from EnsureAgent or Register.
 func (ss *Sessions) Begin(ctx context.Context, v SessionEvent) (agent string, err error) {
-	ss.binding.Lock() // so that two sessions that begin together do not take one name
+	ss.binding.Lock() // so that two sessions that begin together do not take the same name
 	defer ss.binding.Unlock()
 	if s, ok := ss.mail.Seats.Continue(v.SessionKey, v.Pane, v.Process); ok {
 		is, err := ss.mail.HasAgent(ctx, s.Agent) // the user may have removed the agent
@@ -107,11 +107,11 @@ func (ss *Sessions) agentOf(ctx context.Context, v SessionEvent) (string, error)
 	return made.Name, nil
 }
 
-// End ends a session. Its agent goes offline, unless another live session has the same agent.
+// End ends a session. Its agent goes offline unless another live session has the same agent.
 func (ss *Sessions) End(ctx context.Context, k SessionKey) {
 	if agent, ended := ss.mail.Seats.End(k); ended { // Gemini CLI reports the end three times
 		ss.leave(ctx, agent)
-		ss.mail.Store.Feed.RingAgent(ss.mail.Slug, agent) // ends the caller that waits to wake the session
+		ss.mail.Store.Feed.RingAgent(ss.mail.Slug, agent) // ends the caller that is waiting to wake the session
 	}
 }
 
@@ -122,14 +122,14 @@ func (ss *Sessions) EndGone(ctx context.Context) {
 	ss.leaveAll(ctx, ss.mail.Seats.EndGone())
 }
 
-// leaveAll is leave for the agents of sessions that have ended.
+// leaveAll calls leave for the agents of sessions that have ended.
 func (ss *Sessions) leaveAll(ctx context.Context, ended []seat.Seat) {
 	for _, s := range ended {
 		ss.leave(ctx, s.Agent)
 	}
 }
 
-// leave sets an agent without a live session offline.
+// leave sets an agent to offline if it has no live session.
 func (ss *Sessions) leave(ctx context.Context, agent string) {
 	if live, _ := ss.mail.Seats.Sessions(agent); len(live) > 0 {
 		return
@@ -139,7 +139,8 @@ func (ss *Sessions) leave(ctx context.Context, agent string) {
 	}
 }
 
-// ContextCut records that the model's context was reset: it gets its name and the notices about unread mail again.
+// ContextCut records that the model's context was reset. The model gets its agent's name and the notices about unread
+// mail again.
 func (ss *Sessions) ContextCut(k SessionKey) {
 	ss.mail.Seats.Change(k, func(s *seat.Seat) {
 		s.Cut(ss.mail.Store.Now())
@@ -154,8 +155,7 @@ func (ss *Sessions) SetWorking(k SessionKey, working bool) {
 	}
 }
 
-// Prompted records that a prompt has begun a turn, and returns the number of the turn; 0 if the session is
-// unknown.
+// Prompted records that a prompt has started a turn. It returns the turn's number, or 0 if the session is unknown.
 func (ss *Sessions) Prompted(k SessionKey) (turn int) {
 	s, _ := ss.mail.Seats.Change(k, func(s *seat.Seat) {
 		s.Turn++
@@ -164,9 +164,8 @@ func (ss *Sessions) Prompted(k SessionKey) (turn int) {
 	return s.Turn
 }
 
-// SetState records a session's state according to the client's own files. turn is the turn that the files are
-// about; 0 means the current turn. SetState changes nothing if that turn is over, or if the session is unknown or
-// has ended.
+// SetState records a session's state according to the client's own files. turn is the turn to which the files refer; 0
+// means the current turn. SetState changes nothing if that turn is over, or if the session is unknown or has ended.
 func (ss *Sessions) SetState(k SessionKey, turn int, is SessionState) {
 	s, ok := ss.mail.Seats.Change(k, func(s *seat.Seat) {
 		if turn == 0 || turn == s.Turn {
@@ -178,31 +177,30 @@ func (ss *Sessions) SetState(k SessionKey, turn int, is SessionState) {
 	}
 }
 
-// turnEnded wakes callers that wait until an agent's session is idle.
+// turnEnded wakes callers that are waiting for an agent's session to become idle.
 func (ss *Sessions) turnEnded(agent string) {
 	ss.mail.Store.Feed.RingAgent(ss.mail.Slug, agent)
 	ss.mail.Store.Feed.RingIdle()
 }
 
-// SetAsking records whether a session's client waits for the user's permission to run a tool.
+// SetAsking records whether a session's client is waiting for the user's permission to run a tool.
 func (ss *Sessions) SetAsking(k SessionKey, asks bool) {
 	ss.mail.Seats.Change(k, func(s *seat.Seat) { s.Asks = asks })
 }
 
-// Asks reports whether a session of the agent waits for the user's permission.
+// Asks reports whether one of the agent's sessions is waiting for the user's permission.
 func (ss *Sessions) Asks(agent string) bool {
 	live, _ := ss.mail.Seats.Sessions(agent)
 	return slices.ContainsFunc(live, func(s seat.Seat) bool { return s.Asks })
 }
 
-// Introduce reports whether a session's model must still be told its agent's name, and records that it has been
-// told.
+// Introduce reports whether a session's model still has to be told its agent's name, and records that it has been told.
 func (ss *Sessions) Introduce(k SessionKey) (first bool) {
 	ss.mail.Seats.Change(k, func(s *seat.Seat) { first, s.Introduced = !s.Introduced, true })
 	return first
 }
 
-// Tell returns the unread mail about which a session's model had no notice, and records the notice.
+// Tell returns the unread mail about which a session's model has had no notice, and records the notice.
 func (ss *Sessions) Tell(ctx context.Context, k SessionKey) (n seat.News, err error) {
 	s, ok := ss.mail.Seats.Of(k)
 	if !ok {
@@ -224,16 +222,16 @@ func (ss *Sessions) Tell(ctx context.Context, k SessionKey) (n seat.News, err er
 	return n, nil
 }
 
-// Of returns the recorded state of a session; ok is false if the session is unknown.
+// Of returns a session's recorded state. ok is false if the session is unknown.
 func (ss *Sessions) Of(k SessionKey) (s seat.Seat, ok bool) { return ss.mail.Seats.Of(k) }
 
 // Pane is a tmux pane.
 type Pane = seat.Pane
 
-// SetSeat records the pane from which an agent calls; the zero Pane means no pane. A pane belongs to the last agent
-// that called from it.
+// SetSeat records the pane from which an agent calls; the zero Pane means no pane. A pane belongs to the agent that
+// called from it last.
 func (ss *Sessions) SetSeat(agent string, at Pane) {
-	ss.windows.seating.Lock() // otherwise two agents that take one pane at once could take it from each other
+	ss.windows.seating.Lock() // otherwise two agents that take the same pane at once could take it from each other
 	defer ss.windows.seating.Unlock()
 	if !ss.mail.Seats.Sit(agent, at) || at == (Pane{}) {
 		return

@@ -13,9 +13,9 @@ import (
 
 const notTyped = "this server does not type into tmux windows (NUDGE=tmux turns that on)"
 
-// Unwakeable returns the reason why mail cannot wake an agent now. It returns "" if mail wakes the agent or reaches
-// it within its turn. It also returns "" for users' agents, and for agents of other machines, because this server
-// does not know their sessions.
+// Unwakeable returns the reason why mail cannot wake an agent right now. It returns "" if mail wakes the agent or
+// reaches it during its turn. It also returns "" for users' agents, and for agents on other machines, because this
+// server does not know their sessions.
 func (ss *Sessions) Unwakeable(a *index.AgentRow) (why string) {
 	if a.Program == core.PersonProgram || ss.mail.MachineOf(a) != "" {
 		return ""
@@ -39,36 +39,36 @@ func (ss *Sessions) Unwakeable(a *index.AgentRow) (why string) {
 	return "it has no session with the hooks that mailtree setup installs"
 }
 
-// unwakeable is Unwakeable for a live session.
+// unwakeable does what Unwakeable does for a live session.
 func (ss *Sessions) unwakeable(s *seat.Seat) string {
 	way := s.Way()
 	switch {
 	case s.Asks:
-		return "its client waits for the user's answer at a permission prompt"
+		return "its client is waiting for the user's answer at a permission prompt"
 	case !s.Idle(ss.mail.Store.Now()) || ss.waiters.awaited(s.Key):
 		return ""
 	case way == "":
-		return "its client does not wait for mail and does not run in tmux"
+		return "its client is not waiting for mail and is not running in tmux"
 	case way == seat.InWindow && !ss.windows.typed():
-		return "its client does not wait for mail, and " + notTyped
+		return "its client is not waiting for mail, and " + notTyped
 	case s.Wake.Outcome == seat.Nobody:
 		return "the last attempt failed: " + s.Wake.Why
 	}
 	return ""
 }
 
-// Unwoken is an agent with unread mail that cannot be woken: it never had a session, all its sessions have ended, or
-// none can be reached.
+// Unwoken is an agent with unread mail that cannot be woken: it never had a session, all of its sessions have ended, or
+// none of them can be reached.
 type Unwoken struct {
 	Agent  string        `json:"agent"`
 	Unread int           `json:"unread"` // at most seat.Most
 	Since  time.Time     `json:"since"`  // when the oldest unread message was created
 	Age    time.Duration `json:"age_ns"`
-	Never  bool          `json:"never"` // it never had a session
-	Ended  bool          `json:"ended"` // all its sessions have ended
+	Never  bool          `json:"never"` // the agent never had a session
+	Ended  bool          `json:"ended"` // all of its sessions have ended
 }
 
-// UnwokenAfter is how long mail stays unread before it is reported.
+// UnwokenAfter is how long mail must be unread before it is reported.
 const UnwokenAfter = 10 * time.Minute
 
 // Why returns the reason why the agent cannot be woken.
@@ -82,12 +82,12 @@ func (u *Unwoken) Why() string {
 	return "none of its sessions could be reached"
 }
 
-// String reports the agent and the reason in a sentence.
+// String returns a sentence with the agent and the reason.
 func (u *Unwoken) String() string {
 	return fmt.Sprintf("%s has had unread mail for %s and cannot be woken: %s.", u.Agent, format.TimeLeft(u.Age), u.Why())
 }
 
-// Unwoken lists, by name, the agents that cannot be woken and whose mail has been unread for UnwokenAfter.
+// Unwoken lists the agents that cannot be woken and whose mail has been unread for UnwokenAfter, sorted by name.
 func (ss *Sessions) Unwoken(ctx context.Context) (all []Unwoken, err error) {
 	rows, err := ss.mail.Store.Index.Agents(ctx, ss.mail.Slug)
 	if err != nil {
@@ -108,7 +108,7 @@ func (ss *Sessions) Unwoken(ctx context.Context) (all []Unwoken, err error) {
 	return all, nil
 }
 
-// AgentUnwoken is Unwoken for one agent. It returns nil if Unwoken would not list the agent.
+// AgentUnwoken does what Unwoken does for one agent. It returns nil if Unwoken would not list the agent.
 func (ss *Sessions) AgentUnwoken(ctx context.Context, agent string) (*Unwoken, error) {
 	now := ss.mail.Store.Now()
 	live, ended := ss.mail.Seats.Sessions(agent)
@@ -132,8 +132,8 @@ func (ss *Sessions) AgentUnwoken(ctx context.Context, agent string) (*Unwoken, e
 	return nil, err
 }
 
-// looksItself reports whether an agent that never had a session needs no wake, because it is a user's agent, was
-// active within UnwokenAfter, or has a tmux window.
+// looksItself reports whether an agent that never had a session does not need to be woken, because it is a user's
+// agent, was active within UnwokenAfter, or has a tmux window.
 func (ss *Sessions) looksItself(ctx context.Context, agent string) (bool, error) {
 	row, err := ss.mail.Store.Index.Agent(ctx, ss.mail.Slug, agent)
 	if err != nil || row == nil {

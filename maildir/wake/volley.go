@@ -8,19 +8,19 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// Two agents that thank each other would never stop, because each message wakes the other agent. When two agents
-// have exchanged at least mostVolley messages in one thread within volleyTime, with no other agent taking part, a
-// wake waits until the message is volleyRest old. Nothing is lost, and other mail wakes at once. See docs/hooks.md,
-// "Waking".
+// Two agents that keep thanking each other would never stop, because each message wakes the other agent. If two agents
+// have exchanged at least mostVolley messages in one thread within volleyTime, and no other agent has taken part, a
+// message wakes an agent only once it is volleyRest old. Nothing is lost, and other mail wakes the agent at once. See
+// docs/hooks.md, "Waking".
 const (
 	mostVolley = 30
 	volleyTime = time.Hour
 	volleyRest = time.Minute
 )
 
-// countVolley counts the messages that the agent exchanged within volleyTime with the sender of the unread
-// messages, in the thread of these messages. It returns 0 if there are fewer than mostVolley, if the messages have
-// several senders or threads, or if another agent took part.
+// countVolley counts the messages that the agent has exchanged with the sender of the unread messages, in their thread,
+// within volleyTime. It returns 0 if there are fewer than mostVolley, if the unread messages have several senders or
+// threads, or if another agent has taken part.
 func (ss *Sessions) countVolley(ctx context.Context, agent string, unread []seat.Unread) (n int, err error) {
 	if len(unread) == 0 || unread[0].Thread == "" {
 		return 0, nil
@@ -49,7 +49,7 @@ func (ss *Sessions) countVolley(ctx context.Context, agent string, unread []seat
 	return len(rows), nil
 }
 
-// rest returns how long a wake for unread messages, newest first, must still wait because of a volley.
+// rest returns how much longer a wake for unread messages must wait because of a volley. unread is sorted newest first.
 func (ss *Sessions) rest(ctx context.Context, agent string, unread []seat.Unread) (time.Duration, error) {
 	n, err := ss.countVolley(ctx, agent, unread)
 	if err != nil || n == 0 {

@@ -12,14 +12,14 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// waiters records the caller that waits to wake each session. There is at most one for a session. It is safe for
-// concurrent use.
+// waiters records, for each session, the caller that is waiting to wake it. A session has at most one such caller.
+// waiters is safe for concurrent use.
 type waiters struct {
 	mu sync.Mutex
 	by map[SessionKey]chan struct{}
 }
 
-// enter makes the caller the one that waits for the session. replaced is closed when another caller enters.
+// enter makes the caller the one that is waiting to wake the session. replaced is closed when another caller enters.
 func (w *waiters) enter(k SessionKey) (replaced chan struct{}, leave func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -47,23 +47,24 @@ func (w *waiters) awaited(k SessionKey) bool {
 	return ok
 }
 
-// DefaultSettle delays a wake, so that a burst of mail causes one wake and long polls are answered first.
+// DefaultSettle is the delay before a wake. Because of it, a burst of mail causes one wake, and long polls are answered
+// first.
 const DefaultSettle = time.Second
 
-// lookAgain is the time between checks while nothing changes, because a turn may end without a report.
+// lookAgain is the time between checks while nothing changes. They are needed because a turn may end without a report.
 const lookAgain = time.Minute
 
 // BeginPatience is how long AwaitNews waits for a session to begin: a client may start the waiting hook before the hook
 // that begins the session.
 const BeginPatience = 2 * time.Second
 
-// lookForBegin is the time between checks whether a session has begun.
+// lookForBegin is the time between checks for a session's beginning.
 const lookForBegin = 50 * time.Millisecond
 
-// AwaitNews waits until an idle session has new unread mail, waits for settle, and returns what Tell returns. If
-// the session is unknown or has ended, AwaitNews waits BeginPatience for it to begin. over reports that the caller
-// must stop: another caller waits for the session, or the session or project has ended. It returns the errors of
-// ctx and the index.
+// AwaitNews waits until an idle session has new unread mail, waits for settle, and returns the result of Tell. If the
+// session is unknown or has ended, AwaitNews waits BeginPatience for it to begin. over means that the caller must stop:
+// another caller is now waiting for the session, the session has ended, or the project was removed. AwaitNews returns
+// errors from ctx and the index.
 func (ss *Sessions) AwaitNews(ctx context.Context, k SessionKey, settle time.Duration) (n seat.News, over bool, err error) {
 	replaced, leave := ss.waiters.enter(k)
 	defer leave()
@@ -71,7 +72,7 @@ func (ss *Sessions) AwaitNews(ctx context.Context, k SessionKey, settle time.Dur
 	for settled := false; ; {
 		s, _ := ss.mail.Seats.Of(k)
 		bell := ss.mail.Store.Feed.Agent(ss.mail.Slug, s.Agent)
-		s, ok := ss.mail.Seats.Of(k) // read after taking the bell, so that no change is missed
+		s, ok := ss.mail.Seats.Of(k) // read after getting the bell, so that no change is missed
 		if !ok || !s.Live(ss.mail.Store.Now()) {
 			if time.Now().After(begins) {
 				return n, true, nil
@@ -81,7 +82,7 @@ func (ss *Sessions) AwaitNews(ctx context.Context, k SessionKey, settle time.Dur
 			}
 			continue
 		}
-		begins = time.Time{} // from now on, do not wait for the session to begin
+		begins = time.Time{} // do not wait for the session to begin again
 		one, err := ss.sleeper(ctx, s, false)
 		if err != nil {
 			return n, false, err
@@ -109,8 +110,8 @@ func (ss *Sessions) AwaitNews(ctx context.Context, k SessionKey, settle time.Dur
 	}
 }
 
-// awaitTurn waits for the bell, at most for the given time. over is true if another caller has replaced this one,
-// or if the project was removed. It returns the cause of ctx's end.
+// awaitTurn waits for the bell, but no longer than the given time. over is true if another caller has replaced this
+// one, or if the project was removed. If ctx ends, awaitTurn returns its cause.
 func (ss *Sessions) awaitTurn(ctx context.Context, long time.Duration, bell, replaced <-chan struct{}) (over bool, err error) {
 	timer := time.NewTimer(long)
 	defer timer.Stop()
@@ -129,21 +130,21 @@ func (ss *Sessions) awaitTurn(ctx context.Context, long time.Duration, bell, rep
 
 // unreadMail is an agent's unread mail.
 type unreadMail struct {
-	agent  *index.AgentRow // nil: there is no such agent
+	agent  *index.AgentRow // nil if there is no such agent
 	newest []seat.Unread   // newest first, at most seat.Most
 	all    int
 }
 
 func (m *unreadMail) more() bool { return m.all > len(m.newest) }
 
-// unreadOf reads an agent's unread mail. It omits mail from other domains that the agent does not trust, because
-// such mail wakes no agent.
+// unreadOf reads an agent's unread mail. It omits mail from senders at other domains that the agent does not trust,
+// because such mail wakes no agent.
 func (ss *Sessions) unreadOf(ctx context.Context, agent string) (m unreadMail, err error) {
 	if m.agent, err = ss.mail.Store.Index.Agent(ctx, ss.mail.Slug, agent); err != nil || m.agent == nil || m.agent.Unread == 0 {
 		return m, err
 	}
 	q := index.InboxQuery{Project: ss.mail.Slug, Agent: agent, UnreadOnly: true, Quiet: true, Limit: seat.Most + 1}
-	if q.Trusted, err = ss.mail.Store.Trusted.Of(ss.mail.Slug, agent); err != nil { // their mail is omitted until the file is fixed
+	if q.Trusted, err = ss.mail.Store.Trusted.Of(ss.mail.Slug, agent); err != nil { // omits their mail until the file is fixed
 		ss.mail.Store.Log.Warn("mail from other domains wakes no agent", "error", err)
 	}
 	rows, counts, err := ss.mail.Store.Index.Inbox(ctx, q)
@@ -164,26 +165,26 @@ func (ss *Sessions) unreadOf(ctx context.Context, agent string) (m unreadMail, e
 	return m, nil
 }
 
-// IdleSeat is a seat that the server must wake when it is idle, because no client waits.
+// IdleSeat is a seat that the server must wake when it is idle, because no client is waiting to do so.
 type IdleSeat struct {
 	seat.Seat
-	Program string        // from the profile; "agentmail" if it called from a pane, as only that toolset records panes
-	New     int           // unread messages without a notice
+	Program string        // from the profile; "agentmail" after a call from a pane: only that toolset records panes
+	New     int           // number of unread messages without a notice
 	Newest  string        // the newest of these messages
-	Works   bool          // it is not idle; its client's hook notifies it
-	Rest    time.Duration // how long the wake must still wait: see mostVolley
+	Works   bool          // the seat is not idle; its client's hook notifies it
+	Rest    time.Duration // how much longer the wake must wait: see mostVolley
 
 	mail unreadMail
 }
 
-// IdleQuery selects the seats of an agent that the server must wake.
+// IdleQuery selects an agent's seats that the server must wake.
 type IdleQuery struct {
 	Agent   string
 	Windows bool // wake ready agents without a session in their windows
-	Again   bool // wake again for messages that the agent had a notice about
+	Again   bool // wake again for messages that the agent has had a notice about
 }
 
-// IdleSeats lists the agent's sessions, or its window, with mail newer than the last wake.
+// IdleSeats lists those of the agent's sessions, or its window, that have mail newer than their last wake.
 func (ss *Sessions) IdleSeats(ctx context.Context, q IdleQuery) (all []IdleSeat, err error) {
 	seats, _ := ss.mail.Seats.Sessions(q.Agent)
 	if len(seats) == 0 && q.Windows {
@@ -204,8 +205,8 @@ func (ss *Sessions) IdleSeats(ctx context.Context, q IdleQuery) (all []IdleSeat,
 	return all, nil
 }
 
-// sleeper returns the seat with the unread mail about which its agent had no notice, or with again, all unread
-// mail. New is 0 if there is no such mail.
+// sleeper returns the seat with the unread mail about which its agent has had no notice or, if again is set, with all
+// unread mail. New is 0 if there is no such mail.
 func (ss *Sessions) sleeper(ctx context.Context, s seat.Seat, again bool) (one IdleSeat, err error) {
 	one = IdleSeat{Seat: s, Works: !s.Idle(ss.mail.Store.Now())}
 	if one.mail, err = ss.unreadOf(ctx, s.Agent); err != nil || len(one.mail.newest) == 0 {
@@ -228,9 +229,9 @@ func (ss *Sessions) sleeper(ctx context.Context, s seat.Seat, again bool) (one I
 	return one, err
 }
 
-// Recheck reloads s just before the server types into its window, and reports whether s still needs a wake. An
-// agent without a session is marked as notified now, because a lost notice is repeated with the next message, but a
-// duplicate cannot be undone.
+// Recheck reloads s just before the server types into its window, and reports whether s still needs to be woken. It
+// records that an agent without a session has been notified before this actually happens, because a lost notice is
+// repeated with the next message, whereas a duplicate cannot be undone.
 func (ss *Sessions) Recheck(ctx context.Context, q IdleQuery, s *IdleSeat) (still bool, err error) {
 	all, err := ss.IdleSeats(ctx, q)
 	i := slices.IndexFunc(all, func(now IdleSeat) bool { return now.Key == s.Key })
@@ -244,19 +245,19 @@ func (ss *Sessions) Recheck(ctx context.Context, q IdleQuery, s *IdleSeat) (stil
 	return true, nil
 }
 
-// NoteWake records an attempt to wake the agent of a seat, made now.
+// NoteWake records that an attempt to wake a seat's agent has just been made.
 func (ss *Sessions) NoteWake(k SessionKey, w seat.Wake) { ss.mail.Seats.NoteWake(k, w) }
 
-// WakeStatus is how an agent's session can be woken, and the outcome of the last attempt.
+// WakeStatus describes how an agent's session can be woken, and the outcome of the last attempt.
 type WakeStatus struct {
 	Client string
 	Ended  bool
 	Waits  bool      // its client is waiting for mail
-	Way    string    // if it is not waiting; see seat.Seat.Way
-	Wake   seat.Wake // the last attempt; zero: none was needed
+	Way    string    // how to wake it if its client is not waiting; see seat.Seat.Way
+	Wake   seat.Wake // the last attempt; zero if none was needed
 }
 
-// WakeStatuses returns, by agent, its live sessions, or its last session if none is live. It omits agents that
+// WakeStatuses returns, for each agent, its live sessions, or its last session if none is live. It omits agents that
 // never had a session.
 func (ss *Sessions) WakeStatuses() map[string][]WakeStatus {
 	all := map[string][]WakeStatus{}

@@ -12,8 +12,8 @@ type failing struct {
 	told time.Time
 }
 
-// failingFor is how long a failure is reported. Without this limit, a failure in a project that writes nothing more
-// would be reported forever, because only a success ends it.
+// failingFor is how long a failure is reported. Without this limit, a failure in a project that never writes again
+// would be reported forever, because only a success clears it.
 const failingFor = time.Minute
 
 // tell records the result of the newest group or staging.
@@ -23,8 +23,8 @@ func (f *failing) tell(err error) {
 	f.now, f.told = err, time.Now()
 }
 
-// newest returns the error of the newest group or staging. It returns nil if that succeeded or is older
-// than failingFor.
+// newest returns the error of the newest group or staging. It returns nil if that group or staging succeeded, or if its
+// result is older than failingFor.
 func (f *failing) newest() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -21,24 +21,24 @@ const MaxGroup = 256
 // maxTries is how often an operation is planned while the tree is ahead of the index.
 const maxTries = 8
 
-// Group is one group commit. While a group is planned, the index contains everything written before the group and
-// nothing of the group itself. Writes and Coming report the writes of the group's operations.
+// Group is one group commit. While a group is being planned, the index contains everything written before the group,
+// and nothing from the group itself. Writes and Coming report what the group's operations write.
 type Group struct {
 	Ctx    context.Context // for a plan's own calls; it does not end when a caller's context ends
 	Now    time.Time       // when the current plan began, in UTC
-	Number uint64          // unique among the groups of this tree
+	Number uint64          // unique among this tree's groups
 
 	w      *Writer
 	c      *tree.Changer
 	txs    []*Tx
-	facts  map[string]bool // facts that operations of the group decide on
-	alone  bool            // the group has one operation that must be alone
+	facts  map[string]bool // facts on which the group's operations decide
+	alone  bool            // the group's only operation must be alone in its group
 	staged int
 	unsure bool // an operation could not be undone: the journal keeps the group for the next start
 }
 
-// plan calls the operation's Plan and stages its files. An operation that conflicts with another operation of the
-// group waits and is planned again in the next group.
+// plan calls the operation's Plan and stages its files. An operation that conflicts with another operation in the group
+// waits, and is planned again in the next group.
 func (g *Group) plan(tx *Tx) {
 	err := tx.gone()
 	if err == nil && tx.Sure {
@@ -87,10 +87,10 @@ func (g *Group) enter(tx *Tx) {
 	g.txs = append(g.txs, tx)
 }
 
-// Writes reports whether an operation of the group writes the file at path.
+// Writes reports whether one of the group's operations writes the file at path.
 func (g *Group) Writes(path string) bool { return g.w.Writes(path) }
 
-// Coming counts the messages that operations of the group write below a folder.
+// Coming counts the messages that the group's operations write below a folder.
 func (g *Group) Coming(folder string) (n int) {
 	for _, tx := range g.txs {
 		for _, f := range tx.Writes {
@@ -107,7 +107,7 @@ type behindError struct{ path string }
 
 func (*behindError) Error() string { return "the tree is ahead of the index" }
 
-// Behind returns the error of a plan that found the tree ahead of the index at path. The writer then
+// Behind returns the error for a plan to return if it finds the tree ahead of the index at path. The writer then
 // ingests that path and plans the operation again.
 func (g *Group) Behind(path string) error { return &behindError{path} }
 
@@ -120,10 +120,10 @@ func (g *Group) Present(path string) error {
 	return nil
 }
 
-// Stat returns the state of a file. It returns the errors of the file system.
+// Stat returns the state of a file. It returns any error from the file system.
 func (g *Group) Stat(path string) (tree.FileStat, error) { return g.c.Stat(path) }
 
-// retry plans the operation again, at most maxTries times, once the index is up to date at the paths.
+// retry has the operation planned again, at most maxTries times, once the index is up to date at the paths.
 func (g *Group) retry(tx *Tx, paths ...string) {
 	if tx.isTired() {
 		g.w.Owner.Edited(paths, false)
@@ -133,14 +133,13 @@ func (g *Group) retry(tx *Tx, paths ...string) {
 	g.w.Later(tx)
 }
 
-// isTired counts how often the operation was planned. After maxTries it refuses the operation and reports
-// true.
+// isTired counts how often the operation has been planned. After maxTries, it refuses the operation and returns true.
 func (tx *Tx) isTired() bool {
 	if tx.tries++; tx.tries < maxTries {
 		return false
 	}
 	tx.answer(&refusal.Error{
-		What: refusal.Unavailable("The files of this project change faster than the server can read them; nothing " +
+		What: refusal.Unavailable("This project's files are changing faster than the server can read them; nothing " +
 			"was changed. Try again."),
 	})
 	return true
@@ -162,7 +161,7 @@ func (g *Group) stage(tx *Tx) error {
 	return nil
 }
 
-// undo reverts an operation that failed with err. It returns err, or refusal.Unsure if undo failed too.
+// undo reverts an operation that failed with err. It returns err, or refusal.Unsure if reverting failed too.
 func (g *Group) undo(tx *Tx, err error) error {
 	for _, f := range tx.Writes {
 		if uerr := g.c.Undo(f); uerr != nil {
@@ -174,15 +173,15 @@ func (g *Group) undo(tx *Tx, err error) error {
 	return err
 }
 
-// step reports to a fault test which step the writer has reached.
+// step tells a fault test which step the writer has reached.
 func (g *Group) step(name string) {
 	if f := g.w.Step; f != nil {
 		f(name)
 	}
 }
 
-// write makes the group's files durable, renames them into place, makes that durable, ingests the files, records
-// the operations in the audit, and answers. After an error the caller must undo the group.
+// write makes the group's files durable, renames them into place, makes the renames durable, ingests the files, records
+// the operations in the history, and answers. After an error, the caller must undo the group.
 func (g *Group) write() error {
 	w := g.w
 	g.step("journal")
@@ -223,7 +222,7 @@ func (g *Group) write() error {
 		}
 	}
 	g.step("record")
-	number, forget := g.Number, !g.unsure // copies, so that g and its callers' requests can be freed
+	number, forget := g.Number, !g.unsure // copied so that g and its callers' requests can be freed
 	w.Owner.Record(g.told(), func() { w.committed(number, forget) })
 	for _, tx := range g.txs {
 		if tx.After != nil {
@@ -236,7 +235,7 @@ func (g *Group) write() error {
 }
 
 // publish renames the staged files into place. If one file of an operation cannot be renamed into place, publish
-// undoes the whole operation. If the cause is a file that another program created or removed in the meantime, the
+// undoes the whole operation. If that is because another program created or removed a file in the meantime, the
 // operation is planned again.
 func (g *Group) publish() {
 	kept := g.txs[:0]
@@ -269,9 +268,9 @@ func (g *Group) publishTx(tx *Tx) error {
 	return nil
 }
 
-// findWritten checks the group's files before they are ingested. It returns, by path, the files that are unchanged
-// since they were staged. A file that cannot be checked because of a fault of the machine counts as unchanged: the
-// index checks each row that came from the writer again when the watcher reports the file.
+// findWritten checks the group's files before they are ingested. It returns, by path, the files that have not changed
+// since they were staged. A file that cannot be checked because of a machine fault is treated as unchanged. This is
+// safe because the index checks each row that came from the writer again when the watcher reports the file.
 func (g *Group) findWritten() map[string]tree.Written {
 	found := map[string]tree.Written{}
 	for _, tx := range g.txs {
@@ -293,7 +292,7 @@ func (g *Group) findWritten() map[string]tree.Written {
 	return found
 }
 
-// told returns the group's operations in the form that the audit expects.
+// told returns the group's operations in the form that the history expects.
 func (g *Group) told() (ops []Op) {
 	for _, tx := range g.txs {
 		tx.Written = map[string]tree.Written{}
@@ -308,8 +307,8 @@ func (g *Group) told() (ops []Op) {
 	return ops
 }
 
-// dropInJournal durably records in the journal that operations that failed with err are about to be undone. It
-// returns err, or refusal.Unsure if this record failed too.
+// dropInJournal durably records in the journal that the operations, which failed with err, are about to be undone. It
+// returns err, or refusal.Unsure if writing the record failed too.
 func (g *Group) dropInJournal(err error, txs ...*Tx) error {
 	places := make([]int, len(txs))
 	for i, tx := range txs {
@@ -323,7 +322,7 @@ func (g *Group) dropInJournal(err error, txs ...*Tx) error {
 	return err
 }
 
-// forget removes the group from the journal, unless the next start must finish it.
+// forget removes the group from the journal, unless the server must finish the group at its next start.
 func (g *Group) forget() {
 	if !g.unsure {
 		g.w.journal.done(g.Number)
@@ -349,8 +348,8 @@ func (g *Group) end() {
 	}
 }
 
-// answer answers an operation of the group. It also reports an error to Owner.Failed. It logs a fault of the
-// machine with the path, which the answer does not name.
+// answer answers one of the group's operations. If err is not nil, it also calls Owner.Failed. It logs a machine fault
+// with the path, because the answer does not contain the path.
 func (g *Group) answer(tx *Tx, err error) {
 	if err != nil {
 		g.w.Owner.Failed(&tx.Op)
@@ -386,7 +385,7 @@ func (g *Group) record() journalRecord {
 	return r
 }
 
-// paths returns the files that the index and the audit must know about.
+// paths returns the files that the index and the history must be told about.
 func (g *Group) paths() (all []string) {
 	for _, tx := range g.txs {
 		all = append(all, tx.Paths...)

@@ -24,28 +24,27 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// The journal records what a group is about to do. The record is durable before the group's first rename, and is
-// kept until the group's operations are in a commit. After a crash, recovery uses the journal to make each
-// operation complete or absent, and passes operations without a commit to the history again (invariants I3 and I6;
+// The journal records what a group is about to do. The record is durable before the group's first rename, and is kept
+// until the group's operations are in a commit. After a crash, recovery uses the journal to either complete or drop
+// each operation. It passes operations that are not in a commit to the history again (invariants I3 and I6;
 // docs/durability.md, "Three notes that the server reads at startup").
 //
-// Each record is one line: an HMAC of the JSON under the store's key, a space, the JSON, a space, and one flag for
-// each operation. To undo an operation, the writer overwrites its flag, which works even on a full disk. An
-// incomplete last line is a record that was never durable. A line with a wrong HMAC was not written by this store:
-// the file is in a work tree, and a `git pull` could bring one (I8).
+// Each record is one line: an HMAC of the JSON under the store's key, a space, the JSON, a space, and one flag for each
+// operation. To undo an operation, the writer overwrites the operation's flag, which works even on a full disk. An
+// incomplete last line is a record that was never durable. A line with a wrong HMAC was not written by this store: the
+// file is in a working tree, so a `git pull` could add such a line (I8).
 
-// journalLimit is the size in bytes above which a journal that never runs empty is rewritten with only its
+// journalLimit is the size in bytes above which a journal that never becomes empty is rewritten with only its
 // outstanding records.
 const journalLimit = 4 << 20
 
-// journal is safe for concurrent use. It opens its file for each use, so an idle project holds no
-// descriptor.
+// journal is safe for concurrent use. It opens its file for each use, so an idle project keeps no descriptor open.
 type journal struct {
 	tree *tree.Tree
 	key  []byte
 
 	mu   sync.Mutex
-	node uint64 // inode of the file, to detect that the file was removed or replaced
+	node uint64 // the file's inode, to detect that the file was removed or replaced
 	size int64
 	open map[uint64]*openRecord // records not yet committed, by group
 }
@@ -56,7 +55,7 @@ type openRecord struct {
 	at    int64 // offset of line in the file
 }
 
-// The flags of an operation.
+// The flags for an operation.
 const (
 	valid   = '.'
 	dropped = '-'
@@ -96,7 +95,7 @@ func openJournal(t *tree.Tree, key []byte) (*journal, error) {
 	return j, j.begin()
 }
 
-// begin opens the journal file and creates it if it is missing.
+// begin opens the journal file, and creates it if it is missing.
 func (j *journal) begin() error {
 	c := j.tree.Changer(0)
 	defer c.Close()
@@ -133,7 +132,7 @@ func (j *journal) openPresent() (*os.File, error) {
 	case err == nil:
 		f.Close()
 	case !errors.Is(err, fs.ErrNotExist) && !errors.As(err, &behind):
-		return nil, err // the error says nothing about the file
+		return nil, err // the error says nothing about the file itself
 	}
 	c := j.tree.Changer(0)
 	defer c.Close()
@@ -145,12 +144,12 @@ func (j *journal) openPresent() (*os.File, error) {
 	}
 	if f, st, err = j.openAt(0); err == nil && st.Inode != j.node {
 		f.Close()
-		err = fmt.Errorf("%s was replaced just now", format.JournalFile)
+		err = fmt.Errorf("%s has just been replaced", format.JournalFile)
 	}
 	return f, err
 }
 
-// endLine ends an incomplete last line so that the next record starts on its own line.
+// endLine ends an incomplete last line, so that the next record starts on a line of its own.
 func (j *journal) endLine(f *os.File) error {
 	last := []byte{'\n'}
 	if j.size > 0 {
@@ -165,7 +164,8 @@ func (j *journal) endLine(f *os.File) error {
 	return err
 }
 
-// write appends data to the file and returns its offset. On an error it truncates the file to its old size.
+// write appends data to the file, and returns the offset of the data. After an error, it truncates the file to its old
+// size.
 func (j *journal) write(f *os.File, data []byte) (at int64, err error) {
 	at = j.size
 	n, err := f.WriteAt(data, at)
@@ -179,7 +179,7 @@ func (j *journal) write(f *os.File, data []byte) (at int64, err error) {
 	return at, nil
 }
 
-// append adds a record. The caller makes it durable. On an error the file is truncated to its old size.
+// append adds a record. The caller makes it durable. After an error, the file is truncated to its old size.
 func (j *journal) append(r journalRecord) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -203,8 +203,8 @@ func (j *journal) add(r journalRecord) error {
 	return err
 }
 
-// dropOps durably marks operations of a group to be undone. places are the indexes of the operations in the group's
-// record.
+// dropOps durably marks some of a group's operations as to be undone. places contains the indexes of these operations
+// in the group's record.
 func (j *journal) dropOps(group uint64, places []int) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -227,8 +227,8 @@ func (j *journal) dropOps(group uint64, places []int) error {
 	return f.Sync()
 }
 
-// done removes groups that are committed or that failed as a whole. It shortens the file when that is worth the
-// cost. The change is not durable. That is safe, because recovering such a group again changes nothing.
+// done removes groups that are in a commit or that failed as a whole. It shortens the file when that is worth the cost.
+// The change is not durable. This is safe, because recovering such a group again changes nothing.
 func (j *journal) done(groups ...uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -246,7 +246,7 @@ func (j *journal) done(groups ...uint64) {
 	}
 }
 
-// empty truncates the file if it can be opened, because all its records are done.
+// empty truncates the file, if it can be opened, because all of its records are done.
 func (j *journal) empty() {
 	defer j.tree.Hold()()
 	f, err := j.openPresent()
@@ -294,8 +294,8 @@ func (j *journal) outstanding() (n int64) {
 	return n
 }
 
-// rewrite durably replaces the journal with a file that contains only the outstanding records, ordered by group.
-// After an error the old file is still there, or the new file may not be durable.
+// rewrite durably replaces the journal with a file that contains only the outstanding records, sorted by group. After
+// an error, either the old file is still there, or the new file may not be durable.
 func (j *journal) rewrite() error {
 	const fresh = format.JournalFile + ".new"
 	defer j.tree.Hold()()
@@ -329,7 +329,7 @@ func (j *journal) rewrite() error {
 	return j.tree.SyncFolder(format.RunDir)
 }
 
-// journalMAC returns the HMAC that proves that this store wrote the record js.
+// journalMAC returns the HMAC that proves that the record js was written by this store.
 func journalMAC(key, js []byte) string {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte("mailtree journal\n"))
@@ -337,7 +337,7 @@ func journalMAC(key, js []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// readJournal returns this store's records in order.
+// readJournal returns the records that this store wrote, in order.
 func readJournal(r io.Reader, key []byte) []journalRecord {
 	var all []journalRecord
 	b := bufio.NewReader(r)
@@ -363,7 +363,7 @@ func readJournal(r io.Reader, key []byte) []journalRecord {
 	}
 }
 
-// sane reports whether every path of the record is one at which the server may write files.
+// sane reports whether every path in the record is one at which the server may write files.
 func (r journalRecord) sane() bool {
 	for _, op := range r.Ops {
 		for _, f := range op.Files {

@@ -19,7 +19,7 @@ import (
 
 var testKey = []byte("0123456789abcdef0123456789abcdef")
 
-// crashed is a tree in which an operation of three files was interrupted.
+// crashed is a tree in which an operation on three files was interrupted.
 type crashed struct {
 	t    *testing.T
 	tree *tree.Tree
@@ -59,13 +59,13 @@ func (c *crashed) must(err error) {
 	}
 }
 
-// after recovers the tree and returns the files, and the operations reported as complete.
+// after recovers the tree, and returns the files and the operations that are reported as complete.
 func (c *crashed) after() (files []string, ops []Op) {
 	c.t.Helper()
 	ops = c.recover()
 	again := c.recover()
 	if len(again) != len(ops) {
-		c.t.Errorf("a second recovery finds %d operations, the first %d", len(again), len(ops))
+		c.t.Errorf("a second recovery finds %d operations, the first found %d", len(again), len(ops))
 	}
 	c.must(c.tree.Walk(c.t.Context(), "", func(p string, _ fs.DirEntry) error { files = append(files, p); return nil }))
 	left, err := os.ReadDir(filepath.Join(c.tree.Dir(), tree.TmpDir))
@@ -76,7 +76,7 @@ func (c *crashed) after() (files []string, ops []Op) {
 	return files, ops
 }
 
-// recover does the recovery of a start.
+// recover recovers the tree as a server start does.
 func (c *crashed) recover() (ops []Op) {
 	c.t.Helper()
 	_, groups, err := recoverTree(c.tree, testKey, slog.New(slog.DiscardHandler))
@@ -94,7 +94,7 @@ func (c *crashed) forge(key []byte, op journalOp) error {
 	return os.WriteFile(filepath.Join(c.tree.Dir(), format.JournalFile), fmt.Appendf(nil, "%s %s .\n", journalMAC(key, js), js), 0o600)
 }
 
-// TestJournalRemoved checks that no record is lost if the run-time folder of a running server is removed.
+// TestJournalRemoved checks that no record is lost if a running server's run-time folder is removed.
 func TestJournalRemoved(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -106,8 +106,8 @@ func TestJournalRemoved(t *testing.T) {
 	}
 }
 
-// TestJournalWrittenAnew checks that a journal that replaces a removed one, and the journal of the next start, have
-// exactly the uncommitted records, in order and with their dropped flags.
+// TestJournalWrittenAnew checks that a journal that replaces a removed one, and the journal after the next start,
+// contain exactly the uncommitted records, in order and with their dropped flags.
 func TestJournalWrittenAnew(t *testing.T) {
 	t.Parallel()
 	groups := func(c *crashed) (groups []uint64, flags string) {
@@ -147,7 +147,7 @@ func TestJournalWrittenAnew(t *testing.T) {
 			c.must(c.j.dropOps(7, []int{0}))
 			c.must(c.j.dropOps(6, []int{0}))
 			if is, flags := groups(c); !slices.Equal(is, []uint64{1, 3, 4, 6, 7}) || flags != ".----" {
-				t.Errorf("behind it: groups %d, flags %q", is, flags)
+				t.Errorf("after it: groups %d, flags %q", is, flags)
 			}
 		})
 	}
@@ -159,7 +159,7 @@ func TestJournalWrittenAnew(t *testing.T) {
 	c.j.done(2, 4)
 	c.recover() // the second operation of group 3 was never staged
 	if is, flags := groups(c); !slices.Equal(is, []uint64{1, 3}) || flags != ".." {
-		t.Errorf("of the next start: groups %d, flags %q", is, flags)
+		t.Errorf("after the next start: groups %d, flags %q", is, flags)
 	}
 }
 
@@ -180,8 +180,8 @@ func TestRecoverAtEveryRename(t *testing.T) {
 	}
 }
 
-// TestRecoverQueued checks that a file of the queue of outgoing mail is created or dropped together with its
-// message, regardless of the rename at which the server is killed, and that the audit does not get the file.
+// TestRecoverQueued checks that a file in the queue of outgoing mail is created or dropped together with its message,
+// regardless of the rename at which the server is killed. It also checks that the history is not told about the file.
 func TestRecoverQueued(t *testing.T) {
 	t.Parallel()
 	for renamed := range 3 {
@@ -205,10 +205,10 @@ func TestRecoverQueued(t *testing.T) {
 			queued, err := c.tree.Exists(ws[1].Path)
 			c.must(err)
 			if queued == back || len(files) == 1 == back || len(ops) == 1 == back {
-				t.Errorf("%d renamed, taken back %v: queued %v, files %v, %d operations", renamed, back, queued, files, len(ops))
+				t.Errorf("%d renamed, undone %v: queued %v, files %v, %d operations", renamed, back, queued, files, len(ops))
 			}
 			if !back && !slices.Equal(ops[0].Paths, []string{"messages/2026/b.md"}) {
-				t.Errorf("told of %v", ops[0].Paths)
+				t.Errorf("the history is told about %v", ops[0].Paths)
 			}
 		}
 	}
@@ -250,8 +250,8 @@ func TestRecoverDrops(t *testing.T) {
 	}
 }
 
-// TestDropOnFullDisk checks that an operation is undone even if the journal cannot grow by a byte. The exception is
-// a file that seems to belong to another program.
+// TestDropOnFullDisk checks that an operation is undone even if the journal cannot grow by a single byte. The exception
+// is a file that seems to belong to another program.
 func TestDropOnFullDisk(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -269,8 +269,8 @@ func TestDropOnFullDisk(t *testing.T) {
 	}
 }
 
-// TestRecoverTakesBack checks that after a kill between dropping a failed operation in the journal and undoing it,
-// recovery restores the earlier files, regardless of the operation's actions.
+// TestRecoverTakesBack checks that recovery restores the earlier files if the server is killed between dropping a
+// failed operation in the journal and undoing it, regardless of the operation's actions.
 func TestRecoverTakesBack(t *testing.T) {
 	t.Parallel()
 	for _, act := range []tree.Action{tree.Create, tree.Replace, tree.Remove} {
@@ -296,14 +296,14 @@ func TestRecoverTakesBack(t *testing.T) {
 			c.recover()
 			data, err := os.ReadFile(file)
 			if there != (err == nil) || there && string(data) != "old" {
-				t.Errorf("action %d, there before %v: now %q, %v", act, there, data, err)
+				t.Errorf("action %d, file existed before %v: now %q, %v", act, there, data, err)
 			}
 		}
 	}
 }
 
 // TestRecoverReplaceNotStaged checks that if power was lost before the new file was durable, the operation changes
-// nothing, regardless of the previous file at the path.
+// nothing, regardless of which file was at the path before.
 func TestRecoverReplaceNotStaged(t *testing.T) {
 	t.Parallel()
 	for name, staged := range map[string]func(c *crashed) error{
@@ -328,8 +328,8 @@ func TestRecoverReplaceNotStaged(t *testing.T) {
 	}
 }
 
-// TestRecoverForgetsCommitted checks that operations that the journal marks as committed are not repeated, and that
-// the other operations are kept for another crash.
+// TestRecoverForgetsCommitted checks that operations that the journal marks as committed are not repeated, and that the
+// others are kept in case of another crash.
 func TestRecoverForgetsCommitted(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -343,7 +343,7 @@ func TestRecoverForgetsCommitted(t *testing.T) {
 	}
 }
 
-// TestRecoverMerge checks that an operation of an interrupted run still merges its commit.
+// TestRecoverMerge checks that an operation from an interrupted run still merges its commit.
 func TestRecoverMerge(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -374,7 +374,7 @@ func TestRecoverKeepsEdits(t *testing.T) {
 	}
 }
 
-// TestUndo checks that undo of any action restores the earlier state.
+// TestUndo checks that undoing any action restores the earlier state.
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	for _, act := range []tree.Action{tree.Create, tree.Replace, tree.Remove} {
@@ -403,16 +403,16 @@ func TestUndo(t *testing.T) {
 			c.must(c.c.Undo(w))
 			data, err := os.ReadFile(file)
 			if there != (err == nil) || there && string(data) != "old" {
-				t.Errorf("action %d, there before %v: now %q, %v", act, there, data, err)
+				t.Errorf("action %d, file existed before %v: now %q, %v", act, there, data, err)
 			}
 			if _, err := os.Lstat(filepath.Join(c.tree.Dir(), tree.TmpDir, "x")); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("action %d, there before %v: left in staging", act, there)
+				t.Errorf("action %d, file existed before %v: left in staging", act, there)
 			}
 		}
 	}
 }
 
-// TestCreateIsExclusive checks that the first writer keeps the file.
+// TestCreateIsExclusive checks that the first writer's file is kept.
 func TestCreateIsExclusive(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -425,8 +425,8 @@ func TestCreateIsExclusive(t *testing.T) {
 	}
 }
 
-// TestLinksAreNotFollowed checks that no write and no read follows a link, and that a FIFO does not block.
-// Invariant I8.
+// TestLinksAreNotFollowed checks that neither writes nor reads follow a link, and that a FIFO does not block. Invariant
+// I8.
 func TestLinksAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -440,7 +440,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 			t.Errorf("%s was read: %q", p, data)
 		}
 		if err := c.c.Stage(&tree.Write{Path: p + "/new/x.md"}, "l"); err == nil {
-			t.Errorf("a folder was made behind %s", p)
+			t.Errorf("a folder was created behind %s", p)
 		}
 	}
 	if left, _ := os.ReadDir(outside); len(left) != 1 {

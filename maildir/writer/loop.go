@@ -7,8 +7,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Run writes one group after another until ctx has ended and every accepted operation is answered. After the end of
-// ctx it calls no more functions given to Aside, so that a long backlog of edits does not delay the stop.
+// Run writes one group after another until ctx has ended and every accepted operation has been answered. After ctx
+// ends, it calls no more functions passed to Aside, so that a long backlog of edits does not delay the stop.
 func (w *Writer) Run(ctx context.Context) {
 	defer close(w.stopped)
 	hourly := time.NewTicker(time.Hour)
@@ -27,9 +27,9 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// turn writes a group and then, unless ctx has ended, calls the functions given to Aside. They share the
-// group's open folders, because the watcher has usually reported the group's files by then. turn first waits
-// until the store has few enough turns in progress.
+// turn writes a group and then, unless ctx has ended, calls the functions passed to Aside. They share the group's open
+// folders, because the watcher has usually reported the group's files by then. Before it starts, turn waits until few
+// enough turns are in progress in the store.
 func (w *Writer) turn(ctx context.Context, txs ...*Tx) {
 	work := context.WithoutCancel(ctx) // a stop does not interrupt work
 	w.Limits.groups <- struct{}{}
@@ -51,14 +51,14 @@ func (w *Writer) drained() bool {
 	return queued+waiting == 0
 }
 
-// Backlog returns how many operations are queued and how many wait to be planned again.
+// Backlog returns how many operations are queued, and how many are waiting to be planned again.
 func (w *Writer) Backlog() (queued, waiting int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.queue), len(w.again) + w.saves
 }
 
-// Later plans an operation with the next group. The caller need not wait for it.
+// Later has an operation planned with the next group. The caller does not have to wait for it.
 func (w *Writer) Later(tx *Tx) {
 	w.mu.Lock()
 	w.again = append(w.again, tx)
@@ -81,8 +81,8 @@ func (w *Writer) takeAside() (all []func(context.Context, *tree.Changer)) {
 	return all
 }
 
-// takeLater returns the operations to plan in the next group. Before that, it updates the index at the paths at
-// which earlier plans found it behind.
+// takeLater returns the operations to plan in the next group. First, it updates the index at the paths where earlier
+// plans found the index to be behind.
 func (w *Writer) takeLater(ctx context.Context) (all []*Tx) {
 	w.mu.Lock()
 	again := w.again
@@ -103,7 +103,7 @@ func (w *Writer) takeLater(ctx context.Context) (all []*Tx) {
 	return all
 }
 
-// poke wakes Run so that Run handles the fields again and asides.
+// poke wakes Run, so that Run processes the fields again and asides.
 func (w *Writer) poke() {
 	select {
 	case w.wake <- struct{}{}:
@@ -111,7 +111,7 @@ func (w *Writer) poke() {
 	}
 }
 
-// writeGroup writes the operations, and further queued operations, as one group.
+// writeGroup writes the given operations, along with other queued operations, as one group.
 func (w *Writer) writeGroup(ctx context.Context, c *tree.Changer, txs []*Tx) {
 	if len(txs) == 0 {
 		return
@@ -122,7 +122,7 @@ func (w *Writer) writeGroup(ctx context.Context, c *tree.Changer, txs []*Tx) {
 		g.plan(tx)
 	}
 	queued := true
-	// n also counts operations that write nothing, because their callers send the next request at once.
+	// n includes operations that write nothing, because their callers send the next request at once.
 	for n := len(txs); queued && !g.alone && n < MaxGroup; n++ {
 		select {
 		case tx := <-w.queue:
@@ -138,14 +138,14 @@ func (w *Writer) writeGroup(ctx context.Context, c *tree.Changer, txs []*Tx) {
 	}
 }
 
-// echoes remembers for some seconds the state of each file that the server itself wrote and indexed, so
-// that the watcher's report about it needs no index query. Only Run uses it.
+// echoes remembers, for a few seconds, the state of each file that the server itself wrote and indexed, so that the
+// watcher's report about the file does not require an index query. Only Run uses it.
 type echoes struct {
 	young, old map[string]echo
 	turned     time.Time
 }
 
-// echo is the state of a file and the SHA-256, in hex, of the content that the server wrote.
+// echo is a file's state, and the SHA-256, in hex, of the content that the server wrote to it.
 type echo struct {
 	stat tree.FileStat
 	sum  string
@@ -160,9 +160,10 @@ func (e *echoes) add(path string, is echo, now time.Time) {
 	e.young[path] = is
 }
 
-// OwnSum returns, only once, the SHA-256 in hex of the file that the writer put at path some seconds ago, if the
-// file had the state st right after the writer's rename. If the file still has that SHA-256, the watcher's report
-// is not an edit. OwnSum returns "" for any other file. Only functions given to Aside may call it.
+// OwnSum returns the SHA-256, in hex, of the file that the writer put at path a few seconds ago, if the file had the
+// state st right after the writer's rename. It returns each SHA-256 only once. If the file still has that SHA-256, the
+// watcher's report is not about an edit. OwnSum returns "" for any other file. Only functions passed to Aside may call
+// it.
 func (w *Writer) OwnSum(path string, st tree.FileStat) string {
 	for _, m := range []map[string]echo{w.echoes.young, w.echoes.old} {
 		if own, ok := m[path]; ok {

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Replace plans a write to a path that may exist. If another program wrote the old file, the old file is first
-// added to the audit (invariant I5). It returns the errors of preserve.
+// Replace plans a write to a path that may exist. If another program wrote the old file, the old file is first added to
+// the history (invariant I5). Replace returns any error from preserve.
 func (g *Group) Replace(tx *Tx, path string, data []byte) error {
 	was, err := g.preserve(tx, path)
 	if err != nil {
@@ -29,8 +29,8 @@ func (g *Group) Replace(tx *Tx, path string, data []byte) error {
 	return nil
 }
 
-// Remove plans the removal of the files that exist among paths. If another program wrote a file, that file is first
-// added to the audit (invariant I5). It returns the errors of preserve.
+// Remove plans the removal of those files at paths that exist. If another program wrote a file, that file is first
+// added to the history (invariant I5). Remove returns any error from preserve.
 func (g *Group) Remove(tx *Tx, paths ...string) error {
 	for _, path := range paths {
 		was, err := g.preserve(tx, path)
@@ -44,9 +44,9 @@ func (g *Group) Remove(tx *Tx, paths ...string) error {
 	return nil
 }
 
-// Take is Remove for one file with the SHA-256 sum. It reports false if there is no file or a different file at
-// path. If the file changes before the group is published, the operation is planned again. It returns the errors of
-// Remove.
+// Take does what Remove does for one file, provided that its SHA-256 is sum. It returns false if there is no file or a
+// different file at path. If the file changes before the group is published, the operation is planned again. Take
+// returns any error from Remove.
 func (g *Group) Take(tx *Tx, path, sum string) (bool, error) {
 	was, err := g.preserve(tx, path)
 	if err != nil || was != sum {
@@ -61,11 +61,10 @@ func (g *Group) Take(tx *Tx, path, sum string) (bool, error) {
 	return true, nil
 }
 
-// preserve returns the SHA-256 of the file at path, or "" if there is none. If the file may be missing in the
-// audit, preserve records it, and save plans the operation again once the file is in the audit. An empty file has
-// no bytes to preserve. A file that the writer itself wrote and has not committed yet need not be preserved,
-// because the operation's new version replaces it. Publish detects later changes. preserve returns the errors of
-// reading a file.
+// preserve returns the SHA-256 of the file at path, or "" if there is none. If the history may lack the file, preserve
+// notes this, and save has the operation planned again once the file is in the history. An empty file has no bytes to
+// preserve. A file that the writer itself wrote and has not committed yet does not need to be preserved, because the
+// operation's new version replaces it. Publish detects later changes. preserve returns any error from reading a file.
 func (g *Group) preserve(tx *Tx, path string) (was string, err error) {
 	w := g.w
 	if was, err = w.sumOf(path); err != nil || was == "" {
@@ -83,7 +82,7 @@ func (g *Group) preserve(tx *Tx, path string) (was string, err error) {
 // emptySum is the SHA-256 of an empty file.
 var emptySum = tree.SHA256(nil)
 
-// save adds the files that the operation would replace to the audit and then plans the operation again. Run
+// save adds the files that the operation would replace to the history, and then has the operation planned again. Run
 // continues in the meantime.
 func (w *Writer) save(ctx context.Context, tx *Tx) {
 	if tx.isTired() {
@@ -97,7 +96,7 @@ func (w *Writer) save(ctx context.Context, tx *Tx) {
 	w.mu.Unlock()
 	go func() {
 		err := w.Owner.Preserve(ctx, slices.Sorted(maps.Keys(tx.unsaved)))
-		for path, sum := range tx.unsaved { // if the file changed, it is unknown which version the audit has
+		for path, sum := range tx.unsaved { // if the file has changed, it is unknown which version the history has
 			if now, rerr := w.sumOf(path); err == nil && rerr == nil && now == sum {
 				tx.saved[path] = sum
 			}
@@ -133,7 +132,7 @@ type ownWrite struct {
 	group uint64
 }
 
-// keepOwn records what the group wrote, except messages, which are seldom replaced.
+// keepOwn records what the group wrote, except for messages, which are seldom replaced.
 func (g *Group) keepOwn() {
 	g.w.mu.Lock()
 	defer g.w.mu.Unlock()
@@ -146,8 +145,8 @@ func (g *Group) keepOwn() {
 	}
 }
 
-// committed removes the files of a committed group from own, and removes the group from the journal unless the next
-// start must finish it. The audit calls it from a goroutine of its own or of a caller that flushes.
+// committed removes a committed group's files from own. If forget is set, it also removes the group from the journal.
+// The history calls it from its own goroutine, or from that of a caller that flushes.
 func (w *Writer) committed(group uint64, forget bool) {
 	if forget {
 		w.journal.done(group)

@@ -15,9 +15,9 @@ import (
 // Recovery after a crash, from the journal (invariants I3 and I6). See docs/durability.md, "Three notes that the server
 // reads at startup".
 
-// recoverTree finishes or drops the operations that a crash interrupted. Afterwards each operation of the journal
-// is complete or absent, and TmpDir is empty. It returns a journal of the complete operations that may not be in a
-// commit, and the same operations by group, so that the history can commit the missing operations.
+// recoverTree finishes or drops the operations that a crash interrupted. Afterwards, each operation in the journal is
+// complete or absent, and TmpDir is empty. It returns a journal of the complete operations that may not be in a commit
+// yet, and the same operations by group, so that the history can commit those that it lacks.
 func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recoveredGroup, error) {
 	c := t.Changer(0)
 	defer c.Close()
@@ -53,7 +53,7 @@ func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recove
 			return nil, nil, err
 		}
 	}
-	for _, r := range left { // a later group may have replaced files of an earlier group
+	for _, r := range left { // a later group may have replaced an earlier group's files
 		g := recoveredGroup{number: r.Group}
 		for _, op := range r.Ops {
 			ops, err := recoveredOps(t, op)
@@ -77,13 +77,13 @@ func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recove
 	return j, whole, nil
 }
 
-// recoveredGroup has a group's operations that are complete after recovery.
+// recoveredGroup contains those of a group's operations that are complete after recovery.
 type recoveredGroup struct {
 	number uint64
 	ops    []Op
 }
 
-// recoverGroup makes each operation of a group complete or absent and returns the complete operations.
+// recoverGroup completes or drops each operation in a group, and returns the complete operations.
 func recoverGroup(t *tree.Tree, c *tree.Changer, r journalRecord, log *slog.Logger) (kept []journalOp, err error) {
 	for n, op := range r.Ops {
 		whole, err := recoverOp(t, c, op, r.flags[n] == dropped)
@@ -98,7 +98,7 @@ func recoverGroup(t *tree.Tree, c *tree.Changer, r journalRecord, log *slog.Logg
 	return kept, nil
 }
 
-// recoveredOps returns the operation in the form that the audit expects.
+// recoveredOps returns the operation in the form that the history expects.
 func recoveredOps(t *tree.Tree, op journalOp) ([]Op, error) {
 	o := Op{
 		Verb:      op.Verb,
@@ -166,8 +166,8 @@ func outstanding(records []journalRecord) []journalRecord {
 }
 
 // recoverOp finishes an operation if every file that is not in place is intact in staging. Otherwise it drops the
-// operation, because renames begin only once all files are durable. If a file in place has different bytes, another
-// program has changed it since, and recoverOp keeps the file.
+// operation. It may do so because renames begin only after all files are durable. If a file in place has different
+// bytes, another program has changed it since, and recoverOp keeps the file.
 func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bool, err error) {
 	if drop {
 		for _, f := range op.Files {
@@ -193,7 +193,7 @@ func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bo
 			}
 		case at.intact:
 			ready = append(ready, tree.Write{Path: f.Path, Action: f.Action, Sum: f.Sum, Was: f.Was, Staged: f.Staged})
-		case at.placed && !at.asBefore: // in place, perhaps changed by another program since
+		case at.placed && !at.asBefore: // in place, but possibly changed by another program since
 			placed++
 		case !at.staged:
 			lost++
@@ -209,7 +209,7 @@ func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bo
 			return false, err
 		}
 		err := c.Publish(&ready[i])
-		if errors.Is(err, tree.ErrChanged) { // keep the file that another program wrote since
+		if errors.Is(err, tree.ErrChanged) { // keep the file that another program has written since
 			err = c.Undo(&ready[i])
 		}
 		if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -230,12 +230,12 @@ func takeBack(t *tree.Tree, c *tree.Changer, f journalEntry) error {
 	case f.Action == tree.Remove && (!at.staged || at.placed), f.Action != tree.Remove && !at.asAfter:
 		return nil
 	case f.Action != tree.Remove:
-		w.Gone = !at.staged // no file was there before
+		w.Gone = !at.staged // there was no file before
 	}
 	return tree.IgnoreGone(c.Undo(&w))
 }
 
-// standing is the state of a file in the journal after a crash.
+// standing is the state, after a crash, of a file that the journal lists.
 type standing struct {
 	staged   bool // a staged file exists: the new file, or the file that was replaced or removed
 	intact   bool // the staged file is the complete new file
@@ -244,8 +244,8 @@ type standing struct {
 	asAfter  bool // the file at the path is the new file
 }
 
-// standingOf determines the state of a file in the journal. It returns an error for a fault of the machine, because
-// treating an unreadable file as gone could leave half an operation.
+// standingOf determines the state of a file that the journal lists. It returns an error for a machine fault, because
+// treating an unreadable file as gone could leave an operation half done.
 func standingOf(t *tree.Tree, f journalEntry) (at standing, err error) {
 	before := f.Was
 	if f.Action == tree.Remove {

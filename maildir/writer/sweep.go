@@ -12,10 +12,10 @@ import (
 // rename it into place.
 const leftoverAge = time.Hour
 
-// SweepStaging removes old leftovers below TmpDir: files that could not be unlinked on a failing disk, old files
-// whose replacement was not undone because a user has changed it since, and files of processes that were killed.
-// Files of groups in the journal stay, because the next start may need them. Run calls SweepStaging every hour.
-// Only Run and functions given to Aside may call it.
+// SweepStaging removes old leftovers below TmpDir. These are files that could not be unlinked on a failing disk, old
+// files whose replacement was not undone because a user had changed it since, and files left by killed processes. Files
+// of groups in the journal stay, because the next start may need them. Run calls SweepStaging every hour. Only Run and
+// functions passed to Aside may call it.
 func (w *Writer) SweepStaging() {
 	entries, err := w.Tree.List(tree.TmpDir)
 	if err != nil {
@@ -33,12 +33,12 @@ func (w *Writer) SweepStaging() {
 	}
 }
 
-// stageName returns the name below TmpDir of the n-th file that a group stages.
+// stageName returns the name below TmpDir for the nth file that a group stages.
 func stageName(group uint64, n int) string {
 	return strconv.FormatUint(group, 36) + "-" + strconv.Itoa(n)
 }
 
-// groupOf returns the number of the group that staged the file with that name, or 0 if no group staged it.
+// groupOf returns the number of the group that staged the file with the given name, or 0 if no group staged it.
 func groupOf(name string) uint64 {
 	number, _, _ := strings.Cut(name, "-")
 	n, err := strconv.ParseUint(number, 36, 64)
@@ -48,8 +48,8 @@ func groupOf(name string) uint64 {
 	return n
 }
 
-// holds reports whether the group has a record, which means that it is not yet in a commit, or could not be undone
-// completely.
+// holds reports whether the journal contains a record of the group, which means that the group is not in a commit yet,
+// or could not be undone completely.
 func (j *journal) holds(group uint64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

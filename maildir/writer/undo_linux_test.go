@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUndoOfUnreadable checks that undo fails if it is unknown whether a file is the operation's own, so that the
+// TestUndoOfUnreadable checks that undo fails if it cannot tell whether a file is the operation's own, so that the
 // journal keeps the operation.
 func TestUndoOfUnreadable(t *testing.T) {
 	t.Parallel()

@@ -1,19 +1,19 @@
-// Package writer is the group commit of one tree: it plans operations, makes their files durable together, renames
-// them into place, and passes them to the index and the audit.
+// Package writer implements group commit for one tree: it plans operations, makes their files durable together, renames
+// them into place, and passes them to the index and the history.
 //
 // One goroutine writes operations (Tx) in groups, one group after another. It plans and stages the queued
-// operations, makes their files durable, renames them into place, makes that durable, ingests them in one
-// transaction, records them in the audit, and answers. Operations queued in the meantime form the next group. So
-// groups grow under load, and a single caller never waits for others.
+// operations, makes their files durable, renames them into place, makes the renames durable, ingests the files in one
+// transaction, records the operations in the history, and answers. Operations queued in the meantime form the next
+// group. As a result, groups grow under load, and a single caller never has to wait for others.
 //
-// A plan may trust the index, which contains everything written before the group. If two operations decide on the
-// same fact (Tx.Facts) or write the same file, the second operation waits and is planned in the next group. Edits
-// by other programs are ingested between groups (Aside), so a half-ingested edit is never seen. The goroutine never
-// blocks for long: an operation that replaces another program's file leaves the group until that file is in the
-// audit (save). The journal durably records what a group is about to do, so that after a crash each operation is
-// complete or absent.
+// A plan may trust the index, which contains everything written before the group. If two operations decide on the same
+// fact (Tx.Facts) or write the same file, the second operation waits, and is planned in the next group. Edits by other
+// programs are ingested between groups (Aside), so a plan never sees a half-ingested edit. The goroutine never blocks
+// for long: an operation that replaces another program's file leaves the group until that file is in the history
+// (save). The journal durably records what a group is about to do, so that each operation is complete or absent after a
+// crash.
 //
-// A Writer does not know about mailboxes. It calls the project whose tree it writes through the interface Owner.
+// A Writer does not know about mailboxes. It calls the project whose tree it writes to through the interface Owner.
 // docs/durability.md, "How one operation is written", describes all steps.
 package writer
 
@@ -32,59 +32,59 @@ import (
 type Config struct {
 	Tree     *tree.Tree
 	Owner    Owner
-	Limits   *Limits // shared by the writers of a store
+	Limits   *Limits // shared by all writers in a store
 	Key      []byte  // authenticates the records of the journal
 	Now      func() time.Time
 	Log      *slog.Logger
 	Patience time.Duration     // how long a caller waits for the disk
-	Step     func(name string) // for fault tests: called around each point at which a crash matters; may be nil
+	Step     func(name string) // for fault tests: called around each point where a crash matters; may be nil
 
-	// Observe is called in the goroutine of Do with the operation, how long Do took, and the error that Do returns.
-	// If the operation was not answered, op has only the fields that the caller set. Observe may be nil.
+	// Observe is called in Do's goroutine with the operation, how long Do took, and the error that Do returns. If the
+	// operation was not answered, op contains only the fields that the caller set. Observe may be nil.
 	Observe func(op Op, took time.Duration, err error)
 }
 
-// Owner is the project whose tree a Writer writes.
+// Owner is the project whose tree a Writer writes to.
 type Owner interface {
-	// Ingest brings the index up to date with the files of a group. written has the states of the files right after
-	// the writer's renames. The index reads files that are missing in written.
+	// Ingest brings the index up to date with a group's files. written contains the states of the files right after the
+	// writer's renames. The index reads files that are missing from written.
 	Ingest(ctx context.Context, paths []string, written map[string]tree.Written) error
 
-	// Level brings the index up to date at paths that other programs changed. It returns an error if a path could
+	// Level brings the index up to date at paths that other programs have changed. It returns an error if a path could
 	// not be read.
 	Level(ctx context.Context, paths []string) error
 
-	// Sure returns a refusal if some file that could affect the decision cannot be read now, otherwise nil.
+	// Sure returns a refusal if some file that could affect the decision cannot be read now, and nil otherwise.
 	Sure() error
 
-	// Record tells the audit about operations that are durable and ingested. It calls done once they are in a commit.
+	// Record tells the history about operations that are durable and ingested. It calls done once they are in a commit.
 	Record(ops []Op, done func())
 
-	// Preserve returns once the current content of each existing path is in the audit. After an error the writer
+	// Preserve returns once the current content of each existing path is in the history. After an error, the writer
 	// must not touch the files.
 	Preserve(ctx context.Context, paths []string) error
 
-	// Edited reports that other programs may have changed the files at paths, or with scan any file.
+	// Edited reports that other programs may have changed the files at paths or, if scan is set, any file.
 	Edited(paths []string, scan bool)
 
 	// Failed reports that an operation in progress was undone.
 	Failed(op *Op)
 }
 
-// Limits divides the file descriptors among the groups of a store.
+// Limits divides the file descriptors among a store's groups.
 type Limits struct {
 	groups  chan struct{} // one token for each turn in progress
 	Folders int           // how many folders one group or reader may keep open
 }
 
-// NewLimits returns the limits of a store that may have the given number of files open. Half of the files are
-// reserved for readers. A project has at most one group in progress.
+// NewLimits returns the limits for a store that may have the given number of files open. Half of the files are reserved
+// for readers. A project has at most one group in progress.
 func NewLimits(files int) *Limits {
 	folders := min(max(files/64, 8), tree.MostFolders)
 	return &Limits{make(chan struct{}, min(max(files/2/(folders+4), 4), 64)), folders}
 }
 
-// Writer writes one tree. It is safe for concurrent use.
+// Writer writes to one tree. It is safe for concurrent use.
 type Writer struct {
 	Config
 	journal   *journal
@@ -92,22 +92,22 @@ type Writer struct {
 
 	queue   chan *Tx      // operations to be planned
 	stopped chan struct{} // closed when Run has ended
-	wake    chan struct{} // again or asides has entries
-	number  atomic.Uint64 // of the newest group
+	wake    chan struct{} // receives a value when again or asides has entries
+	number  atomic.Uint64 // number of the newest group
 	failing failing
 	echoes  echoes
 
 	mu      sync.Mutex
-	again   []*Tx                                  // operations to be planned in the next group
-	asides  []func(context.Context, *tree.Changer) // functions to be called when the current group has ended
-	saves   int                                    // operations that wait until the files they replace are in the audit
-	own     map[string]ownWrite                    // contents that uncommitted groups wrote, by path
+	again   []*Tx                                  // operations to plan in the next group
+	asides  []func(context.Context, *tree.Changer) // functions to call when the current group has ended
+	saves   int                                    // number of operations waiting for the files that they replace to be in the history
+	own     map[string]ownWrite                    // contents written by uncommitted groups, by path
 	writing map[string]bool                        // files of the current group
 	began   time.Time                              // when the first operation of the current group was planned; zero if there is no group
 }
 
-// Open recovers the tree after a crash and opens its journal. The Writer writes nothing more before Run. Resume
-// passes the operations of an interrupted run to the audit. Open returns the errors of the file system.
+// Open recovers the tree after a crash and opens its journal. After that, the Writer writes nothing before Run. Resume
+// passes the operations of an interrupted run to the history. Open returns any error from the file system.
 func Open(cfg Config) (*Writer, error) {
 	j, groups, err := recoverTree(cfg.Tree, cfg.Key, cfg.Log)
 	if err != nil {
@@ -123,7 +123,7 @@ func Open(cfg Config) (*Writer, error) {
 		own:       map[string]ownWrite{},
 		writing:   map[string]bool{},
 	}
-	newest := uint64(cfg.Now().UnixMicro()) // numbers of earlier runs are never used again
+	newest := uint64(cfg.Now().UnixMicro()) // numbers from earlier runs are never reused
 	for _, g := range groups {
 		newest = max(newest, g.number)
 	}
@@ -131,7 +131,7 @@ func Open(cfg Config) (*Writer, error) {
 	return w, nil
 }
 
-// Resume passes the operations of an interrupted run that may not be committed to the audit.
+// Resume passes those operations of an interrupted run that may not be in a commit yet to the history.
 func (w *Writer) Resume() {
 	for _, g := range w.recovered {
 		w.Owner.Record(g.ops, func() { w.committed(g.number, true) })
@@ -140,19 +140,19 @@ func (w *Writer) Resume() {
 }
 
 var errStuck = &refusal.Error{
-	What: refusal.Unavailable("The disk does not respond, so it is not known whether the operation takes effect. " +
+	What: refusal.Unavailable("The disk is not responding, so it is unknown whether the operation will take effect. " +
 		"{look closer}, and check the result before you try again (you can resend a message with an idempotency " +
 		"key: it is delivered once)."),
 }
 
-// ErrStopped is the refusal of operations once the writer must stop or has ended.
+// ErrStopped is the refusal for operations once the writer must stop or has ended.
 var ErrStopped error = &refusal.Error{
 	What: refusal.Unavailable("The server is stopping; nothing was changed. Try again when it is back."),
 }
 
-// Do hands an operation to the writer and waits for its answer. If Do returns nil, the files are durable and
-// indexed. If ctx ends first, or the disk does not answer for Config.Patience, the operation may still be carried
-// out if it was already planned. Do returns the errors of tx.Plan, refusals for faults of the disk, and ErrStopped.
+// Do hands an operation to the writer and waits for the answer. If Do returns nil, the files are durable and indexed.
+// If ctx ends first, or the disk does not respond within Config.Patience, an operation that was already planned may
+// still be carried out. Do returns errors from tx.Plan, refusals for disk faults, and ErrStopped.
 func (w *Writer) Do(ctx context.Context, tx *Tx) error {
 	if w.Observe == nil {
 		return w.do(ctx, tx)
@@ -168,7 +168,7 @@ func (w *Writer) Do(ctx context.Context, tx *Tx) error {
 	return err
 }
 
-// do is Do without Observe.
+// do does what Do does, without calling Observe.
 func (w *Writer) do(ctx context.Context, tx *Tx) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, w.Patience, errStuck)
 	defer cancel()
@@ -217,16 +217,16 @@ func (w *Writer) endGroup() {
 	w.began = time.Time{}
 }
 
-// Writes reports whether an operation in progress writes or has written the file at path. The file counts until the
-// operation is recorded in the audit.
+// Writes reports whether an operation in progress writes or has written the file at path. An operation is in progress
+// until it is recorded in the history.
 func (w *Writer) Writes(path string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.writing[path]
 }
 
-// Stalled returns how long the current group has been waiting for the disk. More than a few seconds mean that the
-// disk does not answer.
+// Stalled returns how long the current group has been waiting for the disk. More than a few seconds means that the disk
+// is not responding.
 func (w *Writer) Stalled() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -236,6 +236,6 @@ func (w *Writer) Stalled() time.Duration {
 	return time.Since(w.began)
 }
 
-// Failing returns why the newest operation that reached the disk failed, as an ErrUnavailable. It returns
-// nil if that operation succeeded or failed more than a minute ago.
+// Failing returns the reason why the newest operation that reached the disk failed, as an ErrUnavailable. It returns
+// nil if that operation succeeded, or failed more than a minute ago.
 func (w *Writer) Failing() error { return refusal.Disk(w.failing.newest()) }
