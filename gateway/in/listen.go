@@ -21,8 +21,8 @@ type Address struct {
 	LMTP    bool   // otherwise SMTP
 }
 
-// ParseListen parses addresses separated by commas: lmtp+unix:PATH, lmtp://HOST:PORT, smtp://HOST:PORT. The
-// error says what to write instead.
+// ParseListen parses comma-separated addresses: lmtp+unix:PATH, lmtp://HOST:PORT, smtp://HOST:PORT. The error says
+// what to write instead.
 func ParseListen(list string) (all []Address, err error) {
 	for one := range strings.SplitSeq(list, ",") {
 		if one = strings.TrimSpace(one); one == "" {
@@ -91,7 +91,7 @@ func removeStale(path string) error {
 	return os.Remove(path)
 }
 
-// limited is a listener that closes connections beyond the limits.
+// limited is a listener that closes connections over the limits.
 type limited struct {
 	net.Listener
 	server *Server
@@ -120,8 +120,8 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-// hostOf returns what counts as one host for the limit of connections. That is an IPv4 address, or an IPv6 /64,
-// because a provider gives a whole /64 to one customer. It is "" for a Unix socket.
+// hostOf returns the host to which the connection limit applies. It is an IPv4 address, or an IPv6 /64, because a
+// provider assigns a whole /64 to one customer. It is "" for a Unix socket.
 func hostOf(a net.Addr) string {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {

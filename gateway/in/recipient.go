@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Directory knows the mailboxes.
+// Directory looks up mailboxes.
 type Directory interface {
 	// Lookup returns the mailbox of an address in one of our domains. It returns ErrUnknown if there is no mailbox
 	// and ErrFull if the mailbox accepts no more mail. After any other error the server tells the sender to try
@@ -20,7 +20,7 @@ type Directory interface {
 	Lookup(ctx context.Context, local, domain string) (mailbox string, err error)
 }
 
-// ErrUnknown says that an address has no mailbox.
+// ErrUnknown means that an address has no mailbox.
 var ErrUnknown = errors.New("no such mailbox")
 
 func refuse(code int, class, subject, detail int, text string) error {
@@ -56,7 +56,7 @@ func (s *Server) Mailbox(ctx context.Context, address string) (string, error) {
 	return "", s.reply(err)
 }
 
-// reply converts an error of the store to an SMTP reply.
+// reply converts an error from the store to an SMTP reply.
 func (s *Server) reply(err error) error {
 	var known *smtp.SMTPError
 	switch {

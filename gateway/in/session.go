@@ -23,17 +23,17 @@ import (
 	"mailtree/mcp/socket"
 )
 
-// session is an SMTP session, from one greeting of the client to the next.
+// session is an SMTP session, from one client greeting to the next.
 type session struct {
 	server *Server
-	ctx    context.Context // the context of Run, because the library gives a session no other
+	ctx    context.Context // the context of Run, because the library does not pass a context to a session
 	conn   *smtp.Conn
 	lmtp   bool
 
 	begun   bool // MAIL was accepted
 	sender  string
 	to      []Recipient
-	refused int // refused recipients of the connection
+	refused int // recipients refused on this connection
 }
 
 // Reset discards the message.
@@ -47,7 +47,7 @@ func (s *session) Mail(sender string, _ *smtp.MailOptions) error {
 	switch {
 	case s.begun:
 		return refuse(503, 5, 5, 1, "A message is in progress: finish it, or send RSET")
-	case sender != "" && strings.Count(sender, "@") != 1: // programs differ about which of two begins the domain
+	case sender != "" && strings.Count(sender, "@") != 1: // programs disagree about which of two @ starts the domain
 		return refuse(553, 5, 1, 7, "This is not an address of a sender")
 	case len(sender) > 320 || !utf8.ValidString(sender) ||
 		strings.ContainsFunc(sender, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }):
@@ -160,7 +160,7 @@ func unreadable(err error) error {
 	return refuse(550, 5, 6, 0, err.Error())
 }
 
-// peer returns the other side. It is a remote machine for SMTP and our own mail server for LMTP.
+// peer returns the other side. For SMTP it is a remote machine, and for LMTP it is our own mail server.
 func (s *session) peer() auth.Peer {
 	p := auth.Peer{Helo: s.conn.Hostname(), MailFrom: s.sender}
 	switch a := s.conn.Conn().RemoteAddr().(type) {
@@ -217,7 +217,7 @@ func literal(ip netip.Addr) string {
 	return "[" + ip.String() + "]"
 }
 
-// printable returns the name that the client gives itself, in a form that a header can contain.
+// printable returns the name that the client announced, in a form that a header can contain.
 func printable(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r <= ' ' || r >= 0x7f || strings.ContainsRune("()<>;\"\\", r) {

@@ -67,7 +67,7 @@ func (m *Message) recipients(data []byte) (all []Recipient) {
 	return all
 }
 
-// behindType returns a value without its type: "rfc822; a@example.org".
+// behindType returns a value without its type: a@example.org for "rfc822; a@example.org".
 func behindType(value string) string {
 	if _, text, ok := strings.Cut(value, ";"); ok {
 		value = text

@@ -62,9 +62,10 @@ func latin(s string) string {
 	return text
 }
 
-// fromCharset converts text from a charset with a name that a library knows, or a name that programs use.
+// fromCharset converts text from a charset. The name is one that the library supports or one that programs commonly
+// use.
 func fromCharset(name string, data []byte) (string, error) {
-	if name == "" { // the library knows "" as a charset
+	if name == "" { // the library accepts "" as a charset
 		return "", errors.New("no charset")
 	}
 	if spelled(name) == "iso2022kr" {
@@ -99,7 +100,7 @@ var codePage = regexp.MustCompile(`^(?:cp|win|windows|ms|ibm|dos|codepage|csibm|
 // iso8859 matches the name of a part of ISO 8859, such as iso8859_15, 8859-2 or iso-8859-8-i.
 var iso8859 = regexp.MustCompile(`^(?:iso|isoiec|csiso)?8859(\d{1,2})[ei]?$`)
 
-// byUsualName returns a charset by a name that is in no standard. It returns nil if the name is unknown.
+// byUsualName returns the charset with a common nonstandard name, or nil if the name is unknown.
 func byUsualName(name string) encoding.Encoding {
 	name = spelled(name)
 	if page := codePage.FindStringSubmatch(name); page != nil {

@@ -14,17 +14,17 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Limits of HTML that is converted to markdown. On each line markdown repeats a mark for each enclosing quote and
-// list, and it pads the rows of a table. Therefore the markdown can be as large as the square of the HTML's size.
+// Limits on HTML that is converted to markdown. On each line, markdown repeats a mark for each enclosing quote and
+// list, and it pads the rows of a table. The markdown can therefore be as large as the square of the HTML's size.
 const (
 	maxIndent = 20          // nested quotes and lists
 	maxCells  = 1_000_000   // number of rows of all tables times number of cells
 	maxSearch = 100_000_000 // bytes that the converter reads to find the ends of all opening brackets
 )
 
-// markdown converts HTML to markdown. It cuts the HTML at maxHTML, which is the limit for all texts of a message
-// together. If the HTML exceeds the other limits, markdown returns the bare text. It also does so if the parser
-// refuses the HTML, which happens beyond 512 nested elements.
+// markdown converts HTML to markdown. It truncates the HTML at maxHTML, which is the limit for all of a message's
+// HTML together. If the HTML exceeds the other limits, or if the parser rejects it, markdown returns the bare text.
+// The parser rejects HTML with more than 512 nested elements.
 func (m *Message) markdown(text string) string {
 	room := maxHTML - m.converted
 	m.converted += min(len(text), room)
@@ -52,7 +52,7 @@ func (m *Message) markdown(text string) string {
 // about linear time. It also removes rowspan and colspan from cells.
 func withinLimits(doc *html.Node) bool {
 	rows, cells := 0, 0
-	open, search := 0, 0 // opening brackets without an end so far, and what the converter reads to find their ends
+	open, search := 0, 0 // unclosed opening brackets so far, and bytes that the converter reads to find their ends
 	for n := range doc.Descendants() {
 		for _, a := range n.Attr {
 			search += open * len(a.Val)

@@ -12,10 +12,10 @@ import (
 	"mailtree/maildir/format"
 )
 
-// piece is a text that a message shows, in one or both versions.
+// piece is text that a message shows, as plain text, as HTML or both.
 type piece struct{ plain, html string }
 
-// part reads a part and the parts inside it, and returns the texts that it shows. It adds attachments to the
+// part reads a part and the parts inside it, and returns the pieces of text to show. It adds attachments to the
 // message. byDefault is the type of a part without a Content-Type.
 func (m *Message) part(header []Field, body []byte, depth int, byDefault string) []piece {
 	kind, params := m.contentType(header, byDefault)
@@ -53,8 +53,8 @@ func isText(kind string) bool {
 	return kind == "text/plain" || kind == "text/html" || strings.HasPrefix(kind, "text/") && !file
 }
 
-// first reports whether a part with a name is nevertheless the text of the message, and not a file beside it. That
-// is the case if no text came before it, or if it is another version of that text.
+// first reports whether a part with a name is nevertheless the text of the message, and not an attached file. That is
+// the case if no text came before it, or if it is another version of that text.
 func (m *Message) first(kind string) bool {
 	return (kind == "text/plain" || kind == "text/html") && (m.texts == 0 || m.alternatives > 0)
 }
@@ -114,8 +114,7 @@ func (m *Message) contentType(header []Field, byDefault string) (kind string, pa
 // parameter matches a name, "=", and a word or quoted text.
 var parameter = regexp.MustCompile(`;\s*([^=;"]*?)\s*=\s*(?:"([^"]*)|([^;]*))`)
 
-// parameters parses a value with parameters. From an invalid field it takes whatever looks like a
-// parameter.
+// parameters parses a value with parameters. If the field is invalid, it takes whatever looks like a parameter.
 func (m *Message) parameters(field string) (value string, params map[string]string) {
 	value, params, err := mime.ParseMediaType(field)
 	if err == nil && !strings.Contains(field, "*") {
@@ -189,7 +188,7 @@ func withoutLineEnd(part []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(part, []byte("\n")), []byte("\r"))
 }
 
-// fileName returns the file name of a part; "" if it has none.
+// fileName returns the file name of a part, or "" if it has none.
 func (m *Message) fileName(header []Field, params map[string]string) string {
 	_, disposition := m.parameters(value(header, "Content-Disposition"))
 	name := disposition["filename"]

@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-const maxServers = 5 // number of a domain's servers to try
+const maxServers = 5 // maximum number of a domain's servers to try
 
 // Resolver looks up mail servers. *net.Resolver implements it.
 type Resolver interface {
@@ -19,8 +19,8 @@ type Resolver interface {
 	LookupIPAddr(ctx context.Context, host string) ([]net.IPAddr, error)
 }
 
-// MX is a Transport directly to the servers of the recipient's domain. It uses TLS if a server offers it. MX does
-// not verify the server's certificate, because only DNS says which server to use.
+// MX is a Transport that delivers directly to the servers of the recipient's domain. It uses TLS if a server offers
+// it. MX does not verify the server's certificate, because only DNS says which server to use.
 type MX struct {
 	Resolver Resolver
 	Name     string // our name in EHLO
@@ -70,8 +70,8 @@ func (m *MX) Servers(ctx context.Context, domain string) (hosts []string, err er
 // shared is the address space that providers share among their customers. Spec: RFC 6598.
 var shared = net.IPNet{IP: net.IPv4(100, 64, 0, 0).To4(), Mask: net.CIDRMask(10, 32)}
 
-// public reports whether an address can belong to a mail server of another domain. The owner of a domain controls
-// its DNS, and must not be able to make this server connect to machines that only this network reaches.
+// public reports whether an address can belong to a mail server of another domain. The owner of a domain controls its
+// DNS, and must not be able to make this server connect to machines that are reachable only from this network.
 func public(ip net.IP) bool {
 	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !shared.Contains(ip)
 }
@@ -101,14 +101,14 @@ func (m *MX) through(ctx context.Context, host string, i *outgoing.Item, raw []b
 			continue
 		}
 		defer conn.Close()
-		config := &tls.Config{ServerName: host, InsecureSkipVerify: true} //nolint:gosec // as the type says
+		config := &tls.Config{ServerName: host, InsecureSkipVerify: true} //nolint:gosec // as MX documents
 		c, err := connect(ctx, conn, m.Name, config, false)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", host, err)
 		}
 		reply, err := transfer(c, i, raw, sending)
 		if err == nil {
-			c.Quit() // the answer to QUIT changes nothing
+			c.Quit() // the reply to QUIT does not matter
 		}
 		return reply, err
 	}

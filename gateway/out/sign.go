@@ -7,7 +7,7 @@ import (
 	"github.com/emersion/go-msgauth/dkim"
 )
 
-// signed are the fields that a signature covers. The signature lists each field once more than it occurs, so that
+// signed lists the fields that a signature covers. The signature lists each field once more than it occurs, so that
 // adding a field breaks the signature. Spec: RFC 6376 8.15.
 var signed = []string{"From", "To", "Cc", "Subject", "Date", "Message-ID", "Reply-To", "In-Reply-To", "References", "MIME-Version",
 	"Content-Type"}
