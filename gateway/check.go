@@ -52,7 +52,7 @@ func (c *Config) Check(ctx context.Context, store *maildir.Store, root, email st
 	case store.Domains().Has(a.Domain):
 		k.inside(ctx, a)
 	case a.OnThisMachine():
-		k.bad("%s is not an address at another domain: the server sends nothing to it", a)
+		k.bad("%s is not at another domain, so the server sends no mail to it", a)
 	default:
 		k.outside(ctx, a)
 	}
@@ -88,7 +88,7 @@ func (c *checker) inside(ctx context.Context, a format.Address) {
 	}
 	switch {
 	case err != nil:
-		c.bad("the senders that the mailbox trusts cannot be read: %v", err)
+		c.bad("the mailbox's trusted senders cannot be read: %v", err)
 	case len(trusted) == 0:
 		c.ok("the mailbox trusts no senders at other domains: their mail is kept, but wakes no agent and runs no " +
 			"hook")

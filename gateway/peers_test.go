@@ -30,8 +30,8 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// These tests run other programs, which .ci/campaign installs: postfix, opendkim, swaks, mutt and python3. They
-// run as root if MAILTREE_PEERS names our program.
+// These tests run other programs, which .ci/campaign installs: postfix, opendkim, swaks, mutt and python3. They run
+// as root, and only if MAILTREE_PEERS is the path of our program.
 const (
 	ours   = "mail.ours.example"
 	theirs = "peer.example"
@@ -41,11 +41,11 @@ const (
 func peers(t *testing.T) {
 	t.Helper()
 	if os.Getenv("MAILTREE_PEERS") == "" {
-		t.Skip("the programs of others are run as root, with MAILTREE_PEERS=PATH of ours")
+		t.Skip("runs other programs as root: set MAILTREE_PEERS to the path of our program")
 	}
 }
 
-// open creates a folder that other users may enter. Its path is short enough for a socket.
+// open creates a folder that other users can enter. Its path is short enough for a socket.
 func open(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "peers")
@@ -104,7 +104,7 @@ func answers(address string) bool {
 	return err == nil
 }
 
-// names starts a DNS server with some records, and returns its address.
+// names starts a DNS server with the records, and returns its address.
 func names(t *testing.T, records ...string) string {
 	t.Helper()
 	all := map[string][]miekg.RR{}
@@ -185,7 +185,7 @@ func (b *inbox) all() []*in.Delivery {
 	return b.kept
 }
 
-// receive starts our server, and returns its inbox and its addresses.
+// receive starts our server and returns its inbox and addresses.
 func receive(t *testing.T, c in.Config) (*inbox, []net.Addr) {
 	t.Helper()
 	b := &inbox{}
@@ -224,7 +224,7 @@ func receive(t *testing.T, c in.Config) (*inbox, []net.Addr) {
 // socket, and delivers mail for ann@ and bob@ of its own domain to a Maildir.
 type postfix struct{ dir, port string }
 
-// newPostfix starts postfix, with a milter unless it is "".
+// newPostfix starts Postfix, with milter unless it is "".
 func newPostfix(t *testing.T, socket, milter string) *postfix {
 	t.Helper()
 	p := &postfix{open(t), port(t)}
@@ -324,7 +324,7 @@ func milter(t *testing.T, keyFile string) string {
 	return "inet:127.0.0.1:" + at
 }
 
-// opendkim verifies a message with opendkim, and returns its verdict.
+// opendkim verifies a message with OpenDKIM and returns its verdict.
 func opendkim(t *testing.T, message string, records []string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -344,7 +344,7 @@ func opendkim(t *testing.T, message string, records []string) string {
 	return fmt.Sprintf("%s%v", out, err)
 }
 
-// letter returns a signed message of ours whose content needs encodings.
+// letter returns a signed message of ours whose content must be encoded.
 func letter(t *testing.T, private *rsa.PrivateKey) (m *out.Mail, raw []byte) {
 	t.Helper()
 	m = &out.Mail{
@@ -364,8 +364,8 @@ func letter(t *testing.T, private *rsa.PrivateKey) (m *out.Mail, raw []byte) {
 	return m, raw
 }
 
-// TestPeerPostfix: postfix delivers mail to us, some of it signed by opendkim. We vouch for signed mail and
-// for mail with a result of postfix, but not for mail that contains a forged result.
+// TestPeerPostfix: postfix delivers mail to us, some of it signed by opendkim. We vouch for signed mail and for mail
+// with a result from Postfix, but not for mail with a forged result.
 func TestPeerPostfix(t *testing.T) {
 	peers(t)
 	file, _, records := domain(t, theirs)

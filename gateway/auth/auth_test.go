@@ -22,7 +22,7 @@ import (
 	"mailtree/gateway/message"
 )
 
-// zone is a resolver for tests. It contains TXT records by name. Several records of a name are in one string.
+// zone is a resolver for tests. It maps names to TXT records. If a name has several records, they are in one string.
 type zone map[string]string
 
 func (z zone) LookupTXT(_ context.Context, name string) ([]string, error) {
@@ -85,7 +85,7 @@ const (
 	evil  = "203.0.113.9"
 )
 
-// signed returns a message with a signature of a domain.
+// signed returns a message with a signature from a domain.
 func signed(t *testing.T, raw, domain, selector string, change func(*dkim.SignOptions)) string {
 	t.Helper()
 	o := &dkim.SignOptions{Domain: domain, Selector: selector, Signer: key(), Hash: crypto.SHA256, HeaderKeys: []string{"From", "Subject", "To"},
@@ -100,8 +100,8 @@ func signed(t *testing.T, raw, domain, selector string, change func(*dkim.SignOp
 	return b.String()
 }
 
-// signedInPart returns a message with a valid signature that covers only the first n bytes of its body, as the tag
-// says.
+// signedInPart returns a message with a valid signature that covers only the first n bytes of its body, as tag
+// declares.
 func signedInPart(t *testing.T, raw, domain string, n int, tag string) string {
 	t.Helper()
 	_, body, _ := strings.Cut(raw, "\r\n\r\n")
@@ -158,7 +158,7 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// TestSpoofs: these messages claim a sender in every known way. No domain vouches for any of them.
+// TestSpoofs: these messages forge a sender in every known way. No domain vouches for any of them.
 func TestSpoofs(t *testing.T) {
 	t.Parallel()
 	ours := func(rest string) string { return "Authentication-Results: mx.ours.example; " + rest + "\r\n" }
@@ -257,7 +257,7 @@ func TestSpoofs(t *testing.T) {
 			t.Parallel()
 			r := check(t, c.raw, c.peer)
 			if r.Domain != "" || r.Auth() != "none" || r.Reason == "" {
-				t.Errorf("it passes: %+v", r)
+				t.Errorf("the check passed: %+v", r)
 			}
 			t.Log(r.Reason)
 		})

@@ -139,7 +139,7 @@ func (r Record) Check(ctx context.Context, resolver Resolver) error {
 	case len(found) > 1:
 		return fmt.Errorf("%d TXT records at %s begin with %s, so receivers ignore all of them", len(found), r.Name, version)
 	case version == "v=DKIM1" && publicKey(found[0]) != publicKey(r.Value):
-		return fmt.Errorf("another key is published at %s", r.Name)
+		return fmt.Errorf("a different key is published at %s", r.Name)
 	}
 	return nil
 }
@@ -175,5 +175,5 @@ func (r Record) checkServer(ctx context.Context, resolver Resolver) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the MX records at %s name %s, not %s", r.Name, strings.Join(hosts, ", "), host)
+	return fmt.Errorf("the MX records at %s point to %s, not %s", r.Name, strings.Join(hosts, ", "), host)
 }

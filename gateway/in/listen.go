@@ -34,7 +34,7 @@ func ParseListen(list string) (all []Address, err error) {
 		}
 		u, err := url.Parse(one)
 		if err != nil || u.Port() == "" || u.Path != "" || u.User != nil || u.Scheme != "lmtp" && u.Scheme != "smtp" {
-			return nil, fmt.Errorf("%q is not a valid address to listen at: write lmtp+unix:/PATH, "+
+			return nil, fmt.Errorf("%q is not a valid address to listen on: write lmtp+unix:/PATH, "+
 				"lmtp://127.0.0.1:2400 or smtp://:25", one)
 		}
 		if u.Scheme == "lmtp" && u.Hostname() != "localhost" && !net.ParseIP(u.Hostname()).IsLoopback() {
@@ -78,12 +78,12 @@ func removeStale(path string) error {
 	case err != nil:
 		return err
 	case info.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("%s is not a socket: remove it, or listen at another path", path)
+		return fmt.Errorf("%s is not a socket: remove it, or listen on another path", path)
 	}
 	c, err := net.DialTimeout("unix", path, time.Second)
 	if err == nil {
 		c.Close()
-		return fmt.Errorf("another process already listens at %s", path)
+		return fmt.Errorf("another process is already listening on %s", path)
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		return err

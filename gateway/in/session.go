@@ -48,10 +48,10 @@ func (s *session) Mail(sender string, _ *smtp.MailOptions) error {
 	case s.begun:
 		return refuse(503, 5, 5, 1, "A message is in progress: finish it, or send RSET")
 	case sender != "" && strings.Count(sender, "@") != 1: // programs disagree about which of two @ starts the domain
-		return refuse(553, 5, 1, 7, "This is not an address of a sender")
+		return refuse(553, 5, 1, 7, "The sender address is not valid")
 	case len(sender) > 320 || !utf8.ValidString(sender) ||
 		strings.ContainsFunc(sender, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }):
-		return refuse(553, 5, 1, 7, "This is not an address of a sender")
+		return refuse(553, 5, 1, 7, "The sender address is not valid")
 	}
 	s.begun, s.sender = true, sender
 	return nil
@@ -146,7 +146,7 @@ func (s *session) read(r io.Reader, to io.Writer) error {
 	case errors.Is(err, spool.ErrNoRoom), errors.As(err, &disk):
 		return s.server.reply(err)
 	}
-	return refuse(451, 4, 4, 2, "The message did not arrive completely")
+	return refuse(451, 4, 4, 2, "The message was not received completely")
 }
 
 // unreadable returns the SMTP reply for an error of message.Parse.

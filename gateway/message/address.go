@@ -25,7 +25,7 @@ func (m *Message) sender() string {
 	}
 	list := m.mailboxes(values[0])
 	if len(list) != 1 || isAmbiguous(values[0]) {
-		m.problem("From %s is not one address", format.Quote(values[0]))
+		m.problem("From %s is not a single address", format.Quote(values[0]))
 		return ""
 	}
 	address, err := ascii(list[0].Address)
@@ -34,7 +34,7 @@ func (m *Message) sender() string {
 		return ""
 	}
 	if lookAlike(list[0].Name, address) {
-		m.problem("the sender is %s, but the name beside the address looks different: %s", address, format.Quote(list[0].Name))
+		m.problem("the sender is %s, but the name next to the address looks different: %s", address, format.Quote(list[0].Name))
 	}
 	return address
 }

@@ -22,7 +22,7 @@ func (m *Message) decode(header []Field, body []byte) (data []byte) {
 		data, whole = quotedPrintable(body)
 	case "base64":
 		if !looksLikeBase64(body) {
-			m.problem("a part is marked as base64 but is not base64: the part is unchanged")
+			m.problem("a part is marked as base64 but is not base64: the part was not decoded")
 			return bytes.Clone(body)
 		}
 		data, whole = fromBase64(body)
@@ -31,11 +31,11 @@ func (m *Message) decode(header []Field, body []byte) (data []byte) {
 			data = bytes.Clone(body)
 		}
 	default:
-		m.problem("the transfer encoding %s is unknown: the part is unchanged", format.Quote(encoding))
+		m.problem("the transfer encoding %s is unknown: the part was not decoded", format.Quote(encoding))
 		return bytes.Clone(body)
 	}
 	if !whole {
-		m.problem("a part is not valid %s", encoding)
+		m.problem("a part contains invalid %s", encoding)
 	}
 	return data
 }

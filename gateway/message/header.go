@@ -137,7 +137,7 @@ func (m *Message) date(field string) time.Time {
 		return time.Time{}
 	}
 	if zone != "" && zones[zone] == "" {
-		m.problem("the time zone %s of the date is unknown: the date is read as UTC", format.Quote(zone))
+		m.problem("the date's time zone %s is unknown: the date is read as UTC", format.Quote(zone))
 	}
 	return t.UTC()
 }

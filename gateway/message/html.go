@@ -34,7 +34,7 @@ func (m *Message) markdown(text string) string {
 	}
 	doc, err := html.Parse(strings.NewReader(text))
 	if err != nil || !withinLimits(doc) {
-		m.problem("the HTML is too deep or too wide to convert to markdown: only its text is shown")
+		m.problem("the HTML is too deeply nested or too wide to convert to markdown: only its text is shown")
 		return bareText(text)
 	}
 	prepareTables(doc)

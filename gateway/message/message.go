@@ -47,8 +47,8 @@ const (
 
 // Errors of Parse.
 var (
-	ErrTooLarge       = fmt.Errorf("the message has more than %d MiB", MaxBytes>>20)
-	ErrHeaderTooLarge = fmt.Errorf("the header has more than %d KiB", MaxHeader>>10)
+	ErrTooLarge       = fmt.Errorf("the message is larger than %d MiB", MaxBytes>>20)
+	ErrHeaderTooLarge = fmt.Errorf("the header is larger than %d KiB", MaxHeader>>10)
 	ErrLoop           = fmt.Errorf("the message has more than %d Received fields: it is in a mail loop", MaxReceived)
 	ErrEmpty          = errors.New("the message has no header")
 )

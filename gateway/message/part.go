@@ -78,7 +78,7 @@ func (m *Message) multipart(kind string, parts [][]byte, depth int) (pieces []pi
 		}
 		head, body := splitHeader(raw)
 		if len(head) > MaxHeader {
-			m.problem("the header of a part has more than %d KiB: the part is omitted", MaxHeader>>10)
+			m.problem("a part's header is larger than %d KiB: the part is omitted", MaxHeader>>10)
 			continue
 		}
 		pieces = append(pieces, m.part(m.fields(head), body, depth+1, byDefault)...)

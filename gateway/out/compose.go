@@ -94,7 +94,7 @@ func (m *Mail) refused() error {
 	} {
 		for _, v := range values {
 			if strings.ContainsFunc(v, unwritable) {
-				return fmt.Errorf("%s: %q cannot be in the header of an email", name, v)
+				return fmt.Errorf("%s: %q cannot be written in an email header", name, v)
 			}
 		}
 	}

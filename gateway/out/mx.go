@@ -81,7 +81,7 @@ func (m *MX) through(ctx context.Context, host string, i *outgoing.Item, raw []b
 	addresses, err := m.Resolver.LookupIPAddr(ctx, host)
 	var missing *net.DNSError
 	if errors.As(err, &missing) && missing.IsNotFound && strings.HasSuffix(i.To, "@"+host) {
-		return "", &Refusal{"there is no domain " + host}
+		return "", &Refusal{"the domain " + host + " does not exist"}
 	} else if err != nil {
 		return "", err
 	}
@@ -92,8 +92,8 @@ func (m *MX) through(ctx context.Context, host string, i *outgoing.Item, raw []b
 	err = fmt.Errorf("%s has no address", host)
 	for _, a := range addresses[:min(len(addresses), 2)] {
 		if !public(a.IP) {
-			err = fmt.Errorf("%s points to %s, which is an address of this machine or a private network: mail to "+
-				"it needs GATEWAY_SMARTHOST", host, a.IP)
+			err = fmt.Errorf("%s points to %s, which is an address on this machine or a private network: to send "+
+				"mail to it, set GATEWAY_SMARTHOST", host, a.IP)
 			continue
 		}
 		var conn net.Conn

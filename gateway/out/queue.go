@@ -47,7 +47,7 @@ type Store interface {
 var errStore = errors.New("the queue cannot be written")
 
 // ErrNoItem means that the queue has no such item, or that the item's state does not allow the operation.
-var ErrNoItem = errors.New("the queue has no such item in a state that allows this")
+var ErrNoItem = errors.New("the queue has no such item, or its state does not allow this")
 
 // ErrTakenBack means that the message of an item was withdrawn or deleted. The message is not sent, and nobody is
 // notified.
@@ -252,7 +252,7 @@ func settle(i *outgoing.Item, reply string, err error, now time.Time) {
 	case errors.As(err, &refusal):
 		i.State, i.Reply = outgoing.Failed, refusal.Reply
 	case now.Add(wait).After(i.Queued.Add(tooOld)):
-		i.State, i.Reply = outgoing.Failed, "given up after five days: "+err.Error()
+		i.State, i.Reply = outgoing.Failed, "gave up after five days: "+err.Error()
 	default:
 		i.State, i.Reply, i.Next = outgoing.Deferred, err.Error(), now.Add(wait)
 	}
@@ -305,7 +305,7 @@ func (q *Queue) Retry(ctx context.Context, id string) error {
 func (q *Queue) Drop(ctx context.Context, id string) error {
 	return q.alter(ctx, id, func(i *outgoing.Item) {
 		if i.Pending() {
-			i.State, i.Reply = outgoing.Failed, "dropped by the operator; last: "+i.Reply
+			i.State, i.Reply = outgoing.Failed, "dropped by the user; last reply or error: "+i.Reply
 		}
 		i.Reported = true
 	})

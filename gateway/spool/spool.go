@@ -36,7 +36,7 @@ const (
 const Parses = 2
 
 // ErrNoRoom means that a budget is used up or the disk is nearly full. The sender may try again later.
-var ErrNoRoom = errors.New("there is no room for the message now")
+var ErrNoRoom = errors.New("there is currently no room for the message")
 
 // Spool contains the budgets of one server. It is safe for concurrent use.
 type Spool struct {
