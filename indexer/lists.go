@@ -35,7 +35,7 @@ func (x *Index) claims(ctx context.Context, query string, args ...any) ([]claim.
 	})
 }
 
-// filesQuery asks for the files of a message.
+// filesQuery is SQL for the files of a message.
 const filesQuery = "SELECT " + filePath + " FROM json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.name = j.value " +
 	"CROSS JOIN folders o USING (fol) ORDER BY 1"
 
@@ -77,7 +77,7 @@ func (x *Index) NewestChanges(ctx context.Context, slug string, before int64, li
 	return x.changes(ctx, "c.pid = ? AND c.seq < ? ORDER BY c.seq DESC LIMIT ? + 0", x.pid(slug), before, limit)
 }
 
-// changes lists the changes that a condition selects.
+// changes lists the changes that match a condition.
 func (x *Index) changes(ctx context.Context, where string, args ...any) ([]index.Change, error) {
 	text := "SELECT c.seq, coalesce(p.slug, c.agent), c.path, c.kind, c.op, c.agent, c.thread, c.at FROM changes c " +
 		"LEFT JOIN projects p USING (pid) WHERE " + where

@@ -105,7 +105,7 @@ func TestNoRoom(t *testing.T) {
 		m.Close()
 	}
 	if u := s.Usage(); u != (Usage{}) {
-		t.Errorf("%+v is not given back", u)
+		t.Errorf("%+v was not returned", u)
 	}
 }
 
