@@ -47,7 +47,7 @@ const newPages = "PRAGMA page_size = 2048;"
 var errStale = errors.New("the index cannot be used")
 
 // errVersion is the errStale for a sound index that another version of the program created.
-var errVersion = fmt.Errorf("%w: it has another version", errStale)
+var errVersion = fmt.Errorf("%w: it is from another version", errStale)
 
 // IsLocked reports whether an error of an Index says that another program has locked the database.
 func IsLocked(err error) bool { return isCode(err, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) }

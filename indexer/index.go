@@ -73,9 +73,9 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 	db, fresh, err := open(ctx, cfg.Path, cfg.Existing)
 	if errors.Is(err, errStale) && !cfg.Existing {
 		if errors.Is(err, errVersion) {
-			cfg.Log.Info("the index has another version and is rebuilt", "path", cfg.Path)
+			cfg.Log.Info("the index was created by another version and will be rebuilt", "path", cfg.Path)
 		} else {
-			cfg.Log.Warn("the index is rebuilt", "path", cfg.Path, "reason", err)
+			cfg.Log.Warn("the index will be rebuilt", "path", cfg.Path, "reason", err)
 		}
 		if err := wipe(cfg.Path); err != nil {
 			return nil, fmt.Errorf("remove the old index: %w", err)

@@ -272,11 +272,11 @@ func TestDamaged(t *testing.T) {
 		damage func(string) error
 		said   string // in the log
 	}{
-		"garbage":   {func(p string) error { return os.WriteFile(p, []byte("this is no database, not at all"), 0o666) }, "level=WARN msg=\"the index is rebuilt\""},
-		"truncated": {func(p string) error { return os.Truncate(p, 5000) }, "level=WARN msg=\"the index is rebuilt\""},
+		"garbage":   {func(p string) error { return os.WriteFile(p, []byte("this is no database, not at all"), 0o666) }, "level=WARN msg=\"the index will be rebuilt\""},
+		"truncated": {func(p string) error { return os.Truncate(p, 5000) }, "level=WARN msg=\"the index will be rebuilt\""},
 		"empty":     {func(p string) error { return os.Truncate(p, 0) }, ""},
 		"gone":      {os.Remove, ""},
-		"version":   {otherVersion, "level=INFO msg=\"the index has another version and is rebuilt\""},
+		"version":   {otherVersion, "level=INFO msg=\"the index was created by another version and will be rebuilt\""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
