@@ -16,15 +16,15 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// hold is an error that says why nothing is committed now; operations wait. Callers outside the package get it as
-// an error that wraps refusal.ErrUnavailable (unavailable).
+// hold is an error that says why nothing is being committed. Operations wait in the meantime. Callers outside the
+// package receive an error that wraps refusal.ErrUnavailable instead (unavailable).
 type hold struct {
 	mode   string // history.State.Mode
 	reason string // a sentence: what is wrong and what to do
 	cause  error
 }
 
-// waiting returns a *hold that ends by itself, or when a user does what the text says.
+// waiting returns a *hold that ends on its own, or when a user does what the text says.
 func waiting(format string, args ...any) *hold {
 	return &hold{mode: "waiting", reason: fmt.Sprintf(format, args...)}
 }
@@ -116,7 +116,7 @@ func isFolder(path string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// noHead returns an error that says that HEAD cannot be read. It returns a transient error unchanged.
+// noHead returns an error for a HEAD that cannot be read. It returns a transient error unchanged.
 func noHead(err error) error {
 	if transient(err) {
 		return err
@@ -137,8 +137,8 @@ func readSmall(path string) ([]byte, error) {
 	return b, err
 }
 
-// recorded returns the branch to which the project is committed, or "" if no branch is recorded, or if a power cut
-// has damaged the record.
+// recorded returns the branch to which the project is committed. It returns "" if no branch is recorded or a power
+// cut has damaged the record.
 func (r *repository) recorded() (string, error) {
 	b, err := readSmall(r.path(branchFile))
 	switch {
@@ -153,7 +153,8 @@ func (r *repository) recorded() (string, error) {
 	return "", nil
 }
 
-// busy returns a *hold if a user has begun a merge or the like and not finished it. Any other error is transient.
+// busy returns a *hold if a user has started a merge or a similar operation and not finished it. Any other error is
+// transient.
 func (r *repository) busy() error {
 	for _, s := range []struct{ name, what, do string }{
 		{"MERGE_HEAD", "a merge", "git commit, or git merge --abort"},
@@ -182,8 +183,8 @@ func (r *repository) busy() error {
 }
 
 // movedSince returns the branch of a rebase, quoted for a shell, if the branch has moved since the rebase read it.
-// Otherwise it returns "". Git creates the folder of the rebase a moment after it has read the branch, and we may
-// commit in between.
+// Otherwise it returns "". Git creates the folder of the rebase a moment after reading the branch, and we may commit
+// in between.
 func (r *repository) movedSince(folder string) string {
 	name, noName := readSmall(r.path(folder + "/head-name"))
 	looked, noHash := readSmall(r.path(folder + "/orig-head"))
@@ -198,7 +199,7 @@ func (r *repository) movedSince(folder string) string {
 	return shellWord(strings.TrimPrefix(branch, "refs/heads/"))
 }
 
-// onBranch returns HEAD if it is on the recorded branch, otherwise a *hold. If no branch is recorded, any branch
+// onBranch returns HEAD if it is on the recorded branch, and otherwise a *hold. If no branch is recorded, any branch
 // will do.
 func (r *repository) onBranch(recorded string) (head, error) {
 	h, err := r.head()
@@ -234,12 +235,12 @@ func branchGone(at, recorded string) error {
 		"creates the branch at HEAD.", at, short, short)
 }
 
-// elsewhere says how to return to the recorded branch. `git checkout` refuses while uncommitted files are in its
-// way, and mailtree's files are: a message that was acknowledged on both branches has a mark on each. So each
-// uncommitted file gets the index entry that the branch has, and then git-read-tree(1), two tree merge, cases 6, 7,
-// 18 and 19, keeps the file. No file leaves the disk in the meantime, as it would with git stash. The -r of xargs
-// matters, because a reset without paths would move the branch that is checked out. The user must handle files that
-// the recorded branch has removed, and staged changes.
+// elsewhere says how to return to the recorded branch. `git checkout` refuses if uncommitted files are in the way, as
+// mailtree's files are. For example, a message that was acknowledged on both branches has a mark on each. So each
+// uncommitted file first gets the index entry from the recorded branch. Then git-read-tree(1), two tree merge, cases
+// 6, 7, 18 and 19, keeps the file. Unlike with git stash, no file leaves the disk in the meantime. The -r of xargs
+// matters, because a reset without paths would move the checked-out branch. The user must handle staged changes and
+// files that the recorded branch has removed.
 func elsewhere(at, recorded string) error {
 	short := shellWord(strings.TrimPrefix(recorded, "refs/heads/"))
 	return detached("The mail's repository is on %s. New mail is kept but not committed until the repository is "+
@@ -250,7 +251,7 @@ func elsewhere(at, recorded string) error {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)
 
-// shellWord quotes the name of a branch if a shell needs that: Git allows most characters.
+// shellWord quotes the name of a branch if a shell requires that, because Git allows most characters.
 func shellWord(name string) string {
 	if plainWord.MatchString(name) {
 		return name

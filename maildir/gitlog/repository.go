@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// repository is a view of a .git folder for one batch. Each batch opens its own, so that a user's changes take
-// effect at once. The caller that opens a repository closes it.
+// repository is a view of a .git folder for one batch. Each batch opens its own, so that a user's changes take effect
+// immediately. The caller that opens a repository must close it.
 type repository struct {
 	dir     string // the work tree
 	git     string // its .git folder
@@ -19,7 +19,7 @@ type repository struct {
 	mem     *memory
 	objects process // git cat-file
 	owns    bool    // makeOwn has run
-	memory  int     // KiB of memory for its commands; 0: no limit
+	memory  int     // memory limit for its commands in KiB; 0: no limit
 	low     bool    // its commands may take long, run at low priority, and make their output durable
 }
 
@@ -50,7 +50,7 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 		return nil, noHead(err)
 	}
 	config, err := readSmall(r.path("config"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // the error may say that we cannot write this repository
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // we may be unable to write to this repository
 		return nil, err
 	}
 	r.config = readSettings(config)
@@ -61,9 +61,9 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 	return r, nil
 }
 
-// memory is the state kept from batch to batch. It is bounded.
+// memory is the state that is kept from batch to batch. Its size is bounded.
 type memory struct {
-	level     state       // index and HEAD when they were last seen with our last commits in them
+	level     state       // index and HEAD when they were last seen to contain our last commits
 	own       []ownCommit // our last commits, oldest first, until nothing can undo them
 	postponed string      // the commit of a postponed merge, see findIncompleteMerge
 }

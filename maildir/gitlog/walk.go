@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// slack is the number of commits older than the query's Since that a walk reads before it ends: a clock may
-	// have been wrong when some commits were made.
+	// slack is the number of commits older than the query's Since that a walk reads before it ends, because a clock
+	// may have been wrong when some commits were made.
 	slack = 100
 
 	progressEvery = 250 * time.Millisecond
@@ -34,8 +34,7 @@ type commit struct {
 	message string
 }
 
-// logFormat is the format that eachCommit parses: fields separated by NUL, and NUL at the end of a
-// commit.
+// logFormat is the format that eachCommit parses: fields separated by NUL, with a NUL at the end of each commit.
 const logFormat = "--format=tformat:%H%x00%P%x00%ct%x00%an <%ae>%x00%B"
 
 // eachCommit calls fn for a commit and its ancestors in the order of git log, newest first. args are passed to git
@@ -138,7 +137,7 @@ func (w *walk) revision(c *commit) (*history.Revision, error) {
 	return r, nil
 }
 
-// changed returns the files of the query that a commit changed; for a merge, the files that differ from
+// changed returns the files of the query that a commit changed. For a merge, it returns the files that differ from
 // all parents.
 func (w *walk) changed(c *commit, operations bool) (all []history.FileChange, err error) {
 	if w.files.cmd == nil {
@@ -208,8 +207,8 @@ func (c *commit) sides() (from, to string) {
 // editTrailer ends the message of a commit of edits.
 const editTrailer = "\n\nMail-Op: edit\n"
 
-// recordedOps returns the operations in the trailers of a commit of ours, with the summaries above them.
-// It returns none for a commit of edits or a commit of another program.
+// recordedOps returns the operations in the trailers of one of our commits, with the summaries above them. It returns
+// none for a commit of edits or another program's commit.
 func recordedOps(message string) []history.RecordedOp {
 	text := strings.TrimSuffix(message, "\n")
 	at := strings.LastIndex(text, "\n\n")
@@ -249,7 +248,7 @@ func recordedOps(message string) []history.RecordedOp {
 
 // AsOf implements history.Log.
 func (l *Log) AsOf(ctx context.Context, at history.Moment, folder string, show func(history.Commit, []history.OldFile) error) error {
-	_ = l.commitWaiting(ctx) // the history is read even if the waiting operations cannot be committed
+	_ = l.commitWaiting(ctx) // read the history even if the waiting operations cannot be committed
 	repo := l.newRepository(ctx, newMemory())
 	defer repo.Close()
 	c, err := repo.commitAt(at)
@@ -270,7 +269,7 @@ func (l *Log) AsOf(ctx context.Context, at history.Moment, folder string, show f
 	return show(c.told(), all)
 }
 
-// told converts the commit to the form of package history.
+// told converts the commit to the form that package history uses.
 func (c *commit) told() history.Commit {
 	subject, _, _ := strings.Cut(c.message, "\n")
 	return history.Commit{Hash: c.name.String(), At: c.made, Subject: oneLine(subject, subjectBytes)}
