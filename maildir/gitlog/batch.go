@@ -139,10 +139,10 @@ func (l *Log) logChange(before, after error, pending int) {
 	switch was, is := text(before), text(after); {
 	case was == is:
 	case after == nil:
-		l.cfg.Log.Info("mail is committed again")
+		l.cfg.Log.Info("mail is being committed again")
 	case errors.Is(after, context.Canceled), errors.Is(after, context.DeadlineExceeded):
 	default:
-		l.cfg.Log.Warn("mail is not committed", "reason", is, "pending", pending)
+		l.cfg.Log.Warn("mail is not being committed", "reason", is, "pending", pending)
 	}
 }
 
@@ -161,7 +161,7 @@ func (l *Log) commit(ctx context.Context, b batch) (err error) {
 			return err
 		}
 	}
-	return &hold{mode: "waiting", cause: err, reason: "The mail's branch keeps moving while the server tries to " +
+	return &hold{mode: "waiting", cause: err, reason: "The mail branch keeps moving while the server tries to " +
 		"commit. The server tries again."}
 }
 
@@ -280,7 +280,7 @@ func (l *Log) landed(p *publication, plan *plan) {
 	l.putBack(plan)
 	if p.commit == p.at.commit {
 		l.settle(state{p.next, p.commit}, keepTime/3)
-		l.cfg.Log.Info("the Git index was updated to the branch")
+		l.cfg.Log.Info("the Git index was updated to match the branch")
 		return
 	}
 	l.mem.keepOwn(plan.differing())

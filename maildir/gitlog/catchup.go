@@ -21,7 +21,7 @@ func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 			return false
 		case err == nil:
 			if len(found) > 0 {
-				l.cfg.Log.Info("uncommitted changes were found and are committed", "paths", len(found))
+				l.cfg.Log.Info("uncommitted changes were found and will be committed", "paths", len(found))
 			}
 			l.RecordEdits(found)
 			return true

@@ -109,12 +109,12 @@ func (r *repository) sharedBranch(program string) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", errors.New("that repository is empty: it receives the mail when a machine that has mail turns " +
-			"its sync on")
+		return "", errors.New("that repository is empty: it receives the mail once a machine that has mail turns " +
+			"on its sync")
 	case 1:
 		return found[0], nil
 	}
-	return "", fmt.Errorf("that repository has %d branches, and none of them is called main", len(found))
+	return "", fmt.Errorf("that repository has %d branches, and none of them is named main", len(found))
 }
 
 // takeFiles writes the files of a commit that machines synchronize, and the top-level files for Git. It returns the
@@ -132,7 +132,7 @@ func (r *repository) takeFiles(theirs hash) (left []string, err error) {
 		return nil, err
 	}
 	if is[format.ProjectFile].Mode != merge.Plain {
-		return nil, errors.New("that repository has no mail: it lacks " + format.ProjectFile)
+		return nil, errors.New("that repository has no mail: " + format.ProjectFile + " is missing")
 	}
 	var hashes []string
 	for _, e := range is {

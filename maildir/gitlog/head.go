@@ -93,8 +93,8 @@ func (r *repository) ref(name string) (hash, error) {
 	if err == nil {
 		text := strings.TrimSpace(string(b))
 		if !plumbing.IsHash(text) {
-			return hash{}, waiting("The mail's branch %s is damaged or is a symbolic ref. Run `git fsck` and `git "+
-				"reflog` in the mail's folder to repair it.", name)
+			return hash{}, waiting("The mail branch %s is damaged or is a symbolic ref. Run `git fsck` and `git "+
+				"reflog` in the mail folder to repair it.", name)
 		}
 		return plumbing.NewHash(text), nil
 	}
@@ -121,7 +121,7 @@ func noHead(err error) error {
 	if transient(err) {
 		return err
 	}
-	h := notAudited(".git/HEAD cannot be read. Run `git fsck` in the mail's folder, or restore .git.")
+	h := notAudited(".git/HEAD cannot be read. Run `git fsck` in the mail folder, or restore .git.")
 	h.cause = err
 	return h
 }
@@ -173,10 +173,10 @@ func (r *repository) busy() error {
 			continue
 		}
 		if branch := r.movedSince(s.name); branch != "" {
-			s.do = fmt.Sprintf("git rebase --quit and git checkout %s, and start the rebase again: the branch got "+
-				"a commit while the rebase started, which --abort would remove", branch)
+			s.do = fmt.Sprintf("git rebase --quit and git checkout %s, and start the rebase again: a commit "+
+				"was added to the branch while the rebase was starting, and --abort would remove it", branch)
 		}
-		return waiting("The mail's repository is in the middle of %s. New mail is safe, but is not committed until "+
+		return waiting("The mail repository is in the middle of %s. New mail is safe, but is not committed until "+
 			"that ends. Finish it with %s.", s.what, s.do)
 	}
 	return nil
@@ -208,7 +208,7 @@ func (r *repository) onBranch(recorded string) (head, error) {
 	}
 	switch {
 	case h.branch == "" && recorded == "":
-		return h, detached("The mail's repository is not on a branch (detached HEAD), so new mail is kept but not " +
+		return h, detached("The mail repository is not on a branch (detached HEAD), so new mail is kept but not " +
 			"committed. Check out a branch.")
 	case recorded == "" || h.branch == recorded:
 		return h, nil
@@ -230,8 +230,8 @@ func (r *repository) onBranch(recorded string) (head, error) {
 // branchGone says how to restore the recorded branch after a user has renamed or deleted it.
 func branchGone(at, recorded string) error {
 	short := shellWord(strings.TrimPrefix(recorded, "refs/heads/"))
-	return detached("The mail's repository is on %s, and the mail's branch %s no longer exists. New mail is kept "+
-		"but not committed until the branch exists again. Run `git checkout -b %s` in the mail's folder, which "+
+	return detached("The mail repository is on %s, and the mail branch %s no longer exists. New mail is kept "+
+		"but not committed until the branch exists again. Run `git checkout -b %s` in the mail folder, which "+
 		"creates the branch at HEAD.", at, short, short)
 }
 
@@ -243,10 +243,10 @@ func branchGone(at, recorded string) error {
 // files that the recorded branch has removed.
 func elsewhere(at, recorded string) error {
 	short := shellWord(strings.TrimPrefix(recorded, "refs/heads/"))
-	return detached("The mail's repository is on %s. New mail is kept but not committed until the repository is "+
-		"back on %s. Run `git checkout %s` in the mail's folder. If Git reports that files would be overwritten, "+
-		"run there `git ls-files -zmo --exclude-standard | xargs -0r git --literal-pathspecs reset -q %s -- && git "+
-		"checkout %s`, which leaves those files unchanged.", at, short, short, short, short)
+	return detached("The mail repository is on %s. New mail is kept but not committed until the repository is "+
+		"back on %s. Run `git checkout %s` in the mail folder. If Git reports that files would be overwritten, "+
+		"run `git ls-files -zmo --exclude-standard | xargs -0r git --literal-pathspecs reset -q %s -- && git "+
+		"checkout %s` there instead. That leaves those files unchanged.", at, short, short, short, short)
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)

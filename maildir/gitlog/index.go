@@ -84,7 +84,7 @@ func lookAt(f *os.File) (indexState, error) {
 }
 
 func damagedIndex(why error) *hold {
-	h := waiting("The mail's Git index cannot be read (%s). Remove .git/index in the mail's folder: the server "+
+	h := waiting("The Git index of the mail repository cannot be read (%s). Remove .git/index in the mail folder: the server "+
 		"recreates it from the last commit.", oneLine(why.Error(), 200))
 	h.cause = why
 	return h
@@ -117,7 +117,7 @@ func (r *repository) checkIndex() (indexState, error) {
 		return s, err
 	}
 	if len(conflicts) > 0 {
-		return s, waiting("The mail's Git index has unresolved conflicts. New mail is safe but not committed. " +
+		return s, waiting("The Git index of the mail repository has unresolved conflicts. New mail is safe but not committed. " +
 			"Resolve the conflicts with git add and git commit, or discard them with git reset.")
 	}
 	return s, nil

@@ -48,7 +48,7 @@ func Init(dir string) error {
 	for name, text := range map[string]string{
 		"HEAD":         "ref: refs/heads/main\n",
 		"config":       newConfig,
-		"description":  "The mail of a mailtree project; the commits are its audit.\n",
+		"description":  "The mail of a mailtree project. The commits are its audit log.\n",
 		"info/exclude": "/" + format.RunDir + "\n",
 	} {
 		if err := writeNew(filepath.Join(tmp, name), []byte(text), 0o644); err != nil {

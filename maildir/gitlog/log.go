@@ -125,7 +125,7 @@ func Open(cfg Config) (*Log, error) {
 	files.Close()
 	if err := l.open(); err != nil {
 		_, reason := modeOf(err)
-		cfg.Log.Warn("mail is not committed", "reason", reason)
+		cfg.Log.Warn("mail is not being committed", "reason", reason)
 		l.trouble = err
 	}
 	return l, nil
@@ -421,7 +421,7 @@ func (l *Log) Preserve(ctx context.Context, paths []string) error {
 		if unsaved, err = l.unsaved(ctx, paths); err != nil || len(unsaved) == 0 {
 			return err
 		}
-		return waiting("The server cannot commit a file and leaves it alone: %s %s.",
+		return waiting("The server left a file unchanged because it cannot be committed: %s %s.",
 			oneLine(unsaved[0].path, 200), cmp.Or(unsaved[0].skipped, "keeps changing"))
 	}))
 }

@@ -61,7 +61,7 @@ func (r *repository) readMark() (*mark, error) {
 // index. It only keeps other programs out.
 func (r *repository) stageLock(m *mark) error {
 	m.PID = os.Getpid()
-	m.Lock = fmt.Sprintf("held by the mailtree server, process %d; it repairs this itself when it starts (%s)\n", m.PID, rand.Text())
+	m.Lock = fmt.Sprintf("held by the mailtree server, process %d; the server repairs this itself when it starts (%s)\n", m.PID, rand.Text())
 	if err := r.writeMark(m); err != nil {
 		return err
 	}

@@ -342,7 +342,7 @@ func TestForeignLock(t *testing.T) {
 	tr.write(".git/index.lock", "")
 	tr.send("m1", "m1")
 	tr.until("waiting is told", func() bool { return tr.log.State().Mode == "waiting" })
-	tr.state("waiting", "holds .git/index.lock")
+	tr.state("waiting", "holding .git/index.lock")
 	old := time.Now().Add(-time.Hour)
 	tr.check(os.Chtimes(tr.path(".git/index.lock"), old, old))
 	tr.until("the stale lock is told", func() bool { return strings.Contains(tr.log.State().Reason, "remove that file") })

@@ -195,10 +195,10 @@ func (r *repository) lockedBy(name string) error {
 	fi, err := os.Lstat(r.path(name))
 	if err == nil && time.Since(fi.ModTime()) > staleLock {
 		return waiting("The mail is not committed because .git/%s has existed since %s, probably left by a git "+
-			"command that crashed. If no git command is running in the mail's folder, remove that file.",
+			"command that crashed. If no git command is running in the mail folder, remove that file.",
 			name, fi.ModTime().UTC().Format(time.RFC3339))
 	}
-	return waiting("A git command holds .git/%s. The server commits the mail when that command ends.", name)
+	return waiting("A git command is holding .git/%s. The server commits the mail when that command ends.", name)
 }
 
 // finish performs step 5.

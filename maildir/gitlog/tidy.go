@@ -85,7 +85,7 @@ func (l *Log) tidy(ctx context.Context) {
 	l.mu.Lock()
 	l.unpacked.size, l.unpacked.notYet = max(l.unpacked.size, l.cfg.Piled), time.Now().Add(tidyRetry)
 	l.mu.Unlock()
-	l.cfg.Log.Info("repacking of the mail's repository is postponed", "reason", oneLine(err.Error(), 500))
+	l.cfg.Log.Info("repacking the mail repository was postponed", "reason", oneLine(err.Error(), 500))
 }
 
 // repack repacks if the repository needs it. After an error the caller tries again later.
@@ -107,7 +107,7 @@ func (l *Log) repack(ctx context.Context) error {
 		return err
 	}
 	after, err := repo.sweep()
-	l.cfg.Log.Info("the mail's repository was repacked", "loose", before.loose, "packs", before.packs,
+	l.cfg.Log.Info("the mail repository was repacked", "loose", before.loose, "packs", before.packs,
 		"packs now", after.packs, "took", time.Since(start).Round(time.Millisecond))
 	return err
 }

@@ -315,9 +315,9 @@ func (r *repository) commitNamed(name string) (*commit, error) {
 	if !errors.As(err, &failed) {
 		return nil, err
 	}
-	what := refusal.NotFound("The history has no commit {name} {arg}: give a name as the history shows it, or a time.")
+	what := refusal.NotFound("The history has no commit {name} {arg}: give a commit hash from the history, or a time.")
 	if strings.Contains(failed.said, "ambiguous") {
-		what = refusal.Invalid("Several commits begin with {name} {arg}: write more characters of the name.")
+		what = refusal.Invalid("Several commits begin with {name} {arg}: give more characters of the hash.")
 	}
 	return nil, &refusal.Error{What: what, Field: refusal.Moment, Name: name}
 }
