@@ -34,7 +34,7 @@ func TestOpenReadOnly(t *testing.T) {
 		err = unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, flags|immutable)
 	}
 	if err != nil {
-		t.Skipf("files cannot be made immutable here: %v", err)
+		t.Skipf("not done here: files cannot be made immutable: %v", err)
 	}
 	defer unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, flags)
 	if x, err := Open(context.Background(), Config{Path: path}); !errors.Is(err, syscall.EROFS) {
