@@ -124,7 +124,7 @@ func TestRemoteHangs(t *testing.T) {
 	own, err := unix.Getsid(0)
 	tr.check(err)
 	if its, err := unix.Getsid(pid); err != nil || its == own {
-		t.Errorf("ssh is in session %d, the same as the server; %v", its, err)
+		t.Errorf("ssh is in session %d, which must not be the server's: %v", its, err)
 	}
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
