@@ -30,7 +30,7 @@ type Incoming struct {
 }
 
 // Server returns the server that receives mail as configured, without starting it. socketGID is the group of its Unix
-// sockets. If it is 0, the sockets have the group of the process.
+// sockets. If it is 0, the sockets have the process's group.
 func (i *Incoming) Server(c *Config, socketGID int) *in.Server {
 	return in.New(in.Config{
 		Listen:     c.Listen,
@@ -78,7 +78,7 @@ func (i *Incoming) Lookup(ctx context.Context, local, _ string) (mailbox string,
 	return agent, full(err)
 }
 
-// full returns in.ErrFull if err says that a mailbox has no room, and any other error unchanged.
+// full returns in.ErrFull if err means that a mailbox is full, and any other error unchanged.
 func full(err error) error {
 	var refused *maildir.Error
 	if errors.As(err, &refused) && refused.What == refusal.MailboxFull {
@@ -106,7 +106,7 @@ func (i *Incoming) Deliver(ctx context.Context, d *in.Delivery) []error {
 	return errs
 }
 
-// deliver stores a message for agents of one project. It returns one result for each agent: nil if the message is
+// deliver stores a message for agents in one project. It returns one result for each agent: nil if the message is
 // stored, otherwise the error.
 func (i *Incoming) deliver(ctx context.Context, p *maildir.Project, agents []string, d *in.Delivery) []error {
 	email, err := i.email(ctx, p, d)

@@ -21,7 +21,7 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// Outgoing sends the mail that the projects of a store have queued.
+// Outgoing sends the mail that a store's projects have queued.
 type Outgoing struct {
 	*out.Queue
 	items *items
@@ -59,7 +59,7 @@ func (o *Outgoing) Queued(all []outgoing.Item) {
 // Use sets the store. Call it before Run.
 func (o *Outgoing) Use(store *maildir.Store) { o.items.store = store }
 
-// items is the queue of all projects. It implements out.Store. Items that have not ended are also kept in memory.
+// items is the queue for all projects. It implements out.Store. Items that have not ended are also kept in memory.
 // They are read from their files only once.
 type items struct {
 	store *maildir.Store
@@ -82,7 +82,7 @@ func (s *items) keep(i outgoing.Item) {
 	s.open[i.ID] = i
 }
 
-// Open implements out.Store. Once a day it removes the files of items that ended long ago.
+// Open implements out.Store. Once a day, it removes the files of items that ended long ago.
 func (s *items) Open(context.Context) ([]outgoing.Item, error) {
 	if now := time.Now(); now.Sub(s.pruned) > 24*time.Hour {
 		first := s.pruned.IsZero()
@@ -220,7 +220,7 @@ func refused(err error) error {
 	return err
 }
 
-// email converts the message of an item to the mail to send.
+// email converts an item's message to the email to send.
 func (s *items) email(ctx context.Context, p *maildir.Project, i *outgoing.Item, m *format.Message) (*out.Mail, error) {
 	domains := s.store.Domains()
 	e := &out.Mail{
@@ -289,7 +289,7 @@ func (s *items) sign(raw []byte) ([]byte, error) {
 	return (&out.Signer{Domain: domain, Selector: selector, Key: key}).Sign(raw)
 }
 
-// Report implements out.Store. It reports nothing about a message that was undone.
+// Report implements out.Store. It sends no report about a message that was undone.
 func (s *items) Report(ctx context.Context, all []outgoing.Item) error {
 	p, m, err := s.original(ctx, &all[0])
 	var refusal *out.Refusal

@@ -61,7 +61,7 @@ func MakeKey(store, domain string, now time.Time) (made bool, err error) {
 	return err == nil, err
 }
 
-// RecordState is a record that a domain must publish, together with what is wrong with the published record.
+// RecordState is a record that a domain must publish, together with any problem with the published record.
 type RecordState struct {
 	dns.Record
 	Problem error // nil: the record is published

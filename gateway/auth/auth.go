@@ -3,12 +3,11 @@
 //
 //	Checker.Check  evaluates one message
 //	dmarc.go       policies, and alignment of domains
-//	authres.go     results from the machine's own mail server, if it can be trusted
+//	authres.go     results from this machine's own mail server, if it can be trusted
 //
-// Only Result.Domain has consequences. It is the domain of the one From address, if a signature or the sending
-// machine was verified as belonging to that domain and the domain publishes a DMARC policy. Every unclear case fails:
-// two From fields, a DNS server that does not respond, a policy that cannot be read. Spec: RFC 7208, RFC 6376, RFC
-// 7489.
+// Only Result.Domain has consequences. It is the domain of the single From address, if that domain publishes a DMARC
+// policy and a signature or the sending machine was verified as belonging to it. Every unclear case fails: two From
+// fields, a DNS server that does not respond, a policy that cannot be read. Spec: RFC 7208, RFC 6376, RFC 7489.
 package auth
 
 import (
@@ -55,7 +54,7 @@ type Peer struct {
 	Trusted  bool   // the kernel says that the connection comes from our mail server
 }
 
-// Result is the result of a check.
+// Result is the outcome of a check.
 type Result struct {
 	Domain string   // the domain of From, if it passes; "" if nothing vouches for it
 	By     string   // what vouches for it: dkim, spf, or the authserv-id of the server that reports it

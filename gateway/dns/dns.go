@@ -1,5 +1,5 @@
-// Package dns creates what a domain must publish so that other servers accept its mail: the signing key, and the
-// records MX, SPF, DKIM and DMARC.
+// Package dns creates what a domain must publish so that other servers accept its mail: the signing key, and the MX,
+// SPF, DKIM and DMARC records.
 package dns
 
 import (
@@ -21,7 +21,7 @@ import (
 
 const keyBits = 2048 // fits in a DNS record, and every server can verify it
 
-// Selector returns the name of a key that is created at now: mt and the year.
+// Selector returns the name of a key that is created at now: "mt" followed by the year.
 func Selector(now time.Time) string { return "mt" + strconv.Itoa(now.UTC().Year()) }
 
 // MakeKey creates a key and writes it to a new file that only its owner may read. It returns write errors, such as
@@ -96,7 +96,7 @@ func Records(domain, host, selector string, key *rsa.PublicKey) ([]Record, error
 	}, nil
 }
 
-// String returns the record as a line of a zone file. The text of a TXT record is split into strings of at most 255
+// String returns the record as a line in a zone file. The text of a TXT record is split into strings of at most 255
 // bytes.
 func (r Record) String() string {
 	value := r.Value + "."

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Address is an address on which a server listens.
+// Address is an address that a server listens on.
 type Address struct {
 	Network string // unix or tcp
 	Addr    string // a path, or host:port
@@ -46,7 +46,7 @@ func ParseListen(list string) (all []Address, err error) {
 	return all, nil
 }
 
-// listen creates a listener. It replaces a socket on which no server listens.
+// listen creates a listener. It replaces a socket that no server is listening on.
 func (s *Server) listen(ctx context.Context, a Address) (net.Listener, error) {
 	if a.Network == "unix" {
 		if err := removeStale(a.Addr); err != nil {

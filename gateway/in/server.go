@@ -1,7 +1,7 @@
 // Package in receives mail: over SMTP from the Internet, and over LMTP from a mail server on this machine.
 //
 //	Server.Run    listens and serves until its context ends
-//	listen.go     addresses on which to listen, connection limits
+//	listen.go     addresses to listen on, connection limits
 //	session.go    one connection: sender, recipients, message
 //	recipient.go  finds the mailbox of an address
 //	strict.go     rejects invalid line ends
@@ -25,7 +25,7 @@ import (
 	"mailtree/gateway/spool"
 )
 
-// Limits of a connection.
+// Limits for a connection.
 const (
 	maxRecipients = 100
 	maxLine       = 8 << 10          // bytes; the standard allows 998, but not all programs comply
@@ -53,7 +53,7 @@ type Recipient struct {
 	Mailbox string // the name that Directory returned
 }
 
-// Delivery is a message for its recipients.
+// Delivery is a message with its recipients.
 type Delivery struct {
 	To       []Recipient
 	Sender   string // envelope sender; "" is the null sender

@@ -71,8 +71,9 @@ func (s *session) Rcpt(address string, _ *smtp.RcptOptions) error {
 	return nil
 }
 
-// Data receives a message for all recipients. SMTP has one reply for all of them, so if one recipient fails, the
-// sender tries all of them again. Deliverer does not store a second copy for the other recipients.
+// Data receives a message for all recipients. SMTP has only one reply for all of them, so if delivery to one
+// recipient fails, the sender retries for all of them. Deliverer does not store a second copy for the other
+// recipients.
 func (s *session) Data(r io.Reader) error {
 	var worst error
 	err := s.receive(r, func(_ Recipient, err error) {
@@ -149,7 +150,7 @@ func (s *session) read(r io.Reader, to io.Writer) error {
 	return refuse(451, 4, 4, 2, "The message was not received completely")
 }
 
-// unreadable returns the SMTP reply for an error of message.Parse.
+// unreadable returns the SMTP reply for an error from message.Parse.
 func unreadable(err error) error {
 	switch {
 	case errors.Is(err, message.ErrLoop):

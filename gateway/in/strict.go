@@ -35,7 +35,7 @@ type strictReader struct {
 	lines
 }
 
-// Read implements io.Reader. It returns errLineEnd if the message contains such a line end.
+// Read implements io.Reader. It returns errLineEnd if the message contains an invalid line end.
 func (s *strictReader) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	if bad := s.scan(p[:n]); bad != nil {
@@ -59,7 +59,7 @@ type strictConn struct {
 	leave   func()
 	end     *time.Timer
 
-	begun bool      // the first line of the client has arrived
+	begun bool      // the first line from the client has arrived
 	first time.Time // deadline for the first line
 }
 

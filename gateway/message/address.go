@@ -39,17 +39,17 @@ func (m *Message) sender() string {
 	return address
 }
 
-// isAmbiguous reports whether two programs may read different senders in a field. That is the case if the field
-// contains a group, which is a name with a colon, addresses and a semicolon. It is also the case if a comment or
-// quoted string has no end and the field does not have exactly one @.
+// isAmbiguous reports whether different programs might read different senders in a field. That is the case if the
+// field contains a group, which is a name followed by a colon, addresses and a semicolon. It is also the case if a
+// comment or quoted string is not closed and the field does not contain exactly one @.
 func isAmbiguous(field string) bool {
 	bare, whole := Bare(field)
 	colon, semicolon := strings.IndexByte(bare, ':'), strings.LastIndexByte(bare, ';')
 	return colon >= 0 && semicolon > colon || !whole && strings.Count(field, "@") != 1
 }
 
-// lookAlike reports whether a display name looks like an address other than its own, or contains characters
-// that disguise the name.
+// lookAlike reports whether a display name looks like an address other than its own, or contains characters that
+// could disguise it.
 func lookAlike(name, address string) bool {
 	if strings.ContainsFunc(name, format.Misleading) {
 		return true

@@ -156,7 +156,7 @@ func uuLine(line []byte) (data []byte, whole bool) {
 	return data[:min(size, len(data))], len(data) >= size
 }
 
-// decodeText returns the text of a part: decoded, in UTF-8, with LF as line end.
+// decodeText returns the text of a part, decoded to UTF-8, with LF as the line end.
 func (m *Message) decodeText(header []Field, body []byte, params map[string]string) string {
 	return plainLines(m.toUTF8(params["charset"], m.decode(header, body)))
 }
@@ -172,7 +172,7 @@ func (m *Message) decodeHTML(header []Field, body []byte, params map[string]stri
 	return plainLines(inUTF8(m.toUTF8(name, data)))
 }
 
-// maxMeta is the number of bytes of HTML to search for its charset. Browsers search 1,024 bytes.
+// maxMeta is the number of bytes of HTML that are searched for its charset. Browsers search 1,024 bytes.
 const maxMeta = 4096
 
 // metaCharset matches the charset in a meta element.

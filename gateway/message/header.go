@@ -24,8 +24,8 @@ type Field struct {
 // Is reports whether the field has that name, ignoring case.
 func (f Field) Is(name string) bool { return strings.EqualFold(f.Name, name) }
 
-// single lists the fields that may occur at most once. If a field is repeated, one program shows the first occurrence
-// and another the last, and a signature may cover either. Spec: RFC 5322 3.6.
+// single lists the fields that may occur at most once. If a field is repeated, one program may show the first
+// occurrence and another program the last, and a signature may cover either. Spec: RFC 5322 3.6.
 var single = []string{"From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID", "In-Reply-To", "References",
 	"MIME-Version", "Content-Type", "Content-Transfer-Encoding"}
 
@@ -65,7 +65,7 @@ func (m *Message) fields(head []byte) (all []Field) {
 		name = strings.TrimRight(name, " \t")
 		if continues = ok && name != "" && !strings.ContainsFunc(name, notInFieldName); continues {
 			all = append(all, Field{name, strings.TrimLeft(value, " \t")})
-		} else if !strings.HasPrefix(text, "From ") && !strings.HasPrefix(text, ">From ") { // a line of an mbox file
+		} else if !strings.HasPrefix(text, "From ") && !strings.HasPrefix(text, ">From ") { // a line from an mbox file
 			m.problem("a header line is not a field: %s", format.Quote(text))
 		}
 	}
@@ -195,7 +195,7 @@ func eachBare(field string, f func(i int, c byte)) (whole bool) {
 var bracketed = regexp.MustCompile(`<([^>]*)>`)
 
 // ids returns at most the last most ids in the first field with that name. An id is the text between < and >. If
-// there are no brackets, each word that contains an @ is an id. In Message-ID, every word is.
+// there are no brackets, each word that contains an @ is an id. In Message-ID, every word is an id.
 func (m *Message) ids(name string, most int) (all []string) {
 	field := value(m.Header, name)
 	var found []string

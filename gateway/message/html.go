@@ -15,10 +15,11 @@ import (
 )
 
 // Limits on HTML that is converted to markdown. On each line, markdown repeats a mark for each enclosing quote and
-// list, and it pads the rows of a table. The markdown can therefore be as large as the square of the HTML's size.
+// list, and it pads the rows of a table. The size of the markdown can therefore grow with the square of the HTML's
+// size.
 const (
 	maxIndent = 20          // nested quotes and lists
-	maxCells  = 1_000_000   // number of rows of all tables times number of cells
+	maxCells  = 1_000_000   // total number of table rows times total number of cells
 	maxSearch = 100_000_000 // bytes that the converter reads to find the ends of all opening brackets
 )
 
@@ -48,8 +49,8 @@ func (m *Message) markdown(text string) string {
 	return strings.ToValidUTF8(string(out), "\ufffd")
 }
 
-// withinLimits reports whether the markdown will be about as large as the HTML, and whether the conversion takes
-// about linear time. It also removes rowspan and colspan from cells.
+// withinLimits reports whether the markdown will be about as large as the HTML, and whether the conversion will take
+// roughly linear time. It also removes rowspan and colspan from cells.
 func withinLimits(doc *html.Node) bool {
 	rows, cells := 0, 0
 	open, search := 0, 0 // unclosed opening brackets so far, and bytes that the converter reads to find their ends

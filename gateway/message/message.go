@@ -4,7 +4,7 @@
 //	header.go   the header as a list of fields, and the values of single fields
 //	address.go  senders and recipients
 //	words.go    encoded words
-//	part.go     the tree of parts: texts and attachments
+//	part.go     the tree of parts: text and attachments
 //	decode.go   transfer encodings
 //	charset.go  charsets and their names
 //	html.go     HTML as markdown; table.go: its tables
@@ -26,8 +26,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Limits of a message. A server refuses incoming mail with a header over MaxHeader bytes, with more
-// Received fields than MaxReceived, or over MaxBytes.
+// Limits on a message. A server refuses incoming mail that is over MaxBytes, has a header over MaxHeader bytes, or
+// has more Received fields than MaxReceived.
 const (
 	MaxBytes    = 25 << 20
 	MaxHeader   = 256 << 10
@@ -42,10 +42,10 @@ const (
 	maxAddresses  = 500       // in To and in Cc each
 	maxProblems   = 50        // problems per message
 	maxName       = 200       // bytes of an attachment's name
-	maxHTML       = 256 << 10 // bytes of HTML to convert to markdown, in all texts together
+	maxHTML       = 256 << 10 // bytes of HTML to convert to markdown, in the whole message
 )
 
-// Errors of Parse.
+// Errors that Parse returns.
 var (
 	ErrTooLarge       = fmt.Errorf("the message is larger than %d MiB", MaxBytes>>20)
 	ErrHeaderTooLarge = fmt.Errorf("the header is larger than %d KiB", MaxHeader>>10)
@@ -57,7 +57,7 @@ var (
 // not include < and >. Display names are omitted, because the sender chooses them freely.
 type Message struct {
 	Header        []Field // all fields, from the top
-	From          string  // the one address in the one From field; "" if there is not exactly one
+	From          string  // the only address in the only From field; "" if there is not exactly one
 	To, Cc        []string
 	ReplyTo       []string
 	Subject       string    // one line; "" if there is none
@@ -68,7 +68,7 @@ type Message struct {
 	AutoSubmitted string   // in lower case, without parameters; "" if missing
 	ListID        string   // the text between < and > in List-Id
 	Precedence    string   // in lower case
-	Body          string   // valid UTF-8 with LF as line end
+	Body          string   // valid UTF-8 with LF as the line end
 	Markdown      bool     // Body is markdown, as sent or converted from HTML; otherwise it is plain text
 	HTML          string   // the HTML of the text, if the message has HTML
 	Attachments   []Attachment
@@ -148,8 +148,8 @@ func (m *Message) problem(format string, args ...any) {
 	}
 }
 
-// setText builds the body from the texts of the parts. The body is plain text if every text has a plain version,
-// and otherwise markdown.
+// setText builds the body from the text pieces in the parts. The body is plain text if every piece has a plain text
+// version, and otherwise markdown.
 func (m *Message) setText(pieces []piece) {
 	var plain, html []string
 	for _, p := range pieces {

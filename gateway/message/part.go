@@ -46,8 +46,8 @@ func (m *Message) part(header []Field, body []byte, depth int, byDefault string)
 	return nil
 }
 
-// isText reports whether a part without a name is text to show. An unknown type of text is shown as plain
-// text. Spec: RFC 2046 4.1.4.
+// isText reports whether a part without a name is text to show. A text part of unknown type is shown as plain text.
+// Spec: RFC 2046 4.1.4.
 func isText(kind string) bool {
 	_, file := extensions[kind]
 	return kind == "text/plain" || kind == "text/html" || strings.HasPrefix(kind, "text/") && !file
@@ -59,7 +59,7 @@ func (m *Message) first(kind string) bool {
 	return (kind == "text/plain" || kind == "text/html") && (m.texts == 0 || m.alternatives > 0)
 }
 
-// multipart reads the parts of a multipart.
+// multipart reads the parts of a multipart entity.
 func (m *Message) multipart(kind string, parts [][]byte, depth int) (pieces []piece) {
 	byDefault := "text/plain"
 	if kind == "multipart/digest" {
@@ -111,7 +111,7 @@ func (m *Message) contentType(header []Field, byDefault string) (kind string, pa
 	return kind, params
 }
 
-// parameter matches a name, "=", and a word or quoted text.
+// parameter matches a name, "=", and a word or quoted string.
 var parameter = regexp.MustCompile(`;\s*([^=;"]*?)\s*=\s*(?:"([^"]*)|([^;]*))`)
 
 // parameters parses a value with parameters. If the field is invalid, it takes whatever looks like a parameter.
@@ -137,7 +137,7 @@ func (m *Message) parameters(field string) (value string, params map[string]stri
 	return strings.ToLower(strings.TrimSpace(value)), params
 }
 
-// extendedValue decodes charset'language'text with percent signs. Spec: RFC 2231 4.
+// extendedValue decodes charset'language'text, where text is percent-encoded. Spec: RFC 2231 4.
 func extendedValue(s string) string {
 	parts := strings.SplitN(s, "'", 3)
 	if len(parts) != 3 {
@@ -218,7 +218,7 @@ func cleanName(name string) string {
 	return format.Cut(name, maxName)
 }
 
-// extensions are the file extensions for attachments without a name.
+// extensions maps media types to file extensions, for attachments without a name.
 var extensions = map[string]string{
 	"text/plain": ".txt", "text/html": ".html", "text/calendar": ".ics", "text/csv": ".csv", "text/x-patch": ".patch",
 	"text/x-diff": ".diff", "text/vcard": ".vcf", "text/x-vcard": ".vcf", "text/rtf": ".rtf", "text/xml": ".xml", "text/css": ".css",

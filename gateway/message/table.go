@@ -18,7 +18,7 @@ const maxCell = 300
 // because the HTML comes from strangers.
 func prepareTables(doc *html.Node) { new(tableParts).collect(doc) }
 
-// tableParts are the elements of a table, without the elements of tables inside it.
+// tableParts contains the elements of a table, without the elements of nested tables.
 type tableParts struct {
 	table   *html.Node
 	groups  []*html.Node // row groups, rows and the caption
@@ -75,8 +75,8 @@ func (t *tableParts) prepare() (blocks bool) {
 	return t.blocks
 }
 
-// isData reports whether a table is a data table, with short texts in two or more columns or below a heading. A
-// layout table has one column, long texts, or elements that a markdown table cannot contain.
+// isData reports whether a table is a data table, with short text in two or more columns or below a heading. A layout
+// table has one column, long text, or elements that a markdown table cannot contain.
 func (t *tableParts) isData() bool {
 	role := attribute(t.table, "role")
 	if role == "presentation" || role == "none" || t.blocks || t.longest > maxCell || isMarked(t.table) {
@@ -90,8 +90,8 @@ func (t *tableParts) isData() bool {
 	return false
 }
 
-// elementsOf returns the elements below n with one of the names. An inner element comes before the elements
-// around it.
+// elementsOf returns the elements below n with one of the names. An inner element comes before the elements that
+// enclose it.
 func elementsOf(n *html.Node, names ...string) (all []*html.Node) {
 	for d := range n.Descendants() {
 		if d.Type == html.ElementNode && slices.Contains(names, d.Data) {
@@ -121,7 +121,7 @@ func attribute(n *html.Node, key string) string {
 	return ""
 }
 
-// lines are the elements that begin a new line.
+// lines lists the elements that start a new line.
 var lines = []string{"br", "p", "div", "pre", "ul", "ol", "dl", "dt", "dd", "li", "address", "section", "article", "center"}
 
 // flatten puts the content of a cell on one line. A space replaces each line break and separates paragraphs. A

@@ -55,7 +55,7 @@ type Attachment struct {
 }
 
 // Compose writes the message. The same message always produces the same bytes. The result is ASCII, unless the local
-// part of an address is not ASCII. The error names the field that cannot be written.
+// part of an address is not ASCII. The error says which field cannot be written.
 func (m *Mail) Compose() ([]byte, error) {
 	if err := m.refused(); err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func strangeID(id string) bool { return !ascii(id) || strings.ContainsFunc(id, u
 
 func (m *Mail) header() gomessage.Header {
 	var h mail.Header
-	// The library writes fields in the reverse order of Set.
+	// The library writes fields in the reverse order of the calls to Set.
 	h.Set("MIME-Version", "1.0")
 	if m.Automatic != "" {
 		h.Set("Auto-Submitted", m.Automatic)

@@ -25,7 +25,7 @@ type MX struct {
 	Resolver Resolver
 	Name     string // our name in EHLO
 
-	dial dialer // nil: a real connection
+	dial dialer // nil: make a real connection
 }
 
 // Deliver implements Transport.
@@ -48,7 +48,7 @@ func (m *MX) Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending 
 	return "", err
 }
 
-// Servers lists the mail servers of a domain, the most preferred first. Spec: RFC 5321 5.1, RFC 7505.
+// Servers lists the mail servers of a domain, most preferred first. Spec: RFC 5321 5.1, RFC 7505.
 func (m *MX) Servers(ctx context.Context, domain string) (hosts []string, err error) {
 	all, err := m.Resolver.LookupMX(ctx, domain)
 	var missing *net.DNSError
@@ -67,7 +67,7 @@ func (m *MX) Servers(ctx context.Context, domain string) (hosts []string, err er
 	return hosts[:min(len(hosts), maxServers)], nil
 }
 
-// shared is the address space that providers share among their customers. Spec: RFC 6598.
+// shared is the address space that providers use for several customers at once. Spec: RFC 6598.
 var shared = net.IPNet{IP: net.IPv4(100, 64, 0, 0).To4(), Mask: net.CIDRMask(10, 32)}
 
 // public reports whether an address can belong to a mail server of another domain. The owner of a domain controls its
@@ -76,7 +76,7 @@ func public(ip net.IP) bool {
 	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !shared.Contains(ip)
 }
 
-// through delivers through one server.
+// through delivers a message through one server.
 func (m *MX) through(ctx context.Context, host string, i *outgoing.Item, raw []byte, sending func() error) (string, error) {
 	addresses, err := m.Resolver.LookupIPAddr(ctx, host)
 	var missing *net.DNSError

@@ -21,7 +21,7 @@ const (
 	longestWait = 4 * time.Hour
 	tooOld      = 5 * 24 * time.Hour
 	maxParallel = 8 // concurrent deliveries
-	maxToDomain = 2 // concurrent deliveries to one domain, so that slow servers leave room for others
+	maxToDomain = 2 // concurrent deliveries to one domain, so that slow servers do not block others
 )
 
 // Store keeps the queue. Queue calls it from one goroutine at a time.
@@ -49,7 +49,7 @@ var errStore = errors.New("the queue cannot be written")
 // ErrNoItem means that the queue has no such item, or that the item's state does not allow the operation.
 var ErrNoItem = errors.New("the queue has no such item, or its state does not allow this")
 
-// ErrTakenBack means that the message of an item was withdrawn or deleted. The message is not sent, and nobody is
+// ErrTakenBack means that the message of an item was withdrawn or deleted. The message is not sent, and no one is
 // notified.
 var ErrTakenBack = errors.New("the message was withdrawn or deleted before it went out. Restoring it does not send it: " +
 	"send it again")
@@ -142,7 +142,7 @@ func waits(i *outgoing.Item, now time.Time) bool {
 	return left > 0 && left <= pause(i.Attempts)
 }
 
-// pause returns how long an item waits after a number of attempts.
+// pause returns how long an item waits after the given number of attempts.
 func pause(attempts int) time.Duration {
 	if attempts == 0 {
 		return 0
@@ -150,7 +150,7 @@ func pause(attempts int) time.Duration {
 	return min(firstWait<<min(attempts-1, 10), longestWait)
 }
 
-// under counts the deliveries to a domain that are in progress.
+// under returns the number of deliveries in progress to a domain.
 func (q *Queue) under(domain string) (n int) {
 	for _, d := range q.active {
 		if d == domain {
@@ -275,7 +275,7 @@ func (q *Queue) Bounce(ctx context.Context, b *message.Bounce) error {
 			if r.Action != "failed" || !strings.EqualFold(r.Address, i.To) || i.State != outgoing.Sent && i.State != outgoing.Unknown {
 				continue
 			}
-			i.State, i.Reported = outgoing.Failed, true // the bounce itself is in the thread
+			i.State, i.Reported = outgoing.Failed, true // the bounce itself appears in the thread
 			i.Reply = strings.TrimSpace(r.Status + " " + r.Diagnostic)
 			if err := q.store.Save(ctx, i); err != nil {
 				return err
@@ -292,8 +292,8 @@ func (q *Queue) List(ctx context.Context) ([]outgoing.Item, error) {
 	return q.store.Open(ctx)
 }
 
-// Retry queues a failed, unknown or waiting item as if it were new, at the user's request. It returns ErrNoItem or
-// errors from the store.
+// Retry queues a failed, unknown or waiting item again, as if it were new, at the user's request. It returns
+// ErrNoItem or errors from the store.
 func (q *Queue) Retry(ctx context.Context, id string) error {
 	defer q.Wake()
 	return q.alter(ctx, id, func(i *outgoing.Item) {

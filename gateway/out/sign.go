@@ -12,7 +12,7 @@ import (
 var signed = []string{"From", "To", "Cc", "Subject", "Date", "Message-ID", "Reply-To", "In-Reply-To", "References", "MIME-Version",
 	"Content-Type"}
 
-// Signer signs mail of a domain.
+// Signer signs mail from a domain.
 type Signer struct {
 	Domain   string
 	Selector string
@@ -30,7 +30,7 @@ func (s *Signer) Sign(raw []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// present lists the signed fields that a composed message contains. Each occurs at most once.
+// present lists the signed fields that a composed message contains. Each field is listed at most once.
 func present(raw []byte) (names []string) {
 	head, _, _ := bytes.Cut(raw, []byte("\r\n\r\n"))
 	head = append([]byte("\n"), bytes.ToLower(head)...)

@@ -81,7 +81,7 @@ func (s *Smarthost) Deliver(ctx context.Context, i *outgoing.Item, raw []byte, s
 	}
 	reply, err := transfer(c, i, raw, sending)
 	if err == nil {
-		c.Quit() // the answer to QUIT changes nothing
+		c.Quit() // the reply to QUIT does not matter
 	}
 	return reply, err
 }

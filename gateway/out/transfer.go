@@ -48,9 +48,9 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return d.DialContext(ctx, network, address)
 }
 
-// connect sets up an SMTP connection and introduces us as name. If config is not nil, connect starts TLS if the
-// server offers it. If must is set, connect fails if the server does not offer TLS. The connection is closed stopTime
-// after ctx ends, so that the reply to a complete message can still arrive.
+// connect sets up an SMTP connection and sends name in EHLO. If config is not nil, connect starts TLS if the server
+// offers it. If must is set, connect fails if the server does not offer TLS. The connection is closed stopTime after
+// ctx ends, so that the reply to a complete message can still arrive.
 func connect(ctx context.Context, conn net.Conn, name string, config *tls.Config, must bool) (*smtp.Client, error) {
 	context.AfterFunc(ctx, func() { time.AfterFunc(stopTime, func() { conn.Close() }) })
 	c := smtp.NewClient(conn)
@@ -77,8 +77,8 @@ func connect(ctx context.Context, conn net.Conn, name string, config *tls.Config
 	return c, nil
 }
 
-// greeted is a connection whose greeting was already read. It repeats the greeting, because the library starts TLS
-// only on connections from which nothing was read.
+// greeted is a connection whose greeting has already been read. It repeats the greeting, because the library starts
+// TLS only on connections from which nothing has been read.
 type greeted struct {
 	net.Conn
 	again bool

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// prefix starts the names of temporary files on systems where every new file needs a name, even briefly.
+// prefix starts the names of temporary files, on systems where a new file must have a name, even if only briefly.
 const prefix = ".incoming-"
 
 // temporary creates a file without a name in the file system of dir. The system removes the file when it is closed,

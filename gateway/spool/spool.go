@@ -1,4 +1,4 @@
-// Package spool bounds the memory and disk space of mail from other domains while the gateway receives it.
+// Package spool limits the memory and disk space that mail from other domains uses while the gateway is receiving it.
 //
 //	Spool        a server's two budgets: bytes in memory, and bytes in temporary files
 //	Incoming     a message that is being received: a small buffer, then a temporary file
@@ -20,8 +20,8 @@ import (
 	"syscall"
 )
 
-// Limits of a Spool, in bytes. MemoryLimit has room for Parses messages of maxMessage bytes, and for the
-// buffers of the messages that are being received.
+// Limits for a Spool, in bytes. MemoryLimit has room for Parses messages of maxMessage bytes, and for the buffers of
+// the messages that are being received.
 const (
 	BufferBytes = 64 << 10
 	MemoryLimit = 64 << 20
@@ -69,7 +69,7 @@ func (s *Spool) Usage() Usage {
 	return Usage{s.buffers.used.Load() + s.loaded.Load(), s.files.used.Load()}
 }
 
-// budget counts bytes up to a limit.
+// budget counts the bytes in use, up to a limit.
 type budget struct {
 	limit int64
 	used  atomic.Int64
@@ -201,7 +201,8 @@ func (m *Incoming) Close() {
 }
 
 // Load reads the message into memory, after the bytes of above, and calls use with the result. It waits while Parses
-// other messages are loaded. The bytes are valid until use returns. Load returns ctx's error and disk errors.
+// other messages are loaded. The bytes are valid until use returns. If ctx ends first, Load returns its cause. Load
+// also returns disk errors.
 func (m *Incoming) Load(ctx context.Context, above []byte, use func(whole []byte)) error {
 	s := m.spool
 	select {

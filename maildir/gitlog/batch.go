@@ -109,7 +109,7 @@ func (l *Log) commitAllEdits(ctx context.Context) error {
 	return nil
 }
 
-// commitBatch makes the commits of a batch and records the result for State.
+// commitBatch makes the commits for a batch and records the result for State.
 func (l *Log) commitBatch(ctx context.Context, b batch) error {
 	start := time.Now()
 	err := l.commit(ctx, b)
@@ -153,7 +153,7 @@ const (
 	optimisticTries = 2
 )
 
-// commit makes the commits of a batch.
+// commit makes the commits for a batch.
 func (l *Log) commit(ctx context.Context, b batch) (err error) {
 	for try := range tries {
 		err = l.attempt(ctx, b, try >= l.optimistic)
@@ -200,9 +200,9 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	return err
 }
 
-// publish builds the commits of a batch on the current HEAD, and moves branch and index. made reports whether they
-// moved. Edits that change nothing need no commit, but an operation is always committed. The same move repairs an
-// index that is missing or that a git command has overwritten with an older one.
+// publish builds the commits for a batch on the current HEAD, and moves the branch and the index. made reports
+// whether they moved. Edits that change nothing need no commit, but an operation is always committed. The same move
+// repairs an index that is missing or that a git command has overwritten with an older one.
 func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, err error) {
 	if p.at, err = l.branch(p.repo); err != nil {
 		return false, err
@@ -258,7 +258,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	return made, err
 }
 
-// makeObjects makes the commits and, in parallel, the next index. It returns the checksum of that index.
+// makeObjects creates the commits and, in parallel, the next index. It returns the checksum of that index.
 func (l *Log) makeObjects(p *publication, plan *plan, parts []part, restore []*change, to *importer) (index hash, err error) {
 	restore = slices.DeleteFunc(restore, func(c *change) bool { return plan.differsAt(c.path) })
 	var staging errgroup.Group
@@ -275,7 +275,7 @@ func (l *Log) makeObjects(p *publication, plan *plan, parts []part, restore []*c
 	return index, errors.Join(err, staging.Wait())
 }
 
-// landed updates the state of the Log after branch and index have moved.
+// landed updates the Log's state after the branch and the index have moved.
 func (l *Log) landed(p *publication, plan *plan) {
 	l.putBack(plan)
 	if p.commit == p.at.commit {
@@ -313,7 +313,7 @@ func (l *Log) leaveOutBusy(p *plan) {
 	}
 }
 
-// build loads the paths of the batch. For edits, it asks git status which paths differ, unless force is set.
+// build loads the paths in the batch. For edits, it asks git status which paths differ, unless force is set.
 func (l *Log) build(repo *repository, at head, b batch, to *importer) (*plan, error) {
 	paths := b.edits
 	if len(paths) > 0 && !b.force {

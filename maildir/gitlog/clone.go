@@ -14,10 +14,10 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// Clone creates the repository and the files of a project from another repository in dir. dir is an empty folder that
-// no other program is using yet. Clone leaves out the files that are not synchronized between machines, and removes
-// them in a commit by the server. It runs no program and follows no link from the other repository. The error quotes
-// Git's message, or says what is wrong with the other repository.
+// Clone creates a project's repository and files in dir from another repository. dir is an empty folder that no other
+// program is using yet. Clone leaves out the files that are not synchronized between machines, and removes them in a
+// commit by the server. It runs no program and follows no link from the other repository. The error quotes Git's
+// message, or says what is wrong with the other repository.
 func Clone(ctx context.Context, dir, url string) error {
 	program, err := findGit()
 	if err == nil {

@@ -87,8 +87,8 @@
 // contain only our own fields, flattened to one word. Text from senders appears in the subject and body, flattened to
 // one line.
 //
-// The subject of a commit of edits is "edit: path", or "edit: N files" followed by at most a hundred
-// paths, with "remove" if every file was removed; its trailer is "Mail-Op: edit".
+// The subject of a commit of edits is "edit: path", or "edit: N files" followed by at most a hundred paths in the
+// body. If every file was removed, the verb is "remove". The trailer is "Mail-Op: edit".
 //
 // The author of an operation is the agent, with address agent@Domain, or mailtree for the server's own operations.
 // The author of edits is the user from Git's configuration. The committer is always mailtree.

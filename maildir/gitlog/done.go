@@ -169,8 +169,8 @@ func (l *Log) commitWaiting(ctx context.Context) error {
 	return err
 }
 
-// onClaims reports whether an operation may have written claims: it has no message id, or it released claims together
-// with a message.
+// onClaims reports whether an operation may have written claims. That is the case if it has no message id, or if it
+// released claims together with a message.
 func onClaims(op history.RecordedOp) bool {
 	verb := strings.TrimPrefix(strings.TrimPrefix(op.Verb, history.UndoPrefix), history.RedoPrefix)
 	return op.ID == "" || verb == history.VerbRelease

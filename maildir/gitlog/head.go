@@ -34,7 +34,7 @@ func detached(format string, args ...any) *hold {
 	return &hold{mode: history.Detached, reason: fmt.Sprintf(format, args...)}
 }
 
-// notAudited returns a *hold for a repository that is unusable.
+// notAudited returns a *hold for an unusable repository.
 func notAudited(format string, args ...any) *hold {
 	return &hold{mode: "off", reason: "The mail has no history: " + fmt.Sprintf(format, args...)}
 }
@@ -227,7 +227,7 @@ func (r *repository) onBranch(recorded string) (head, error) {
 	return h, elsewhere(at, recorded)
 }
 
-// branchGone says how to restore the recorded branch after a user has renamed or deleted it.
+// branchGone returns an error that says how to restore the recorded branch after a user has renamed or deleted it.
 func branchGone(at, recorded string) error {
 	short := shellWord(strings.TrimPrefix(recorded, "refs/heads/"))
 	return detached("The mail repository is on %s, and the mail branch %s no longer exists. New mail is kept "+
@@ -235,12 +235,12 @@ func branchGone(at, recorded string) error {
 		"creates the branch at HEAD.", at, short, short)
 }
 
-// elsewhere says how to return to the recorded branch. `git checkout` refuses if uncommitted files are in the way, as
-// mailtree's files are. For example, a message that was acknowledged on both branches has a mark on each. So each
-// uncommitted file first gets the index entry from the recorded branch. Then git-read-tree(1), two tree merge, cases
-// 6, 7, 18 and 19, keeps the file. Unlike with git stash, no file leaves the disk in the meantime. The -r of xargs
-// matters, because a reset without paths would move the checked-out branch. The user must handle staged changes and
-// files that the recorded branch has removed.
+// elsewhere returns an error that says how to return to the recorded branch. `git checkout` refuses if uncommitted
+// files are in the way, as mailtree's files are. For example, a message that was acknowledged on both branches has a
+// mark on each. So each uncommitted file first gets the index entry from the recorded branch. Git then keeps the file
+// (git-read-tree(1), two tree merge, cases 6, 7, 18 and 19). Unlike with git stash, no file leaves the disk in the
+// meantime. The -r of xargs matters, because a reset without paths would move the checked-out branch. The user must
+// handle staged changes and files that the recorded branch has removed.
 func elsewhere(at, recorded string) error {
 	short := shellWord(strings.TrimPrefix(recorded, "refs/heads/"))
 	return detached("The mail repository is on %s. New mail is kept but not committed until the repository is "+

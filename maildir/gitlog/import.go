@@ -17,7 +17,7 @@ import (
 )
 
 // nextRef is a ref that points to the newest commit of a round before the branch moves there, so that a user's `git
-// prune` keeps the commit. The next round moves nextRef on.
+// prune` keeps the commit. The next round moves nextRef again.
 const nextRef = "refs/mailtree/next"
 
 // importer passes the objects of a round to `git fast-import`, which writes them to one pack and then moves nextRef.
@@ -124,7 +124,7 @@ func (i *importer) commit(base hash, c commitFor, makes []version) error {
 
 var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// quotePath writes a path as fast-import reads it.
+// quotePath quotes a path as fast-import expects it.
 func quotePath(path string) string { return `"` + quoted.Replace(path) + `"` }
 
 // finish waits until all objects are durable and returns the newest commit.

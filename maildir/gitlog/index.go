@@ -31,7 +31,7 @@ type indexState struct {
 	sum     hash // the checksum at the end of the file; zeros if Git was told to skip it
 }
 
-// sameIndex reports whether both describe the same file, or both no file.
+// sameIndex reports whether both describe the same file, or both describe a missing file.
 func (s indexState) sameIndex(t indexState) bool {
 	return s.exists == t.exists && (!s.exists || s.sum == t.sum && s.ino == t.ino && s.size == t.size && s.mtime.Equal(t.mtime))
 }
@@ -90,9 +90,9 @@ func damagedIndex(why error) *hold {
 	return h
 }
 
-// checkIndex verifies an index that another program wrote: its checksum must be correct, and it must have no
-// conflicts. Git itself writes a new checksum without verifying the old one. If the check fails, checkIndex returns a
-// *hold.
+// checkIndex verifies an index that another program wrote. The checksum of the index must be correct, and it must
+// have no conflicts. Git itself writes a new checksum without verifying the old one. If the check fails, checkIndex
+// returns a *hold.
 func (r *repository) checkIndex() (indexState, error) {
 	f, s, err := openIndex(r.path("index"))
 	if f == nil || err != nil {

@@ -9,9 +9,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// newConfig is .git/config of a repository that Init creates. Each setting beyond Git's own defaults keeps a user's
-// configuration from interfering with the audit: bytes are committed unchanged, no program is run, and Git's own
-// maintenance does not run at the same time as a writer. See docs/durability.md, "Why it is done this way".
+// newConfig is .git/config of a repository that Init creates. Each setting that differs from Git's defaults keeps a
+// user's configuration from interfering with the audit: bytes are committed unchanged, no program is run, and Git's
+// own maintenance does not run at the same time as a writer. See docs/durability.md, "Why it is done this way".
 const newConfig = `[core]
 	repositoryformatversion = 0
 	filemode = true

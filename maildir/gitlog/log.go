@@ -19,9 +19,9 @@ type Config struct {
 	Dir      string           // the work tree
 	Log      *slog.Logger     // nil: discarded
 	Now      func() time.Time // provides the times in commits; nil: time.Now
-	Domain   string           // e-mail domain of agents as authors; "": mailtree.local
+	Domain   string           // email domain of agents as authors; "": mailtree.local
 	External bool             // commit edits made by others (COMMIT_EXTERNAL); false leaves them to the user
-	Delay    time.Duration    // how long operations gather; 0: 250 ms, so that a commit is made within a second
+	Delay    time.Duration    // how long to collect operations; 0: 250 ms, so that a commit is made within a second
 	Quiet    time.Duration    // how long external edits must be unchanged before they are committed; 0: 2 s
 	Longest  time.Duration    // how long external edits can be postponed before they are committed anyway; 0: 30 s
 
@@ -89,9 +89,10 @@ type Log struct {
 
 var _ history.Log = (*Log)(nil)
 
-// Open returns the Log of a tree without starting it. It repairs the state that a killed run left under Git's locks,
-// and records the branch of HEAD if no branch is recorded (.git/mailtree-branch). A missing, damaged or unreadable
-// repository is not an error: State reports it, and operations wait. An error means that the tree cannot be opened.
+// Open returns the Log of a tree without starting it. It repairs the state that a killed run left behind under Git's
+// locks, and records the branch of HEAD if no branch is recorded (.git/mailtree-branch). A missing, damaged or
+// unreadable repository is not an error: State reports it, and operations wait. An error means that the tree cannot
+// be opened.
 func Open(cfg Config) (*Log, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -177,7 +178,7 @@ func (l *Log) openRepaired(ctx context.Context) (*repository, error) {
 	return repo, err
 }
 
-// branch returns HEAD if it is on the recorded branch, otherwise a *hold.
+// branch returns HEAD if it is on the recorded branch, and otherwise a *hold.
 func (l *Log) branch(repo *repository) (head, error) {
 	recorded, err := repo.recorded()
 	if err != nil {
@@ -202,7 +203,7 @@ func (l *Log) Record(ops []writer.Op, done func()) {
 	}
 }
 
-// RecordEdits implements history.Log. Without Config.External it does nothing.
+// RecordEdits implements history.Log. Without Config.External, it does nothing.
 func (l *Log) RecordEdits(paths []string) {
 	if !l.cfg.External {
 		return
@@ -228,7 +229,7 @@ func ringBell(bell chan struct{}) {
 	}
 }
 
-// lastChance is how long Run continues after its context has ended: enough to commit some hundred MB.
+// lastChance is how long Run continues after its context has ended. That is enough time to commit a few hundred MB.
 const lastChance = 15 * time.Second
 
 // Run implements history.Log. It makes the commits that are due until ctx ends, and sleeps while nothing is pending.

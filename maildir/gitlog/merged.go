@@ -33,7 +33,7 @@ func (p *plan) findIncompleteMerge(ops []operation) error {
 			p.repo.mem.postponed = op.Merges.Commit
 		}
 	}
-	merges := map[string]string{} // by path: the commit that the path's last operation merges
+	merges := map[string]string{} // by path, the commit that the path's last operation merges
 	for _, op := range ops {
 		for _, path := range op.Paths {
 			merges[named(path)] = op.Merges.Commit
@@ -47,8 +47,8 @@ func (p *plan) findIncompleteMerge(ops []operation) error {
 	return nil
 }
 
-// merged returns the commits that operations merge. It leaves out commits that no longer exist, to which an operation
-// from an earlier run may still refer.
+// merged returns the commits that operations merge. It leaves out commits that no longer exist, because an operation
+// from an earlier run may still refer to them.
 func (p *plan) merged(ops []operation) (commits []string, err error) {
 	for _, op := range ops {
 		theirs := op.Merges.Commit

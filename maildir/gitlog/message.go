@@ -39,7 +39,7 @@ func word(s string) string {
 	return strings.ReplaceAll(oneLine(s, 128), " ", "_")
 }
 
-// opsMessage returns the message of a commit of operations. The package comment describes its layout.
+// opsMessage returns the message for a commit of operations. The package comment describes its layout.
 func opsMessage(ops []operation) string {
 	var b strings.Builder
 	if len(ops) == 1 {
@@ -94,7 +94,7 @@ func tally(ops []operation) string {
 	return strings.Join(verbs, ", ")
 }
 
-// editMessage returns the message of a commit of edits.
+// editMessage returns the message for a commit of edits.
 func editMessage(changes []*change) string {
 	verb := history.VerbEdit
 	if !slices.ContainsFunc(changes, func(c *change) bool { return c.new.Mode != 0 }) {
@@ -115,7 +115,7 @@ func editMessage(changes []*change) string {
 	return fmt.Sprintf("%s: %d files\n\n%s%s", verb, len(changes), strings.Join(paths, "\n"), more) + editTrailer
 }
 
-// identityPart removes the characters from a name or address that Git does not allow there.
+// identityPart removes characters that Git does not allow in a name or address.
 func identityPart(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r == '<' || r == '>' {

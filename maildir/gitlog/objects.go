@@ -39,7 +39,8 @@ func (e entry) IsTree() bool { return e.Mode == modeTree }
 // IsFile reports whether e has a blob: a file, an executable, a link.
 func (e entry) IsFile() bool { return e.Mode != 0 && e.Mode != modeTree && e.Mode != modeModule }
 
-// blobHash returns the name of a blob. It is much faster than Git's own SHA-1, which also detects collisions.
+// blobHash returns the name of a blob. It is much faster than Git's own SHA-1 implementation, which also detects
+// collisions.
 func blobHash(data []byte) hash {
 	sum := blobSum(int64(len(data)))
 	sum.Write(data)
@@ -191,7 +192,7 @@ func joined(folder, name string) string {
 	return folder + "/" + name
 }
 
-// changesOf returns the files in which two commits or trees differ.
+// changesOf returns the files that differ between two commits or trees.
 func (r *repository) changesOf(from, to string) ([]*change, error) {
 	return r.rawChanges(nil, "diff-tree", "-r", from, to)
 }

@@ -40,7 +40,7 @@ type plan struct {
 	files   *tree.Tree
 	to      *importer            // receives the files that are read; may be nil
 	written map[string]operation // the last operation that lists a path, if it recorded what it wrote there
-	apart   []string             // paths for another commit, such as an operation's file that a user has changed since
+	apart   []string             // paths for another commit, such as an operation's file that a user changed later
 	rest    []string             // edits for which the commit has no room
 	folders map[string]bool      // the folders of the paths
 	sizes   map[string]int       // bytes of the folders' tree objects in HEAD

@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// publication moves branch and index together to a new commit. It follows Git's own protocol, in this order:
+// publication moves the branch and the index together to a new commit. It follows Git's own protocol, in this order:
 //
 //  1. the next index, lock and mark are staged, and made durable with all objects (importer);
 //  2. index.lock is created with link, which fails if the file exists; the mark distinguishes our lock from a
@@ -93,7 +93,7 @@ func (p *publication) stage() error {
 }
 
 // reserve takes index.lock before the commit is built, so that no other program can start a commit. This is needed if
-// a user's commits follow each other faster than the disk makes ours durable.
+// a user commits so often that our commits cannot become durable in between.
 func (p *publication) reserve(ctx context.Context) error {
 	if err := p.stage(); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (p *publication) reserve(ctx context.Context) error {
 	return p.repo.rest(ctx) // a command that just wrote the index may be about to move HEAD
 }
 
-// sameHead returns errMoved if HEAD or the branch differs from those on which the commit was built.
+// sameHead returns errMoved if HEAD or the branch is not the one on which the commit was built.
 func (p *publication) sameHead() error {
 	now, err := p.repo.head()
 	if err == nil && now != p.at {

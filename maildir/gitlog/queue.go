@@ -11,8 +11,8 @@ import (
 // queue contains the operations and edits that are waiting for a commit. It is guarded by Log.mu.
 type queue struct {
 	records   []record
-	recorded  uint64 // records ever added
-	finished  uint64 // records ever committed
+	recorded  uint64 // total number of records added
+	finished  uint64 // total number of records committed
 	firstOp   time.Time
 	edits     map[string]struct{}
 	flight    map[string]struct{} // edits that are being committed
@@ -90,7 +90,7 @@ func (q *queue) pending() int {
 	return n
 }
 
-// nextRecords returns the records of the next commit. They stay in the queue.
+// nextRecords returns the records for the next commit. They stay in the queue.
 func (q *queue) nextRecords() []record {
 	ops, paths := 0, 0
 	for n, r := range q.records {
@@ -179,7 +179,7 @@ func (q *queue) leaveRest(paths []string) {
 	q.cut = len(paths) > 0
 }
 
-// ofOperations returns the paths of the waiting operations.
+// ofOperations returns the paths in the waiting operations.
 func (q *queue) ofOperations() map[string]struct{} {
 	all := map[string]struct{}{}
 	for _, r := range q.records {

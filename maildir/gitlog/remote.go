@@ -29,9 +29,9 @@ const (
 	remoteName  = "origin"
 	remoteLimit = 10 * time.Minute // time limit for one fetch or push
 	remoteEnd   = time.Second / 2  // time for a command to end after SIGTERM; a stop waits this long
-	mostCrossed = 500_000          // files that may differ in one merge, and that a joined project may have
-	mostTouched = 4 * mostCrossed  // files that the commits between two merges may change, counted per commit
-	mostBytes   = 8 << 30          // size of the files that a merge writes, or of the files of a joined project
+	mostCrossed = 500_000          // maximum number of files that differ in one merge, or are in a joined project
+	mostTouched = 4 * mostCrossed  // maximum number of files changed between two merges, counted per commit
+	mostBytes   = 8 << 30          // maximum size of the files that a merge writes, or of a joined project
 	mostMemory  = 512 << 10        // KiB for a git command that compares remote commits: mostCrossed files take 300 MiB
 	mostSaid    = 64 << 10         // bytes of a git command's output to keep
 )
@@ -54,7 +54,7 @@ func remoteCommand(ctx context.Context, program, git string, args ...string) *ex
 		return slices.Contains(placeVariables, name)
 	})
 	c.Env = append(c.Env, "GIT_DIR=.", "LC_ALL=C", "LANGUAGE=", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=", "SSH_ASKPASS=",
-		"SSH_ASKPASS_REQUIRE=never", "GCM_INTERACTIVE=never", // for Git Credential Manager, which opens windows
+		"SSH_ASKPASS_REQUIRE=never", "GCM_INTERACTIVE=never", // for Git Credential Manager, which would open windows
 		"GIT_ALLOW_PROTOCOL=file:ssh:https:git", "GIT_NO_LAZY_FETCH=1")
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // which also creates a process group
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
@@ -184,7 +184,7 @@ func (l *Log) Fetch(ctx context.Context) (rewritten bool, err error) {
 	return rewritten, err
 }
 
-// lacks reports whether git fetch says that the other repository lacks a ref.
+// lacks reports whether git fetch says that a ref is missing from the other repository.
 func lacks(err error, ref string) bool {
 	var e *gitError
 	return errors.As(err, &e) && strings.Contains(e.said, "couldn't find remote ref "+ref)
@@ -354,7 +354,7 @@ func (r *repository) within(memory int) *repository {
 	return &view
 }
 
-// aheadBehind counts the commits that only ours has, and that only theirs has.
+// aheadBehind returns the number of commits that are only in ours, and the number that are only in theirs.
 func (r *repository) aheadBehind(ours, theirs string) (ahead, behind int, err error) {
 	out, err := r.run(nil, nil, "rev-list", "--count", "--left-right", ours+"..."+theirs, "--")
 	if err == nil {
@@ -363,7 +363,7 @@ func (r *repository) aheadBehind(ours, theirs string) (ahead, behind int, err er
 	return ahead, behind, err
 }
 
-// crossed calls each for the files in which a commit differs from base, with Base and Theirs.
+// crossed calls each, with Base and Theirs set, for every file that differs between base and a commit.
 func (r *repository) crossed(base, commit string, each func(merge.File) error) error {
 	var f []string // ":mode mode hash hash status"
 	return r.within(mostMemory).stream(func(record []byte) error {

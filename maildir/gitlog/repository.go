@@ -20,10 +20,10 @@ type repository struct {
 	objects process // git cat-file
 	owns    bool    // makeOwn has run
 	memory  int     // memory limit for its commands in KiB; 0: no limit
-	low     bool    // its commands may take long, run at low priority, and make their output durable
+	low     bool    // its commands may take a long time, run at low priority, and make their output durable
 }
 
-// newRepository returns the repository of the tree without checking that it exists.
+// newRepository returns the tree's repository without checking that it exists.
 func (l *Log) newRepository(ctx context.Context, mem *memory) *repository {
 	return &repository{
 		dir: l.cfg.Dir, git: filepath.Join(l.cfg.Dir, ".git"), ctx: ctx, program: l.git, mem: mem,
@@ -31,8 +31,8 @@ func (l *Log) newRepository(ctx context.Context, mem *memory) *repository {
 	}
 }
 
-// openRepository returns the repository of the tree if it is writable. The error is a *hold if there is no
-// repository.
+// openRepository returns the tree's repository if we can write to it. If there is no such repository, the error is a
+// *hold.
 func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, error) {
 	r := l.newRepository(ctx, mem)
 	fi, err := os.Lstat(r.git)
@@ -65,7 +65,7 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 type memory struct {
 	level     state       // index and HEAD when they were last seen to contain our last commits
 	own       []ownCommit // our last commits, oldest first, until nothing can undo them
-	postponed string      // the commit of a postponed merge, see findIncompleteMerge
+	postponed string      // the commit of a postponed merge: see findIncompleteMerge
 }
 
 func newMemory() *memory { return &memory{} }

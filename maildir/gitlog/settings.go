@@ -18,7 +18,7 @@ import (
 type settings struct {
 	fileMode bool   // the executable bit on disk is significant
 	ours     bool   // gc.auto is 0 or not set, so Git does not repack and we do
-	format   string // why we cannot write the repository; "" if we can
+	format   string // why we cannot write to the repository; "" if we can
 }
 
 func readSettings(b []byte) settings {

@@ -88,7 +88,7 @@ func (l *Log) tidy(ctx context.Context) {
 	l.cfg.Log.Info("repacking the mail repository was postponed", "reason", oneLine(err.Error(), 500))
 }
 
-// repack repacks if the repository needs it. After an error the caller tries again later.
+// repack repacks if the repository needs it. After an error, the caller tries again later.
 func (l *Log) repack(ctx context.Context) error {
 	repo, err := l.openRepository(ctx, newMemory())
 	if err != nil {
@@ -127,7 +127,7 @@ func (r *repository) pack() error {
 	return err
 }
 
-// looseObjects counts the loose objects and packs of the object store.
+// looseObjects is the number of loose objects and packs in the object store.
 type looseObjects struct{ loose, packs int }
 
 func (l looseObjects) weight() int { return l.loose + packWeight*l.packs }

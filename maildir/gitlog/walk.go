@@ -68,7 +68,7 @@ func (r *repository) commit(name hash) (found *commit, err error) {
 	return found, err
 }
 
-// Walk implements history.Log. For a merge it shows the files that differ from all parents.
+// Walk implements history.Log. For a merge, it shows the files that differ from all parents.
 func (l *Log) Walk(ctx context.Context, q history.Query, each func(*history.Revision) error) error {
 	repo := l.newRepository(ctx, newMemory())
 	defer repo.Close()
@@ -103,7 +103,7 @@ func (l *Log) Walk(ctx context.Context, q history.Query, each func(*history.Revi
 	return err
 }
 
-// walk answers a query from commits.
+// walk is a query in progress.
 type walk struct {
 	repo  *repository
 	q     history.Query
@@ -196,7 +196,7 @@ func (w *walk) change(c *commit, path string, old, now entry) history.FileChange
 	return f
 }
 
-// sides returns the names of the commit's first parent, or of the empty tree, and of the commit.
+// sides returns the name of the commit's first parent, or of the empty tree, and the name of the commit.
 func (c *commit) sides() (from, to string) {
 	if len(c.parents) > 0 {
 		return c.parents[0].String(), c.name.String()
@@ -208,7 +208,7 @@ func (c *commit) sides() (from, to string) {
 const editTrailer = "\n\nMail-Op: edit\n"
 
 // recordedOps returns the operations in the trailers of one of our commits, with the summaries above them. It returns
-// none for a commit of edits or another program's commit.
+// none for a commit of edits or for another program's commit.
 func recordedOps(message string) []history.RecordedOp {
 	text := strings.TrimSuffix(message, "\n")
 	at := strings.LastIndex(text, "\n\n")

@@ -4,9 +4,10 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// loadWritten replaces loadOne for a path whose content an operation recorded. The commit has that content, whatever
-// is on disk by now. A later change by another program is a separate edit. The index entry is written so that Git
-// sees the change. If another program has committed the path since then, our commit leaves the path unchanged.
+// loadWritten replaces loadOne for a path whose content an operation recorded. The commit contains that content,
+// whatever is on disk by now. A later change by another program is a separate edit. The index entry is written so
+// that Git sees the change. If another program has committed the path since then, our commit leaves the path
+// unchanged.
 func (p *plan) loadWritten(c *change) error {
 	op := p.written[c.path]
 	w := op.Written[c.path]
