@@ -24,7 +24,7 @@ const lastActive = `(SELECT max(at) FROM (
 		UNION ALL SELECT (SELECT max(d.ack_at) FROM deliveries d WHERE d.box = a.aid AND d.ack_at IS NOT NULL)
 		UNION ALL SELECT (SELECT max(c.created) FROM claims c WHERE c.pid = a.pid AND c.agent = a.name)))`
 
-// shortColumns are agentColumns with program, model, task and the last activity left empty.
+// shortColumns are like agentColumns, but with program, model, task and the last activity left empty.
 const shortColumns = "a.name, a.profile, '', '', '', a.inception, a.machine, a.status, a.total, a.unread, a.archived, a.sent, NULL"
 
 func (x *Index) agents(ctx context.Context, columns, text string, args ...any) ([]index.AgentRow, error) {
@@ -43,12 +43,12 @@ func (x *Index) Agent(ctx context.Context, slug, name string) (*index.AgentRow, 
 	return &rows[0], nil
 }
 
-// Agents lists the agents of a project by name: see index.Index.
+// Agents lists a project's agents by name: see index.Index.
 func (x *Index) Agents(ctx context.Context, slug string) ([]index.AgentRow, error) {
 	return x.agents(ctx, shortColumns, "a.pid = ? ORDER BY a.name", x.pid(slug))
 }
 
-// AgentsAfter lists some of the agents of a project by name: see index.Index.
+// AgentsAfter lists some of a project's agents by name: see index.Index.
 func (x *Index) AgentsAfter(ctx context.Context, slug, after string, limit int) ([]index.AgentRow, error) {
 	return x.agents(ctx, agentColumns, "a.pid = ? AND a.name > ? ORDER BY a.name LIMIT ? + 0", x.pid(slug), after, limit)
 }

@@ -10,7 +10,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// stored is a message as it is in the tables.
+// stored is a message as stored in the tables.
 type stored struct {
 	row            int64
 	thread, sender string
@@ -18,12 +18,12 @@ type stored struct {
 	urgent, asks   bool
 }
 
-// letter is one message id that a batch touches.
+// letter is the state of one message id that a batch touches.
 type letter struct {
 	id      string
 	message                 // the message derived from its current files
 	files   []*file         // the message's rows of files in the tables
-	holders map[string]bool // holders whose deliveries the batch writes
+	holders map[string]bool // the holders whose deliveries the batch writes
 	stored  *stored         // the message's rows in the tables; nil if there are none
 	msg     *format.Message // the new content; nil if the content does not change
 	row     int64           // the message's row after the batch
@@ -115,7 +115,7 @@ func (b *batch) letters() ([]*letter, error) {
 	return all, nil
 }
 
-// content finds the content of a message that is not in the tables. It returns false if it changed the batch's
+// content finds the content of a message if the tables do not contain it. It returns false if it changed the batch's
 // observations because the file's bytes have since changed or the file cannot be read.
 func (b *batch) content(t *letter) (found bool, err error) {
 	s := t.source
@@ -229,8 +229,8 @@ func (b *batch) problems(letters []*letter) error {
 	return nil
 }
 
-// messages writes the rows of messages and the full-text index: first all deletions, then all
-// insertions, each in the order of rows.
+// messages writes the rows of messages and the full-text index: first all deletions, then all insertions, each in row
+// order.
 func (b *batch) messages(letters []*letter) error {
 	var out []int64
 	var in []*letter

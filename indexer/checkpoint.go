@@ -15,12 +15,12 @@ import (
 const (
 	checkpointFiles  = 4096     // files ingested between two checkpoints
 	transactionFiles = 8        // extra cost of a transaction, in files
-	checkpointPages  = 32 << 10 // pages in the log (64 MiB) at which the writer waits
+	checkpointPages  = 32 << 10 // number of pages in the log (64 MiB) at which the writer waits
 )
 
 // checkpoints counts the work since the last checkpoint began.
 type checkpoints struct {
-	files   int // under Index.write
+	files   int // guarded by Index.write
 	busy    atomic.Bool
 	running sync.WaitGroup
 }

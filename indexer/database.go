@@ -23,11 +23,11 @@ import (
 //go:embed schema.sql
 var schema string
 
-// edition counts the changes of schema.sql and of the meaning of its columns.
+// edition counts the changes to schema.sql and to the meaning of its columns.
 const edition = 24
 
-// schemaVersion is PRAGMA user_version of an index that this program can use. It also depends on the header keys of
-// messages, because an existing index has no values for a new key.
+// schemaVersion is the PRAGMA user_version of an index that this program can use. It also depends on the header keys
+// of messages, because an existing index has no values for a new key.
 var schemaVersion = edition<<24 | int(crc32.ChecksumIEEE([]byte(strings.Join(format.Keys(), " "))))>>8
 
 // The sizes of SQLite's page caches in KiB, for the writer and for each reader, and the number of readers. There are
@@ -49,7 +49,7 @@ var errStale = errors.New("the index cannot be used")
 // errVersion is the errStale for a sound index that another version of the program created.
 var errVersion = fmt.Errorf("%w: it is from another version", errStale)
 
-// IsLocked reports whether an error of an Index says that another program has locked the database.
+// IsLocked reports whether an error from an Index means that another program has locked the database.
 func IsLocked(err error) bool { return isCode(err, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) }
 
 // dsn returns the name of the database file, which must exist, with its pragmas, each "name(value)".
@@ -78,7 +78,7 @@ func open(ctx context.Context, path string, existing bool) (db *sql.DB, fresh bo
 	return db, fresh, nil
 }
 
-// private creates the file of a missing database with access for its owner only. SQLite creates its other files with
+// private creates the file for a missing database, accessible only to its owner. SQLite creates its other files with
 // the same mode.
 func private(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -94,8 +94,7 @@ func private(path string) error {
 	return f.Close()
 }
 
-// prepare checks the tables of a database. It creates the tables of an empty database unless existing is
-// set.
+// prepare checks the tables of a database. If the database is empty, it creates the tables unless existing is set.
 func prepare(ctx context.Context, db *sql.DB, existing bool) (fresh bool, err error) {
 	var version, tables int
 	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
@@ -130,8 +129,8 @@ func prepare(ctx context.Context, db *sql.DB, existing bool) (fresh bool, err er
 	return false, writable(ctx, db)
 }
 
-// writable returns an error if the index cannot be written. SQLite itself would open such a file
-// read-only and still begin transactions on it.
+// writable returns an error if the index cannot be written. SQLite itself would open such a file read-only, and
+// transactions on it could still begin.
 func writable(ctx context.Context, db *sql.DB) error {
 	if _, err := db.ExecContext(ctx, fmt.Sprintf("BEGIN IMMEDIATE; PRAGMA user_version = %d; ROLLBACK", schemaVersion)); err != nil {
 		return fmt.Errorf("the index cannot be written: %w", diskFault(err))

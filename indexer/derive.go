@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// message is the result of applying the rules in docs/tree.md, "Copies", to the files of an id. It is a pure function
-// of the rows of these files.
+// message is the result of applying the rules in docs/tree.md, "Copies", to the files with a message id. It is a pure
+// function of the rows for these files.
 type message struct {
 	source *file             // the file with the content; nil if there is no message
 	outbox *file             // the sender's copy that is used
@@ -24,7 +24,7 @@ type box struct {
 	read                *file // the mark that makes the message read: see docs/tree.md, "Marks"
 }
 
-// derive applies the rules to all files of an id, in any order.
+// derive applies the rules to all files with the same id, which may be in any order.
 func derive(files []*file) message {
 	slices.SortFunc(files, func(a, b *file) int { return strings.Compare(a.path, b.path) })
 	m := message{boxes: map[string]box{}, twins: map[string]string{}}

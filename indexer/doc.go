@@ -6,9 +6,9 @@
 // Ingest takes the names of files. A batch examines each file (look.go), compares the file with its row, and writes
 // the rows that differ. Reconcile finds the names by comparing stamps, and Rebuild by walking the tree. All three end
 // in batch.apply, so their results cannot disagree. One pure function (derive.go) derives a message from its files.
-// The batch deletes the rows of each message that an observation concerns, and inserts the derived rows. Text goes
-// into the full-text index only if its hash changed, and triggers maintain the counts. No row depends on the order of
-// arrival, the clock or a stamp, except for row numbers, seq and the stamp columns, which Dump omits.
+// The batch deletes the rows of each message that an observation concerns, and inserts the derived rows. Text is
+// added to the full-text index only if its hash changed, and triggers maintain the counts. No row depends on the
+// order of arrival, the clock or a stamp, except for row numbers, seq and the stamp columns, which Dump omits.
 //
 // # The tables (schema.sql), one example row each
 //
@@ -27,7 +27,7 @@
 //	            Ann", ccs "", created (µs), importance "high", ack 1, in_reply_to, message_id, key, auth, door, rest (what
 //	            else the header contains, as JSON), digest, fol 4 (the folder of the file with its
 //	            content), facets "ƿp47… ƿf11… ƿt80… ƿr42… ƿi68…", subject, body
-//	search      FTS5 over subject, body and facets of messages; facets (rowid.go) make project,
+//	search      FTS5 over the subject, body and facets of messages; facets (rowid.go) make project,
 //	            sender, recipient, importance and thread part of one full-text query
 //	deliveries  box 3 (the agent's inbox; -3: its outbox), row 4066…, fol 7 (the folder of the
 //	            copy), fact as in files, urgent 1, asks 0 (1: for an acknowledgement), read 1,
@@ -35,8 +35,8 @@
 //	claims      pid 1, path "claims/….json", pattern "app/api/*.py", agent, exclusive 1, reason,
 //	            created, expires (µs), released 0, released_at NULL
 //	problems    pid 1, path "messages/x.md", reason "no \"from\"", line 2
-//	changes     seq (always grows, across rebuilds too), pid, path, kind, op "added", agent,
-//	            thread, at; the newest million. The removal of a project has pid 0, and the
+//	changes     seq (always grows, even across rebuilds), pid, path, kind, op "added", agent,
+//	            thread, at; the newest million. The removal of a project has pid 0 and the
 //	            slug as its agent
 //
 // A message's row number encodes its time (rowid.go). The table and the full-text index are therefore in the same

@@ -11,7 +11,7 @@ import (
 // threadOf is SQL for the thread of a message m. If m has no thread id, the thread is m's own id.
 const threadOf = "ifnull(nullif(m.thread, ''), m.id)"
 
-// dueColumns are the columns of a message m with which each of the queries below begins.
+// dueColumns are the columns of a message m that come first in each of the queries below.
 const dueColumns = "SELECT m.row, " + threadOf + ", m.sender, m.subject, m.importance, "
 
 // receivedText lists an agent's deliveries that may be waiting for the agent. Its parts have no rows in common.
@@ -71,17 +71,17 @@ func (x *Index) Due(ctx context.Context, q index.DueQuery) ([]index.Due, error) 
 	return slices.Concat(received, owed, sent), err
 }
 
-// repliedText is SQL for whether, after each message, an agent wrote in its thread, and whether anyone other than the
-// sender did.
+// repliedText is SQL for each message's replies: whether an agent wrote in its thread later, and whether anyone other
+// than the sender did.
 const repliedText = "SELECT m.row, " +
 	"EXISTS (SELECT 1 FROM messages r WHERE " + later + " AND r.sender = ?2), " +
 	"EXISTS (SELECT 1 FROM messages r WHERE " + later + " AND r.sender <> m.sender) " +
 	"FROM json_each(?3) j CROSS JOIN messages m ON m.row = j.value"
 
-// inThreadOf is SQL for whether the thread id of a message r is the thread of a message m.
+// inThreadOf is SQL for whether a message r has the thread of a message m as its thread id.
 const inThreadOf = "r.pid = ?1 AND r.thread <> '' AND r.thread = " + threadOf + " COLLATE NOCASE AND r.thread = " + threadOf
 
-// later is SQL for whether a message r is in the thread of a message m and after it.
+// later is SQL for whether a message r is in the thread of a message m and comes after m.
 const later = inThreadOf + " AND r.row > m.row"
 
 // Replied reports which messages have replies: see index.Index.

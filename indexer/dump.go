@@ -16,8 +16,8 @@ import (
 // by project and key.
 type table struct{ name, query string }
 
-// dumped are the tables of the dump, without row numbers, stamps, positions in the feed and reading times. A stray is
-// a delivery whose agent or message is missing. A sound index has no strays.
+// dumped lists the tables of the dump, without row numbers, stamps, positions in the feed and the times at which
+// files were read. A stray is a delivery whose agent or message is missing. A sound index has no strays.
 var dumped = []table{
 	{"project", "SELECT p.slug, '', json_array('project', p.slug) FROM projects p"},
 	{"folder", "SELECT p.slug, o.path, json_array('folder', p.slug, o.path, o.files, o.messages) FROM folders o JOIN projects p USING (pid)"},

@@ -19,7 +19,7 @@ type file struct {
 	fol    int64 // number of its folder; 0 until the folder is stored
 	kind   format.Kind
 	agent  string
-	id     string    // id of a message, copy or mark; "" for other files, or if the place is bad
+	id     string    // id of a message, copy or mark; "" for other files, or if the path is not valid
 	stamp  int64     // see stampOf
 	hash   []byte    // digest of the content; nil if the content has no meaning
 	valid  bool      // whether the index uses the file
@@ -56,7 +56,7 @@ func (f *file) read(st tree.FileStat, at int64) {
 // level reports whether st proves that the file still has the bytes that were read.
 func (f *file) level(st tree.FileStat) bool { return f.stamp == stampOf(f.kind, st, true) }
 
-// says reports whether two readings of a path have the same meaning.
+// says reports whether two observations of a path have the same meaning.
 func (f *file) says(g *file) bool {
 	if f.valid != g.valid || (f.reason != "") != (g.reason != "") {
 		return false
@@ -67,7 +67,7 @@ func (f *file) says(g *file) bool {
 	return f.stamp|1 == g.stamp|1 // ignoring whether the states prove the content
 }
 
-// hasContent reports whether the content of files of that kind has a meaning.
+// hasContent reports whether the content of that kind of file has a meaning.
 func hasContent(k format.Kind) bool {
 	switch k {
 	case format.KindIgnored, format.KindOther, format.KindDraft, format.KindAttachment:

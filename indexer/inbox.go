@@ -185,7 +185,7 @@ func (x *Index) OldestUnread(ctx context.Context, slug, agent string, n int) ([]
 		" AND d.read = 0 ORDER BY d.row LIMIT ?3 + 0", x.pid(slug), agent, n)
 }
 
-// Box lists copies by file name, last first: see index.Index.
+// Box lists copies by file name in descending order: see index.Index.
 func (x *Index) Box(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error) {
 	text, kind := boxQuery(q)
 	args := []any{x.pid(q.Project), q.Agent, int(kind), q.ID + q.Before + q.Prefix, q.Limit, q.Offset}
@@ -203,7 +203,7 @@ func (x *Index) Box(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, erro
 	})
 }
 
-// boxQuery returns the SQL of Box. SQLite uses the index files_copies only for a query that repeats the index's
+// boxQuery returns the SQL for Box. SQLite uses the index files_copies only for a query that repeats the index's
 // condition. If several files have the same name, the row of deliveries determines which file is used.
 func boxQuery(q index.BoxQuery) (text string, kind format.Kind) {
 	kind = format.KindInbox

@@ -21,18 +21,18 @@ import (
 type Config struct {
 	Path string           // the database file; Open creates it if it is missing
 	Log  *slog.Logger     // nil: discarded
-	Now  func() time.Time // nil: time.Now; used only for the times of changes and the stamps of files
+	Now  func() time.Time // nil: time.Now; used only for the times of changes and file stamps
 
 	// Existing makes Open fail if the file is missing, damaged or from another version. The file then stays
 	// unchanged.
 	Existing bool
 }
 
-// Index is the index of all trees of a store. It implements index.Index and is safe for concurrent use.
+// Index is the index of all trees in a store. It implements index.Index and is safe for concurrent use.
 type Index struct {
 	cfg   Config
 	fresh bool
-	file  os.FileInfo // the database file as it was opened; nil in memory
+	file  os.FileInfo // the database file as opened; nil for an index in memory
 
 	write  sync.Mutex // held while w is used
 	w      *writer
@@ -120,7 +120,7 @@ func newIndex(ctx context.Context, cfg Config, db *sql.DB, fresh bool) (*Index, 
 	}, nil
 }
 
-// Fresh reports whether Open found no usable index. In that case every row must come from the trees: call Rebuild,
+// Fresh reports whether Open found no usable index. In that case, every row must come from the trees: call Rebuild,
 // or Attach and Reconcile.
 func (x *Index) Fresh() bool { return x.fresh }
 
@@ -145,7 +145,7 @@ func (x *Index) Close() error {
 	return errors.Join(err, x.w.close(), x.writes.Close())
 }
 
-// Attach makes a project known: see index.Index.
+// Attach adds a project: see index.Index.
 func (x *Index) Attach(ctx context.Context, slug string, tree *tree.Tree) error {
 	x.write.Lock()
 	defer x.write.Unlock()
@@ -167,7 +167,7 @@ func (x *Index) Attach(ctx context.Context, slug string, tree *tree.Tree) error 
 	return nil
 }
 
-// Detach forgets a project: see index.Index.
+// Detach removes a project: see index.Index.
 func (x *Index) Detach(ctx context.Context, slug string) error {
 	x.write.Lock()
 	defer x.write.Unlock()

@@ -39,7 +39,7 @@ func (x *Index) Ingest(ctx context.Context, slug string, paths []string, written
 	return index.Ingested{Changes: b.changes, Unreadable: b.left()}, nil
 }
 
-// batch examines files of a project and writes the rows that differ, in one transaction.
+// batch examines a project's files and writes the rows that differ, in one transaction.
 type batch struct {
 	x   *Index
 	p   *project
@@ -56,8 +56,8 @@ type batch struct {
 	// change.
 	unreadable map[string]error
 
-	folders map[string]int64 // numbers of folders by path
-	aids    map[string]int64 // numbers of agents by name
+	folders map[string]int64 // folder numbers by path
+	aids    map[string]int64 // agent numbers by name
 	changes []index.Change
 }
 

@@ -18,7 +18,7 @@ func (x *Index) Claims(ctx context.Context, slug string) ([]claim.Row, error) {
 	return x.claims(ctx, claimColumns+"claims c WHERE c.pid = ? ORDER BY c.created, c.agent, c.path", x.pid(slug))
 }
 
-// ClaimsAt lists valid claim files among some paths: see index.Index.
+// ClaimsAt lists the valid claim files among the given paths: see index.Index.
 func (x *Index) ClaimsAt(ctx context.Context, slug string, paths []string) ([]claim.Row, error) {
 	list, err := json.Marshal(paths)
 	if err != nil {
@@ -58,7 +58,7 @@ func (x *Index) Problems(ctx context.Context, slug string, most int) ([]format.P
 	})
 }
 
-// CountProblems counts the files of a project that have problems: see index.Index.
+// CountProblems counts the files in a project that have problems: see index.Index.
 func (x *Index) CountProblems(ctx context.Context, slug string) (n int, err error) {
 	err = one(ctx, x, "SELECT count(*) FROM problems WHERE pid = ?", []any{x.pid(slug)}, &n)
 	return n, err

@@ -111,7 +111,7 @@ func (l *observer) at(p string, known *file) *observation {
 	return l.read(f, now)
 }
 
-// limit returns the maximum size, in bytes, of a file of a kind. A larger file may have come from another machine.
+// limit returns the maximum size, in bytes, of a file of kind k. A larger file may have come from another machine.
 func (l *observer) limit(k format.Kind) int64 {
 	if isMessage(k) {
 		return l.tree.MaxFile()
@@ -137,7 +137,7 @@ func (l *observer) read(f *file, now int64) *observation {
 	return l.made(f, data)
 }
 
-// made returns the observation of a file with these bytes.
+// made returns the observation for a file with these bytes.
 func (l *observer) made(f *file, data []byte) *observation {
 	lk, sum := &observation{path: f.path, file: f}, digestOf(data)
 	f.hash, f.valid = sum[:], true
@@ -208,7 +208,7 @@ func unsentInstead(f *file, data []byte, err error) error {
 	return err
 }
 
-// message parses the bytes, or returns the earlier result for equal bytes.
+// message parses the bytes, or returns an earlier result for equal bytes.
 func (l *observer) message(id string, data []byte, sum digest) (*format.Message, error) {
 	k := parseKey{sum, id}
 	p, ok := l.parsed[k]
@@ -224,8 +224,8 @@ func (l *observer) content(f *file) *format.Message {
 	return l.parsed[parseKey{digest(f.hash), f.id}].msg
 }
 
-// failed returns the observation of a file that could not be opened or read. A fault in the file itself is a problem,
-// and every later batch examines the file again. A machine fault leaves the file's rows unchanged.
+// failed returns the observation for a file that could not be opened or read. A fault in the file itself is a
+// problem, and every later batch examines the file again. A machine fault leaves the file's rows unchanged.
 func (l *observer) failed(f *file, err error) *observation {
 	switch tree.FaultOf(err) {
 	case tree.FaultGone:

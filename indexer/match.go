@@ -13,8 +13,8 @@ import (
 // match is a query in FTS5's query language.
 type match struct {
 	whole  string // words and filters
-	user   string // the words alone; "" if there are none to find
-	prefix bool   // the search may take long: see hasSlowPrefix
+	user   string // only the words; "" if there are none to find
+	prefix bool   // the search may take a long time: see hasSlowPrefix
 }
 
 func expression(pid int64, q index.SearchQuery) match {
@@ -90,7 +90,7 @@ func ownFacet(e query.Expr) bool {
 	return false
 }
 
-// normal is the importance for which there is no facet. Nearly all messages have it.
+// normal is the filter for the importance that has no facet, because nearly all messages have it.
 var normal = query.Filter{Key: query.Importance, Value: format.Normal}
 
 // render writes an expression. FTS5 has no NOT with a single operand.

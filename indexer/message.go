@@ -10,7 +10,8 @@ import (
 )
 
 // messageColumns are the columns that scanMessage reads. One of the body columns follows them. A query reads a short
-// body together with its row. Pieces of a longer body are read once it is known how much room the response has.
+// body together with its row. Pieces of a longer body are read later, once it is known how much room the response
+// has.
 const (
 	messageColumns = "m.row, m.id, m.thread, m.sender, m.tos, m.ccs, m.created, m.importance, m.ack, m.in_reply_to, m.message_id, m.key, " +
 		"m.auth, m.door, m.rest, m.digest, " + messagePath + ", m.subject, octet_length(m.body)"
@@ -168,8 +169,8 @@ func (x *Index) Thread(ctx context.Context, q index.ThreadQuery) ([]index.Messag
 	return takeAll(ctx, v, rows, func(m *index.MessageRow) *index.MessageRow { return m }, wanted, q.Room)
 }
 
-// takeBeginnings reads at most most bytes of each body, and at most total bytes of all bodies together. BodyNext is
-// the offset at which a body was cut off, at least 1.
+// takeBeginnings reads at most most bytes of each body, and at most total bytes in all. BodyNext is the offset at
+// which a body was cut off, at least 1.
 func takeBeginnings(ctx context.Context, from reader, rows []index.MessageRow, most, total int64) error {
 	for i := range rows {
 		m := &rows[i]

@@ -212,8 +212,8 @@ func (x *Index) stamps(ctx context.Context, p *project, seed maphash.Seed) (map[
 	return rows, err
 }
 
-// chunks divides paths into batches. All files of a message are in the same batch, so its rows are written once.
-// Batches follow the order of ids, which is mostly the order of time.
+// chunks divides paths into batches. All files of a message are in the same batch, so its rows are written only once.
+// Batches follow the order of ids, which is mostly chronological.
 func chunks(paths []string) func(yield func([]string) bool) {
 	keys := make([]keyed, len(paths))
 	for i, p := range paths {

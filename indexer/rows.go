@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// Only this file and schema.sql change rows. The caller of every method here holds the lock Index.write.
+// Rows are changed only by this file and schema.sql. The caller of every method here holds the lock Index.write.
 
 // writer is the only connection that writes, with its prepared statements. The statements run without a deadline, so
 // a batch is always written completely.
@@ -349,7 +349,7 @@ func (w *writer) bufferSearch(bytes int) error {
 	return w.do("INSERT INTO search (search, rank) VALUES ('hashsize', ?)", bytes)
 }
 
-// checkSearch compares the full-text index with the messages. With rank 1 FTS5 also finds stale rows.
+// checkSearch compares the full-text index with the messages. With rank 1, FTS5 also finds stale rows.
 func (w *writer) checkSearch() error {
 	return w.do("INSERT INTO search (search, rank) VALUES ('integrity-check', 1)")
 }

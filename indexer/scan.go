@@ -26,7 +26,7 @@ func column[T any](ctx context.Context, from reader, text string, args ...any) (
 	return list(ctx, from, text, args, func(scan scanner, value *T) error { return scan(value) })
 }
 
-// one reads the columns of a query's only row. If there is no row, it leaves into unchanged.
+// one reads the columns of a query's only row. If there is no row, into stays unchanged.
 func one(ctx context.Context, from reader, text string, args []any, into ...any) error {
 	return from.each(ctx, text, args, func(scan scanner) error { return scan(into...) })
 }

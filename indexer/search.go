@@ -61,7 +61,7 @@ const (
 		"LIMIT -1) h CROSS JOIN messages m ON m.row = h.r"
 )
 
-// patience is the time limit for a search by prefix. FTS5 has an index of three-letter prefixes. For other prefixes
+// patience is the time limit for a search by prefix. FTS5 has an index of three-letter prefixes. For other prefixes,
 // it reads every word that begins with the prefix.
 const patience = 300 * time.Millisecond
 
@@ -108,7 +108,7 @@ func (x *Index) patiently(ctx context.Context, e match, search func(context.Cont
 const countText = "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH ?1 AND rowid >= ?2 AND rowid < ?3 " +
 	"ORDER BY rowid DESC LIMIT ?4 + 0)"
 
-// CountMatches counts the messages that a query finds: see index.Index.
+// CountMatches counts the messages that match a query: see index.Index.
 func (x *Index) CountMatches(ctx context.Context, q index.SearchQuery, most int) (n int, err error) {
 	e, s := expression(x.pid(q.Project), q), spanOf(q)
 	_, err = x.patiently(ctx, e, func(ctx context.Context) error {

@@ -157,7 +157,7 @@ func (b *batch) agents([]*letter) error {
 	return nil
 }
 
-// record adds the differences to the log of changes.
+// record adds the differences to the feed of changes.
 func (b *batch) record(letters []*letter) error {
 	if b.new {
 		return nil

@@ -15,7 +15,7 @@ const (
 	threadsWalked = 20_000
 )
 
-// filesOf is SQL for the number of attachments of messages o.
+// filesOf is SQL for the number of attachments in messages o.
 const filesOf = "sum(CASE WHEN instr(o.rest, '\"attachments\"') THEN json_array_length(o.rest, '$.attachments') ELSE 0 END)"
 
 const (
@@ -122,7 +122,7 @@ func (w *threadWalk) walk(ctx context.Context, x *Index) error {
 	return nil
 }
 
-// threadMatch is a match, with its thread.
+// threadMatch is a match together with its thread.
 type threadMatch struct {
 	row, created int64
 	thread       string

@@ -48,7 +48,7 @@ func (r *Report) differ(text string) {
 	}
 }
 
-// compare compares two dumps by the hashes of their lines. If some differ, it reads the dumps again.
+// compare compares two dumps by the hashes of their lines. If any lines differ, it rereads the dumps.
 func (r *Report) compare(live, fresh iter.Seq2[string, error]) error {
 	seed := maphash.MakeSeed()
 	more := map[uint64]int{} // lines that are only in the live index, by hash; negative: only in the rebuilt index

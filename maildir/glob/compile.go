@@ -75,7 +75,7 @@ func Compile(p string, fold bool) (*Pattern, error) {
 	return c, nil
 }
 
-// literalPath returns the path of a pattern without wildcards and alternatives. It returns "" for other patterns
+// literalPath returns the path of a pattern that has no wildcards or alternatives. It returns "" for other patterns
 // and for the whole repository.
 func literalPath(alts [][]element) string {
 	last := len(alts[0]) - 1
@@ -92,7 +92,7 @@ func literalPath(alts [][]element) string {
 	return strings.Join(names, "/")
 }
 
-// ends returns a prefix and a suffix that all paths matching an alternative with the text f have.
+// ends returns a prefix and a suffix of every path that matches an alternative. f is the text of the alternative.
 func ends(elems []element, f string, fold bool) (prefix, suffix string) {
 	prefix = foldIf(unescape(f[:literalLen(f)]), fold)
 	last := elems[len(elems)-1]
@@ -149,8 +149,8 @@ func compileAlternative(f string, fold bool) ([]element, error) {
 	return elems, nil
 }
 
-// literalLen returns the length of the text before the first wildcard of a pattern without braces. The
-// slash before a ** is not included, because a/** matches a.
+// literalLen returns the length of the text before the first wildcard of a pattern without braces. The slash before a
+// ** is not included, because a/** also matches a.
 func literalLen(f string) int {
 	for i := 0; i < len(f); i++ {
 		switch f[i] {

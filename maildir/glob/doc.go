@@ -5,7 +5,7 @@
 // dialect:
 //
 //	?        one character of a path element
-//	*        any characters of a path element
+//	*        any number of characters of a path element
 //	[a-z]    one character in the class; [^a-z] and [!a-z] mean one character outside it
 //	{a,b}    either pattern; may be nested; at most 100 alternatives in total
 //	**       as a whole element: any number of elements, including none; otherwise the same as *

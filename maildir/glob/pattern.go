@@ -49,7 +49,7 @@ type Pattern struct {
 	fold    bool
 }
 
-// Literal returns the path of a pattern without wildcards and alternatives: a file, or a folder with everything
+// Literal returns the path of a pattern that has no wildcards or alternatives: a file, or a folder with everything
 // below it. The path is folded if the pattern folds. Literal returns "" for other patterns and for the whole
 // repository.
 func (p *Pattern) Literal() string { return p.literal }

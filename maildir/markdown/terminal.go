@@ -9,7 +9,7 @@ import (
 	extast "github.com/yuin/goldmark/extension/ast"
 )
 
-// Terminal describes the terminal for which bodies are rendered.
+// Terminal describes the terminal that bodies are rendered for.
 type Terminal struct {
 	Width   int                             // columns per line; code and long words may be longer
 	Columns func(text string) int           // the number of columns that text takes
@@ -49,7 +49,7 @@ type sheet struct {
 // margin is the text that precedes the lines of a block.
 type margin struct {
 	first, rest string
-	width       int // columns of first and of rest
+	width       int // number of columns of first and of rest
 }
 
 // next returns the text before the next line.
@@ -73,7 +73,7 @@ func (s *sheet) line(m *margin, text string) {
 	s.out.WriteString(strings.TrimRight(m.next()+text, " ") + "\n")
 }
 
-// blocks writes the blocks of a parent. If tight is set, it leaves out the blank lines between them.
+// blocks writes the blocks in a parent. If tight is set, it leaves out the blank lines between them.
 func (s *sheet) blocks(parent ast.Node, m *margin, tight bool) {
 	written := false
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// MaxConvert is the maximum number of pixels of an image to convert. A screenshot of 1920 × 1080 fits, and takes
+// MaxConvert is the maximum number of pixels in an image to convert. A screenshot of 1920 × 1080 fits, and takes
 // about 130 MiB of memory.
 const MaxConvert = 1 << 21
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// MaxPixels is the maximum number of pixels of an image. A viewer takes four bytes for each pixel, and a file of a
-// few kB can have 4,000 million pixels.
+// MaxPixels is the maximum number of pixels in an image. A viewer needs four bytes for each pixel, and a file of a
+// few kB can have 4 billion pixels.
 const MaxPixels = 50_000_000
 
 // File is a file to be stored.

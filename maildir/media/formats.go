@@ -128,7 +128,7 @@ func walkPNG(data []byte) (l layout, err error) {
 	return l, errCut
 }
 
-// maxScans is the maximum number of scans of a JPEG image. Each scan requires a pass over all pixels, even if it has
+// maxScans is the maximum number of scans in a JPEG image. Each scan requires a pass over all pixels, even if it has
 // only a few bytes. Encoders write about ten scans.
 const maxScans = 100
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// maxPhoto is the maximum number of pixels of a photograph to recode.
+// maxPhoto is the maximum number of pixels in a photograph to recode.
 const maxPhoto = 1 << 23
 
 // IsPhoto reports whether the image is a JPEG that may be recoded with loss.

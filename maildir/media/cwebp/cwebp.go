@@ -1,5 +1,5 @@
-// Package cwebp converts photographs to WebP with the program cwebp, if it is installed. Lossless formats are never
-// smaller than a JPEG image.
+// Package cwebp converts photographs to WebP with the program cwebp, if it is installed. Converting a JPEG image to a
+// lossless format never makes it smaller.
 package cwebp
 
 import (
@@ -17,8 +17,8 @@ import (
 // Limit is how long the program may run. Measured time: 1.7 s for 8 million pixels of noise.
 const Limit = 15 * time.Second
 
-// limited runs a program with at most 256 MiB of memory, if the system enforces the limit. Measured: 169 MB
-// for 8 million pixels.
+// limited runs a program with at most 256 MiB of memory, if the system enforces the limit. Measured use: 169 MB for 8
+// million pixels.
 const limited = `ulimit -v 262144 2>/dev/null; exec "$0" "$@"`
 
 // quality is the quality of the result, on a scale to 100. The loss is not visible at a glance.
