@@ -282,7 +282,7 @@ func TestStates(t *testing.T) {
 		reports int
 	}{
 		"taken":               {nil, outgoing.Sent, "250 2.0.0 kept as 1", 0},
-		"end without answer":  {map[string]string{"end": "drop"}, outgoing.Unknown, "did not confirm", 1},
+		"end without a reply": {map[string]string{"end": "drop"}, outgoing.Unknown, "did not confirm", 1},
 		"refused at the end":  {map[string]string{"end": "554 5.7.1 spam"}, outgoing.Failed, "554 5.7.1 spam", 1},
 		"busy at the end":     {map[string]string{"end": "451 4.3.0 later"}, outgoing.Deferred, "451 4.3.0 later", 0},
 		"no such recipient":   {map[string]string{"RCPT": "550-5.1.1 no such\r\n550 5.1.1 \u202euser"}, outgoing.Failed, "550 5.1.1 no such user", 1},

@@ -24,7 +24,7 @@ func TestKill(t *testing.T) {
 			for _, forward := range []bool{false, true} {
 				name := step
 				if byHand {
-					name += ", lock removed by a person"
+					name += ", lock removed by a user"
 				}
 				if forward {
 					name += ", to another machine's commit"

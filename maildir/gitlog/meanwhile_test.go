@@ -195,7 +195,7 @@ func TestLockOfAPersonGoingBack(t *testing.T) {
 	tr.git("commit", "-qm", "by hand", "--allow-empty")
 	tr.write(".git/refs/heads/main.lock", at+"\n")
 	_ = tr.log.Flush(context.Background())
-	tr.equal("the person's lock", string(tr.file(".git/refs/heads/main.lock")), at+"\n")
+	tr.equal("the user's lock", string(tr.file(".git/refs/heads/main.lock")), at+"\n")
 	tr.check(os.Remove(tr.path(".git/refs/heads/main.lock")))
 	tr.flush()
 	tr.sound()

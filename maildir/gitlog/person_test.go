@@ -49,7 +49,7 @@ func TestStagedChangesSurvive(t *testing.T) {
 			tr.equal("flags", tr.git("ls-files", "-v", "assumed", "skipped"), flags)
 			tr.equal("staged text", tr.git("show", ":notes/new"), "staged")
 			tr.git("commit", "-q", "-m", "by hand")
-			tr.equal("person's commit", tr.git("show", "--name-status", "--format="), "D\tnotes/gone\nM\tnotes/kept\nA\tnotes/new\nD\tzz")
+			tr.equal("user's commit", tr.git("show", "--name-status", "--format="), "D\tnotes/gone\nM\tnotes/kept\nA\tnotes/new\nD\tzz")
 			tr.git("add", "-A")
 			tr.git("commit", "-q", "-m", "the rest")
 			tr.equal("ids", strings.Join(tr.ids(), " "), "m0 m1")

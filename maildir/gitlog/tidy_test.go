@@ -149,12 +149,12 @@ func TestTidyLeavesAlone(t *testing.T) {
 	loose, packs := tr.count()
 	head := tr.git("rev-parse", "HEAD")
 	for name, c := range map[string]struct{ do, undo func() }{
-		"of a person":  {func() { tr.git("config", "gc.auto", "7") }, func() { tr.git("config", "gc.auto", "0") }},
-		"precious":     {func() { tr.git("config", "extensions.preciousObjects", "yes") }, func() { tr.git("config", "--unset", "extensions.preciousObjects") }},
-		"partial":      {func() { tr.git("config", "extensions.partialClone", "x") }, func() { tr.git("config", "--unset", "extensions.partialClone") }},
-		"in a merge":   {func() { tr.write(".git/MERGE_HEAD", head) }, func() { os.Remove(tr.path(".git/MERGE_HEAD")) }},
-		"no program":   {func() { tr.log.git = func() (string, error) { return "", errors.New("none") } }, func() { tr.log.git = git }},
-		"nothing much": {func() { tr.log.cfg.Piled = 1e6 }, func() { tr.log.cfg.Piled = 1 }},
+		"repacked by Git": {func() { tr.git("config", "gc.auto", "7") }, func() { tr.git("config", "gc.auto", "0") }},
+		"precious":        {func() { tr.git("config", "extensions.preciousObjects", "yes") }, func() { tr.git("config", "--unset", "extensions.preciousObjects") }},
+		"partial":         {func() { tr.git("config", "extensions.partialClone", "x") }, func() { tr.git("config", "--unset", "extensions.partialClone") }},
+		"in a merge":      {func() { tr.write(".git/MERGE_HEAD", head) }, func() { os.Remove(tr.path(".git/MERGE_HEAD")) }},
+		"no program":      {func() { tr.log.git = func() (string, error) { return "", errors.New("none") } }, func() { tr.log.git = git }},
+		"nothing much":    {func() { tr.log.cfg.Piled = 1e6 }, func() { tr.log.cfg.Piled = 1 }},
 	} {
 		tr.log.git = git
 		c.do()

@@ -66,7 +66,7 @@ func (p *Program) Code(ctx context.Context, jpeg []byte) ([]byte, error) {
 	err = cmd.Wait()
 	switch {
 	case larger:
-		return nil, errors.New("it would have more bytes")
+		return nil, errors.New("the result would be larger")
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
