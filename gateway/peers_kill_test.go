@@ -149,7 +149,7 @@ func (h hop) Data(r io.Reader) error {
 	return nil
 }
 
-// newLoad starts an office, and a smarthost for its outgoing mail.
+// newLoad starts an office and a smarthost for its outgoing mail.
 func newLoad(t *testing.T) *load {
 	t.Helper()
 	o := &load{answered: map[string]bool{}, taken: map[string]int{}}

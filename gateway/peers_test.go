@@ -90,7 +90,7 @@ func port(t *testing.T) string {
 	return p
 }
 
-// until waits for the effect of another program.
+// until waits for another program to have an effect.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	waits.Until(t, what, done)
@@ -137,7 +137,7 @@ func names(t *testing.T, records ...string) string {
 	return conn.LocalAddr().String()
 }
 
-// domain creates a key for a domain. It returns the key, its file, and the records of the domain.
+// domain creates a key for a domain. It returns the key, its file, and the domain's records.
 func domain(t *testing.T, name string) (path string, private *rsa.PrivateKey, records []string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
@@ -286,7 +286,7 @@ milter_default_action = tempfail
 	return p
 }
 
-// send passes a message to postfix, as a user's mail program does.
+// send passes a message to Postfix, as a user's mail program does.
 func (p *postfix) send(t *testing.T, from, to, raw string) {
 	t.Helper()
 	if err := smtp.SendMail("127.0.0.1:"+p.port, nil, from, []string{to}, []byte(raw)); err != nil {
@@ -294,7 +294,7 @@ func (p *postfix) send(t *testing.T, from, to, raw string) {
 	}
 }
 
-// box waits for n messages of a user of postfix.
+// box waits for n messages in the mailbox of a Postfix user.
 func (p *postfix) box(t *testing.T, user string, n int) (paths []string) {
 	t.Helper()
 	until(t, "mail for "+user, func() bool {
@@ -304,8 +304,8 @@ func (p *postfix) box(t *testing.T, user string, n int) (paths []string) {
 	return paths
 }
 
-// milter starts opendkim, which signs mail from the domain of postfix. It returns the milter's address in
-// postfix's notation.
+// milter starts OpenDKIM, which signs mail from Postfix's domain. It returns the milter's address in Postfix's
+// notation.
 func milter(t *testing.T, keyFile string) string {
 	t.Helper()
 	at, conf := port(t), filepath.Join(t.TempDir(), "opendkim.conf")
@@ -344,7 +344,7 @@ func opendkim(t *testing.T, message string, records []string) string {
 	return fmt.Sprintf("%s%v", out, err)
 }
 
-// letter returns a signed message of ours whose content must be encoded.
+// letter returns one of our signed messages, whose content must be encoded.
 func letter(t *testing.T, private *rsa.PrivateKey) (m *out.Mail, raw []byte) {
 	t.Helper()
 	m = &out.Mail{
@@ -364,7 +364,7 @@ func letter(t *testing.T, private *rsa.PrivateKey) (m *out.Mail, raw []byte) {
 	return m, raw
 }
 
-// TestPeerPostfix: postfix delivers mail to us, some of it signed by opendkim. We vouch for signed mail and for mail
+// TestPeerPostfix: Postfix delivers mail to us, some of it signed by OpenDKIM. We vouch for signed mail and for mail
 // with a result from Postfix, but not for mail with a forged result.
 func TestPeerPostfix(t *testing.T) {
 	peers(t)
@@ -415,7 +415,7 @@ func TestPeerPostfix(t *testing.T) {
 	}
 }
 
-// TestPeerSmarthost: postfix accepts our signed mail. opendkim finds the signature valid, and invalid after
+// TestPeerSmarthost: Postfix accepts our signed mail. OpenDKIM finds the signature valid, and finds it invalid after
 // any change.
 func TestPeerSmarthost(t *testing.T) {
 	peers(t)

@@ -135,7 +135,7 @@ func benchSizes(b *testing.B) []bulk.Mail {
 	return []bulk.Mail{{Messages: 100_000}, {Messages: 1_000_000, Linked: true}}
 }
 
-// BenchmarkInbox reads a page of 20 of one agent's unread messages.
+// BenchmarkInbox reads a page of 20 unread messages in one agent's inbox.
 func BenchmarkInbox(b *testing.B) {
 	for _, m := range benchSizes(b) {
 		b.Run(fmt.Sprint(m.Messages), func(b *testing.B) {
@@ -149,8 +149,8 @@ func BenchmarkInbox(b *testing.B) {
 	}
 }
 
-// BenchmarkSearch reads a page of 20 with snippets, newest first. "floor" is a query on the same connection pool that
-// finds nothing. It is the upper limit for the other benchmarks.
+// BenchmarkSearch reads a page of 20 results with snippets, newest first. "floor" is a query on the same connection
+// pool that finds nothing. The other benchmarks cannot be faster.
 func BenchmarkSearch(b *testing.B) {
 	hour := bulk.Start().Add(time.Hour).Format(time.RFC3339)
 	queries := []struct{ name, text string }{

@@ -68,7 +68,7 @@ func TestBox(t *testing.T) {
 	}
 }
 
-// TestBoxCost: a page is read from an index in that index's order. Nothing is sorted, and no other copies are read.
+// TestBoxCost: a page is read from an index, in the index's order. Nothing is sorted, and no other copies are read.
 // Invariant I11.
 func TestBoxCost(t *testing.T) {
 	t.Parallel()

@@ -131,8 +131,9 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestPagesWhileMailComes: the pages of a search contain each message that existed when the first page was read
-// exactly once. With the newest first, this is true whatever mail arrives. By rank, it is true if no mail arrives.
+// TestPagesWhileMailComes: each message that existed when the first page was read appears exactly once on the pages
+// of a search. In newest-first order, this is true no matter what mail arrives. In rank order, it is true if no mail
+// arrives.
 func TestPagesWhileMailComes(t *testing.T) {
 	t.Parallel()
 	for _, rank := range []bool{false, true} {
@@ -184,7 +185,8 @@ func TestSearchCursors(t *testing.T) {
 	}
 }
 
-// TestSearchCut: if a search by prefix takes too long, it is cut off. Other searches may take as long as they need.
+// TestSearchCut: if a search by prefix takes too long, it is cut off and finds nothing. Other searches may take as
+// long as they need.
 func TestSearchCut(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

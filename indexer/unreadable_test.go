@@ -21,7 +21,7 @@ var machineFaults = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOM
 // fixed is a time that no file in the tests has.
 var fixed = time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// unreadTree returns a file of every kind, by path.
+// unreadTree returns one file of every kind, by path.
 func unreadTree() map[string]string {
 	const msg = "---json\n{\"id\": \"m1\", \"from\": \"Ann\", \"to\": [\"Bob\"], \"created\": \"2025-10-23T15:22:14Z\"}\n---\n\nwords\n"
 	return map[string]string{

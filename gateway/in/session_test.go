@@ -137,8 +137,8 @@ func serveUntil(t testing.TB, change func(*Config)) (at []net.Addr, kept *store,
 	}
 }
 
-// TestSessions plays testdata/sessions. A file contains what a client sends ("> line", or ">> bytes" in Go syntax),
-// how each reply begins ("< 250"), and which messages are stored.
+// TestSessions plays the sessions in testdata/sessions. A file contains what a client sends ("> line", or ">> bytes"
+// in Go syntax), how each reply begins ("< 250"), and which messages are stored.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/sessions/*.txtar")
@@ -368,7 +368,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// pipes is a listener whose one connection is the other end of a pipe.
+// pipes is a listener whose only connection is the other end of a pipe.
 type pipes struct{ one chan net.Conn }
 
 func (p pipes) Accept() (net.Conn, error) {

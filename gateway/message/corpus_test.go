@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write the results of parsing the corpus")
 
-// TestCorpus parses the messages of testdata/corpus. A file describes what is special about its message, and contains
-// the message and the expected result. In the message, \xHH is a byte. Line ends become CRLF.
+// TestCorpus parses the messages in testdata/corpus. Each file describes what is special about its message, and
+// contains the message and the expected result. In the message, \xHH is a byte. Line ends become CRLF.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/corpus/*.txtar")

@@ -325,7 +325,7 @@ func TestNoEmail(t *testing.T) {
 	}
 }
 
-// TestRetries: the waits grow from five minutes to four hours. After five days the retries end with a report.
+// TestRetries: the waits grow from five minutes to four hours. After five days, the retries end with a report.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{answers: map[string]string{"RCPT": "450 later"}})

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// commitAndDie commits the new content of the path "late", as an operation that merges the commit in the
+// commitAndDie commits the new content of the path "late", as an operation that merges the commit given in the
 // environment, and kills itself at a step.
 func commitAndDie(dir, at string) {
 	l, err := Open(Config{Dir: dir, External: true})
@@ -65,10 +65,10 @@ func op(verb, agent, id string, paths ...string) writer.Op {
 	return writer.Op{Verb: verb, Agent: agent, ID: id, Summary: agent + " -> B: about " + id, At: time.Unix(1760000000, 0), Paths: paths}
 }
 
-// largeFile is half the size in bytes of a large file.
+// largeFile is half the size of a large file, in bytes.
 const largeFile = 1 << 20
 
-// repoTree is a mail tree whose state the git program checks.
+// repoTree is a mail tree whose state is checked with the git program.
 type repoTree struct {
 	*testing.T
 	dir     string

@@ -72,8 +72,8 @@ func TestIndexAsGitWrites(t *testing.T) {
 	}
 }
 
-// TestIndexForms checks that Git handles an index of version 4, a split index and a sparse index. Staged files stay
-// staged, and files that a sparse checkout leaves out are not treated as removed.
+// TestIndexForms checks that a version 4 index, a split index and a sparse index work. Staged files stay staged, and
+// files that a sparse checkout leaves out are not treated as removed.
 func TestIndexForms(t *testing.T) {
 	t.Parallel()
 	for name, form := range map[string][]string{

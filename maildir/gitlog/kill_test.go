@@ -12,11 +12,11 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// steps are the steps of a commit at which tests interfere.
+// steps lists the steps of a commit at which tests interfere.
 var steps = []string{"reserved", "staged", "index locked", "ref locked", "index moved", "ref moved", "unlocked", "durable"}
 
 // TestKill checks that a run that is killed at any step leaves a repository that Open repairs. In production, the
-// journal records the operations that were not committed again. The second half of the test does the same.
+// journal re-records the operations that were not committed. The second half of the test does the same.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	for _, step := range steps {

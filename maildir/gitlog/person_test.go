@@ -260,7 +260,7 @@ func (t *repoTree) refused(id, mode, part string) {
 	}
 }
 
-// goesOn commits the operations that were refused.
+// goesOn commits the operations that were refused earlier.
 func (t *repoTree) goesOn() {
 	t.Helper()
 	t.flush()

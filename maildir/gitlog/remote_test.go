@@ -162,8 +162,8 @@ func TestIsBehind(t *testing.T) {
 	}
 }
 
-// TestBlobsTooLarge checks that a file of zeros, which is far smaller in the pack of a hostile machine, is refused
-// immediately, while Git is still writing it.
+// TestBlobsTooLarge checks that a file of zeros, which is tiny in a hostile machine's pack, is refused immediately,
+// while Git is still writing it.
 func TestBlobsTooLarge(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -202,7 +202,7 @@ func (t *repoTree) bomb(levels int) string {
 	return strings.TrimPrefix(line, "040000 tree ")
 }
 
-// TestTreeBomb checks that a few objects that represent 10^10 files are refused before they fill the memory.
+// TestTreeBomb checks that a few objects that represent 10^10 files are refused before they fill up the memory.
 func TestTreeBomb(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// busy delivers messages from the agents in turn, and a status that each agent overwrites. All of the operations wait
-// for the same commit.
+// busy delivers messages from the agents in turn, together with a status that each agent overwrites. All of the
+// operations wait for the same commit.
 func (t *repoTree) busy(agents, from, to int) (done *int) {
 	t.Helper()
 	done = new(int)
@@ -32,8 +32,8 @@ func (t *repoTree) moves() int {
 	return strings.Count(string(t.file(".git/logs/refs/heads/main")), "\n")
 }
 
-// TestBusySecond checks that git log shows each operation of a busy second with its author, that a revert undoes
-// one operation, and that branch and index move only once.
+// TestBusySecond checks that git log shows each operation of a busy second with its author, that a revert undoes one
+// operation, and that the branch and the index move only once.
 func TestBusySecond(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{Domain: "mail.example"})
@@ -57,7 +57,7 @@ func TestBusySecond(t *testing.T) {
 	tr.sound()
 }
 
-// TestCrowdedSecond checks that more operations than that get one commit for each agent, and that a path that two
+// TestCrowdedSecond checks that a round with more operations has one commit for each agent, and that a path that two
 // agents wrote is in the later agent's commit.
 func TestCrowdedSecond(t *testing.T) {
 	t.Parallel()

@@ -181,7 +181,7 @@ func (t *repoTree) script(file, text string) {
 	t.check(os.WriteFile(file, []byte("#!/bin/sh\n"+text), 0o755))
 }
 
-// TestTidyObeysNobody checks that no program from a configuration is run, and that none of the server's environment
+// TestTidyObeysNobody checks that no program from any configuration is run, and that none of the server's environment
 // variables is passed on.
 func TestTidyObeysNobody(t *testing.T) {
 	t.Parallel()

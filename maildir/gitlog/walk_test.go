@@ -30,7 +30,7 @@ func everything() history.Query {
 	}
 }
 
-// walk lists the results of a walk, one line for each commit: operations or the author, and the files.
+// walk lists the results of a walk, with one line for each commit: its operations or author, and its files.
 func (t *repoTree) walk(q history.Query) (all []string) {
 	t.Helper()
 	t.check(t.log.Walk(context.Background(), q, func(r *history.Revision) error {
@@ -139,8 +139,7 @@ func TestRecordedOps(t *testing.T) {
 	}
 }
 
-// TestPatch checks that a change to one line is returned as Git shows it, and that files that are not text have no
-// lines.
+// TestPatch checks that a change to one line is returned as Git shows it, and that binary files have no lines.
 func TestPatch(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
