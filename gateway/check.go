@@ -52,14 +52,14 @@ func (c *Config) Check(ctx context.Context, store *maildir.Store, root, email st
 	case store.Domains().Has(a.Domain):
 		k.inside(ctx, a)
 	case a.OnThisMachine():
-		k.bad("%s is not an address at another domain: the server sends nothing to it", a)
+		k.bad("%s is not at another domain, so the server sends no mail to it", a)
 	default:
 		k.outside(ctx, a)
 	}
 	return k.all, nil
 }
 
-// inside checks an address of the store.
+// inside checks an address in one of the store's domains.
 func (c *checker) inside(ctx context.Context, a format.Address) {
 	c.ok("%s is a domain of this server (MAIL_DOMAIN)", a.Domain)
 	if len(c.cfg.Listen) == 0 {
@@ -88,7 +88,7 @@ func (c *checker) inside(ctx context.Context, a format.Address) {
 	}
 	switch {
 	case err != nil:
-		c.bad("the senders that the mailbox trusts cannot be read: %v", err)
+		c.bad("the mailbox's trusted senders cannot be read: %v", err)
 	case len(trusted) == 0:
 		c.ok("the mailbox trusts no senders at other domains: their mail is kept, but wakes no agent and runs no " +
 			"hook")
@@ -98,7 +98,7 @@ func (c *checker) inside(ctx context.Context, a format.Address) {
 	c.signs(c.store.Domains()[0])
 }
 
-// unregistered reports which agents with the name have no address.
+// unregistered reports the agents that have the name but no address.
 func (c *checker) unregistered(ctx context.Context, name string) {
 	for _, p := range c.store.Projects() {
 		if _, err := p.As(maildir.Caller{Root: true}, format.Origin{}).Mailbox(ctx, name); err == nil {
@@ -108,7 +108,7 @@ func (c *checker) unregistered(ctx context.Context, name string) {
 	}
 }
 
-// outside checks an address of another domain.
+// outside checks an address at another domain.
 func (c *checker) outside(ctx context.Context, a format.Address) {
 	if !slices.Contains(c.cfg.Allow, "*") && !slices.Contains(c.cfg.Allow, a.Domain) {
 		c.bad("mail to it is refused: GATEWAY_ALLOW does not include %s", a.Domain)
@@ -130,7 +130,8 @@ func (c *checker) outside(ctx context.Context, a format.Address) {
 	c.signs(own)
 }
 
-// signs checks whether mail is signed. domain is the store's first domain, because outgoing mail comes from it.
+// signs checks whether outgoing mail is signed. domain is the store's first domain, because outgoing mail comes from
+// it.
 func (c *checker) signs(domain string) {
 	_, selector, err := LoadKey(c.root, domain)
 	switch {

@@ -18,8 +18,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Incoming stores mail from other domains. It implements in.Directory and in.Deliverer. For these interfaces a
-// mailbox is the name of its agent, because an address is unique in a store.
+// Incoming stores mail from other domains. It implements in.Directory and in.Deliverer. In these interfaces, a
+// mailbox is identified by its agent's name, because addresses are unique in a store.
 type Incoming struct {
 	Store *maildir.Store
 	Spool *spool.Spool // required by a server that listens
@@ -29,8 +29,8 @@ type Incoming struct {
 	Bounce func(ctx context.Context, b *message.Bounce) error
 }
 
-// Server returns the server that receives mail as configured. It starts nothing. socketGID is the group of its Unix
-// sockets. If it is 0, the sockets have the group of the process.
+// Server returns the server that receives mail as configured, without starting it. socketGID is the group of its Unix
+// sockets. If it is 0, the sockets have the process's group.
 func (i *Incoming) Server(c *Config, socketGID int) *in.Server {
 	return in.New(in.Config{
 		Listen:     c.Listen,
@@ -50,7 +50,7 @@ func (i *Incoming) Server(c *Config, socketGID int) *in.Server {
 	})
 }
 
-// Missing lists the mailboxes that the configuration names and the store does not contain. It returns the errors of
+// Missing lists the configured mailboxes that do not exist in the store. It returns the same errors as
 // maildir.Store.MailboxAt.
 func (i *Incoming) Missing(ctx context.Context, c *Config) (names []string, err error) {
 	for _, name := range []string{c.Postmaster, c.CatchAll} {
@@ -78,7 +78,7 @@ func (i *Incoming) Lookup(ctx context.Context, local, _ string) (mailbox string,
 	return agent, full(err)
 }
 
-// full returns in.ErrFull if err says that a mailbox has no room, and any other error unchanged.
+// full returns in.ErrFull if err means that a mailbox is full, and any other error unchanged.
 func full(err error) error {
 	var refused *maildir.Error
 	if errors.As(err, &refused) && refused.What == refusal.MailboxFull {
@@ -87,7 +87,7 @@ func full(err error) error {
 	return err
 }
 
-// Deliver stores a message, as in.Deliverer documents. The recipients in one project get it in one operation.
+// Deliver stores a message, as in.Deliverer documents. All recipients in one project receive it in one operation.
 func (i *Incoming) Deliver(ctx context.Context, d *in.Delivery) []error {
 	errs := make([]error, len(d.To))
 	agents := map[*maildir.Project][]string{}
@@ -106,7 +106,8 @@ func (i *Incoming) Deliver(ctx context.Context, d *in.Delivery) []error {
 	return errs
 }
 
-// deliver stores a message for agents of one project. It returns an error for each.
+// deliver stores a message for agents in one project. It returns one result for each agent: nil if the message is
+// stored, otherwise the error.
 func (i *Incoming) deliver(ctx context.Context, p *maildir.Project, agents []string, d *in.Delivery) []error {
 	email, err := i.email(ctx, p, d)
 	if err != nil {
@@ -131,7 +132,7 @@ func (i *Incoming) deliver(ctx context.Context, p *maildir.Project, agents []str
 	return errs
 }
 
-// email converts a message for a project. It returns the errors of maildir.Store.MailboxAt.
+// email converts a message for a project. It returns the same errors as maildir.Store.MailboxAt.
 func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery) (*maildir.Incoming, error) {
 	m := d.Message
 	email := &maildir.Incoming{
@@ -158,7 +159,7 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 		email.Attachments = append(email.Attachments, attachment.Named(a.Name, a.Data))
 	}
 	_, domain, _ := strings.Cut(m.From, "@")
-	forged := d.Auth.Domain == "" && i.Store.Domains().Has(domain) // claims to be our Postmaster, or a mailbox
+	forged := d.Auth.Domain == "" && i.Store.Domains().Has(domain) // claims to be our Postmaster or mailbox
 	if m.From == "" || forged || i.onThisMachine(m.From) {
 		email.From = maildir.UnknownSender
 	}
@@ -172,8 +173,8 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 	return email, err
 }
 
-// onThisMachine reports whether an address belongs neither to another domain nor to one of the store's domains. An
-// answer to such an address, for example root@localhost, reaches nobody.
+// onThisMachine reports whether an address belongs neither to another domain nor to one of the store's domains. A
+// reply to such an address, for example root@localhost, reaches nobody.
 func (i *Incoming) onThisMachine(address string) bool {
 	a, err := format.ParseAddress(address)
 	return err == nil && a.OnThisMachine() && !i.Store.Domains().Has(a.Domain)

@@ -26,8 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// desk is a store and its Incoming, with the mailbox build in a project and the mailbox ops in the default
-// project.
+// desk is a store and its Incoming. The mailbox build is in a project, and the mailbox ops is in the default project.
 type desk struct {
 	*Incoming
 	t              *testing.T
@@ -82,8 +81,8 @@ func (d *desk) newest(p *maildir.Project, agent string, want int) *index.Deliver
 	return &page.Messages[0]
 }
 
-// TestParties: if an address in an email belongs to a mailbox of the same project, it becomes an agent. A sender is
-// one address that is not at one of our domains, unless that domain vouches for it.
+// TestParties: an address in an email that belongs to a mailbox of the same project is replaced with the agent's
+// name. A sender must be a single address. It may be at one of our domains only if that domain vouches for it.
 func TestParties(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})
@@ -113,7 +112,7 @@ func TestParties(t *testing.T) {
 	}
 }
 
-// TestProblems: the stored message lists what could not be read, up to the limits.
+// TestProblems: the stored message lists whatever could not be read, up to the limits.
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})
@@ -150,8 +149,8 @@ func TestAutomatic(t *testing.T) {
 	}
 }
 
-// TestHiddenRecipient: a mailbox that the email does not name also sees who vouches for the sender. Examples are
-// the mailboxes of postmaster@ and the catch-all.
+// TestHiddenRecipient: a mailbox that is not listed in the email, such as the postmaster@ or catch-all mailbox, also
+// sees who vouches for the sender.
 func TestHiddenRecipient(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})
@@ -171,8 +170,8 @@ func TestHiddenRecipient(t *testing.T) {
 	}
 }
 
-// TestLookup: an address belongs to a mailbox, whatever the address's case. A mailbox without room is full, and its
-// mail is refused too.
+// TestLookup: an address belongs to a mailbox regardless of case. If a mailbox is full, lookups report that and
+// deliveries to it are refused.
 func TestLookup(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{Depth: 1})
@@ -199,8 +198,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestBounces: a delivery status report from the null sender is passed to Bounce, and joins the thread of
-// its message. If Bounce fails, the delivery fails, so that the sender tries again.
+// TestBounces: a delivery status report from the null sender is passed to Bounce and joins the thread of its message.
+// If Bounce fails, the delivery fails, so that the sender tries again.
 func TestBounces(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})
@@ -216,7 +215,7 @@ func TestBounces(t *testing.T) {
 		"--b", "Content-Type: text/rfc822-headers", "", "Message-ID: <" + sent.ID + "@mailtree.local>", "", "--b--",
 	}
 	if err := d.deliver("build", "somebody@example.org", "", report...); err != nil || len(d.bounces) > 0 {
-		t.Errorf("%v: %d bounces of a sender", err, len(d.bounces))
+		t.Errorf("%v: %d bounces from an ordinary sender", err, len(d.bounces))
 	}
 	d.failing = errors.New("the disk is full")
 	if err := d.deliver("build", "", "", report...); !errors.Is(err, d.failing) {

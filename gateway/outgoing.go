@@ -21,14 +21,14 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// Outgoing sends the mail that the projects of a store have queued.
+// Outgoing sends the mail that a store's projects have queued.
 type Outgoing struct {
 	*out.Queue
 	items *items
-	sends bool // the configuration allows mail to leave
+	sends bool // the configuration allows sending mail
 }
 
-// NewOutgoing creates the queue of a store, before the store is opened. It starts nothing.
+// NewOutgoing creates a store's queue before the store is opened. It does not start the queue.
 func NewOutgoing(cfg *Config, name string, log *slog.Logger) *Outgoing {
 	i := &items{log: log, open: map[string]outgoing.Item{}}
 	var transport out.Transport = &out.MX{Resolver: cfg.NameServer(), Name: name}
@@ -59,8 +59,8 @@ func (o *Outgoing) Queued(all []outgoing.Item) {
 // Use sets the store. Call it before Run.
 func (o *Outgoing) Use(store *maildir.Store) { o.items.store = store }
 
-// items is the queue of all projects. It implements out.Store. Items that have not ended are also in memory. They
-// are read from the files once.
+// items is the queue for all projects. It implements out.Store. Items that have not ended are also kept in memory.
+// They are read from their files only once.
 type items struct {
 	store *maildir.Store
 	log   *slog.Logger
@@ -82,7 +82,7 @@ func (s *items) keep(i outgoing.Item) {
 	s.open[i.ID] = i
 }
 
-// Open implements out.Store. Once a day it removes the files of items that ended long ago.
+// Open implements out.Store. Once a day, it removes the files of items that ended long ago.
 func (s *items) Open(context.Context) ([]outgoing.Item, error) {
 	if now := time.Now(); now.Sub(s.pruned) > 24*time.Hour {
 		first := s.pruned.IsZero()
@@ -196,7 +196,7 @@ func (s *items) Raw(ctx context.Context, i outgoing.Item) ([]byte, error) {
 	return s.sign(raw)
 }
 
-// original returns the sender's copy of an item's message. It returns the errors of Raw.
+// original returns the sender's copy of an item's message. It returns the same errors as Raw.
 func (s *items) original(ctx context.Context, i *outgoing.Item) (*maildir.Project, *format.Message, error) {
 	p, err := s.store.Project(ctx, i.Project)
 	if errors.Is(err, maildir.ErrNotFound) {
@@ -212,7 +212,7 @@ func (s *items) original(ctx context.Context, i *outgoing.Item) (*maildir.Projec
 	return p, m, refused(err)
 }
 
-// refused converts an error that would occur again at every attempt to a refusal.
+// refused converts an error to a refusal if every further attempt would fail with the same error.
 func refused(err error) error {
 	if errors.Is(err, maildir.ErrConflict) || errors.Is(err, maildir.ErrNotFound) || errors.Is(err, maildir.ErrTooLarge) {
 		return &out.Refusal{Reply: err.Error()}
@@ -220,7 +220,7 @@ func refused(err error) error {
 	return err
 }
 
-// email converts the message of an item to the mail to send.
+// email converts an item's message to the email to send.
 func (s *items) email(ctx context.Context, p *maildir.Project, i *outgoing.Item, m *format.Message) (*out.Mail, error) {
 	domains := s.store.Domains()
 	e := &out.Mail{
@@ -289,14 +289,14 @@ func (s *items) sign(raw []byte) ([]byte, error) {
 	return (&out.Signer{Domain: domain, Selector: selector, Key: key}).Sign(raw)
 }
 
-// Report implements out.Store. It reports nothing about a message that was undone.
+// Report implements out.Store. It sends no report about a message that was undone.
 func (s *items) Report(ctx context.Context, all []outgoing.Item) error {
 	p, m, err := s.original(ctx, &all[0])
 	var refusal *out.Refusal
 	switch {
 	case errors.Is(err, out.ErrTakenBack):
 		return nil
-	case errors.As(err, &refusal): // the copy was changed: the items name the sender
+	case errors.As(err, &refusal): // the copy was changed, so take the sender from the items
 		from, _, _ := strings.Cut(all[0].From, "@")
 		m = &format.Message{ID: all[0].Message, From: from, Subject: all[0].Message}
 	case err != nil:

@@ -18,7 +18,7 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// scene is a store with the agents Ann and Bob, and its queue, which does not run.
+// scene is a store with the agents Ann and Bob, and its queue, which is not running.
 type scene struct {
 	*items
 	project *maildir.Project
@@ -71,7 +71,7 @@ func (s *scene) email(t *testing.T, i outgoing.Item) *message.Message {
 	return m
 }
 
-// TestEmail: a message becomes this email, which names no bcc recipient.
+// TestEmail: a message is converted to an email that does not reveal bcc recipients.
 func TestEmail(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -93,8 +93,8 @@ func TestEmail(t *testing.T) {
 	}
 }
 
-// TestTakenBack: a message that is undone before it leaves is not sent. A message with an edited copy in
-// the outbox is refused.
+// TestTakenBack: a message that is undone before it goes out is not sent. A message whose copy in the outbox was
+// edited is refused.
 func TestTakenBack(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -123,8 +123,8 @@ func TestTakenBack(t *testing.T) {
 	}
 }
 
-// TestReport: Postmaster reports the same items to the sender once, in the thread, and names no bcc
-// recipient.
+// TestReport: Postmaster reports the same items to the sender only once, in the thread, and does not reveal bcc
+// recipients.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -225,13 +225,13 @@ func TestBouncedLater(t *testing.T) {
 	}
 }
 
-// TestSaveGone: if a project was moved away, nothing of it is sent, because the result could not be saved.
+// TestSaveGone: if a project was moved away, none of its mail is sent, because the result could not be saved.
 func TestSaveGone(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	i := s.send(t, maildir.Draft{To: []string{"cat@example.org"}, Body: "b"})
 	i.Project, i.State = "gone-12345678", outgoing.Sending
 	if err := s.Save(t.Context(), i); !errors.Is(err, maildir.ErrNotFound) {
-		t.Errorf("the end of a message would go out: %v", err)
+		t.Errorf("the end of a message would be sent: %v", err)
 	}
 }

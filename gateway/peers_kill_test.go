@@ -46,7 +46,7 @@ func (o *load) next(direction string) string {
 	return direction + strconv.Itoa(o.begun)
 }
 
-// answer records that an email was answered with success.
+// answer records that an email was accepted.
 func (o *load) answer(subject string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -59,7 +59,7 @@ func (o *load) count() int {
 	return len(o.answered)
 }
 
-// deliver delivers one email after the other, as a mail server does. It repeats each email until it is accepted.
+// deliver delivers one email after another, as a mail server does. It repeats each email until it is accepted.
 func (o *load) deliver(ctx context.Context) {
 	for ctx.Err() == nil {
 		subject := o.next("in")
@@ -71,7 +71,7 @@ func (o *load) deliver(ctx context.Context) {
 	}
 }
 
-// try delivers an email over LMTP. It returns nil if the answer is 250.
+// try delivers an email over LMTP. It returns nil if the reply is 250.
 func (o *load) try(raw string) error {
 	conn, err := net.Dial("unix", o.socket())
 	if err != nil {
@@ -91,12 +91,12 @@ func (o *load) try(raw string) error {
 	}
 	answers, err := w.CloseWithLMTPResponse()
 	if err == nil && answers["build@"+ours] == nil {
-		err = errors.New("no answer")
+		err = errors.New("no reply")
 	}
 	return err
 }
 
-// send sends one email after the other with the tool, and does not repeat unanswered calls.
+// send sends one email after another with the tool, and does not repeat unanswered calls.
 func (o *load) send(ctx context.Context) {
 	for ctx.Err() == nil {
 		one, cancel := context.WithTimeout(ctx, time.Minute)
@@ -124,10 +124,10 @@ func (o *load) send(ctx context.Context) {
 	}
 }
 
-// NewSession begins a session of the smarthost.
+// NewSession starts a smarthost session.
 func (o *load) NewSession(*smtp.Conn) (smtp.Session, error) { return hop{o}, nil }
 
-// hop is a session of the smarthost, which accepts everything.
+// hop is a smarthost session that accepts everything.
 type hop struct{ o *load }
 
 func (hop) Mail(string, *smtp.MailOptions) error { return nil }
@@ -149,7 +149,7 @@ func (h hop) Data(r io.Reader) error {
 	return nil
 }
 
-// newLoad starts an office, and a smarthost for its outgoing mail.
+// newLoad starts an office and a smarthost for its outgoing mail.
 func newLoad(t *testing.T) *load {
 	t.Helper()
 	o := &load{answered: map[string]bool{}, taken: map[string]int{}}
@@ -166,9 +166,9 @@ func newLoad(t *testing.T) *load {
 	return o
 }
 
-// TestPeerKilled kills the server a hundred times under load in both directions. Every email that was
-// answered with 250 is in the tree once. The smarthost received every sent email once, or the email's state
-// is unknown.
+// TestPeerKilled kills the server a hundred times under load in both directions. Every email that was accepted with
+// 250 is in the tree exactly once. The smarthost received every sent email exactly once, unless the email's state is
+// unknown.
 func TestPeerKilled(t *testing.T) {
 	peers(t)
 	o := newLoad(t)
@@ -193,7 +193,7 @@ func TestPeerKilled(t *testing.T) {
 	kept := map[string]int{}
 	for _, m := range o.box(t, "inbox") {
 		kept[m.Subject]++
-		if !strings.HasPrefix(m.Subject, "in") { // a report of Postmaster
+		if !strings.HasPrefix(m.Subject, "in") { // a report from Postmaster
 			continue
 		}
 		if _, err := m.raw(); err != nil {
@@ -207,7 +207,7 @@ func TestPeerKilled(t *testing.T) {
 		switch {
 		case strings.HasPrefix(s, "in"):
 			if in++; kept[s] != 1 {
-				t.Errorf("%s was answered 250, and is kept %d times", s, kept[s])
+				t.Errorf("%s was accepted with 250 and is stored %d times", s, kept[s])
 			}
 		default:
 			if out++; !sent[s] || o.taken[s] == 0 && !unknown[s] {
@@ -221,9 +221,9 @@ func TestPeerKilled(t *testing.T) {
 		}
 	}
 	if in < kills {
-		t.Errorf("%d emails were taken in: there was no load", in)
+		t.Errorf("only %d emails were received: there was no load", in)
 	}
-	t.Logf("%d kills: %d emails taken in, %d sent, of which %d may not have been", kills, in, out, len(unknown))
+	t.Logf("%d kills: %d emails received, %d sent, %d of them with an unknown result", kills, in, out, len(unknown))
 }
 
 // settle waits until the queue is empty.
@@ -232,7 +232,7 @@ func (o *load) settle(t *testing.T) {
 	until(t, "the end of the queue", func() bool { return len(o.files(t, `/\.mailtree/queue/[^/]*\.json$`)) == 0 })
 }
 
-// sent returns the subjects of the emails in the outbox, and of those with an unknown result.
+// sent returns the subjects of all emails in the outbox, and the subjects of those with an unknown result.
 func (o *load) sent(t *testing.T) (all, unknown map[string]bool) {
 	t.Helper()
 	all, unknown = map[string]bool{}, map[string]bool{}

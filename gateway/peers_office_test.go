@@ -43,24 +43,24 @@ func newOffice(t *testing.T, env ...string) *office {
 	return o
 }
 
-// command returns a command of the program, with the settings of the office.
+// command returns a command that runs the program with the office's settings.
 func (o *office) command(ctx context.Context, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, os.Getenv("MAILTREE_PEERS"), args...)
 	c.Env, c.Dir = append(os.Environ(), o.env...), o.dir
 	return c
 }
 
-// tools returns the command that serves the toolset aimx.
+// tools returns the command that serves the aimx toolset.
 func (o *office) tools(ctx context.Context) *exec.Cmd {
 	return o.command(ctx, "stdio", "--toolset", "aimx", "--no-start", "--project", "/work/shop")
 }
 
-// request returns a call of a tool.
+// request returns a tool call.
 func request(name, args string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n", name, args)
 }
 
-// call calls a tool, and returns its answer.
+// call calls a tool and returns its response.
 func (o *office) call(t *testing.T, name, args string) string {
 	t.Helper()
 	c := o.tools(t.Context())
@@ -74,7 +74,7 @@ func (o *office) call(t *testing.T, name, args string) string {
 
 func (o *office) socket() string { return filepath.Join(o.dir, "lmtp") }
 
-// start starts the server, and returns when the server accepts mail.
+// start starts the server and returns once the server accepts mail.
 func (o *office) start() {
 	o.t.Helper()
 	log, err := os.OpenFile(filepath.Join(o.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -102,7 +102,7 @@ func (o *office) kill() {
 	o.cmd.Wait()
 }
 
-// files returns the files of the store with a matching path.
+// files returns the store's files whose path matches.
 func (o *office) files(t *testing.T, matches string) map[string][]byte {
 	t.Helper()
 	all, path := map[string][]byte{}, regexp.MustCompile(matches)
@@ -113,7 +113,7 @@ func (o *office) files(t *testing.T, matches string) map[string][]byte {
 				all[p] = data
 			}
 		}
-		if errors.Is(err, fs.ErrNotExist) { // the server has moved or removed it since its folder was read
+		if errors.Is(err, fs.ErrNotExist) { // the server moved or removed it after its folder was read
 			return nil
 		}
 		return err

@@ -16,7 +16,7 @@ import (
 	"mailtree/gateway/in"
 )
 
-// large replaces names with texts that are too long for a file.
+// large replaces placeholders with text that is too long for a file.
 var large = strings.NewReplacer(
 	"{{x*400}}", strings.Repeat("x", 400),
 	"{{x*9000}}", strings.Repeat("x", 9000),
@@ -26,7 +26,7 @@ var large = strings.NewReplacer(
 	"{{recipients}}", strings.TrimSuffix(strings.Repeat("build@"+ours+",", 101), ","),
 )
 
-// replied finds the last line of each reply of the server in the output of swaks.
+// replied finds the last line of each server reply in the swaks output.
 var replied = regexp.MustCompile(`(?m)^<[-~*]+ +(\d{3} .*)$`)
 
 // TestPeerSwaks plays the sessions of testdata/swaks.txtar. Each session gets the expected replies, the

@@ -30,8 +30,8 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// These tests run other programs, which .ci/campaign installs: postfix, opendkim, swaks, mutt and python3. They
-// run as root if MAILTREE_PEERS names our program.
+// These tests run other programs, which .ci/campaign installs: postfix, opendkim, swaks, mutt and python3. They run
+// as root, and only if MAILTREE_PEERS is the path of our program.
 const (
 	ours   = "mail.ours.example"
 	theirs = "peer.example"
@@ -41,11 +41,11 @@ const (
 func peers(t *testing.T) {
 	t.Helper()
 	if os.Getenv("MAILTREE_PEERS") == "" {
-		t.Skip("the programs of others are run as root, with MAILTREE_PEERS=PATH of ours")
+		t.Skip("runs other programs as root: set MAILTREE_PEERS to the path of our program")
 	}
 }
 
-// open creates a folder that other users may enter. Its path is short enough for a socket.
+// open creates a folder that other users can enter. Its path is short enough for a socket.
 func open(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "peers")
@@ -90,7 +90,7 @@ func port(t *testing.T) string {
 	return p
 }
 
-// until waits for the effect of another program.
+// until waits for another program to have an effect.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	waits.Until(t, what, done)
@@ -104,7 +104,7 @@ func answers(address string) bool {
 	return err == nil
 }
 
-// names starts a DNS server with some records, and returns its address.
+// names starts a DNS server with the records, and returns its address.
 func names(t *testing.T, records ...string) string {
 	t.Helper()
 	all := map[string][]miekg.RR{}
@@ -137,7 +137,7 @@ func names(t *testing.T, records ...string) string {
 	return conn.LocalAddr().String()
 }
 
-// domain creates a key for a domain. It returns the key, its file, and the records of the domain.
+// domain creates a key for a domain. It returns the key, its file, and the domain's records.
 func domain(t *testing.T, name string) (path string, private *rsa.PrivateKey, records []string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
@@ -185,7 +185,7 @@ func (b *inbox) all() []*in.Delivery {
 	return b.kept
 }
 
-// receive starts our server, and returns its inbox and its addresses.
+// receive starts our server and returns its inbox and addresses.
 func receive(t *testing.T, c in.Config) (*inbox, []net.Addr) {
 	t.Helper()
 	b := &inbox{}
@@ -224,7 +224,7 @@ func receive(t *testing.T, c in.Config) (*inbox, []net.Addr) {
 // socket, and delivers mail for ann@ and bob@ of its own domain to a Maildir.
 type postfix struct{ dir, port string }
 
-// newPostfix starts postfix, with a milter unless it is "".
+// newPostfix starts Postfix, with milter unless it is "".
 func newPostfix(t *testing.T, socket, milter string) *postfix {
 	t.Helper()
 	p := &postfix{open(t), port(t)}
@@ -286,7 +286,7 @@ milter_default_action = tempfail
 	return p
 }
 
-// send passes a message to postfix, as a user's mail program does.
+// send passes a message to Postfix, as a user's mail program does.
 func (p *postfix) send(t *testing.T, from, to, raw string) {
 	t.Helper()
 	if err := smtp.SendMail("127.0.0.1:"+p.port, nil, from, []string{to}, []byte(raw)); err != nil {
@@ -294,7 +294,7 @@ func (p *postfix) send(t *testing.T, from, to, raw string) {
 	}
 }
 
-// box waits for n messages of a user of postfix.
+// box waits for n messages in the mailbox of a Postfix user.
 func (p *postfix) box(t *testing.T, user string, n int) (paths []string) {
 	t.Helper()
 	until(t, "mail for "+user, func() bool {
@@ -304,8 +304,8 @@ func (p *postfix) box(t *testing.T, user string, n int) (paths []string) {
 	return paths
 }
 
-// milter starts opendkim, which signs mail from the domain of postfix. It returns the milter's address in
-// postfix's notation.
+// milter starts OpenDKIM, which signs mail from Postfix's domain. It returns the milter's address in Postfix's
+// notation.
 func milter(t *testing.T, keyFile string) string {
 	t.Helper()
 	at, conf := port(t), filepath.Join(t.TempDir(), "opendkim.conf")
@@ -324,7 +324,7 @@ func milter(t *testing.T, keyFile string) string {
 	return "inet:127.0.0.1:" + at
 }
 
-// opendkim verifies a message with opendkim, and returns its verdict.
+// opendkim verifies a message with OpenDKIM and returns its verdict.
 func opendkim(t *testing.T, message string, records []string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -344,7 +344,7 @@ func opendkim(t *testing.T, message string, records []string) string {
 	return fmt.Sprintf("%s%v", out, err)
 }
 
-// letter returns a signed message of ours whose content needs encodings.
+// letter returns one of our signed messages, whose content must be encoded.
 func letter(t *testing.T, private *rsa.PrivateKey) (m *out.Mail, raw []byte) {
 	t.Helper()
 	m = &out.Mail{
@@ -364,8 +364,8 @@ func letter(t *testing.T, private *rsa.PrivateKey) (m *out.Mail, raw []byte) {
 	return m, raw
 }
 
-// TestPeerPostfix: postfix delivers mail to us, some of it signed by opendkim. We vouch for signed mail and
-// for mail with a result of postfix, but not for mail that contains a forged result.
+// TestPeerPostfix: Postfix delivers mail to us, some of it signed by OpenDKIM. We vouch for signed mail and for mail
+// with a result from Postfix, but not for mail with a forged result.
 func TestPeerPostfix(t *testing.T) {
 	peers(t)
 	file, _, records := domain(t, theirs)
@@ -415,7 +415,7 @@ func TestPeerPostfix(t *testing.T) {
 	}
 }
 
-// TestPeerSmarthost: postfix accepts our signed mail. opendkim finds the signature valid, and invalid after
+// TestPeerSmarthost: Postfix accepts our signed mail. OpenDKIM finds the signature valid, and finds it invalid after
 // any change.
 func TestPeerSmarthost(t *testing.T) {
 	peers(t)

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// agentColumns are an agent's row and the time of its last activity, which is the newest time among its messages,
-// marks, claims and its inception.
+// agentColumns are an agent's row and the time of its last activity, which is the newest time among its inception,
+// sent messages, marks and claims.
 const agentColumns = "a.name, a.profile, a.program, a.model, a.task, a.inception, a.machine, a.status, a.total, a.unread, a.archived, " +
 	"a.sent, " + lastActive
 
@@ -24,7 +24,7 @@ const lastActive = `(SELECT max(at) FROM (
 		UNION ALL SELECT (SELECT max(d.ack_at) FROM deliveries d WHERE d.box = a.aid AND d.ack_at IS NOT NULL)
 		UNION ALL SELECT (SELECT max(c.created) FROM claims c WHERE c.pid = a.pid AND c.agent = a.name)))`
 
-// shortColumns are agentColumns with program, model, task and the last activity left empty.
+// shortColumns are like agentColumns, but with program, model, task and the last activity left empty.
 const shortColumns = "a.name, a.profile, '', '', '', a.inception, a.machine, a.status, a.total, a.unread, a.archived, a.sent, NULL"
 
 func (x *Index) agents(ctx context.Context, columns, text string, args ...any) ([]index.AgentRow, error) {
@@ -43,17 +43,17 @@ func (x *Index) Agent(ctx context.Context, slug, name string) (*index.AgentRow, 
 	return &rows[0], nil
 }
 
-// Agents lists the agents of a project by name: see index.Index.
+// Agents lists a project's agents by name: see index.Index.
 func (x *Index) Agents(ctx context.Context, slug string) ([]index.AgentRow, error) {
 	return x.agents(ctx, shortColumns, "a.pid = ? ORDER BY a.name", x.pid(slug))
 }
 
-// AgentsAfter lists some of the agents of a project by name: see index.Index.
+// AgentsAfter lists some of a project's agents by name: see index.Index.
 func (x *Index) AgentsAfter(ctx context.Context, slug, after string, limit int) ([]index.AgentRow, error) {
 	return x.agents(ctx, agentColumns, "a.pid = ? AND a.name > ? ORDER BY a.name LIMIT ? + 0", x.pid(slug), after, limit)
 }
 
-// ProjectsWith finds the projects that contain the named thing: see index.Index.
+// ProjectsWith finds the projects that contain an agent, thread or message with that name: see index.Index.
 func (x *Index) ProjectsWith(ctx context.Context, what format.Kind, name string) ([]string, error) {
 	text := "SELECT max(created) FROM messages WHERE pid = ?1 AND id = ?2"
 	switch what {
@@ -76,8 +76,8 @@ func (x *Index) ProjectsWith(ctx context.Context, what format.Kind, name string)
 	return slugs, nil
 }
 
-// Names completes a prefix: see index.Index. The query steps through an index from one thread to the next, so its
-// cost does not depend on the number of messages in each thread.
+// Names completes a prefix: see index.Index. The query for threads steps through an index from one thread to the
+// next, so its cost does not depend on how many messages each thread has.
 func (x *Index) Names(ctx context.Context, slug string, what format.Kind, prefix string, limit int) ([]string, error) {
 	const agents = "SELECT name FROM agents WHERE pid = ?1 AND lower(substr(name, 1, length(?2))) = lower(?2) " +
 		"ORDER BY name COLLATE NOCASE LIMIT ?3 + 0"

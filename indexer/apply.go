@@ -10,7 +10,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// stored is a message as it is in the tables.
+// stored is a message as stored in the tables.
 type stored struct {
 	row            int64
 	thread, sender string
@@ -18,14 +18,14 @@ type stored struct {
 	urgent, asks   bool
 }
 
-// letter is one message id that a batch touches.
+// letter is the state of one message id that a batch touches.
 type letter struct {
 	id      string
-	message                 // derived from its current files
-	files   []*file         // its rows of files in the tables
-	holders map[string]bool // holders whose deliveries the batch writes
-	stored  *stored         // its rows in the tables; nil if there are none
-	msg     *format.Message // the new content; nil if it does not change
+	message                 // the message derived from its current files
+	files   []*file         // the message's rows of files in the tables
+	holders map[string]bool // the holders whose deliveries the batch writes
+	stored  *stored         // the message's rows in the tables; nil if there are none
+	msg     *format.Message // the new content; nil if the content does not change
 	row     int64           // the message's row after the batch
 	urgent  bool
 	asks    bool   // whether the message asks for an acknowledgement
@@ -50,8 +50,9 @@ func (b *batch) apply() error {
 	return nil
 }
 
-// letters collects the messages that the observations concern. It reads a file whose content the batch needs and
-// has not read. If that file has changed meanwhile, letters adds one more observation to the batch.
+// letters collects the messages that the observations concern. If the batch needs the content of a file that it has
+// not read, letters reads the file. If that file has changed in the meantime, letters adds an observation to the
+// batch.
 func (b *batch) letters() ([]*letter, error) {
 	byID := map[string]*letter{}
 	// marked lists the holders of changed marks, by message id. A nil entry means that other files changed too.
@@ -114,8 +115,8 @@ func (b *batch) letters() ([]*letter, error) {
 	return all, nil
 }
 
-// content finds the content of a message that is not in the tables. It reports false if it has changed the
-// observations of the batch, because the file's bytes have changed meanwhile or the file cannot be read.
+// content finds the content of a message if the tables do not contain it. It returns false if it changed the batch's
+// observations because the file's bytes have since changed or the file cannot be read.
 func (b *batch) content(t *letter) (found bool, err error) {
 	s := t.source
 	if s == nil {
@@ -159,8 +160,8 @@ func (b *batch) loadLetters(byID map[string]*letter) error {
 	})
 }
 
-// files writes the rows of files: new and changed rows first, then deletions. In this order a folder or agent that
-// keeps any file is not dropped in between.
+// files writes the rows of files: new and changed rows first, then deletions. In this order, a folder or agent that
+// keeps at least one file is not dropped in between.
 func (b *batch) files([]*letter) error {
 	var put []*file
 	for _, lk := range slices.Concat(b.stats, b.order) {
@@ -188,8 +189,8 @@ func (b *batch) files([]*letter) error {
 	return nil
 }
 
-// problems records the files that do not count, either because of a fault of their own or because another file has
-// the same id.
+// problems records the files that are ignored, either because they are invalid or because another file has the same
+// id.
 func (b *batch) problems(letters []*letter) error {
 	var gone []string
 	for _, lk := range b.order {
@@ -228,8 +229,8 @@ func (b *batch) problems(letters []*letter) error {
 	return nil
 }
 
-// messages writes the rows of messages and the full-text index: first all deletions, then all
-// insertions, each in the order of rows.
+// messages writes the rows of messages and the full-text index: first all deletions, then all insertions, each in row
+// order.
 func (b *batch) messages(letters []*letter) error {
 	var out []int64
 	var in []*letter

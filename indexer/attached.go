@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// attachedText is SQL for the agents that have a copy of a message with an attachment. The full-text index finds
-// the messages by a facet. The comparison with the header makes the match exact.
+// attachedText is SQL for the agents that have a copy of a message with a given attachment. The full-text index finds
+// the messages by a facet, and the comparison with the header makes the match exact.
 const attachedText = "SELECT DISTINCT a.name FROM (SELECT rowid AS r FROM search WHERE search MATCH ?1) h " +
 	"CROSS JOIN messages m ON m.row = h.r " +
 	"CROSS JOIN files f ON f.pid = m.pid AND f.name = m.id || '.md' CROSS JOIN agents a ON a.aid = f.aid " +
 	"WHERE m.pid = ?2 AND instr(m.rest, ?3) AND f.kind IN (6, 9) AND f.valid ORDER BY a.name"
 
-// Attached returns the agents that have a message with an attachment: see index.Index.
+// Attached returns the agents that have a message with a given attachment: see index.Index.
 func (x *Index) Attached(ctx context.Context, slug, sum string) ([]string, error) {
 	sum = strings.ToLower(sum)
 	pid := x.pid(slug)

@@ -10,8 +10,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestAttached: an attachment belongs to an agent as long as the agent has a copy of a message that lists the
-// attachment.
+// TestAttached: an agent has an attachment as long as the agent has a copy of a message that lists the attachment.
 func TestAttached(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -13,10 +13,11 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// These benchmarks measure the index alone, without the creation of files, history or HTTP. Packages mcp, maildir
-// and cmd/mailtree have the end-to-end benchmarks. See README, Speed.
+// These benchmarks measure only the index, without file creation, history or HTTP. Packages mcp, maildir and
+// cmd/mailtree have the end-to-end benchmarks. See README, Speed.
 
-// benchFile returns an index of that mail. The index is kept beside its tree if an earlier run has built it.
+// benchFile returns the index file of m. The index is stored next to its tree, and an index from an earlier run is
+// reused.
 func benchFile(b *testing.B, m bulk.Mail) string {
 	b.Helper()
 	store := m.Store(b)
@@ -63,8 +64,8 @@ func BenchmarkRebuild(b *testing.B) {
 	}
 }
 
-// BenchmarkIngest measures what a group of sends costs the index: by names, as a user's files arrive, and with the
-// bytes that the writer has just written.
+// BenchmarkIngest measures what it costs the index to ingest a group of sends: by name, as a user's files arrive, and
+// with the bytes that the writer has just written.
 func BenchmarkIngest(b *testing.B) {
 	for _, group := range []int{1, 64} {
 		b.Run(fmt.Sprintf("names/group=%d", group), func(b *testing.B) { benchIngest(b, group, false) })
@@ -123,7 +124,7 @@ func benchIngest(b *testing.B, group int, written bool) {
 	each.Report(b, "")
 }
 
-// benchSizes are the amounts of mail that must not affect the results.
+// benchSizes returns the amounts of mail, which must not affect the results.
 func benchSizes(b *testing.B) []bulk.Mail {
 	switch {
 	case testing.Short():
@@ -134,7 +135,7 @@ func benchSizes(b *testing.B) []bulk.Mail {
 	return []bulk.Mail{{Messages: 100_000}, {Messages: 1_000_000, Linked: true}}
 }
 
-// BenchmarkInbox reads a page of 20 of one agent's unread messages.
+// BenchmarkInbox reads a page of 20 unread messages in one agent's inbox.
 func BenchmarkInbox(b *testing.B) {
 	for _, m := range benchSizes(b) {
 		b.Run(fmt.Sprint(m.Messages), func(b *testing.B) {
@@ -148,8 +149,8 @@ func BenchmarkInbox(b *testing.B) {
 	}
 }
 
-// BenchmarkSearch reads a page of 20 with snippets, newest first. "floor" is a query on the same connection pool
-// that finds nothing. It is the upper limit for the others.
+// BenchmarkSearch reads a page of 20 results with snippets, newest first. "floor" is a query on the same connection
+// pool that finds nothing. The other benchmarks cannot be faster.
 func BenchmarkSearch(b *testing.B) {
 	hour := bulk.Start().Add(time.Hour).Format(time.RFC3339)
 	queries := []struct{ name, text string }{
@@ -201,7 +202,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// timed runs a query that must find 20.
+// timed runs a query that must find 20 results.
 func timed(b *testing.B, query func() (int, error)) {
 	var each bulk.Times
 	b.ResetTimer()
@@ -217,7 +218,7 @@ func timed(b *testing.B, query func() (int, error)) {
 	each.Report(b, "")
 }
 
-// BenchmarkReconcile compares a tree with an index that is up to date, which every start has to do.
+// BenchmarkReconcile compares a tree with an index that is up to date, as every start does.
 func BenchmarkReconcile(b *testing.B) {
 	for _, m := range benchSizes(b) {
 		b.Run(fmt.Sprint(m.Messages), func(b *testing.B) {

@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestBox: copies are listed by name, last first, whatever their time. A second copy of an id and invalid files are
-// not listed and take no place on a page.
+// TestBox: copies are listed by name, last first, regardless of their time. A second copy of an id and invalid files
+// are not listed and do not take up space on a page.
 func TestBox(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -68,7 +68,7 @@ func TestBox(t *testing.T) {
 	}
 }
 
-// TestBoxCost: a page is read from an index in that index's order. Nothing is sorted, and no other copies are read.
+// TestBoxCost: a page is read from an index, in the index's order. Nothing is sorted, and no other copies are read.
 // Invariant I11.
 func TestBoxCost(t *testing.T) {
 	t.Parallel()
@@ -84,7 +84,7 @@ func TestBoxCost(t *testing.T) {
 	}
 }
 
-// TestFilesCost: the files of a message are found without reading others. Invariant I11.
+// TestFilesCost: the files of a message are found without reading other files. Invariant I11.
 func TestFilesCost(t *testing.T) {
 	t.Parallel()
 	steps := strings.Join(planOf(t, openIndex(t), filesQuery, 1, `["m.md"]`), "\n")
@@ -93,7 +93,7 @@ func TestFilesCost(t *testing.T) {
 	}
 }
 
-// planOf returns how SQLite executes a query, step by step.
+// planOf returns the steps in which SQLite executes a query.
 func planOf(t *testing.T, x *Index, text string, args ...any) (plan []string) {
 	t.Helper()
 	err := x.each(t.Context(), "EXPLAIN QUERY PLAN "+text, args, func(scan scanner) error {

@@ -8,25 +8,25 @@ import (
 	"sync/atomic"
 )
 
-// SQLite runs its own checkpoint inside the commit that finds a thousand pages in the log, and syncs twice while
-// every caller waits for that commit. So a goroutine runs checkpoints beside the writer, and the writer waits for a
-// checkpoint only if the log grows faster than that. Checkpoints are rare. Therefore a page that many messages
-// change is copied once for all of them.
+// SQLite runs its own checkpoint inside the first commit that finds a thousand pages in the log. It syncs twice while
+// every caller waits for that commit. Therefore a goroutine runs checkpoints concurrently with the writer. The writer
+// waits for a checkpoint only if the log grows faster than checkpoints can copy it. Checkpoints are rare, so a page
+// that many messages change is copied only once for all of them.
 const (
 	checkpointFiles  = 4096     // files ingested between two checkpoints
-	transactionFiles = 8        // a transaction counts as this many files
-	checkpointPages  = 32 << 10 // pages in the log (64 MiB) at which the writer waits
+	transactionFiles = 8        // extra cost of a transaction, in files
+	checkpointPages  = 32 << 10 // number of pages in the log (64 MiB) at which the writer waits
 )
 
 // checkpoints counts the work since the last checkpoint began.
 type checkpoints struct {
-	files   int // under Index.write
+	files   int // guarded by Index.write
 	busy    atomic.Bool
 	running sync.WaitGroup
 }
 
-// checkpoint counts ingested files, and starts a checkpoint in the background after enough of them. The
-// caller holds write; Close waits for the checkpoint.
+// checkpoint counts ingested files, and starts a checkpoint in the background after enough of them. The caller holds
+// write. Close waits for the checkpoint.
 func (x *Index) checkpoint(files int) {
 	if x.wal.files += files + transactionFiles; x.wal.files < checkpointFiles || x.reads == x.writes ||
 		!x.wal.busy.CompareAndSwap(false, true) {
@@ -55,11 +55,11 @@ func (x *Index) checkpointNow() error {
 	return errors.Join(err, db.Close())
 }
 
-// passive copies the pages of the log that no reader needs, and returns how many pages the log has.
+// passive copies the log pages that no reader needs to the database, and returns the number of pages in the log.
 func passive(db *sql.DB) (pages int, err error) {
 	var busy, done int
-	// The context is not a caller's: a checkpoint outlives the batch that starts it, and Close waits for
-	// it.
+	// This does not use a caller's context, because a checkpoint outlives the batch that starts it. Close waits for
+	// the checkpoint.
 	err = db.QueryRowContext(context.Background(), "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &pages, &done)
 	return pages, err
 }

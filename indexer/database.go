@@ -23,15 +23,15 @@ import (
 //go:embed schema.sql
 var schema string
 
-// edition counts the changes of schema.sql and of the meaning of its columns.
+// edition counts the changes to schema.sql and to the meaning of its columns.
 const edition = 24
 
-// schemaVersion is PRAGMA user_version of an index that this program can use. It also depends on the keys of
-// messages: if a key is new, the index has no values for it.
+// schemaVersion is the PRAGMA user_version of an index that this program can use. It also depends on the header keys
+// of messages, because an existing index has no values for a new key.
 var schemaVersion = edition<<24 | int(crc32.ChecksumIEEE([]byte(strings.Join(format.Keys(), " "))))>>8
 
-// The sizes of SQLite's page caches in KiB, for the writer and for each reader, and the number of readers. There
-// are few readers, because a reader of an 8 MiB body keeps several copies of it in memory, outside Go's memory
+// The sizes of SQLite's page caches in KiB, for the writer and for each reader, and the number of readers. There are
+// only a few readers, because reading an 8 MiB body keeps several copies of the body in memory, outside Go's memory
 // limit.
 const (
 	writeCache = 32 << 10
@@ -39,17 +39,17 @@ const (
 	readers    = 4
 )
 
-// newPages is SQL that sets the page size of a new database in bytes. A send changes some twenty pages, each in a
-// few places, and SQLite writes whole pages.
+// newPages is SQL that sets the page size of a new database, in bytes. The pages are small because a send makes small
+// changes to about twenty pages, and SQLite writes whole pages.
 const newPages = "PRAGMA page_size = 2048;"
 
-// errStale says that the file is not an index that this version can use. Open replaces it.
+// errStale means that this version cannot use the file as an index. Open replaces the file.
 var errStale = errors.New("the index cannot be used")
 
-// errVersion is the errStale of a sound index that another version of the program has created.
-var errVersion = fmt.Errorf("%w: it has another version", errStale)
+// errVersion is the errStale for a sound index that another version of the program created.
+var errVersion = fmt.Errorf("%w: it is from another version", errStale)
 
-// IsLocked reports whether an error of an Index says that another program has locked the database.
+// IsLocked reports whether an error from an Index means that another program has locked the database.
 func IsLocked(err error) bool { return isCode(err, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) }
 
 // dsn returns the name of the database file, which must exist, with its pragmas, each "name(value)".
@@ -78,8 +78,8 @@ func open(ctx context.Context, path string, existing bool) (db *sql.DB, fresh bo
 	return db, fresh, nil
 }
 
-// private creates the file of a missing database with access for its owner only. SQLite gives its other
-// files the same mode.
+// private creates the file for a missing database, accessible only to its owner. SQLite creates its other files with
+// the same mode.
 func private(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -87,15 +87,14 @@ func private(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		if _, serr := os.Stat(path); serr == nil {
-			return nil // SQLite will report the fault
+			return nil // SQLite will report the error
 		}
 		return err
 	}
 	return f.Close()
 }
 
-// prepare checks the tables of a database. It creates the tables of an empty database unless existing is
-// set.
+// prepare checks the tables of a database. If the database is empty, it creates the tables unless existing is set.
 func prepare(ctx context.Context, db *sql.DB, existing bool) (fresh bool, err error) {
 	var version, tables int
 	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
@@ -130,8 +129,8 @@ func prepare(ctx context.Context, db *sql.DB, existing bool) (fresh bool, err er
 	return false, writable(ctx, db)
 }
 
-// writable returns an error if the index cannot be written. SQLite itself would open such a file
-// read-only and still begin transactions on it.
+// writable returns an error if the index cannot be written. SQLite itself would open such a file read-only, and
+// transactions on it could still begin.
 func writable(ctx context.Context, db *sql.DB) error {
 	if _, err := db.ExecContext(ctx, fmt.Sprintf("BEGIN IMMEDIATE; PRAGMA user_version = %d; ROLLBACK", schemaVersion)); err != nil {
 		return fmt.Errorf("the index cannot be written: %w", diskFault(err))
@@ -139,7 +138,7 @@ func writable(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// stale turns errors of an unusable file into errStale. It returns disk and locking errors unchanged.
+// stale converts errors that mean an unusable file to errStale. It returns disk and locking errors unchanged.
 func stale(err error) error {
 	if isCode(err, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_MISMATCH) {
 		return fmt.Errorf("%w: %w", errStale, err)
@@ -173,7 +172,7 @@ func openReaders(path string) (*sql.DB, error) {
 	return db, nil
 }
 
-// wipe removes a database and the files that SQLite keeps beside it.
+// wipe removes a database and the files that SQLite keeps next to it.
 func wipe(path string) error {
 	for _, ext := range []string{"-wal", "-shm", "-journal", ""} {
 		if err := os.Remove(path + ext); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -183,14 +182,13 @@ func wipe(path string) error {
 	return nil
 }
 
-// schemaParts splits the schema into the tables and the indexes that a load creates at its end.
+// schemaParts splits the schema into the tables and the indexes. A load creates the indexes last.
 func schemaParts() (tables, indexes string) {
 	tables, indexes, _ = strings.Cut(schema, "-- indexes")
 	return tables, "-- indexes" + indexes
 }
 
-// diskFault adds the errno of the disk to SQLite's error, so that callers can distinguish a full disk from other
-// faults.
+// diskFault adds the disk's errno to SQLite's error, so that callers can distinguish a full disk from other errors.
 func diskFault(err error) error {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {

@@ -9,22 +9,22 @@ import (
 	"mailtree/maildir/format"
 )
 
-// message is the result of applying the rules of docs/tree.md, "Copies", to the files of an id. It is a pure
-// function of the rows of these files.
+// message is the result of applying the rules in docs/tree.md, "Copies", to the files with a message id. It is a pure
+// function of the rows for these files.
 type message struct {
 	source *file             // the file with the content; nil if there is no message
-	outbox *file             // the sender's copy that counts
+	outbox *file             // the sender's copy that is used
 	boxes  map[string]box    // deliveries by holder
-	twins  map[string]string // the reasons why valid files do not count, by path
+	twins  map[string]string // the reasons why valid files are ignored, by path
 }
 
 // box is the delivery of a message to one agent.
 type box struct {
 	copy, ack, archived *file
-	read                *file // the mark that makes it read: see docs/tree.md, "Marks"
+	read                *file // the mark that makes the message read: see docs/tree.md, "Marks"
 }
 
-// derive applies the rules to all files of an id, in any order.
+// derive applies the rules to all files with the same id, which may be in any order.
 func derive(files []*file) message {
 	slices.SortFunc(files, func(a, b *file) int { return strings.Compare(a.path, b.path) })
 	m := message{boxes: map[string]box{}, twins: map[string]string{}}
@@ -67,7 +67,7 @@ func derive(files []*file) message {
 	return m
 }
 
-// first assigns a role to its first file. Further files are problems.
+// first assigns a role to the first file that has it. Any other file with that role is a problem.
 func (m *message) first(role **file, f *file) {
 	if *role == nil {
 		*role = f

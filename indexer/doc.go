@@ -1,34 +1,33 @@
-// Package indexer is the SQLite index of the trees of a store. The index only answers questions. The trees are the
-// source of truth, so the database may be deleted at any time, at the cost of a rebuild. The index implements
-// index.Index.
+// Package indexer is the SQLite index of a store's trees. The index only answers queries. The trees are the source of
+// truth, so the database can be deleted at any time, at the cost of a rebuild. The index implements index.Index.
 //
 // # One entry point
 //
-// Ingest takes the names of files. A batch examines each file (look.go), compares it with its row, and writes the
-// rows that differ. Reconcile finds the names by comparing stamps, Rebuild by walking the tree. All three end in
-// batch.apply, so they cannot disagree. One pure function (derive.go) derives a message from its files. The batch
-// deletes the rows of each message that an observation concerns, and inserts the derived rows. Text goes into the
-// full-text index only if its hash changed, and triggers maintain the counts. No row depends on the order of
-// arrival, the clock or a stamp. The exceptions are row numbers, seq and the stamp columns, which Dump leaves out.
+// Ingest takes the names of files. A batch examines each file (look.go), compares the file with its row, and writes
+// the rows that differ. Reconcile finds the names by comparing stamps, and Rebuild by walking the tree. All three end
+// in batch.apply, so their results cannot disagree. One pure function (derive.go) derives a message from its files.
+// The batch deletes the rows of each message that an observation concerns, and inserts the derived rows. Text is
+// added to the full-text index only if its hash changed, and triggers maintain the counts. No row depends on the
+// order of arrival, the clock or a stamp, except for row numbers, seq and the stamp columns, which Dump omits.
 //
 // # The tables (schema.sql), one example row each
 //
 //	projects    pid 1, slug "backend-1a2b3c4d", max_file 8388608
 //	folders     fol 7, pid 1, path "agents/BlueLake/inbox/2025/10/23" ("." is the tree itself),
-//	            files 12 (its rows in files), messages 0 (whose content comes from one of them)
+//	            files 12 (its rows in files), messages 0 (with content from one of these files)
 //	files       pid 1, name "msg_….md", fol 7, kind 6 (format.Kind), aid 3 (the agent that exists
-//	            because of the file; 0: none), stamp (a hash of its state; even: read again), hash
-//	            (half a SHA-256; NULL if the content means nothing), valid 1, bad 0 (1: has a problem
+//	            because of the file; 0: none), stamp (a hash of its state; even: reread it), hash
+//	            (half a SHA-256; NULL if the content has no meaning), valid 1, bad 0 (1: has a problem
 //	            of its own), at NULL (a mark's time, µs), fact "cc" (inbox: kind of the delivery;
 //	            outbox: the bcc names)
-//	agents      aid 3, pid 1, name "BlueLake", files 29 (that make it exist), total 20, unread
+//	agents      aid 3, pid 1, name "BlueLake", files 29 (due to which it exists), total 20, unread
 //	            4, archived 2 (of the total), sent 9, profile 1, program, model, task, inception (µs),
 //	            machine "1f2e…", status "work"
 //	messages    row 4066…, pid 1, id "msg_…", thread "TKT-123", sender "GreenCastle", tos "BlueLake
 //	            Ann", ccs "", created (µs), importance "high", ack 1, in_reply_to, message_id, key, auth, door, rest (what
-//	            else the header says, as JSON), digest, fol 4 (the folder of the file with its
+//	            else the header contains, as JSON), digest, fol 4 (the folder of the file with its
 //	            content), facets "ƿp47… ƿf11… ƿt80… ƿr42… ƿi68…", subject, body
-//	search      FTS5 over subject, body and facets of messages; facets (rowid.go) make project,
+//	search      FTS5 over the subject, body and facets of messages; facets (rowid.go) make project,
 //	            sender, recipient, importance and thread part of one full-text query
 //	deliveries  box 3 (the agent's inbox; -3: its outbox), row 4066…, fol 7 (the folder of the
 //	            copy), fact as in files, urgent 1, asks 0 (1: for an acknowledgement), read 1,
@@ -36,22 +35,22 @@
 //	claims      pid 1, path "claims/….json", pattern "app/api/*.py", agent, exclusive 1, reason,
 //	            created, expires (µs), released 0, released_at NULL
 //	problems    pid 1, path "messages/x.md", reason "no \"from\"", line 2
-//	changes     seq (always grows, across rebuilds too), pid, path, kind, op "added", agent,
-//	            thread, at; the newest million. The removal of a project has pid 0, and the
+//	changes     seq (always grows, even across rebuilds), pid, path, kind, op "added", agent,
+//	            thread, at; the newest million. The removal of a project has pid 0 and the
 //	            slug as its agent
 //
-// The row number of a message is its place in time (rowid.go). The table and the full-text index therefore have the
-// same order as a page, and a page costs the same however much mail there is. Only fact names the recipients of a
-// blind copy. The tables messages and search never do.
+// A message's row number encodes its time (rowid.go). The table and the full-text index are therefore in the same
+// order as a page of results, and a page costs the same no matter how much mail there is. Only fact contains the bcc
+// recipients. The tables messages and search never do.
 //
-// The cost of a send is the number of pages it writes, not bytes. Its three files have one name, so their rows lie
-// on one page of files, and pages are small. If a folder loses files, only its count shows the loss. Finding out
-// which files are gone costs a scan of the project's files.
+// The cost of a send depends on the number of pages it writes, not the number of bytes. Its three files have the same
+// name, so their rows are on one page of the table files, and pages are small. If a folder loses files, only its
+// count shows the loss. Finding out which files are gone takes a scan of the project's rows in files.
 //
-// # What counts
+// # Invalid and other files
 //
-// An invalid file has a row in files, so that it is not read again, and a row in problems, and no other row. An
-// agent exists while any file of a known kind lies below its folder, even a damaged file. Regular files without a
-// meaning (KindOther, drafts, attachments) have a row in files, and the index never opens them. A Change reports an
-// invalid file as KindOther. When the file becomes valid, it is Added with its own kind.
+// An invalid file has a row in files, so that it is not read again, a row in problems, and no other row. An agent
+// exists as long as its folder contains any file of a known kind, even a damaged one. Regular files without a meaning
+// for the index (KindOther, drafts, attachments) have a row in files, but the index never opens them. A Change
+// reports an invalid file as KindOther. When the file becomes valid, a Change reports it as Added with its own kind.
 package indexer

@@ -8,13 +8,13 @@ import (
 	"mailtree/maildir/index"
 )
 
-// threadOf is SQL for the thread of a message m. If m is in no thread, the thread is m's own id.
+// threadOf is SQL for the thread of a message m. If m has no thread id, the thread is m's own id.
 const threadOf = "ifnull(nullif(m.thread, ''), m.id)"
 
-// dueColumns are the columns of a message m that each of the texts below begins with.
+// dueColumns are the columns of a message m that come first in each of the queries below.
 const dueColumns = "SELECT m.row, " + threadOf + ", m.sender, m.subject, m.importance, "
 
-// receivedText lists the deliveries to an agent that may wait. Its parts share no row.
+// receivedText lists an agent's deliveries that may be waiting for the agent. Its parts have no rows in common.
 var receivedText = dueColumns + "d.fact, (d.read = 0) + 2 * (d.asks AND NOT d.ack) FROM (" +
 	receivedPart("INDEXED BY deliveries_unread", "read = 0 AND urgent = 0") + " UNION ALL " +
 	receivedPart("INDEXED BY deliveries_urgent", "read = 0 AND urgent = 1") + " UNION ALL " +
@@ -28,8 +28,8 @@ func receivedPart(by, where string) string {
 		" ORDER BY row DESC LIMIT ?4 + 0)"
 }
 
-// owedText lists the messages that an agent sent and that others still have to acknowledge, with the names of these
-// agents. With ?4 it counts only recipients in to and cc.
+// owedText lists the messages that an agent sent and that other agents still have to acknowledge, with the names of
+// these agents. With ?4, it considers only recipients in to and cc.
 const owedText = dueColumns + "m.id, group_concat(a.name, ' ' ORDER BY a.name) " +
 	"FROM deliveries d INDEXED BY deliveries_asking CROSS JOIN messages m ON m.row = d.row CROSS JOIN agents a ON a.aid = d.box " +
 	"WHERE d.asks = 1 AND d.ack = 0 AND m.pid = ?1 AND m.sender = ?2 AND a.name <> ?2 AND (NOT ?4 OR d.fact <> 'bcc') GROUP BY m.row " +
@@ -39,7 +39,7 @@ const owedText = dueColumns + "m.id, group_concat(a.name, ' ' ORDER BY a.name) "
 const sentText = dueColumns + "m.id, m.tos FROM deliveries d CROSS JOIN messages m ON m.row = d.row " +
 	"WHERE d.box = -" + agentID + " AND d.row >= ?3 AND m.ack = 0 ORDER BY d.row DESC LIMIT ?4 + 0"
 
-// Due lists what may wait: see index.Index.
+// Due lists the messages that may be waiting: see index.Index.
 func (x *Index) Due(ctx context.Context, q index.DueQuery) ([]index.Due, error) {
 	v, err := x.view(ctx, receivedText, owedText, sentText)
 	if err != nil {
@@ -71,20 +71,20 @@ func (x *Index) Due(ctx context.Context, q index.DueQuery) ([]index.Due, error) 
 	return slices.Concat(received, owed, sent), err
 }
 
-// repliedText tells for each message whether an agent, and whether any agent other than the sender, has written in
-// its thread after it.
+// repliedText is SQL for each message's replies: whether an agent wrote in its thread later, and whether anyone other
+// than the sender did.
 const repliedText = "SELECT m.row, " +
 	"EXISTS (SELECT 1 FROM messages r WHERE " + later + " AND r.sender = ?2), " +
 	"EXISTS (SELECT 1 FROM messages r WHERE " + later + " AND r.sender <> m.sender) " +
 	"FROM json_each(?3) j CROSS JOIN messages m ON m.row = j.value"
 
-// inThreadOf is SQL for whether a message r names the thread of a message m.
+// inThreadOf is SQL for whether a message r has the thread of a message m as its thread id.
 const inThreadOf = "r.pid = ?1 AND r.thread <> '' AND r.thread = " + threadOf + " COLLATE NOCASE AND r.thread = " + threadOf
 
-// later is SQL for whether a message r is in the thread of a message m and after it.
+// later is SQL for whether a message r is in the thread of a message m and comes after m.
 const later = inThreadOf + " AND r.row > m.row"
 
-// Replied reports which messages have answers: see index.Index.
+// Replied reports which messages have replies: see index.Index.
 func (x *Index) Replied(ctx context.Context, slug, agent string, cursors []int64) (map[int64]index.Replied, error) {
 	all := make(map[int64]index.Replied, len(cursors))
 	err := x.each(ctx, repliedText, []any{x.pid(slug), agent, listedRows(cursors)}, func(scan scanner) error {
@@ -97,7 +97,7 @@ func (x *Index) Replied(ctx context.Context, slug, agent string, cursors []int64
 	return all, err
 }
 
-// outlineText describes the threads of messages. The subject is that of the row with min(t.row).
+// outlineText describes the threads of messages. The subject comes from the row with min(t.row).
 const outlineText = "SELECT m.row, m.id, m.created, substr(m.body, 1, 500), min(t.row), t.subject, count(*), " +
 	"sum(CASE WHEN instr(t.rest, '\"attachments\"') THEN json_array_length(t.rest, '$.attachments') ELSE 0 END) " +
 	"FROM json_each(?2) j CROSS JOIN messages m ON m.row = j.value CROSS JOIN messages t ON t.row IN (" +
@@ -118,6 +118,6 @@ func (x *Index) Outlines(ctx context.Context, slug string, cursors []int64) (map
 }
 
 func listedRows(cursors []int64) string {
-	list, _ := json.Marshal(cursors) // numbers cannot fail
+	list, _ := json.Marshal(cursors) // encoding numbers cannot fail
 	return string(list)
 }

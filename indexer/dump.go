@@ -12,12 +12,12 @@ import (
 	"mailtree/maildir/format"
 )
 
-// table is a table of the canonical dump: a query for project, key and the row as JSON, ordered by
-// project and key.
+// table is a table of the canonical dump. Its query returns the project, the key and the row as JSON, and is ordered
+// by project and key.
 type table struct{ name, query string }
 
-// dumped are the tables of the dump, without row numbers, stamps, positions in the feed and reading times. A stray
-// is a row whose agent or message is missing. A sound index has no strays.
+// dumped lists the tables of the dump, without row numbers, stamps, positions in the feed and the times at which
+// files were read. A stray is a delivery whose agent or message is missing. A sound index has no strays.
 var dumped = []table{
 	{"project", "SELECT p.slug, '', json_array('project', p.slug) FROM projects p"},
 	{"folder", "SELECT p.slug, o.path, json_array('folder', p.slug, o.path, o.files, o.messages) FROM folders o JOIN projects p USING (pid)"},
@@ -53,8 +53,8 @@ func kindName() string {
 	return b.String() + " END"
 }
 
-// Dump writes the content of the index as one JSON array per line, with the table's name first. Equal trees give
-// equal bytes, whatever their history. Dump reads one state of the index and does not block writers.
+// Dump writes the content of the index as one JSON array per line, with the table's name first. Equal trees always
+// produce equal bytes, whatever their history. Dump reads one state of the index and does not block writers.
 func (x *Index) Dump(ctx context.Context, w io.Writer) error {
 	b := bufio.NewWriter(w)
 	for text, err := range x.lines(ctx) {

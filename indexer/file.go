@@ -12,27 +12,27 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// file is a row of files: a path, what the path says, the stamp and hash of the bytes read, and the few facts from
-// which derive builds deliveries without reading the file again.
+// file is a row of the table files. It contains a path, what follows from the path, the stamp and hash of the bytes
+// read, and the few facts from which derive builds deliveries without rereading the file.
 type file struct {
 	path   string
 	fol    int64 // number of its folder; 0 until the folder is stored
 	kind   format.Kind
 	agent  string
-	id     string    // id of a message, copy or mark; "" for other files, or if the place is bad
+	id     string    // id of a message, copy or mark; "" for other files, or if the path is not valid
 	stamp  int64     // see stampOf
-	hash   []byte    // digest of the content; nil if the content means nothing
-	valid  bool      // whether the file counts
+	hash   []byte    // digest of the content; nil if the content has no meaning
+	valid  bool      // whether the index uses the file
 	at     time.Time // the time in a mark; zero: none
-	fact   string    // inbox: to, cc or bcc; outbox: the bcc names, blank separated
-	reason string    // its problem, or ""; a loaded row only says whether there is a problem
+	fact   string    // inbox: to, cc or bcc; outbox: the bcc names, separated by spaces
+	reason string    // the problem, or ""; for a loaded row, only whether there is one
 	line   int
 }
 
-// stampOf returns a hash of a file's size, times and inode. If the file's content means nothing, the hash leaves
-// out the ctime, because a change of mode changes it. The stamp is odd if the state proves the content, which means
-// that any other content would have another state. If the state does not prove the content, the next observation
-// reads the file again.
+// stampOf returns a hash of a file's size, times and inode. If the file's content has no meaning, the hash omits the
+// ctime, because a mode change would change it. The stamp is odd if the state proves the content, which means that
+// any other content would have a different state. If the state does not prove the content, the next observation
+// rereads the file.
 func stampOf(k format.Kind, st tree.FileStat, proven bool) int64 {
 	var b [32]byte
 	binary.LittleEndian.PutUint64(b[0:], uint64(st.Size))
@@ -48,7 +48,7 @@ func stampOf(k format.Kind, st tree.FileStat, proven bool) int64 {
 	return stamp
 }
 
-// read records the state in which the file was read. at is a time before the reading, in Unix nanoseconds.
+// read records the state in which the file was read. at is a time before the file was read, in Unix nanoseconds.
 func (f *file) read(st tree.FileStat, at int64) {
 	f.stamp = stampOf(f.kind, st, st.CTime < at-int64(tree.Racy))
 }
@@ -56,7 +56,7 @@ func (f *file) read(st tree.FileStat, at int64) {
 // level reports whether st proves that the file still has the bytes that were read.
 func (f *file) level(st tree.FileStat) bool { return f.stamp == stampOf(f.kind, st, true) }
 
-// says reports whether two readings of a path have the same meaning.
+// says reports whether two observations of a path have the same meaning.
 func (f *file) says(g *file) bool {
 	if f.valid != g.valid || (f.reason != "") != (g.reason != "") {
 		return false
@@ -67,7 +67,7 @@ func (f *file) says(g *file) bool {
 	return f.stamp|1 == g.stamp|1 // ignoring whether the states prove the content
 }
 
-// hasContent reports whether the content of files of that kind has a meaning.
+// hasContent reports whether the content of that kind of file has a meaning.
 func hasContent(k format.Kind) bool {
 	switch k {
 	case format.KindIgnored, format.KindOther, format.KindDraft, format.KindAttachment:
@@ -81,7 +81,7 @@ func isMessage(k format.Kind) bool {
 	return k == format.KindCanonical || k == format.KindInbox || k == format.KindOutbox
 }
 
-// locate is format.Locate, but rejects names that JSON cannot carry.
+// locate is like format.Locate, but rejects names that JSON cannot represent.
 func locate(p string) format.Place {
 	pl := format.Locate(p)
 	if pl.Bad == "" && pl.Kind != format.KindIgnored && !utf8.ValidString(p) {

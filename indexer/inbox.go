@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// Page sizes of lists, see index.InboxQuery. The largest page has one row more than the domain's largest page,
-// because the domain asks for an extra row to learn whether there is a next page.
+// Page sizes of lists: see index.InboxQuery. The largest page has one row more than the largest page that callers
+// return, because they request an extra row to find out whether there is a next page.
 const (
 	defaultPage = 20
 	maxPage     = 201
@@ -28,7 +28,8 @@ func pageSize(n int) int {
 
 const (
 	deliveryColumns = copyPath + ", d.fact, d.read, d.read_at, d.ack, d.ack_at, d.archived"
-	// copyPath is SQL for the path of a delivery d's copy. It is "" if fol is 0, which means that there is no copy.
+	// copyPath is SQL for the path of a delivery d's copy. The path is "" if fol is 0, which means that there is no
+	// copy.
 	copyPath = ", ifnull((SELECT path FROM folders WHERE fol = d.fol) || '/' || m.id || '.md', '')"
 )
 
@@ -77,9 +78,9 @@ func (x *Index) Deliveries(ctx context.Context, slug, agent string, ids []string
 	return deliveries(ctx, x, slug, agent, text, x.pid(slug), agent, string(list))
 }
 
-// awaitingText lists the messages that wait for an acknowledgement. Both halves read a partial index, so the cost
-// depends on the number of waiting messages and not on the number of all messages. Only the rows of the page read
-// the table messages.
+// awaitingText lists the messages that are waiting for an acknowledgement. Both halves read a partial index, so the
+// cost depends on the number of waiting messages, not on the total number of messages. The table messages is read
+// only for the rows of the page.
 const awaitingText = "SELECT " + messageColumns + withoutBody + deliveryColumns + " FROM (" +
 	"SELECT row, fol, fact, read, read_at, ack, ack_at, archived " +
 	"FROM deliveries INDEXED BY deliveries_awaiting WHERE box = " + agentID + " AND asks = 1 AND ack = 0 AND row < ?3 " +
@@ -89,7 +90,7 @@ const awaitingText = "SELECT " + messageColumns + withoutBody + deliveryColumns 
 	"AND NOT EXISTS (SELECT 1 FROM deliveries x WHERE x.box = " + agentID + " AND x.row = o.row AND x.ack = 0) " +
 	"ORDER BY row DESC LIMIT ?4 + 0) d CROSS JOIN messages m ON m.row = d.row ORDER BY d.row DESC"
 
-// Awaiting lists the messages that wait for an acknowledgement: see index.Index.
+// Awaiting lists the messages that are waiting for an acknowledgement: see index.Index.
 func (x *Index) Awaiting(ctx context.Context, q index.InboxQuery) ([]index.Delivery, error) {
 	before := q.Before
 	if before <= 0 {
@@ -121,8 +122,8 @@ func (x *Index) Receipts(ctx context.Context, slug string, ids ...string) (map[s
 	return all, err
 }
 
-// Inbox lists deliveries newest first: see index.Index. Each filter has an index, so a page costs the same however
-// large the inbox is. Without INDEXED BY, SQLite would choose the primary key and read the whole inbox.
+// Inbox lists deliveries newest first: see index.Index. Each filter has an index, so a page costs the same no matter
+// how large the inbox is. Without INDEXED BY, SQLite would choose the primary key and read the whole inbox.
 func (x *Index) Inbox(ctx context.Context, q index.InboxQuery) (page []index.Delivery, c index.Counts, err error) {
 	text, args := inboxQuery(x.pid(q.Project), q)
 	v, err := x.view(ctx, text, countsText, bodyPiece)
@@ -172,7 +173,8 @@ func inboxQuery(pid int64, q index.InboxQuery) (text string, args []any) {
 		[]any{pid, q.Agent, before, after, since, pageSize(q.Limit), q.ReplyTo, "\n" + strings.Join(q.Trusted, "\n") + "\n"}
 }
 
-// fromTrusted is SQL for whether the domain of the sender of a message m vouches for it, and a line of ?8 names the sender.
+// fromTrusted is SQL for whether the sender's domain vouches for a message m, and a line of ?8 is the sender or its
+// domain.
 const fromTrusted = "m.auth = 'dmarc:' || substr(m.sender, instr(m.sender, '@') + 1) AND " +
 	"(instr(?8, char(10) || lower(m.sender) || char(10)) OR instr(?8, char(10) || substr(m.sender, instr(m.sender, '@')) || char(10)))"
 
@@ -183,7 +185,7 @@ func (x *Index) OldestUnread(ctx context.Context, slug, agent string, n int) ([]
 		" AND d.read = 0 ORDER BY d.row LIMIT ?3 + 0", x.pid(slug), agent, n)
 }
 
-// Box lists copies by file name, last first: see index.Index.
+// Box lists copies by file name in descending order: see index.Index.
 func (x *Index) Box(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error) {
 	text, kind := boxQuery(q)
 	args := []any{x.pid(q.Project), q.Agent, int(kind), q.ID + q.Before + q.Prefix, q.Limit, q.Offset}
@@ -201,8 +203,8 @@ func (x *Index) Box(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, erro
 	})
 }
 
-// boxQuery returns the SQL of Box. SQLite uses the index files_copies only for a query that repeats the index's
-// condition. If several files have the same name, the row of deliveries tells which file counts.
+// boxQuery returns the SQL for Box. SQLite uses the index files_copies only for a query that repeats the index's
+// condition. If several files have the same name, the row of deliveries determines which file is used.
 func boxQuery(q index.BoxQuery) (text string, kind format.Kind) {
 	kind = format.KindInbox
 	box, read, holders, where := "f.aid", "d.read", "0", ""
@@ -228,7 +230,7 @@ func boxQuery(q index.BoxQuery) (text string, kind format.Kind) {
 		"WHERE f.aid = " + agentID + " AND f.kind = ?3 AND f.kind IN (6, 9)" + where + " ORDER BY f.name DESC LIMIT ?5 + 0 OFFSET ?6 + 0", kind
 }
 
-// The SQL above and schema.sql contain these kinds of files as numbers. With other numbers this line does not
+// The SQL above and schema.sql contain these file kinds as numbers. If the numbers change, this line does not
 // compile.
 var _, _ = [1]int{}[format.KindInbox-6], [1]int{}[format.KindOutbox-9]
 

@@ -17,23 +17,22 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Config configures an Index. Path is required; the zero value of every other field is its documented
-// default.
+// Config configures an Index. Path is required. The zero value of every other field means its documented default.
 type Config struct {
 	Path string           // the database file; Open creates it if it is missing
 	Log  *slog.Logger     // nil: discarded
-	Now  func() time.Time // nil: time.Now; used only for the times of changes and the stamps of files
+	Now  func() time.Time // nil: time.Now; used only for the times of changes and file stamps
 
-	// Existing makes Open fail if the file is missing, damaged or of another version. The file then stays
+	// Existing makes Open fail if the file is missing, damaged or from another version. The file then stays
 	// unchanged.
 	Existing bool
 }
 
-// Index is the index of all trees of a store. It implements index.Index and is safe for concurrent use.
+// Index is the index of all trees in a store. It implements index.Index and is safe for concurrent use.
 type Index struct {
 	cfg   Config
 	fresh bool
-	file  os.FileInfo // the database file as it was opened; nil in memory
+	file  os.FileInfo // the database file as opened; nil for an index in memory
 
 	write  sync.Mutex // held while w is used
 	w      *writer
@@ -44,7 +43,7 @@ type Index struct {
 	stmts   map[string]*sql.Stmt // prepared queries, by text
 
 	wal      checkpoints
-	patience time.Duration // the time limit of a search for beginnings of words
+	patience time.Duration // the time limit for a search by prefix
 
 	unreadable []tree.Unreadable // what build could not examine
 
@@ -61,8 +60,8 @@ type project struct {
 
 var _ index.Index = (*Index)(nil)
 
-// Open opens the index. If the file is missing, damaged or of another version, Open replaces it with an empty
-// index, because the trees are the source of truth. Open starts nothing. The caller closes the Index.
+// Open opens the index. If the file is missing, damaged or from another version, Open replaces it with an empty
+// index, because the trees are the source of truth. Open does not fill the index. The caller must close the Index.
 func Open(ctx context.Context, cfg Config) (*Index, error) {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
@@ -74,9 +73,9 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 	db, fresh, err := open(ctx, cfg.Path, cfg.Existing)
 	if errors.Is(err, errStale) && !cfg.Existing {
 		if errors.Is(err, errVersion) {
-			cfg.Log.Info("the index has another version and is rebuilt", "path", cfg.Path)
+			cfg.Log.Info("the index was created by another version and will be rebuilt", "path", cfg.Path)
 		} else {
-			cfg.Log.Warn("the index is rebuilt", "path", cfg.Path, "reason", err)
+			cfg.Log.Warn("the index will be rebuilt", "path", cfg.Path, "reason", err)
 		}
 		if err := wipe(cfg.Path); err != nil {
 			return nil, fmt.Errorf("remove the old index: %w", err)
@@ -103,7 +102,7 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 	return x, nil
 }
 
-// newIndex returns an index that reads on the connection that writes. If newIndex fails, it closes db.
+// newIndex returns an index that reads and writes on the same connection. If newIndex fails, it closes db.
 func newIndex(ctx context.Context, cfg Config, db *sql.DB, fresh bool) (*Index, error) {
 	w, err := newWriter(ctx, db)
 	if err != nil {
@@ -121,11 +120,11 @@ func newIndex(ctx context.Context, cfg Config, db *sql.DB, fresh bool) (*Index, 
 	}, nil
 }
 
-// Fresh reports whether Open found no usable index. In that case every row must come from the trees: call Rebuild,
+// Fresh reports whether Open found no usable index. In that case, every row must come from the trees: call Rebuild,
 // or Attach and Reconcile.
 func (x *Index) Fresh() bool { return x.fresh }
 
-// Gone reports whether the opened file was removed, or another file has its name.
+// Gone reports whether the opened file was removed or replaced by another file.
 func (x *Index) Gone() bool {
 	fi, err := os.Stat(x.cfg.Path)
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(fi, x.file)
@@ -146,12 +145,12 @@ func (x *Index) Close() error {
 	return errors.Join(err, x.w.close(), x.writes.Close())
 }
 
-// Attach makes a project known: see index.Index.
+// Attach adds a project: see index.Index.
 func (x *Index) Attach(ctx context.Context, slug string, tree *tree.Tree) error {
 	x.write.Lock()
 	defer x.write.Unlock()
 	if p := x.project(slug); p != nil {
-		if p.tree != tree { // p.tree is closed: the project's first opening failed after Attach
+		if p.tree != tree { // p.tree is closed: opening the project failed after the first Attach
 			x.mu.Lock()
 			defer x.mu.Unlock()
 			x.projects[slug] = &project{p.pid, slug, tree}
@@ -168,7 +167,7 @@ func (x *Index) Attach(ctx context.Context, slug string, tree *tree.Tree) error 
 	return nil
 }
 
-// Detach forgets a project: see index.Index.
+// Detach removes a project: see index.Index.
 func (x *Index) Detach(ctx context.Context, slug string) error {
 	x.write.Lock()
 	defer x.write.Unlock()
@@ -258,7 +257,7 @@ func (x *Index) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 	return s, err
 }
 
-// reader answers queries. An Index uses any free connection, a view uses its own connection.
+// reader answers queries. An Index uses any free connection, and a view uses its own connection.
 type reader interface {
 	// each runs a prepared query and calls row with a scanner for every row.
 	each(ctx context.Context, text string, args []any, row func(scan scanner) error) error
@@ -286,7 +285,7 @@ func each(ctx context.Context, s *sql.Stmt, args []any, row func(scan scanner) e
 	return readError(rows.Err())
 }
 
-// readError returns the error of a query together with what was tried. It returns nil for nil.
+// readError adds what was being done to the error from a query. It returns nil for nil.
 func readError(err error) error {
 	if err == nil {
 		return nil
@@ -300,8 +299,8 @@ type view struct {
 	stmts map[string]*sql.Stmt
 }
 
-// view begins a view for queries with these texts. The caller closes the view. view prepares the texts first,
-// because a caller that already has a connection must not wait for another one.
+// view starts a view for queries with these texts. The caller must close the view. view prepares the queries first,
+// because a caller that already has a connection must not wait for a second one.
 func (x *Index) view(ctx context.Context, texts ...string) (*view, error) {
 	v := &view{stmts: map[string]*sql.Stmt{}}
 	for _, text := range texts {

@@ -18,8 +18,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Ingest updates the rows that come from the files at paths: see index.Index. If another program meanwhile writes
-// to a path in written, the watcher reports the path, and another Ingest follows.
+// Ingest updates the rows that come from the files at paths: see index.Index. If another program writes to a path in
+// written at the same time, the watcher reports the path, and another Ingest follows.
 func (x *Index) Ingest(ctx context.Context, slug string, paths []string, written map[string]tree.Written) (index.Ingested, error) {
 	p := x.project(slug)
 	if p == nil {
@@ -39,25 +39,25 @@ func (x *Index) Ingest(ctx context.Context, slug string, paths []string, written
 	return index.Ingested{Changes: b.changes, Unreadable: b.left()}, nil
 }
 
-// batch examines files of a project and writes the rows that differ, in one transaction.
+// batch examines a project's files and writes the rows that differ, in one transaction.
 type batch struct {
 	x   *Index
 	p   *project
 	w   *writer
 	l   *observer
-	new bool // the index has no rows of these files and their messages: the batch reads no rows
+	new bool // the index has no rows for these files and their messages, so the batch does not read any
 
 	known  map[string]*file        // rows in the tables, by path
 	loaded map[string]bool         // ids of the messages whose files are all in known
 	seen   map[string]*observation // all observations, by path
-	order  []*observation          // the observations that differ from known, in the order they came
-	stats  []*observation          // the observations that found the same content with other stamps
-	// unreadable contains the paths that the batch could not examine because of a fault of the machine. Their rows
-	// do not change.
+	order  []*observation          // the observations that differ from known, in the order they were made
+	stats  []*observation          // the observations that found the same content with a different stamp
+	// unreadable contains the paths that the batch could not examine because of a machine fault. Their rows do not
+	// change.
 	unreadable map[string]error
 
-	folders map[string]int64 // numbers of folders by path
-	aids    map[string]int64 // numbers of agents by name
+	folders map[string]int64 // folder numbers by path
+	aids    map[string]int64 // agent numbers by name
 	changes []index.Change
 }
 
@@ -99,7 +99,7 @@ func (b *batch) ingest(ctx context.Context, paths []string) error {
 	return b.apply()
 }
 
-// cleanPath returns p as a path below the tree. It reports false if p cannot be such a path.
+// cleanPath returns p as a path below the tree. It returns false if p cannot be such a path.
 func cleanPath(p string) (string, bool) {
 	p = path.Clean(filepath.ToSlash(p))
 	return p, filepath.IsLocal(p) && !strings.Contains(p, "\x00")
@@ -131,9 +131,9 @@ func (b *batch) visit(ctx context.Context, p string) error {
 	return err
 }
 
-// visitGone examines the files that the index has below paths and that no visit found. Such a file is gone, or its
-// folder is gone, or its folder has become a file. visitGone reads the rows of a folder only if the index has more
-// files there than the visits found, because that reading scans the project's files.
+// visitGone examines the files below paths that are in the index but that no visit found. Such a file is gone, its
+// folder is gone, or its folder has become a file. visitGone reads a folder's rows only if the index has more files
+// in the folder than the visits found, because reading them scans all rows of the project's files.
 func (b *batch) visitGone(paths []string) error {
 	const below = "SELECT o.fol, o.files FROM json_each(?2) j CROSS JOIN folders o ON o.pid = ?1 AND o.path >= " + given +
 		" AND o.path < " + given + " || '0' WHERE o.path = " + given + " OR substr(o.path, length(" + given + ") + 1, 1) = '/'"
@@ -188,8 +188,8 @@ func (b *batch) visitGone(paths []string) error {
 // given is SQL for a name in a list that listed encodes.
 const given = "CAST(unhex(j.value) AS TEXT)"
 
-// listed encodes a list of names for json_each. The names are in hex, because JSON cannot carry a name
-// that is not UTF-8.
+// listed encodes a list of names for json_each. The names are in hex, because JSON cannot represent a name that is
+// not UTF-8.
 func listed(names []string) string {
 	var b strings.Builder
 	b.WriteString("[")
@@ -203,7 +203,7 @@ func listed(names []string) string {
 	return b.String()
 }
 
-// look examines p once in this batch and records a difference.
+// look examines p once per batch and records any difference.
 func (b *batch) look(p string) *observation {
 	lk := b.seen[p]
 	if lk == nil {
@@ -239,8 +239,7 @@ func (b *batch) noteLook(lk *observation) {
 	b.seen[lk.path] = lk
 }
 
-// again reads p even if its stamps are unchanged, because the batch needs its content, and records a
-// difference.
+// again reads p even if its stamp is unchanged, because the batch needs its content. It records any difference.
 func (b *batch) again(p string) *observation {
 	if lk := b.seen[p]; lk != nil && !lk.same {
 		return lk
@@ -271,7 +270,7 @@ func (b *batch) leaveOut(id string, err error) {
 	b.stats = slices.DeleteFunc(b.stats, isOf)
 }
 
-// loadKnown reads the rows of files at paths, and of all files of their messages.
+// loadKnown reads the rows of the files at paths and of all other files that belong to the same messages.
 func (b *batch) loadKnown(paths []string) error {
 	if b.new {
 		return nil

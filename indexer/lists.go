@@ -18,7 +18,7 @@ func (x *Index) Claims(ctx context.Context, slug string) ([]claim.Row, error) {
 	return x.claims(ctx, claimColumns+"claims c WHERE c.pid = ? ORDER BY c.created, c.agent, c.path", x.pid(slug))
 }
 
-// ClaimsAt lists valid claim files among some paths: see index.Index.
+// ClaimsAt lists the valid claim files among the given paths: see index.Index.
 func (x *Index) ClaimsAt(ctx context.Context, slug string, paths []string) ([]claim.Row, error) {
 	list, err := json.Marshal(paths)
 	if err != nil {
@@ -35,7 +35,7 @@ func (x *Index) claims(ctx context.Context, query string, args ...any) ([]claim.
 	})
 }
 
-// filesQuery asks for the files of a message.
+// filesQuery is SQL for the files of a message.
 const filesQuery = "SELECT " + filePath + " FROM json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.name = j.value " +
 	"CROSS JOIN folders o USING (fol) ORDER BY 1"
 
@@ -58,7 +58,7 @@ func (x *Index) Problems(ctx context.Context, slug string, most int) ([]format.P
 	})
 }
 
-// CountProblems counts the files of a project that have problems: see index.Index.
+// CountProblems counts the files in a project that have problems: see index.Index.
 func (x *Index) CountProblems(ctx context.Context, slug string) (n int, err error) {
 	err = one(ctx, x, "SELECT count(*) FROM problems WHERE pid = ?", []any{x.pid(slug)}, &n)
 	return n, err
@@ -77,7 +77,7 @@ func (x *Index) NewestChanges(ctx context.Context, slug string, before int64, li
 	return x.changes(ctx, "c.pid = ? AND c.seq < ? ORDER BY c.seq DESC LIMIT ? + 0", x.pid(slug), before, limit)
 }
 
-// changes lists the changes that a condition selects.
+// changes lists the changes that match a condition.
 func (x *Index) changes(ctx context.Context, where string, args ...any) ([]index.Change, error) {
 	text := "SELECT c.seq, coalesce(p.slug, c.agent), c.path, c.kind, c.op, c.agent, c.thread, c.at FROM changes c " +
 		"LEFT JOIN projects p USING (pid) WHERE " + where

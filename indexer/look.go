@@ -18,7 +18,7 @@ type observation struct {
 	file       *file // nil: not mail, or a folder
 	folder     bool
 	same       bool  // the stamps prove that nothing changed, or the file is unreadable; file is nil
-	unreadable error // the fault of the machine that prevented the observation; nil: none
+	unreadable error // the machine fault that prevented the observation; nil: none
 
 	msg     *format.Message
 	claim   *format.Claim
@@ -26,7 +26,7 @@ type observation struct {
 	status  string
 }
 
-// observer reads files of a tree for one batch. It parses equal copies of a message once.
+// observer reads the files of a tree for one batch. It parses equal copies of a message only once.
 type observer struct {
 	tree   *tree.Tree
 	now    func() time.Time
@@ -65,7 +65,7 @@ func newLooker(tree *tree.Tree, now func() time.Time) *observer {
 // at examines p. known is p's row in the index, or nil.
 func (l *observer) at(p string, known *file) *observation {
 	pl, now := locate(p), l.now().UnixNano()
-	// Only a bug could pass a path that is a folder on the way to known files. Such a path counts as no file.
+	// Only a bug could pass a folder on the path to known files. Such a path is treated as if there were no file.
 	if pl.Kind == format.KindIgnored {
 		return &observation{path: p}
 	}
@@ -79,8 +79,8 @@ func (l *observer) at(p string, known *file) *observation {
 	case ok && w.Gone:
 		return &observation{path: p}
 	case ok && len(w.Data) > 0 && int64(len(w.Data)) <= l.limit(pl.Kind) && pl.Bad == "" && hasContent(pl.Kind):
-		// If a program has written into the file since its rename, the mtime is at or after the rename's ctime, or
-		// the program has set the mtime back. maildir checks for that when the watcher reports the file
+		// If a program has written to the file since its rename, either the mtime is at or after the rename's ctime,
+		// or the program has set the mtime back. maildir checks for that when the watcher reports the file
 		// (takeEdits).
 		f.stamp = stampOf(f.kind, w.Stat, w.Stat.MTime < w.Stat.CTime)
 		return l.made(f, w.Data)
@@ -111,7 +111,7 @@ func (l *observer) at(p string, known *file) *observation {
 	return l.read(f, now)
 }
 
-// limit returns the maximum size in bytes of a file of a kind. Another machine may have sent a larger file.
+// limit returns the maximum size, in bytes, of a file of kind k. A larger file may have come from another machine.
 func (l *observer) limit(k format.Kind) int64 {
 	if isMessage(k) {
 		return l.tree.MaxFile()
@@ -119,7 +119,7 @@ func (l *observer) limit(k format.Kind) int64 {
 	return format.MaxSmall
 }
 
-// read reads and parses the file. now is a time before the file's state was taken.
+// read reads and parses the file. now is a time before the file's state is examined.
 func (l *observer) read(f *file, now int64) *observation {
 	data, st, err := l.tree.Read(f.path, l.limit(f.kind))
 	var bad *tree.FormatError
@@ -137,7 +137,7 @@ func (l *observer) read(f *file, now int64) *observation {
 	return l.made(f, data)
 }
 
-// made returns the observation of a file with these bytes.
+// made returns the observation for a file with these bytes.
 func (l *observer) made(f *file, data []byte) *observation {
 	lk, sum := &observation{path: f.path, file: f}, digestOf(data)
 	f.hash, f.valid = sum[:], true
@@ -152,7 +152,7 @@ func (l *observer) made(f *file, data []byte) *observation {
 	return lk
 }
 
-// parse extracts from the bytes what the rows need. See docs/tree.md, "Problems".
+// parse extracts the data that the rows need from the bytes. See docs/tree.md, "Problems".
 func (lk *observation) parse(l *observer, data []byte, sum digest) (err error) {
 	f := lk.file
 	switch f.kind {
@@ -185,8 +185,8 @@ func (lk *observation) parse(l *observer, data []byte, sum digest) (err error) {
 	return err
 }
 
-// unsentInstead returns the problem of a message file. If somebody saved the message in an outbox, the problem says
-// why it was not sent. For any other file the problem is err.
+// unsentInstead returns a message file's problem. If the message was saved in an outbox by hand, the problem says why
+// it was not sent. For any other file, the problem is err.
 func unsentInstead(f *file, data []byte, err error) error {
 	if f.kind == format.KindOutbox {
 		u, bad := format.ParseUnsent(data)
@@ -208,7 +208,7 @@ func unsentInstead(f *file, data []byte, err error) error {
 	return err
 }
 
-// message parses the bytes, or returns the earlier result for equal bytes.
+// message parses the bytes, or returns an earlier result for equal bytes.
 func (l *observer) message(id string, data []byte, sum digest) (*format.Message, error) {
 	k := parseKey{sum, id}
 	p, ok := l.parsed[k]
@@ -224,8 +224,8 @@ func (l *observer) content(f *file) *format.Message {
 	return l.parsed[parseKey{digest(f.hash), f.id}].msg
 }
 
-// failed returns the observation of a file that could not be opened or read. A fault of the file itself is a
-// problem, and every later batch examines the file again. A fault of the machine leaves the file's rows unchanged.
+// failed returns the observation for a file that could not be opened or read. A fault in the file itself is a
+// problem, and every later batch examines the file again. A machine fault leaves the file's rows unchanged.
 func (l *observer) failed(f *file, err error) *observation {
 	switch tree.FaultOf(err) {
 	case tree.FaultGone:
@@ -238,7 +238,7 @@ func (l *observer) failed(f *file, err error) *observation {
 	case tree.NoFault:
 	case tree.FaultMachine:
 		return notLooked(f.path, serr)
-	// The folder cannot be searched, or no such name can exist: a walk would not find the file either.
+	// The folder cannot be searched, or no such name can exist. A walk would not find the file either.
 	default:
 		return &observation{path: f.path}
 	}
@@ -259,7 +259,7 @@ func cause(err error) error {
 	return err
 }
 
-// real reports whether dir is a folder that can be reached without links. An error is a fault of the machine.
+// real reports whether dir is a folder that can be reached without links. An error is a machine fault.
 func (l *observer) real(dir string) (bool, error) {
 	if dir == "." {
 		return true, nil

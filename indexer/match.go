@@ -10,11 +10,11 @@ import (
 	"mailtree/maildir/query"
 )
 
-// match is a query in FTS5's language.
+// match is a query in FTS5's query language.
 type match struct {
 	whole  string // words and filters
-	user   string // the words alone; "" if there are none to find
-	prefix bool   // the search may take long: see hasSlowPrefix
+	user   string // only the words; "" if there are none to find
+	prefix bool   // the search may take a long time: see hasSlowPrefix
 }
 
 func expression(pid int64, q index.SearchQuery) match {
@@ -34,8 +34,8 @@ func expression(pid int64, q index.SearchQuery) match {
 	return m
 }
 
-// hasSlowPrefix reports whether the expression has a prefix for which FTS5 has no index. FTS5 has an index only for
-// prefixes of three letters.
+// hasSlowPrefix reports whether the expression contains a prefix for which FTS5 has no index. FTS5 has an index only
+// for prefixes of three letters.
 func hasSlowPrefix(e query.Expr) bool {
 	switch e := e.(type) {
 	case query.And:
@@ -50,7 +50,7 @@ func hasSlowPrefix(e query.Expr) bool {
 	return false
 }
 
-// finds reports whether the words select messages, and do not only exclude some.
+// finds reports whether the words select messages instead of only excluding some.
 func finds(e query.Expr) bool {
 	switch e := e.(type) {
 	case query.And:
@@ -63,7 +63,7 @@ func finds(e query.Expr) bool {
 	return false
 }
 
-// fts writes expressions in FTS5's language for messages of a project.
+// fts writes expressions in FTS5's query language for a project's messages.
 type fts struct{ pid int64 }
 
 // scoped writes an expression that matches no message of another project.
@@ -77,7 +77,7 @@ func (f fts) scoped(e query.Expr) string {
 	return f.render(query.And{e}) + " AND " + f.facet("p", "")
 }
 
-// ownFacet reports whether every message that matches e has a facet. A facet identifies the project.
+// ownFacet reports whether every message that matches e has a facet in e, which identifies the project.
 func ownFacet(e query.Expr) bool {
 	switch e := e.(type) {
 	case query.And:
@@ -90,7 +90,7 @@ func ownFacet(e query.Expr) bool {
 	return false
 }
 
-// normal is the importance for which there is no facet. Nearly all messages have it.
+// normal is the filter for the importance that has no facet, because nearly all messages have it.
 var normal = query.Filter{Key: query.Importance, Value: format.Normal}
 
 // render writes an expression. FTS5 has no NOT with a single operand.
@@ -122,7 +122,8 @@ func (f fts) render(e query.Expr) string {
 	return f.facet("p", "")
 }
 
-// group writes a match of everything in with and nothing in without. An empty with means all messages.
+// group writes an expression that matches everything in with and nothing in without. An empty with means all
+// messages.
 func (f fts) group(operator string, with, without []string) string {
 	if len(with) == 0 {
 		with = []string{f.facet("p", "")}
@@ -134,7 +135,7 @@ func (f fts) group(operator string, with, without []string) string {
 	return "(" + text + ")"
 }
 
-// term writes a phrase. The quotes keep FTS5 from reading the text as anything else.
+// term writes a phrase. The quotes prevent FTS5 from interpreting the text as anything else.
 func term(t query.Term) string {
 	text := map[query.Column]string{query.Anywhere: "{subject body}", query.Subject: "subject", query.Body: "body"}[t.In] +
 		` : "` + strings.ReplaceAll(t.Text, `"`, `""`) + `"`

@@ -9,12 +9,13 @@ import (
 	"mailtree/maildir/index"
 )
 
-// messageColumns are the columns that scanMessage reads. One of the body columns follows them. A query reads a
-// short body together with its row. It reads pieces of a longer body once it knows how much room the answer has.
+// messageColumns are the columns that scanMessage reads. One of the body columns follows them. A query reads a short
+// body together with its row. Pieces of a longer body are read later, once it is known how much room the response
+// has.
 const (
 	messageColumns = "m.row, m.id, m.thread, m.sender, m.tos, m.ccs, m.created, m.importance, m.ack, m.in_reply_to, m.message_id, m.key, " +
 		"m.auth, m.door, m.rest, m.digest, " + messagePath + ", m.subject, octet_length(m.body)"
-	// messagePath is SQL for the path of the file that has the content of a message m.
+	// messagePath is SQL for the path of the file with a message m's content.
 	messagePath   = "(SELECT path FROM folders WHERE fol = m.fol) || '/' || m.id || '.md'"
 	withBody      = ", m.body"
 	withShortBody = ", CASE WHEN octet_length(m.body) <= 8192 THEN m.body ELSE '' END"
@@ -29,7 +30,7 @@ func bodyColumn(wanted index.BodyWanted) string {
 	return withoutBody
 }
 
-// takeBody reserves room for a message, and reads its body if wanted. It reports whether there was room.
+// takeBody reserves room for a message, and reads its body if wanted. It reports whether there was enough room.
 func takeBody(ctx context.Context, from reader, m *index.MessageRow, wanted index.BodyWanted, room *index.Room) (bool, error) {
 	if !wanted {
 		return room.Take(m, nil)
@@ -59,9 +60,9 @@ func takeAll[T any](ctx context.Context, from reader, rows []T, of func(*T) *ind
 	return rows, nil
 }
 
-// inColumns are the header keys that are not in the column rest. Each has a column of its own, because queries use
-// it, or no column, because the index does not name recipients of blind copies. All other keys are in the column
-// rest.
+// inColumns are the header keys that are not in the column rest. Most have a column of their own, because queries use
+// them. bcc has no column, because the index must not reveal recipients of blind copies. All other keys are in the
+// column rest.
 var inColumns = []string{
 	"id", "thread_id", "from", "to", "cc", "bcc", "subject", "created", "importance", "ack_required", "in_reply_to", "message_id", "key",
 	"auth", "door",
@@ -75,7 +76,7 @@ func (r rest) Scan(text any) error {
 	return r.m.SetRest(encoded)
 }
 
-// scanMessage reads messageColumns and a body into m, and further columns into more.
+// scanMessage reads messageColumns and a body into m, and any other columns into more.
 func scanMessage(slug string, scan scanner, m *index.MessageRow, more ...any) error {
 	into := []any{&m.Cursor, &m.ID, &m.ThreadID, &m.From, names{&m.To}, names{&m.CC}, instant{&m.Created}, &m.Importance,
 		&m.AckRequired, &m.InReplyTo, &m.MessageID, &m.Key, &m.Auth, &m.Door, rest{&m.Message}, &m.Digest, &m.Path,
@@ -123,8 +124,8 @@ func (x *Index) Body(ctx context.Context, slug, id string, offset, n int64) (tex
 	return text, err
 }
 
-// inThread selects the rows of a thread: the messages with that thread id, and the message with that id. The index
-// on thread has NOCASE for Names. The second comparison makes the match exact.
+// inThread selects the rows of a thread: the messages with that thread id, and the message with that id. The index on
+// thread uses NOCASE because Names needs it. The second comparison makes the match exact.
 const inThread = "SELECT row FROM messages WHERE pid = ?1 AND thread = ?2 COLLATE NOCASE AND thread = ?2 AND thread <> '' " +
 	"UNION SELECT row FROM messages WHERE pid = ?1 AND id = ?2"
 
@@ -168,8 +169,8 @@ func (x *Index) Thread(ctx context.Context, q index.ThreadQuery) ([]index.Messag
 	return takeAll(ctx, v, rows, func(m *index.MessageRow) *index.MessageRow { return m }, wanted, q.Room)
 }
 
-// takeBeginnings reads at most most bytes of each body, and at most total bytes of all bodies together. BodyNext is
-// the offset at which a body was cut, at least 1.
+// takeBeginnings reads at most most bytes of each body, and at most total bytes in all. BodyNext is the offset at
+// which a body was cut off, at least 1.
 func takeBeginnings(ctx context.Context, from reader, rows []index.MessageRow, most, total int64) error {
 	for i := range rows {
 		m := &rows[i]
@@ -204,7 +205,7 @@ func (x *Index) Keyed(ctx context.Context, slug, from, key string) ([]index.Mess
 	})
 }
 
-// IDKeyed finds a message of an agent by the key of its sender: see index.Index.
+// IDKeyed finds a message that an agent sent or received by its sender's key: see index.Index.
 func (x *Index) IDKeyed(ctx context.Context, slug, agent, key string) (id string, err error) {
 	if key == "" {
 		return "", nil

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestIndexesUsed: one of our queries uses each index of the schema. An index that no query uses is written with
-// every message for nothing.
+// TestIndexesUsed: each index in the schema is used by at least one of our queries. Otherwise every message would
+// update the index for nothing.
 func TestIndexesUsed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -23,7 +23,7 @@ import (
 
 var testStart = time.Date(2025, 10, 23, 15, 0, 0, 0, time.UTC)
 
-// desk is a tree with an index for it.
+// desk is a tree with an index.
 type desk struct {
 	*Index
 	t    *testing.T
@@ -104,12 +104,12 @@ func TestMessageFields(t *testing.T) {
 		t.Error(diff)
 	}
 	if got := d.find("from:ann@example.org to:cat@example.org"); got != "m1" {
-		t.Errorf("found %q by its addresses", got)
+		t.Errorf("found %q by the addresses", got)
 	}
 }
 
-// TestInboxOfMany: if more callers read at once than there are readers, in an index from which nobody has read
-// before, they wait for each other but not forever.
+// TestInboxOfMany: if more callers read at once than there are readers, in an index that has not been read before,
+// they wait for each other, but not forever.
 func TestInboxOfMany(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -147,7 +147,7 @@ func TestInbox(t *testing.T) {
 		t.Errorf("change: %+v", changes)
 	}
 	if again := ingest(t, d.Index, "p", "agents/Bob/inbox/m4.read", "messages/m1.md", "agents"); len(again) != 0 {
-		t.Errorf("level already: %+v", again)
+		t.Errorf("already up to date: %+v", again)
 	}
 	for _, c := range []struct {
 		q    index.InboxQuery
@@ -187,7 +187,8 @@ func TestInbox(t *testing.T) {
 	}
 }
 
-// TestTies: very many messages of exactly the same time all get a row, quickly, and are listed once each.
+// TestTies: a very large number of messages with exactly the same time all get a row quickly, and each is listed
+// once.
 func TestTies(t *testing.T) {
 	t.Parallel()
 	n := 3000
@@ -203,7 +204,7 @@ func TestTies(t *testing.T) {
 		}
 	}
 	if tries > 20*100_000 {
-		t.Errorf("%d tries for 100,000 messages of one instant", tries)
+		t.Errorf("%d tries for 100,000 messages with the same time", tries)
 	}
 	d := newDesk(t)
 	var paths []string
@@ -264,19 +265,20 @@ func TestProjects(t *testing.T) {
 	verify(t, d.Index, map[string]*tree.Tree{"p": one})
 }
 
-// TestDamaged: a file that is damaged or of another version is created again, and Rebuild gives the same result as
-// Reconcile. The log warns of damage. It does not warn of another version, because each upgrade brings one.
+// TestDamaged: a file that is damaged or from another version is recreated, and Rebuild produces the same result as
+// Reconcile. The log warns about damage. It does not warn about another version, because that is normal after an
+// upgrade.
 func TestDamaged(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		damage func(string) error
-		said   string // in the log
+		said   string // what the log must contain
 	}{
-		"garbage":   {func(p string) error { return os.WriteFile(p, []byte("this is no database, not at all"), 0o666) }, "level=WARN msg=\"the index is rebuilt\""},
-		"truncated": {func(p string) error { return os.Truncate(p, 5000) }, "level=WARN msg=\"the index is rebuilt\""},
+		"garbage":   {func(p string) error { return os.WriteFile(p, []byte("this is no database, not at all"), 0o666) }, "level=WARN msg=\"the index will be rebuilt\""},
+		"truncated": {func(p string) error { return os.Truncate(p, 5000) }, "level=WARN msg=\"the index will be rebuilt\""},
 		"empty":     {func(p string) error { return os.Truncate(p, 0) }, ""},
 		"gone":      {os.Remove, ""},
-		"version":   {otherVersion, "level=INFO msg=\"the index has another version and is rebuilt\""},
+		"version":   {otherVersion, "level=INFO msg=\"the index was created by another version and will be rebuilt\""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -298,7 +300,7 @@ func TestDamaged(t *testing.T) {
 				t.Error("not fresh")
 			}
 			if said := log.String(); !strings.Contains(said, tt.said) || (tt.said == "") != (said == "") || strings.Count(said, "\n") > 1 {
-				t.Errorf("the log says %q, want %q", said, tt.said)
+				t.Errorf("the log contains %q, want %q", said, tt.said)
 			}
 			if err := x.Close(); err != nil {
 				t.Fatal(err)
@@ -319,7 +321,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// otherVersion creates a sound index that belongs to another version of the program.
+// otherVersion creates a sound index from another version of the program.
 func otherVersion(path string) error {
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
@@ -329,8 +331,8 @@ func otherVersion(path string) error {
 	return errors.Join(err, db.Close())
 }
 
-// TestShortBodies: ShortBodies returns the bodies of a thread after a cursor, including empty bodies and the body
-// of the message whose id is the thread's id. It leaves out long bodies.
+// TestShortBodies: ShortBodies returns the bodies of a thread after a cursor, including empty bodies and the body of
+// the message whose id is the thread's id. It omits long bodies.
 func TestShortBodies(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

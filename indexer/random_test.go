@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// world is a small tree on which a random history is played.
+// world is a small tree to which a random sequence of changes is applied.
 type world struct {
 	t      *testing.T
 	r      *rand.Rand
@@ -26,7 +26,7 @@ type world struct {
 	log    []string
 	hurt   map[string]bool // paths touched since the last ingest
 	made   tree.Written    // written by the last step
-	madeAt string          // the path of made; "" if the last step was of another kind
+	madeAt string          // the path of made; "" if the last step did not write a file
 }
 
 var (
@@ -38,7 +38,7 @@ var (
 
 func pick[T any](w *world, l []T) T { return l[w.r.IntN(len(l))] }
 
-// path invents the name of a file of any kind.
+// path makes up the name of a file of any kind.
 func (w *world) path() string {
 	a := "agents/" + pick(w, wAgents) + "/"
 	d, id := pick(w, wFolders), pick(w, wIDs)
@@ -68,7 +68,7 @@ func (w *world) path() string {
 	return a + d + "other.txt"
 }
 
-// content invents the bytes for a path, sometimes invalid ones.
+// content makes up the bytes for a path, sometimes invalid ones.
 func (w *world) content(p string) []byte {
 	if w.r.IntN(10) == 0 {
 		return []byte(pick(w, []string{"", "---json\n{\n", "{", "\xff\xfe", "ready\n", "now\n2025-01-01T00:00:00Z\n"}))
@@ -98,7 +98,7 @@ func (w *world) content(p string) []byte {
 		id, pick(w, wAgents[:3]), pick(w, wAgents[:3]), pick(w, wTimes), pick(w, []string{"low", "urgent"}), bcc, thread, w.r.IntN(4))
 }
 
-// existing picks a file or folder that exists; "" if there is none.
+// existing picks a file or folder that exists, or returns "" if there is none.
 func (w *world) existing(folders bool) string {
 	var all []string
 	filepath.WalkDir(w.dir, func(p string, d fs.DirEntry, err error) error {
@@ -114,14 +114,15 @@ func (w *world) existing(folders bool) string {
 	return pick(w, all)
 }
 
-// plain reports whether a file at p can be written without waiting, which means that there is nothing or a regular
-// file.
+// plain reports whether a file at p can be written without blocking, which means that p is a regular file or does not
+// exist.
 func (w *world) plain(p string) bool {
 	fi, err := os.Lstat(filepath.Join(w.dir, p))
 	return err != nil || fi.Mode().IsRegular()
 }
 
-// step changes the tree once. If a change is impossible (a file where a folder is needed), it is skipped.
+// step changes the tree once. It skips a change that is impossible, such as one that needs a folder where there is a
+// file.
 func (w *world) step() {
 	at := func(p string) string { return filepath.Join(w.dir, p) }
 	note := func(op string, paths ...string) {
@@ -197,8 +198,8 @@ func (w *world) step() {
 	}
 }
 
-// TestRandomHistories: whatever was done to the tree, and however it was batched, the live index equals an index
-// that is built from scratch. Invariant I2.
+// TestRandomHistories: whatever changes were made to the tree, and however they were batched, the live index equals
+// an index that is built from scratch. Invariant I2.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	seeds := 16
@@ -265,14 +266,15 @@ func playHistory(t *testing.T, seed uint64, steps int) {
 	}
 }
 
-// ingestMade gives the index the bytes of the last write. Sometimes it gives other bytes than those in the file, as
-// if somebody else had written in between. Another observation must then fix the difference.
+// ingestMade passes the bytes of the last write to the index. Sometimes it passes bytes that differ from those in the
+// file, as if another program had written to the file in between. A later observation must then correct the
+// difference.
 func (w *world) ingestMade(x *Index) {
 	w.t.Helper()
 	f := w.made
 	var err error
 	if f.Stat, err = w.tree.Stat(w.madeAt); err != nil || !f.Stat.Mode.IsRegular() {
-		return // no writer could have put it there
+		return // no writer could have put the file there
 	}
 	if w.r.IntN(3) == 0 {
 		f.Data = w.content(w.madeAt)
@@ -320,7 +322,7 @@ func ingest(t testing.TB, x *Index, slug string, paths ...string) []index.Change
 	return in.Changes
 }
 
-// verify fails the test if the live index differs from a rebuilt one.
+// verify fails the test if the live index differs from a rebuilt index.
 func verify(t testing.TB, x *Index, trees map[string]*tree.Tree) {
 	t.Helper()
 	r, err := Verify(t.Context(), x, trees)

@@ -13,7 +13,7 @@ import (
 
 const immutable = 0x10 // FS_IMMUTABLE_FL of linux/fs.h
 
-// TestOpenReadOnly: an index that can be read but not written is refused at once, and kept.
+// TestOpenReadOnly: an index that can be read but not written is refused immediately, and is not removed.
 func TestOpenReadOnly(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "index.sqlite3")
@@ -34,7 +34,7 @@ func TestOpenReadOnly(t *testing.T) {
 		err = unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, flags|immutable)
 	}
 	if err != nil {
-		t.Skipf("not done here: no file can be made immutable: %v", err)
+		t.Skipf("not done here: files cannot be made immutable: %v", err)
 	}
 	defer unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, flags)
 	if x, err := Open(context.Background(), Config{Path: path}); !errors.Is(err, syscall.EROFS) {

@@ -17,16 +17,17 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Buffer sizes of the full-text index in bytes, see writer.bufferSearch.
+// Buffer sizes for the full-text index, in bytes: see writer.bufferSearch.
 const (
 	loadBuffer = 64 << 20
 	liveBuffer = 1 << 20
 )
 
-// Rebuild builds the index at path from the trees (by slug) alone. It writes a file beside path without a journal,
-// syncs it, and renames it to path, so a crash leaves either the old index or the new one. No Index may be open at
-// path. Unless progress is nil, Rebuild calls it with the number of a project's files that are done so far. Files
-// that a fault of the machine made unreadable are missing in the new index. Reconcile adds them at the next start.
+// Rebuild builds the index at path only from the trees (by slug). It writes a new file next to path without a
+// journal, syncs it, and renames it to path, so a crash leaves either the old index or the new one. No Index may be
+// open at path. Unless progress is nil, Rebuild calls it with the number of a project's files processed so far. Files
+// that could not be read because of a machine fault are missing from the new index. Reconcile adds them at the next
+// start.
 func Rebuild(ctx context.Context, path string, projects map[string]*tree.Tree, progress func(project string, done int)) error {
 	tmp := path + ".new"
 	if err := wipe(tmp); err != nil {
@@ -67,7 +68,7 @@ func syncFile(name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// inMemory is the path of an index that lives in memory until Close.
+// inMemory is the path of an index that is in memory until Close.
 const inMemory = ":memory:"
 
 // build loads a new database in one transaction.
@@ -126,8 +127,8 @@ func (x *Index) fill(ctx context.Context, projects map[string]*tree.Tree, progre
 	})
 }
 
-// loaders is the number of chunks that load reads and parses at the same time, ahead of the chunk that it writes.
-// If the files are not in memory yet, the disk serves several reads as fast as one.
+// loaders is the number of chunks that load reads and parses concurrently, ahead of the chunk that it writes. If the
+// files are not in memory yet, the disk serves several reads as fast as one.
 const loaders = 4
 
 // load inserts the rows of a project. Other goroutines read and parse the next chunks while load writes.

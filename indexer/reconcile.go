@@ -20,7 +20,7 @@ import (
 )
 
 // chunk is the number of paths in a transaction of Reconcile and Rebuild. It is large enough to make the commit
-// cheap, and small enough that a send waits only some tenths of a second.
+// cheap, and small enough that a send waits only a few tenths of a second.
 const chunk = 1024
 
 // Reconcile compares the whole tree with the rows: see index.Index. It releases the write lock between
@@ -57,20 +57,20 @@ func (x *Index) Differing(ctx context.Context, slug string) ([]string, error) {
 	return paths, err
 }
 
-// met is a file that a walk found, or a folder that the walk could not list. It consists of the path and its stamp,
-// which is 0 if unknown.
+// met is a file that a walk found, or a folder that the walk could not list. The stamp is 0 if it is unknown.
 type met struct {
 	path    string
 	stamp   int64
 	untimed bool // an empty mark
 }
 
-// walkAhead is the number of chunks, some 30 MB of paths, by which a walk may be ahead of the comparison.
+// walkAhead is the number of chunks by which a walk may be ahead of the comparison. They contain about 30 MB of
+// paths.
 const walkAhead = 256
 
-// differing lists the files whose stamps differ from their rows, and the paths of rows whose files are gone.
-// untimed lists the empty marks. A goroutine walks the tree while differing reads the rows. differing keeps hashes
-// of the rows' paths, because a million messages have three million rows.
+// differing lists the files whose stamps differ from their rows, and the paths of rows whose files are gone. untimed
+// lists the empty marks. A goroutine walks the tree while differing reads the rows. differing keeps hashes of the
+// rows' paths instead of the paths, because a million messages have three million rows.
 func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (paths, untimed []string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	seed := maphash.MakeSeed()
@@ -120,8 +120,8 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 	return paths, untimed, err
 }
 
-// walkStamps sends the files of the tree in parts of at most chunk files. It walks the folders at the root
-// concurrently, because one contains the files of all agents and another the messages.
+// walkStamps sends the files of the tree in parts of at most chunk files. It walks the top-level folders
+// concurrently, because one contains the files of all agents and another contains the messages.
 func walkStamps(ctx context.Context, t *tree.Tree, to chan<- []met) error {
 	tops, err := t.List(".")
 	if err != nil {
@@ -155,8 +155,7 @@ func send(ctx context.Context, to chan<- []met, part []met) error {
 	}
 }
 
-// walkTop does what walkStamps does for one folder at the root. It also sends the folders that cannot be
-// listed.
+// walkTop does the same as walkStamps for one top-level folder. It also sends the folders that cannot be listed.
 func walkTop(ctx context.Context, t *tree.Tree, top string, to chan<- []met) error {
 	var part []met
 	err := t.Walk(ctx, top, func(path string, d fs.DirEntry) error {
@@ -213,8 +212,8 @@ func (x *Index) stamps(ctx context.Context, p *project, seed maphash.Seed) (map[
 	return rows, err
 }
 
-// chunks divides paths into batches. All files of a message are in the same batch, so its rows are written once.
-// Batches follow the order of ids, which is mostly the order of time.
+// chunks divides paths into batches. All files of a message are in the same batch, so its rows are written only once.
+// Batches follow the order of ids, which is mostly chronological.
 func chunks(paths []string) func(yield func([]string) bool) {
 	keys := make([]keyed, len(paths))
 	for i, p := range paths {

@@ -14,26 +14,24 @@ import (
 	"mailtree/maildir/query"
 )
 
-// The row number of a message encodes its time: 53 bits of microseconds since 1900, and ten bits that
-// keep messages of the same microsecond apart. Messages from before 1900 or after 2185 share the first
-// and last numbers.
+// A message's row number encodes its time: 53 bits of microseconds since 1900, and ten bits that distinguish messages
+// with the same microsecond. Messages from before 1900 or after 2185 share the first and last numbers.
 const (
 	tieBits = 10
-	// lastMicro leaves room above itself, because more than 1,024 messages may have the same instant and need
-	// further row numbers.
+	// lastMicro leaves room above itself, because more than 1,024 messages may have the same time and need additional
+	// row numbers.
 	lastMicro = 1<<53 - 1<<25
 )
 
 var epoch = time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 
-// firstRow is the lowest row of messages created at us, in microseconds since 1970.
+// firstRow returns the lowest row number for messages created at us, in microseconds since 1970.
 func firstRow(us int64) int64 {
 	return min(max(us-epoch, 1), lastMicro) << tieBits
 }
 
-// place returns the row number to try for a message at the given try. Which number is free depends on the order of
-// arrival, so Dump leaves row numbers out. Every try doubles the range, so n messages of the same instant cost log
-// n tries each.
+// place returns the row number to use at the given try. Which numbers are free depends on the order of arrival, so
+// Dump omits row numbers. Every try doubles the range, so n messages with the same time take log n tries each.
 func place(us int64, id string, try int) int64 {
 	h := fnv.New64a()
 	h.Write([]byte(id))
@@ -41,14 +39,14 @@ func place(us int64, id string, try int) int64 {
 	return firstRow(us) + int64(h.Sum64()>>1)%(1<<(tieBits+min(try, 24)))
 }
 
-// faceting defines which facets a message has for a filter of a search.
+// faceting defines the facets that a message has for a search filter.
 type faceting struct {
 	key    query.Key
 	letter string
 	of     func(*format.Message) []string
 }
 
-// faceted are the filters of a search, except those that apply to the whole query.
+// faceted lists the search filters, except those that apply to the whole query.
 var faceted = []faceting{
 	{query.From, "f", func(m *format.Message) []string { return []string{m.From} }},
 	{query.To, "r", func(m *format.Message) []string { return slices.Concat(m.To, m.CC) }},
@@ -61,10 +59,10 @@ var faceted = []faceting{
 	}},
 }
 
-// facets returns words for the full-text index that stand for a message's project, sender, recipients, importance
-// unless normal, thread, the thread that its own id names, and attachments. With them one full-text query covers
-// all of these. Facets begin with a letter that no living language uses and end in a hash, so no word or prefix
-// that a user types matches them. Facets do not name recipients of blind copies.
+// facets returns words for the full-text index that represent a message's project, sender, recipients, importance
+// (unless normal), thread, own id as a thread, and attachments. With facets, one full-text query covers all of these.
+// A facet begins with a letter that no living language uses and ends with a hash, so no word or prefix that a user
+// types matches it. Facets do not reveal recipients of blind copies.
 func facets(pid int64, m *format.Message) string {
 	all := []string{facet(pid, "p", ""), facet(pid, "t", m.ID)}
 	for _, f := range faceted {
@@ -81,8 +79,8 @@ func facets(pid int64, m *format.Message) string {
 	return strings.Join(all, " ")
 }
 
-// facet is one such word. It consists of the kind (p project, t thread, a attachment, otherwise a letter of
-// faceted), and a hash of the project and the name. Nobody can feasibly find another name with the same hash.
+// facet returns one such word. It consists of the kind (p project, t thread, a attachment, otherwise a letter of
+// faceted), and a hash of the project and the name. Finding another name with the same hash is infeasible.
 func facet(pid int64, about, name string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", about, pid, name))
 	return "ƿ" + about + strconv.FormatUint(binary.BigEndian.Uint64(sum[:]), 36)

@@ -13,10 +13,10 @@ import (
 	"mailtree/maildir/index"
 )
 
-// Only this file and schema.sql change rows. The caller of every method here holds the lock Index.write.
+// Rows are changed only by this file and schema.sql. The caller of every method here holds the lock Index.write.
 
-// writer is the only connection that writes, with its statements. Its statements run without a deadline, so a batch
-// is always written completely.
+// writer is the only connection that writes, with its prepared statements. The statements run without a deadline, so
+// a batch is always written completely.
 type writer struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
@@ -43,7 +43,7 @@ func (w *writer) stmt(text string) (*sql.Stmt, error) {
 	if s := w.stmts[text]; s != nil {
 		return s, nil
 	}
-	s, err := w.conn.PrepareContext(context.Background(), text) // not a caller's context: the statement outlives the batch
+	s, err := w.conn.PrepareContext(context.Background(), text) // not a caller's: it outlives the batch
 	if err == nil {
 		w.stmts[text] = s
 	}
@@ -89,12 +89,12 @@ func (w *writer) transaction(f func() error) error {
 		err = w.do("COMMIT")
 	}
 	if err != nil {
-		w.do("ROLLBACK") // fails if SQLite has rolled back by itself
+		w.do("ROLLBACK") // fails if SQLite has already rolled back
 	}
 	return diskFault(err)
 }
 
-// project returns the number of a project, and creates its row if needed. If the size limit of message files has
+// project returns the number of a project, and creates its row if necessary. If the size limit for message files has
 // changed, project marks every file as stale.
 func (w *writer) project(slug string, maxFile int64) (pid int64, err error) {
 	err = w.transaction(func() error {
@@ -144,22 +144,22 @@ func (w *writer) dropProject(pid int64) error {
 }
 
 // startChanges continues the numbering of changes after those in the table. If the table is empty, the numbering
-// starts above the numbers of any earlier index, so that a reader of the feed with an old number notices.
-// Microseconds since 1970 serve as the first number, because they grow faster than files can change.
+// starts above the numbers of any earlier index, so that a feed reader with an old number notices. The first number
+// is the time in microseconds since 1970, because time advances faster than files can change.
 func (w *writer) startChanges(now time.Time) error {
 	return w.each("SELECT ifnull(max(seq), ?) FROM changes", []any{now.UnixMicro()},
 		func(scan scanner) error { return scan(&w.seq) })
 }
 
-// keepChanges is the number of changes that the index keeps. It deletes older changes after every
-// trimEvery changes.
+// keepChanges is the number of changes that the index keeps. The index deletes older changes after every trimEvery
+// new ones.
 const (
 	keepChanges = 1_000_000
 	trimEvery   = 4096
 )
 
 // removedProject is the project number in the change that records the removal of a project. No row contains the
-// project's slug any more, so the change has the slug in place of an agent.
+// project's slug anymore, so the change contains the slug in place of an agent.
 const removedProject = 0
 
 // addChanges records changes and gives each its number in the feed.
@@ -191,11 +191,11 @@ func (w *writer) putFiles(pid int64, all []*file, agent func(*file) int64) error
 		})
 }
 
-// insertAll inserts n rows with the given number of columns, up to sixteen with one statement, because half the
-// cost of a small row is the call. row appends the values of a row to args. clause follows the rows.
+// insertAll inserts n rows with the given number of columns, up to sixteen per statement, because the call is half
+// the cost of a small row. row appends the values of a row to args. clause follows the rows in the statement.
 //
-// The text says OR FAIL, which keeps the rows inserted before a fault; the transaction rolls them back. With the
-// default, ABORT, a statement with several rows takes a savepoint, at which FTS5 flushes its buffer.
+// The SQL says OR FAIL, which keeps the rows inserted before an error; the transaction then rolls them back. With the
+// default, ABORT, a statement with several rows creates a savepoint, at which FTS5 flushes its buffer.
 func (w *writer) insertAll(text, clause string, columns, n int, row func(args []any, i int) []any) error {
 	args := make([]any, 0, 16*columns)
 	for i := 0; i < n; {
@@ -246,7 +246,7 @@ func (w *writer) setStatus(aid int64, status string) error {
 	return w.do("UPDATE agents SET status = ? WHERE aid = ?", status, aid)
 }
 
-// insertMessage inserts m at row. It reports false if the row number is taken.
+// insertMessage inserts m at row. It returns false if the row number is taken.
 func (w *writer) insertMessage(pid, row int64, m *format.Message, fol int64, facets string) (bool, error) {
 	res, err := w.exec("INSERT INTO messages (row, pid, id, thread, sender, tos, ccs, created, importance, ack, in_reply_to, "+
 		"message_id, key, auth, door, rest, digest, fol, facets, subject, body) "+
@@ -270,7 +270,7 @@ func (w *writer) moveSource(row, fol int64) error {
 
 // searchable adds a message to the full-text index. Callers add rows in ascending order, because FTS5 flushes its
 // buffer whenever a row number is lower than the one before. They add rows one by one, because a statement with
-// several rows takes a savepoint, which also flushes the buffer.
+// several rows creates a savepoint, which also flushes the buffer.
 func (w *writer) searchable(row int64, m *format.Message, facets string) error {
 	return w.do("INSERT INTO search (rowid, subject, body, facets) VALUES (?, ?, ?, ?)", row, m.Subject, m.Body, facets)
 }
@@ -289,7 +289,7 @@ func (w *writer) unsearchable(rows []int64) error {
 		"FROM json_each(?) j CROSS JOIN messages m ON m.row = j.value", string(list))
 }
 
-// delivery is a row of deliveries. It stands for a message in an agent's inbox, or for the sender's copy.
+// delivery is a row of deliveries. It represents a message in an agent's inbox, or the sender's copy.
 type delivery struct {
 	aid  int64
 	of   *letter
@@ -297,7 +297,7 @@ type delivery struct {
 	sent bool
 }
 
-// insertDeliveries inserts deliveries. A sender's copy has the negative number of the agent as its box.
+// insertDeliveries inserts deliveries. A sender's copy has the agent's negated number as its box.
 func (w *writer) insertDeliveries(all []delivery) error {
 	return w.insertAll("INSERT OR FAIL INTO deliveries VALUES ", "", 11, len(all), func(args []any, i int) []any {
 		d := all[i]
@@ -343,13 +343,13 @@ func (w *writer) releaseClaim(pid int64, claim string) error {
 		pid, claim, path.Dir(mark), path.Base(mark))
 }
 
-// bufferSearch sets the number of bytes that FTS5 collects before it writes them. A load uses a large buffer, a
+// bufferSearch sets the number of bytes that FTS5 collects before it writes them. A load uses a large buffer, and a
 // server uses SQLite's default of 1 MiB.
 func (w *writer) bufferSearch(bytes int) error {
 	return w.do("INSERT INTO search (search, rank) VALUES ('hashsize', ?)", bytes)
 }
 
-// checkSearch compares the full-text index with the messages. With rank 1 FTS5 also finds stale rows.
+// checkSearch compares the full-text index with the messages. With rank 1, FTS5 also finds stale rows.
 func (w *writer) checkSearch() error {
 	return w.do("INSERT INTO search (search, rank) VALUES ('integrity-check', 1)")
 }

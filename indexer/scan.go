@@ -21,17 +21,17 @@ func list[T any](ctx context.Context, from reader, text string, args []any, scan
 	return all, err
 }
 
-// column runs a query of one column and returns its values.
+// column runs a query with one column and returns its values.
 func column[T any](ctx context.Context, from reader, text string, args ...any) ([]T, error) {
 	return list(ctx, from, text, args, func(scan scanner, value *T) error { return scan(value) })
 }
 
-// one reads the columns of a query's only row. If there is no row, it leaves into unchanged.
+// one reads the columns of a query's only row. If there is no row, into stays unchanged.
 func one(ctx context.Context, from reader, text string, args []any, into ...any) error {
 	return from.each(ctx, text, args, func(scan scanner) error { return scan(into...) })
 }
 
-// instant reads a time in microseconds; NULL is the zero time.
+// instant reads a time in microseconds. NULL is the zero time.
 type instant struct{ t *time.Time }
 
 func (i instant) Scan(us any) error {
@@ -50,7 +50,7 @@ func micros(t time.Time) any {
 	return t.UnixMicro()
 }
 
-// names reads a list of names separated by blanks.
+// names reads a list of names separated by spaces.
 type names struct{ list *[]string }
 
 func (n names) Scan(text any) error {

@@ -1,5 +1,5 @@
--- The tables are described, with an example row each, in doc.go.
--- The program sets PRAGMA user_version; raise edition in database.go with every change here.
+-- doc.go describes the tables, with an example row for each.
+-- The program sets PRAGMA user_version. Increment edition in database.go with every change here.
 
 CREATE TABLE projects (
   pid      INTEGER PRIMARY KEY,
@@ -16,7 +16,7 @@ CREATE TABLE folders (
   UNIQUE (pid, path)
 );
 
--- The files of one message have names that begin with its id, so they lie side by side.
+-- The files of one message have names that begin with its id, so their rows are adjacent.
 CREATE TABLE files (
   pid     INTEGER NOT NULL,
   name    TEXT NOT NULL,
@@ -75,15 +75,15 @@ CREATE TABLE messages (
   body        TEXT NOT NULL
 );
 
--- FTS5 answers a prefix of another length from all places of all words that begin with it: see patience in search.go.
+-- For a prefix of another length, FTS5 reads every occurrence of every word that begins with it: see patience in search.go.
 CREATE VIRTUAL TABLE search USING fts5(
   subject, body, facets,
   content = 'messages', content_rowid = 'row',
   tokenize = 'unicode61 remove_diacritics 2', prefix = '3'
 );
--- With 4, SQLite's default, merging is a fifth of an ingest; with 16 a query has too many segments to look into.
+-- With 4, SQLite's default, merging takes a fifth of an ingest. With 16, a query has to search too many segments.
 INSERT INTO search (search, rank) VALUES ('automerge', 8);
--- A leaf of the full-text index fits on a page of the database.
+-- A leaf of the full-text index fits on one database page.
 INSERT INTO search (search, rank) VALUES ('pgsz', 2000);
 
 CREATE TABLE deliveries (
@@ -163,7 +163,7 @@ CREATE TRIGGER delivery_gone AFTER DELETE ON deliveries BEGIN
     sent = sent - (old.box < 0) WHERE aid = abs(old.box);
 END;
 
--- indexes: made after the load when a whole index is built
+-- indexes: created after the load when a whole index is built
 
 CREATE INDEX files_copies ON files (aid, kind, name) WHERE kind IN (6, 9); -- inbox and outbox copies by name
 CREATE UNIQUE INDEX messages_id ON messages (pid, id);

@@ -15,18 +15,18 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// rankWindow is the number of newest matches that bm25 ranks. In a million messages a common word has so many
-// matches that ranking them all takes seconds. Each match takes some 15 µs, and a view of the page should take 30
-// ms.
+// rankWindow is the number of newest matches that bm25 ranks. Among a million messages, a common word has so many
+// matches that ranking all of them takes seconds. Each match takes about 15 µs, and a view on the web page should
+// take no more than 30 ms.
 const rankWindow = 1000
 
-// The parts of a query for hits. h lists the rows found, with snippets of their subject and body. hitColumns
-// selects the body's snippet if it marks a term, otherwise the subject's if it marks a term, and otherwise the
-// beginning of the body.
+// The parts of a query for hits. h lists the rows found, with snippets of their subject and body. hitColumns selects
+// the body snippet if it marks a term, otherwise the subject snippet if it marks a term, and otherwise the beginning
+// of the body.
 //
-// FTS5 compares each occurrence of a term in a body with every other occurrence. The snippet of a body that repeats
-// a word for 256 KiB would take minutes. FTS5 also reads the whole body for a snippet of the subject. Therefore a
-// message with a body above 8 KiB gets no snippet.
+// FTS5 compares each occurrence of a term in a body with every other occurrence. A snippet of a body that repeats one
+// word for 256 KiB would take minutes. FTS5 also reads the whole body for a snippet of the subject. Therefore a
+// message whose body is larger than 8 KiB gets no snippet.
 const (
 	hitColumns = messageColumns + withoutBody + ", " +
 		"CASE WHEN instr(h.inBody, char(1)) THEN h.inBody WHEN instr(h.inSubject, char(1)) THEN h.inSubject " +
@@ -37,7 +37,7 @@ const (
 	noSnippets = "NULL AS inSubject, NULL AS inBody FROM search "
 )
 
-// The queries of a search. FTS5 itself applies ORDER BY and LIMIT of the inner query, so it reads only the newest
+// The queries of a search. FTS5 itself applies the ORDER BY and LIMIT of the inner query, so it reads only the newest
 // matches.
 const (
 	newestText = "SELECT " + hitColumns + " FROM (SELECT search.rowid AS r, " + snippets + newestMatches
@@ -47,8 +47,8 @@ const (
 		"CROSS JOIN messages m ON m.row = h.r WHERE m.created >= ?5 AND m.created < ?6 ORDER BY m.row DESC"
 )
 
-// The queries of a ranked search. rankText orders the newest matches: first the ranked matches, the best first, and
-// then the matches by filters alone, newest first. pageText reads the rows of a page with their snippets.
+// The queries of a ranked search. rankText orders the newest matches: first the ranked matches, best first, and then
+// the messages that match only by filters, newest first. pageText reads the rows of a page with their snippets.
 const (
 	rankText = "WITH w(r) AS MATERIALIZED (SELECT h.r FROM (SELECT rowid AS r FROM search WHERE search MATCH ?1 AND rowid >= ?2 " +
 		"AND rowid < ?3 ORDER BY rowid DESC LIMIT ?4 + 0) h CROSS JOIN messages m ON m.row = h.r WHERE m.created >= ?5 " +
@@ -61,8 +61,8 @@ const (
 		"LIMIT -1) h CROSS JOIN messages m ON m.row = h.r"
 )
 
-// patience is the time limit of a search for words that begin with a prefix. FTS5 has an index of three-letter
-// prefixes. For other prefixes it reads every word that begins with the prefix.
+// patience is the time limit for a search by prefix. FTS5 has an index of three-letter prefixes. For other prefixes,
+// it reads every word that begins with the prefix.
 const patience = 300 * time.Millisecond
 
 // Search finds messages: see index.Index.
@@ -85,8 +85,8 @@ func (x *Index) Search(ctx context.Context, q index.SearchQuery) (found index.Fo
 	return found, nil
 }
 
-// patiently runs a search. If the search contains slow prefixes, it gets at most the time x.patience. cut reports
-// that the time was over before the search ended.
+// patiently runs a search. If the search contains slow prefixes, it may take at most x.patience. cut reports whether
+// the time ran out before the search ended.
 func (x *Index) patiently(ctx context.Context, e match, search func(context.Context) error) (cut bool, err error) {
 	asked := ctx
 	if e.prefix {
@@ -108,7 +108,7 @@ func (x *Index) patiently(ctx context.Context, e match, search func(context.Cont
 const countText = "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH ?1 AND rowid >= ?2 AND rowid < ?3 " +
 	"ORDER BY rowid DESC LIMIT ?4 + 0)"
 
-// CountMatches counts the messages that a query finds: see index.Index.
+// CountMatches counts the messages that match a query: see index.Index.
 func (x *Index) CountMatches(ctx context.Context, q index.SearchQuery, most int) (n int, err error) {
 	e, s := expression(x.pid(q.Project), q), spanOf(q)
 	_, err = x.patiently(ctx, e, func(ctx context.Context) error {
@@ -126,7 +126,7 @@ func unknownCursor(cursor string) error {
 	}
 }
 
-// span is the period of a query, in row numbers and in exact microseconds.
+// span is the time range of a query, in row numbers and in exact microseconds.
 type span struct{ from, before, after, until int64 }
 
 func spanOf(q index.SearchQuery) span {
@@ -147,8 +147,8 @@ func spanOf(q index.SearchQuery) span {
 	return s
 }
 
-// newest lists matches, newest first. The cursor is the row number of the last match: later mail has
-// higher row numbers.
+// newest lists matches, newest first. The cursor is the row number of the last match. Later mail has higher row
+// numbers.
 func (x *Index) newest(ctx context.Context, q index.SearchQuery, e match) ([]index.Hit, error) {
 	s, limit, text := spanOf(q), pageSize(q.Limit), newestText
 	if q.Cursor != "" {
@@ -168,9 +168,9 @@ func (x *Index) newest(ctx context.Context, q index.SearchQuery, e match) ([]ind
 	return found, err
 }
 
-// ranked orders the newest matches by bm25 over subject and body. The filters by project and by people select
-// messages and do not affect scores, because FTS5 would count every row of each filter. The cursor is the number of
-// hits on earlier pages, so new mail between two pages shifts the hits.
+// ranked orders the newest matches by bm25 over subject and body. The filters by project and people only select
+// messages and do not affect scores, because FTS5 would have to count every row of each filter. The cursor is the
+// number of hits on earlier pages, so new mail between two pages shifts the hits.
 func (x *Index) ranked(ctx context.Context, q index.SearchQuery, e match) (index.Found, error) {
 	found, shown := index.Found{Hits: []index.Hit{}}, 0
 	if q.Cursor != "" {
@@ -179,7 +179,7 @@ func (x *Index) ranked(ctx context.Context, q index.SearchQuery, e match) (index
 			return found, unknownCursor(q.Cursor)
 		}
 	}
-	// Both queries use one view, because otherwise the page would lack a message that is edited between them.
+	// Both queries use one view. Otherwise the page would lack a message that is edited between them.
 	v, err := x.view(ctx, rankText, pageText)
 	if err != nil {
 		return found, err
@@ -192,7 +192,7 @@ func (x *Index) ranked(ctx context.Context, q index.SearchQuery, e match) (index
 	if err != nil || len(page) == 0 {
 		return found, err
 	}
-	list, _ := json.Marshal(page) // cannot fail: numbers only
+	list, _ := json.Marshal(page) // encoding numbers cannot fail
 	found.Hits, err = hits(ctx, v, q.Project, pageText, e.whole, slices.Min(page), slices.Max(page), string(list))
 	slices.SortFunc(found.Hits, func(a, b index.Hit) int {
 		return cmp.Compare(slices.Index(page, a.Cursor), slices.Index(page, b.Cursor))
@@ -212,8 +212,8 @@ func hits(ctx context.Context, from reader, slug, text string, args ...any) ([]i
 	})
 }
 
-// oneLine puts a snippet on one line and replaces its marks with **. If there are no marks, it first cuts the text
-// to its first line.
+// oneLine puts a snippet on one line and replaces its marks with **. If there are no marks, it uses only the first
+// line of the text.
 func oneLine(s string) string {
 	if !strings.Contains(s, index.MarkOpen) {
 		s = firstLine(s)

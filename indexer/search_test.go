@@ -18,7 +18,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// asked returns a search for what a user would type; "" for every message.
+// asked returns a search for what a user would type. "" finds every message.
 func asked(t testing.TB, text string) index.SearchQuery {
 	t.Helper()
 	q := index.SearchQuery{Project: "p"}
@@ -49,7 +49,8 @@ func (d *desk) found(q index.SearchQuery) string {
 	return strings.Join(ids, " ")
 }
 
-// TestSearch: words, filters, times and order. A blind copy cannot be found by its recipient's name.
+// TestSearch: searches by words, filters and times find the right messages in the right order. A bcc recipient's name
+// does not find the message.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -118,7 +119,7 @@ func TestSearch(t *testing.T) {
 	one := asked(t, "")
 	one.Limit = 1
 	if got := d.found(one); got != "m3" {
-		t.Errorf("a page of one: %q", got)
+		t.Errorf("a page with one result: %q", got)
 	}
 	found, err := d.Search(t.Context(), asked(t, "breaks OR fixed"))
 	if err != nil {
@@ -130,8 +131,9 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestPagesWhileMailComes: the pages of a search contain each message once that existed at the first page. This is
-// true for the order newest first, whatever mail arrives, and for the order by rank if no mail arrives.
+// TestPagesWhileMailComes: each message that existed when the first page was read appears exactly once on the pages
+// of a search. In newest-first order, this is true no matter what mail arrives. In rank order, it is true if no mail
+// arrives.
 func TestPagesWhileMailComes(t *testing.T) {
 	t.Parallel()
 	for _, rank := range []bool{false, true} {
@@ -167,7 +169,7 @@ func TestPagesWhileMailComes(t *testing.T) {
 	}
 }
 
-// TestSearchCursors: a cursor that does not come from a page of such a search is refused.
+// TestSearchCursors: a cursor that does not come from a page of the same kind of search is refused.
 func TestSearchCursors(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -183,8 +185,8 @@ func TestSearchCursors(t *testing.T) {
 	}
 }
 
-// TestSearchCut: if a search for the beginning of a word takes too long, the answer contains what was found until
-// then. Other searches may take their time.
+// TestSearchCut: if a search by prefix takes too long, it is cut off and finds nothing. Other searches may take as
+// long as they need.
 func TestSearchCut(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -201,8 +203,8 @@ func TestSearchCut(t *testing.T) {
 	}
 }
 
-// TestRankedWhileEdited: a page of results is full if there are more results, even while a message on it is edited
-// so that it no longer matches.
+// TestRankedWhileEdited: a page of results is full if there are more results, even if a message on the page is edited
+// at the same time so that it no longer matches.
 func TestRankedWhileEdited(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -240,7 +242,7 @@ func TestRankedWhileEdited(t *testing.T) {
 	<-ended
 }
 
-// TestSearchAnything: whatever the user types is answered without an SQL error, and is treated only as words.
+// TestSearchAnything: whatever the user types causes no SQL error and is treated only as words.
 func TestSearchAnything(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -268,7 +270,8 @@ func TestSearchAnything(t *testing.T) {
 	}
 }
 
-// TestEditedText: after edits old words find nothing and new words find the message. FTS5 agrees with the messages.
+// TestEditedText: after an edit, old words find nothing and new words find the message. The full-text index agrees
+// with the messages.
 func TestEditedText(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -294,7 +297,7 @@ func TestBlind(t *testing.T) {
 		own := strings.Contains(l, "agents/Secret/") || strings.HasPrefix(l, `["agent","p","Secret"`) ||
 			strings.Contains(l, "agents/Ann/outbox")
 		if strings.Contains(l, "Secret") && !own {
-			t.Errorf("named in %s", l)
+			t.Errorf("the bcc recipient appears in %s", l)
 		}
 	}
 	m, err := d.Message(t.Context(), "p", "m1", index.WithBody, nil)
@@ -309,11 +312,11 @@ func TestBlind(t *testing.T) {
 	if err != nil || own.Kind != "bcc" || strings.Join(own.BCC, " ") != "Secret" {
 		t.Errorf("own: %+v %v", own, err)
 	}
-	// The content now comes from a copy that names the bcc recipient.
+	// The content now comes from a copy that contains the bcc recipient.
 	putFile(t, d.dir, "messages", "(gone)\n")
 	ingest(t, d.Index, "p", "messages")
 	if got := d.find("to:Secret"); got != "" {
-		t.Errorf("found by its blind recipient: %s", got)
+		t.Errorf("found by its bcc recipient: %s", got)
 	}
 	other, err := d.Delivery(t.Context(), "p", "Bob", "m1", index.WithBody, nil)
 	if err != nil || other.Kind != "to" || len(other.BCC) > 0 {

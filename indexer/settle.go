@@ -102,7 +102,7 @@ func (b *batch) deliveries(letters []*letter) error {
 	return b.w.insertDeliveries(all)
 }
 
-// claims writes the rows of claims. The mark beside a claim file records its release.
+// claims writes the rows of claims. The mark next to a claim file records the release of the claim.
 func (b *batch) claims([]*letter) error {
 	var marked []string
 	for _, lk := range b.order {
@@ -130,7 +130,7 @@ func (b *batch) claims([]*letter) error {
 	return nil
 }
 
-// agents writes profiles and presence.
+// agents writes profiles and statuses.
 func (b *batch) agents([]*letter) error {
 	for _, lk := range b.order {
 		pl := locate(lk.path)
@@ -157,7 +157,7 @@ func (b *batch) agents([]*letter) error {
 	return nil
 }
 
-// record adds the differences to the log of changes.
+// record adds the differences to the feed of changes.
 func (b *batch) record(letters []*letter) error {
 	if b.new {
 		return nil
@@ -175,8 +175,7 @@ func (b *batch) record(letters []*letter) error {
 	return b.w.addChanges(b.p.pid, b.changes)
 }
 
-// changeOf describes a difference as a change in the mail. The kind of a file that does not count is
-// format.KindOther.
+// changeOf describes a difference as a change in the mail. The kind of an invalid file is format.KindOther.
 func (b *batch) changeOf(lk *observation, letters map[string]*letter) index.Change {
 	k, f := b.known[lk.path], lk.file
 	pl := locate(lk.path)

@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestSnippets: a snippet marks what the query finds in the body, or otherwise in the subject, and is one line. If
-// it marks nothing, it is the body's first line.
+// TestSnippets: a snippet is one line that marks what the query finds in the body or, if it finds nothing there, in
+// the subject. If a snippet marks nothing, it is the first line of the body.
 func TestSnippets(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -48,8 +48,7 @@ func TestSnippets(t *testing.T) {
 	}
 }
 
-// TestPrefixes: a prefix of any length finds the words that begin with it, whatever their case and
-// accents.
+// TestPrefixes: a prefix of any length finds the words that begin with it, regardless of case and accents.
 func TestPrefixes(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

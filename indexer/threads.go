@@ -8,14 +8,14 @@ import (
 	"mailtree/maildir/index"
 )
 
-// The messages for one page of threads are read in batches of threadsBatch. At most threadsWalked messages are
-// read, which takes some 100 ms, because a thread may have any number of messages.
+// The messages for one page of threads are read in batches of threadsBatch. Because a thread may have any number of
+// messages, at most threadsWalked messages are read, which takes about 100 ms.
 const (
 	threadsBatch  = 500
 	threadsWalked = 20_000
 )
 
-// filesOf is SQL for the number of attachments of messages o.
+// filesOf is SQL for the number of attachments in messages o.
 const filesOf = "sum(CASE WHEN instr(o.rest, '\"attachments\"') THEN json_array_length(o.rest, '$.attachments') ELSE 0 END)"
 
 const (
@@ -63,7 +63,7 @@ func (x *Index) Threads(ctx context.Context, q index.ThreadsQuery) (found index.
 	if w.next > 0 {
 		found.Next = strconv.FormatInt(w.next, 10)
 	}
-	rows, _ := json.Marshal(w.rows) // cannot fail: numbers only
+	rows, _ := json.Marshal(w.rows) // encoding numbers cannot fail
 	found.Threads, err = list(ctx, x, threadsText, []any{w.pid, q.Agent, string(rows)}, func(scan scanner, t *index.ThreadRow) error {
 		return scanMessage(q.Project, scan, &t.MessageRow, &t.Thread, &t.Title, &t.Messages, &t.Unread, &t.Files, names{&t.People})
 	})
@@ -76,11 +76,11 @@ type threadWalk struct {
 	match match
 	span
 	limit int
-	shown int64 // the rows from here on were walked for earlier pages; 0: this is the first page
-	last  int64 // all matches are below this row
+	shown int64 // rows at or above this were walked for earlier pages; 0: this is the first page
+	last  int64 // the end of the range: all matches are below this row
 
 	rows []int64 // the newest match of each thread
-	next int64   // the next page begins below this row; 0: there is none
+	next int64   // the next page starts below this row; 0: there is none
 }
 
 func (w *threadWalk) walk(ctx context.Context, x *Index) error {
@@ -122,7 +122,7 @@ func (w *threadWalk) walk(ctx context.Context, x *Index) error {
 	return nil
 }
 
-// threadMatch is a match, with its thread.
+// threadMatch is a match together with its thread.
 type threadMatch struct {
 	row, created int64
 	thread       string

@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// told returns a thread as one line.
+// told describes a thread on one line.
 func told(t *index.ThreadRow) string {
 	return fmt.Sprintf("%s %q %d/%d+%d %s %s %s", t.Thread, t.Title, t.Unread, t.Messages, t.Files, strings.Join(t.People, "+"), t.ID, t.Body)
 }
@@ -100,7 +100,7 @@ func TestThreads(t *testing.T) {
 		}
 	}
 	if _, err := d.Threads(t.Context(), index.ThreadsQuery{Project: "p", Cursor: "x"}); err == nil {
-		t.Error("an unknown cursor is taken")
+		t.Error("an unknown cursor was accepted")
 	}
 }
 
@@ -128,7 +128,7 @@ func TestThreadsMeanwhile(t *testing.T) {
 	}
 }
 
-// TestThreadsPlan: no query of a page of threads reads a whole table.
+// TestThreadsPlan: no query for a page of threads reads a whole table.
 func TestThreadsPlan(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -154,8 +154,8 @@ func TestThreadsPlan(t *testing.T) {
 	}
 }
 
-// BenchmarkThreads reads a page of 50 threads: the first page, the second page, and the page for a word in every
-// message. "floor" is a search for 50 messages. The first page may take five times as long.
+// BenchmarkThreads reads pages of 50 threads: the first page, the second page, and the page for a word that is in
+// every message. "floor" is a search for 50 messages. The first page may take five times as long as the floor.
 func BenchmarkThreads(b *testing.B) {
 	for _, m := range benchSizes(b) {
 		b.Run(fmt.Sprint(m.Messages), func(b *testing.B) {

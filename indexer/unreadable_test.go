@@ -14,14 +14,14 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// machineFaults are errors that say nothing about a file.
+// machineFaults are errors that do not depend on the file.
 var machineFaults = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO, syscall.ESTALE, syscall.EINTR,
 	syscall.EAGAIN, 9999}
 
-// fixed is a time that no file in a test has.
+// fixed is a time that no file in the tests has.
 var fixed = time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// unreadTree returns a file of every kind, by path.
+// unreadTree returns one file of every kind, by path.
 func unreadTree() map[string]string {
 	const msg = "---json\n{\"id\": \"m1\", \"from\": \"Ann\", \"to\": [\"Bob\"], \"created\": \"2025-10-23T15:22:14Z\"}\n---\n\nwords\n"
 	return map[string]string{
@@ -39,7 +39,7 @@ func unreadTree() map[string]string {
 	}
 }
 
-// putTree puts the files into a folder of the test, and returns the folder.
+// putTree writes the files to a temporary folder and returns the folder.
 func putTree(t *testing.T, files map[string]string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -49,8 +49,8 @@ func putTree(t *testing.T, files map[string]string) (dir string) {
 	return dir
 }
 
-// TestUnreadable: if a fault of the machine affects a file or folder, its rows stay as they are and it is reported.
-// The rest of the batch is ingested, and the next batch finds everything.
+// TestUnreadable: if a machine fault affects a file or folder, its rows stay unchanged and it is reported. The rest
+// of the batch is ingested, and the next batch finds everything.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	for _, fault := range machineFaults {
@@ -84,18 +84,18 @@ func playUnreadable(t *testing.T, files map[string]string, p string, fault sysca
 		var paths []string
 		for _, u := range left {
 			if u.Path != p && !strings.HasPrefix(u.Path, p+"/") {
-				t.Errorf("%s is unread, not only %s and what lies below", u.Path, p)
+				t.Errorf("%s is reported as unread, but only %s and what is below it should be", u.Path, p)
 			}
 			paths = append(paths, u.Path)
 		}
 		if len(paths) == 0 {
-			t.Errorf("%s is not named as unread", p)
+			t.Errorf("%s is not reported as unread", p)
 		}
 		ingest(t, x, "p", paths...)
 		verify(t, x, trees)
 	}
 
-	tr.Fail = fail // nothing is known yet
+	tr.Fail = fail // the index is still empty
 	in, err := x.Reconcile(t.Context(), "p", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -103,17 +103,17 @@ func playUnreadable(t *testing.T, files map[string]string, p string, fault sysca
 	again(in.Unreadable)
 
 	before := dump(t, x)
-	tr.Fail = fail // everything is known
+	tr.Fail = fail // the index contains everything
 	in, err = x.Ingest(t.Context(), "p", append(slices.Sorted(maps.Keys(files)), p), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if now := dump(t, x); now != before {
-		t.Errorf("rows changed:\n%s\nthey were:\n%s", now, before)
+		t.Errorf("rows changed to:\n%s\nfrom:\n%s", now, before)
 	}
 	again(in.Unreadable)
 
-	for name := range files { // everything was changed, and another file arrives with it
+	for name := range files { // every file is changed, and another file arrives at the same time
 		if err := os.Chtimes(filepath.Join(dir, name), fixed, fixed); err != nil {
 			t.Fatal(err)
 		}
@@ -130,8 +130,8 @@ func playUnreadable(t *testing.T, files map[string]string, p string, fault sysca
 	again(in.Unreadable)
 }
 
-// TestUnreadContent: if the canonical file is gone and the copy whose text should count cannot be read, the message
-// stays as it is. Other messages of the batch are ingested.
+// TestUnreadContent: if the canonical file is gone and the copy that should provide the text cannot be read, the
+// message stays unchanged. Other messages in the batch are ingested.
 func TestUnreadContent(t *testing.T) {
 	t.Parallel()
 	files := unreadTree()
@@ -177,7 +177,7 @@ func TestUnreadContent(t *testing.T) {
 	}
 }
 
-// TestUnlistedFolder: a folder that can be examined but not listed is unread.
+// TestUnlistedFolder: a folder that can be examined but not listed is reported as unread.
 func TestUnlistedFolder(t *testing.T) {
 	t.Parallel()
 	tr := openTree(t, putTree(t, unreadTree()))

@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// TestWrittenIsProven: a start does not read files again that the server has put into place, unless their times
-// leave room for somebody else's write.
+// TestWrittenIsProven: a start does not reread files that the server has put into place, unless their times leave
+// room for a write by another program.
 func TestWrittenIsProven(t *testing.T) {
 	t.Parallel()
 	const path, data = "agents/Ann/profile.json", `{"name": "Ann"}`
@@ -29,7 +29,7 @@ func TestWrittenIsProven(t *testing.T) {
 	}
 	putFile(t, dir, path, data)
 	was := time.Now().Add(-time.Second)
-	if err := os.Chtimes(at, was, was); err != nil { // as a file that was staged before it was renamed
+	if err := os.Chtimes(at, was, was); err != nil { // like a file that was staged before it was renamed
 		t.Fatal(err)
 	}
 	st, err := tr.Stat(path)
@@ -41,30 +41,30 @@ func TestWrittenIsProven(t *testing.T) {
 		t.Fatal(err)
 	}
 	if differing() {
-		t.Error("it would be read again")
+		t.Error("the file would be reread")
 	}
 	f, err := os.OpenFile(at, os.O_WRONLY, 0)
 	if err == nil {
-		_, err = f.WriteAt([]byte("Bob"), 10) // as long as the name that it replaces
+		_, err = f.WriteAt([]byte("Bob"), 10) // the same length as the name that it replaces
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.Close()
 	if !differing() {
-		t.Error("what somebody has written there is not looked at")
+		t.Error("a write by another program was not noticed")
 	}
 	ingest(t, x, "p", path)
 	if st, err = tr.Stat(path); err != nil {
 		t.Fatal(err)
 	}
-	st.MTime = st.CTime // as if the file was staged in the same tick of the clock
+	st.MTime = st.CTime // as if the file had been staged in the same clock tick
 	written[path] = tree.Written{Data: []byte(data), Stat: st}
 	if _, err := x.Ingest(t.Context(), "p", []string{path}, written); err != nil {
 		t.Fatal(err)
 	}
 	if !differing() {
-		t.Error("times that leave room for another write prove something")
+		t.Error("times that leave room for another write were treated as proof")
 	}
 	ingest(t, x, "p", path)
 	verify(t, x, map[string]*tree.Tree{"p": tr})

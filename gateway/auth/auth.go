@@ -3,11 +3,11 @@
 //
 //	Checker.Check  evaluates one message
 //	dmarc.go       policies, and alignment of domains
-//	authres.go     results of the machine's own mail server, if they may be believed
+//	authres.go     results from this machine's own mail server, if it can be trusted
 //
-// Only Result.Domain has consequences. It is the domain of the one From address, if a signature or the sending
-// machine was found to belong to that domain and the domain publishes a DMARC policy. Every unclear case fails: two
-// From fields, a DNS server that does not answer, a policy that cannot be read. Spec: RFC 7208, RFC 6376, RFC 7489.
+// Only Result.Domain has consequences. It is the domain of the single From address, if that domain publishes a DMARC
+// policy and a signature or the sending machine was verified as belonging to it. Every unclear case fails: two From
+// fields, a DNS server that does not respond, a policy that cannot be read. Spec: RFC 7208, RFC 6376, RFC 7489.
 package auth
 
 import (
@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	maxSignatures = 8                // signatures to verify; further signatures are ignored
+	maxSignatures = 8                // maximum number of signatures to verify; the others are ignored
 	timeout       = 20 * time.Second // for all lookups of one message together
 )
 
@@ -43,24 +43,24 @@ type Resolver interface {
 // Checker evaluates messages. It is safe for concurrent use.
 type Checker struct {
 	Resolver Resolver
-	Trusted  string // authserv-id of the mail server in front of us; "": no results are believed
+	Trusted  string // authserv-id of the mail server in front of us; "": no results are trusted
 }
 
 // Peer is the other side of the connection that delivers a message.
 type Peer struct {
-	IP       netip.Addr // the sending machine's; zero behind our own mail server: SPF is not evaluated
+	IP       netip.Addr // the sending machine; zero behind our own mail server, when SPF is not evaluated
 	Helo     string
 	MailFrom string // envelope sender; "" is the null sender
 	Trusted  bool   // the kernel says that the connection comes from our mail server
 }
 
-// Result is the result of a check.
+// Result is the outcome of a check.
 type Result struct {
 	Domain string   // the domain of From, if it passes; "" if nothing vouches for it
-	By     string   // what vouches: dkim, spf, or the authserv-id of the server that reports it
+	By     string   // what vouches for it: dkim, spf, or the authserv-id of the server that reports it
 	SPF    string   // none, neutral, pass, fail, softfail, temperror, permerror; "" if not evaluated
 	DKIM   []string // domains with a valid signature, in lower case
-	Reason string   // why it does not pass, as a sentence without its full stop
+	Reason string   // why it does not pass, as a sentence without the final period
 }
 
 // Auth returns the result as a message file records it: dmarc:DOMAIN, or none.
@@ -71,8 +71,8 @@ func (r Result) Auth() string {
 	return "dmarc:" + r.Domain
 }
 
-// Check evaluates a message from a peer: raw is the message as received, and m is its parsed header. DNS lookups
-// take at most 20 seconds together. Check returns no error. Whatever cannot be found out does not pass.
+// Check evaluates a message from a peer: raw is the message as received, and m is its parsed header. DNS lookups take
+// at most 20 seconds together. Check returns no error: a sender that cannot be verified does not pass.
 func (c *Checker) Check(ctx context.Context, raw io.Reader, m *message.Message, peer Peer) Result {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -143,8 +143,8 @@ func (c *Checker) signers(ctx context.Context, raw io.Reader) (domains []string)
 	return domains
 }
 
-// keys looks up a key and drops keys in test mode, because a signature with such a key counts as no signature.
-// Spec: RFC 6376 3.6.1.
+// keys looks up a key and drops keys in test mode, because a message signed with such a key must be treated as
+// unsigned. Spec: RFC 6376 3.6.1.
 func (c *Checker) keys(ctx context.Context, name string) ([]string, error) {
 	all, err := c.Resolver.LookupTXT(ctx, name)
 	return slices.DeleteFunc(slices.Clone(all), func(record string) bool {

@@ -9,9 +9,9 @@ import (
 )
 
 // believed returns the DMARC result for domain from the mail server in front of us. It returns "" if the server
-// reports no result or several results, or if the server must not be believed. It believes only the connection of
-// that server, and only fields above the topmost Received field, which that server wrote. The sender may have
-// written every field below. Spec: RFC 8601 5.
+// reports no result or several results, or if the server must not be trusted. It trusts only that server's
+// connection, and only fields above the topmost Received field, which that server wrote. The sender may have written
+// any field below it. Spec: RFC 8601 5.
 func (c *Checker) believed(m *message.Message, domain string, peer Peer) (verdict string) {
 	if c.Trusted == "" || !peer.Trusted {
 		return ""

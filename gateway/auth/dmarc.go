@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// policy returns the DMARC policy of a domain, or otherwise the policy of the domain's organization. The error is a
-// sentence without its full stop. Spec: RFC 7489 6.6.3.
+// policy returns a domain's DMARC policy or, if it has none, the policy of its organization's domain. The error is a
+// sentence without the final period. Spec: RFC 7489 6.6.3.
 func (c *Checker) policy(ctx context.Context, domain string) (*dmarc.Record, error) {
 	for _, at := range slices.Compact([]string{domain, organization(domain)}) {
 		record, err := c.published(ctx, at)
@@ -25,7 +25,7 @@ func (c *Checker) policy(ctx context.Context, domain string) (*dmarc.Record, err
 }
 
 // published returns the policy that a domain publishes. It returns nil without an error if the domain publishes no
-// policy, or several policies, which count as none.
+// policy, or several policies, which are treated as none.
 func (c *Checker) published(ctx context.Context, domain string) (*dmarc.Record, error) {
 	all, err := c.Resolver.LookupTXT(ctx, "_dmarc."+domain)
 	var missing *net.DNSError

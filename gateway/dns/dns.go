@@ -1,5 +1,5 @@
-// Package dns creates what a domain must publish so that other servers accept its mail: the signing key, and the
-// records MX, SPF, DKIM and DMARC.
+// Package dns creates what a domain must publish so that other servers accept its mail: the signing key, and the MX,
+// SPF, DKIM and DMARC records.
 package dns
 
 import (
@@ -19,13 +19,13 @@ import (
 	"time"
 )
 
-const keyBits = 2048 // fits into DNS, and every server can verify it
+const keyBits = 2048 // fits in a DNS record, and every server can verify it
 
-// Selector returns the name of a key that is created at now: mt and the year.
+// Selector returns the name of a key that is created at now: "mt" followed by the year.
 func Selector(now time.Time) string { return "mt" + strconv.Itoa(now.UTC().Year()) }
 
-// MakeKey creates a key and writes it to a new file that only its owner may read. It returns errors of writing,
-// such as fs.ErrExist if the file exists.
+// MakeKey creates a key and writes it to a new file that only its owner may read. It returns write errors, such as
+// fs.ErrExist if the file exists.
 func MakeKey(path string) (*rsa.PrivateKey, error) {
 	key, err := rsa.GenerateKey(rand.Reader, keyBits)
 	if err != nil {
@@ -96,7 +96,8 @@ func Records(domain, host, selector string, key *rsa.PublicKey) ([]Record, error
 	}, nil
 }
 
-// String returns the record as a line of a zone file. A text is split into strings of at most 255 bytes.
+// String returns the record as a line in a zone file. The text of a TXT record is split into strings of at most 255
+// bytes.
 func (r Record) String() string {
 	value := r.Value + "."
 	if r.Type == "TXT" {
@@ -115,8 +116,8 @@ type Resolver interface {
 	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
 }
 
-// Check looks up the record. The error, a sentence without its full stop, says what is published instead. For SPF
-// and DMARC any single policy is enough, because a domain's policy may contain more than Records returns.
+// Check looks up the record. The error says what is published instead, as a sentence without the final period. For
+// SPF and DMARC any single policy is enough, because a domain's policy may contain more than Records returns.
 func (r Record) Check(ctx context.Context, resolver Resolver) error {
 	if r.Type == "MX" {
 		return r.checkServer(ctx, resolver)
@@ -138,7 +139,7 @@ func (r Record) Check(ctx context.Context, resolver Resolver) error {
 	case len(found) > 1:
 		return fmt.Errorf("%d TXT records at %s begin with %s, so receivers ignore all of them", len(found), r.Name, version)
 	case version == "v=DKIM1" && publicKey(found[0]) != publicKey(r.Value):
-		return fmt.Errorf("another key is published at %s", r.Name)
+		return fmt.Errorf("a different key is published at %s", r.Name)
 	}
 	return nil
 }
@@ -174,5 +175,5 @@ func (r Record) checkServer(ctx context.Context, resolver Resolver) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the MX records at %s name %s, not %s", r.Name, strings.Join(hosts, ", "), host)
+	return fmt.Errorf("the MX records at %s point to %s, not %s", r.Name, strings.Join(hosts, ", "), host)
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// TestKey: a key is written once, only its owner can read the file, and it is read back. Other files are refused.
+// TestKey: a key is written once, only its owner can read the file, and the key can be read back. Other files are
+// refused.
 func TestKey(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key.pem")
@@ -29,7 +30,7 @@ func TestKey(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err := MakeKey(path); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("it is written over: %v", err)
+		t.Errorf("the key was overwritten: %v", err)
 	}
 	if err := os.Chmod(path, 0o640); err != nil {
 		t.Fatal(err)
@@ -41,7 +42,7 @@ func TestKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := LoadKey(path); err == nil {
-		t.Error("no key is a key")
+		t.Error("a file without a key was accepted")
 	}
 	if s := Selector(time.Date(2026, 12, 31, 23, 0, 0, 0, time.UTC)); s != "mt2026" {
 		t.Error(s)
@@ -89,7 +90,7 @@ func TestRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if bad := strings.Join(check(lines(wrong)...), "\n"); !strings.Contains(bad, "name mx.elsewhere.example") || !strings.Contains(bad, "another key") {
+	if bad := strings.Join(check(lines(wrong)...), "\n"); !strings.Contains(bad, "point to mx.elsewhere.example") || !strings.Contains(bad, "different key") {
 		t.Error(bad)
 	}
 	twice := append(lines(records), `mail.example.net. IN TXT "v=spf1 -all"`, `mail.example.net. IN TXT "something else"`)
@@ -124,7 +125,7 @@ func serve(t *testing.T, zone []string) *net.Resolver {
 		if len(answer.Answer) == 0 {
 			answer.Rcode = dns.RcodeNameError
 		}
-		w.WriteMsg(answer) // a client that has disconnected needs no answer
+		w.WriteMsg(answer) // a client that has disconnected needs no reply
 	})}
 	go server.ActivateAndServe()
 	t.Cleanup(func() { conn.Close() })

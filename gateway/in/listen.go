@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// Address is an address on which a server listens.
+// Address is an address that a server listens on.
 type Address struct {
 	Network string // unix or tcp
 	Addr    string // a path, or host:port
 	LMTP    bool   // otherwise SMTP
 }
 
-// ParseListen parses addresses separated by commas: lmtp+unix:PATH, lmtp://HOST:PORT, smtp://HOST:PORT. The
-// error says what to write instead.
+// ParseListen parses comma-separated addresses: lmtp+unix:PATH, lmtp://HOST:PORT, smtp://HOST:PORT. The error says
+// what to write instead.
 func ParseListen(list string) (all []Address, err error) {
 	for one := range strings.SplitSeq(list, ",") {
 		if one = strings.TrimSpace(one); one == "" {
@@ -34,7 +34,7 @@ func ParseListen(list string) (all []Address, err error) {
 		}
 		u, err := url.Parse(one)
 		if err != nil || u.Port() == "" || u.Path != "" || u.User != nil || u.Scheme != "lmtp" && u.Scheme != "smtp" {
-			return nil, fmt.Errorf("%q is not a valid address to listen at: write lmtp+unix:/PATH, "+
+			return nil, fmt.Errorf("%q is not a valid address to listen on: write lmtp+unix:/PATH, "+
 				"lmtp://127.0.0.1:2400 or smtp://:25", one)
 		}
 		if u.Scheme == "lmtp" && u.Hostname() != "localhost" && !net.ParseIP(u.Hostname()).IsLoopback() {
@@ -46,7 +46,7 @@ func ParseListen(list string) (all []Address, err error) {
 	return all, nil
 }
 
-// listen creates a listener. It replaces a socket on which no server listens.
+// listen creates a listener. It replaces a socket that no server is listening on.
 func (s *Server) listen(ctx context.Context, a Address) (net.Listener, error) {
 	if a.Network == "unix" {
 		if err := removeStale(a.Addr); err != nil {
@@ -78,12 +78,12 @@ func removeStale(path string) error {
 	case err != nil:
 		return err
 	case info.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("%s is not a socket: remove it, or listen at another path", path)
+		return fmt.Errorf("%s is not a socket: remove it, or listen on another path", path)
 	}
 	c, err := net.DialTimeout("unix", path, time.Second)
 	if err == nil {
 		c.Close()
-		return fmt.Errorf("another process already listens at %s", path)
+		return fmt.Errorf("another process is already listening on %s", path)
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		return err
@@ -91,7 +91,7 @@ func removeStale(path string) error {
 	return os.Remove(path)
 }
 
-// limited is a listener that closes connections beyond the limits.
+// limited is a listener that closes connections over the limits.
 type limited struct {
 	net.Listener
 	server *Server
@@ -120,8 +120,8 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-// hostOf returns what counts as one host for the limit of connections. That is an IPv4 address, or an IPv6 /64,
-// because a provider gives a whole /64 to one customer. It is "" for a Unix socket.
+// hostOf returns the host to which the connection limit applies. It is an IPv4 address, or an IPv6 /64, because a
+// provider assigns a whole /64 to one customer. It is "" for a Unix socket.
 func hostOf(a net.Addr) string {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {

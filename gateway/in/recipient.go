@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Directory knows the mailboxes.
+// Directory looks up mailboxes.
 type Directory interface {
 	// Lookup returns the mailbox of an address in one of our domains. It returns ErrUnknown if there is no mailbox
 	// and ErrFull if the mailbox accepts no more mail. After any other error the server tells the sender to try
@@ -20,7 +20,7 @@ type Directory interface {
 	Lookup(ctx context.Context, local, domain string) (mailbox string, err error)
 }
 
-// ErrUnknown says that an address has no mailbox.
+// ErrUnknown means that an address has no mailbox.
 var ErrUnknown = errors.New("no such mailbox")
 
 func refuse(code int, class, subject, detail int, text string) error {
@@ -32,11 +32,11 @@ func refuse(code int, class, subject, detail int, text string) error {
 func (s *Server) Mailbox(ctx context.Context, address string) (string, error) {
 	at := strings.LastIndexByte(address, '@')
 	if at < 0 || !slices.Contains(s.cfg.Domains, strings.ToLower(address[at+1:])) {
-		return "", refuse(550, 5, 7, 1, "Relaying is not allowed: the domain is not served here")
+		return "", refuse(550, 5, 7, 1, "Relaying is not allowed: this server does not accept mail for the domain")
 	}
 	local, domain := address[:at], strings.ToLower(address[at+1:])
 	if _, err := format.ParseAddress(address); err != nil {
-		return "", refuse(550, 5, 1, 3, "This is not an address that is served here")
+		return "", refuse(550, 5, 1, 3, "The recipient address is not valid")
 	}
 	if strings.EqualFold(local, "postmaster") || strings.EqualFold(local, "abuse") {
 		return s.cfg.Postmaster, nil
@@ -56,7 +56,7 @@ func (s *Server) Mailbox(ctx context.Context, address string) (string, error) {
 	return "", s.reply(err)
 }
 
-// reply converts an error of the store to an SMTP reply.
+// reply converts an error from the store to an SMTP reply.
 func (s *Server) reply(err error) error {
 	var known *smtp.SMTPError
 	switch {
@@ -65,7 +65,7 @@ func (s *Server) reply(err error) error {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(err, spool.ErrNoRoom):
-		return refuse(452, 4, 3, 1, "There is no room for the message now, try again later")
+		return refuse(452, 4, 3, 1, "There is currently no room for the message, try again later")
 	case errors.Is(err, ErrFull):
 		return refuse(452, 4, 2, 2, "The mailbox is full, try again later")
 	}

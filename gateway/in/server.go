@@ -1,13 +1,13 @@
 // Package in receives mail: over SMTP from the Internet, and over LMTP from a mail server on this machine.
 //
 //	Server.Run    listens and serves until its context ends
-//	listen.go     addresses on which to listen, limits of connections, the user behind a Unix socket
+//	listen.go     addresses to listen on, connection limits
 //	session.go    one connection: sender, recipients, message
 //	recipient.go  finds the mailbox of an address
-//	strict.go     line ends
+//	strict.go     rejects invalid line ends
 //
-// The server answers 250 only after Deliverer has returned, when the message is durable. It relays nothing:
-// it refuses addresses of other domains.
+// The server answers 250 only after Deliverer has returned, when the message is durable. It never relays mail: it
+// refuses recipients in other domains.
 package in
 
 import (
@@ -25,7 +25,7 @@ import (
 	"mailtree/gateway/spool"
 )
 
-// Limits of a connection.
+// Limits for a connection.
 const (
 	maxRecipients = 100
 	maxLine       = 8 << 10          // bytes; the standard allows 998, but not all programs comply
@@ -38,13 +38,13 @@ const (
 
 // Deliverer stores mail.
 type Deliverer interface {
-	// Deliver stores a message. It returns an error for each recipient: nil when the message is durable, or if the
-	// same message was stored for the same recipient before. It may return ErrFull, or a *smtp.SMTPError, which is
-	// the reply. After any other error the server tells the sender to try again later.
+	// Deliver stores a message. It returns one result for each recipient. The result is nil if the message is durable
+	// or was already stored for that recipient. It may return ErrFull, or a *smtp.SMTPError, which is the reply.
+	// After any other error the server tells the sender to try again later.
 	Deliver(ctx context.Context, d *Delivery) []error
 }
 
-// ErrFull says that a mailbox accepts no more mail now.
+// ErrFull means that a mailbox accepts no more mail now.
 var ErrFull = errors.New("the mailbox is full")
 
 // Recipient is a recipient of a message.
@@ -53,11 +53,11 @@ type Recipient struct {
 	Mailbox string // the name that Directory returned
 }
 
-// Delivery is a message for its recipients.
+// Delivery is a message with its recipients.
 type Delivery struct {
 	To       []Recipient
 	Sender   string // envelope sender; "" is the null sender
-	Raw      []byte // the message as received, below the fields Return-Path and Received of this server; valid until Deliver returns
+	Raw      []byte // the message, below this server's Return-Path and Received fields; valid until Deliver returns
 	Message  *message.Message
 	Auth     auth.Result
 	Received time.Time
@@ -68,7 +68,7 @@ type Config struct {
 	Listen     []Address
 	Host       string      // the server's own name
 	Domains    []string    // our domains, in lower case
-	CatchAll   string      // the mailbox for unknown addresses; "": they are refused
+	CatchAll   string      // the mailbox for unknown addresses; "": mail to them is refused
 	Postmaster string      // the mailbox for postmaster@ and abuse@
 	TLS        *tls.Config // nil: no STARTTLS
 	MTAUser    int         // uid of the mail server in front of us; below 0: none is trusted
@@ -88,7 +88,7 @@ type Config struct {
 // Server receives mail.
 type Server struct{ cfg Config }
 
-// New creates a server. The configuration must be complete. New starts nothing.
+// New creates a server without starting it. The configuration must be complete.
 func New(cfg Config) *Server {
 	if cfg.MaxConns == 0 {
 		cfg.MaxConns = 100
@@ -100,7 +100,8 @@ func New(cfg Config) *Server {
 }
 
 // Run listens on all addresses and serves until ctx ends. Messages in progress then have stopTime to finish. Run
-// calls ready, which may be nil, when it listens. It returns errors of listening, with the address.
+// calls ready, which may be nil, once it is listening. If it cannot listen, it returns an error that includes the
+// address.
 func (s *Server) Run(ctx context.Context, ready func([]net.Listener)) error {
 	var listeners []net.Listener
 	defer func() {
@@ -153,7 +154,7 @@ func (s *Server) server(ctx context.Context, a Address) *smtp.Server {
 	server.Domain = s.cfg.Host
 	server.LMTP = a.LMTP
 	server.TLSConfig = s.cfg.TLS
-	server.EnableSMTPUTF8 = true // otherwise postfix bounces a Subject beyond ASCII too
+	server.EnableSMTPUTF8 = true // otherwise Postfix also bounces a non-ASCII Subject
 	server.MaxRecipients = maxRecipients
 	server.MaxMessageBytes = message.MaxBytes
 	server.MaxLineLength = maxLine

@@ -23,17 +23,17 @@ import (
 	"mailtree/mcp/socket"
 )
 
-// session is an SMTP session, from one greeting of the client to the next.
+// session is an SMTP session, from one client greeting to the next.
 type session struct {
 	server *Server
-	ctx    context.Context // the context of Run, because the library gives a session no other
+	ctx    context.Context // the context of Run, because the library does not pass a context to a session
 	conn   *smtp.Conn
 	lmtp   bool
 
 	begun   bool // MAIL was accepted
 	sender  string
 	to      []Recipient
-	refused int // refused recipients of the connection
+	refused int // recipients refused on this connection
 }
 
 // Reset discards the message.
@@ -47,11 +47,11 @@ func (s *session) Mail(sender string, _ *smtp.MailOptions) error {
 	switch {
 	case s.begun:
 		return refuse(503, 5, 5, 1, "A message is in progress: finish it, or send RSET")
-	case sender != "" && strings.Count(sender, "@") != 1: // programs differ about which of two begins the domain
-		return refuse(553, 5, 1, 7, "This is not an address of a sender")
+	case sender != "" && strings.Count(sender, "@") != 1: // programs disagree about which of two @ starts the domain
+		return refuse(553, 5, 1, 7, "The sender address is not valid")
 	case len(sender) > 320 || !utf8.ValidString(sender) ||
 		strings.ContainsFunc(sender, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }):
-		return refuse(553, 5, 1, 7, "This is not an address of a sender")
+		return refuse(553, 5, 1, 7, "The sender address is not valid")
 	}
 	s.begun, s.sender = true, sender
 	return nil
@@ -71,8 +71,9 @@ func (s *session) Rcpt(address string, _ *smtp.RcptOptions) error {
 	return nil
 }
 
-// Data receives a message for all recipients. SMTP has one reply for all of them, so if one recipient fails, the
-// sender tries all of them again. Deliverer does not store a second copy for the other recipients.
+// Data receives a message for all recipients. SMTP has only one reply for all of them, so if delivery to one
+// recipient fails, the sender retries for all of them. Deliverer does not store a second copy for the other
+// recipients.
 func (s *session) Data(r io.Reader) error {
 	var worst error
 	err := s.receive(r, func(_ Recipient, err error) {
@@ -146,10 +147,10 @@ func (s *session) read(r io.Reader, to io.Writer) error {
 	case errors.Is(err, spool.ErrNoRoom), errors.As(err, &disk):
 		return s.server.reply(err)
 	}
-	return refuse(451, 4, 4, 2, "The message did not arrive completely")
+	return refuse(451, 4, 4, 2, "The message was not received completely")
 }
 
-// unreadable returns the SMTP reply for an error of message.Parse.
+// unreadable returns the SMTP reply for an error from message.Parse.
 func unreadable(err error) error {
 	switch {
 	case errors.Is(err, message.ErrLoop):
@@ -160,7 +161,7 @@ func unreadable(err error) error {
 	return refuse(550, 5, 6, 0, err.Error())
 }
 
-// peer returns the other side. It is a remote machine for SMTP and our own mail server for LMTP.
+// peer returns the other side. For SMTP it is a remote machine, and for LMTP it is our own mail server.
 func (s *session) peer() auth.Peer {
 	p := auth.Peer{Helo: s.conn.Hostname(), MailFrom: s.sender}
 	switch a := s.conn.Conn().RemoteAddr().(type) {
@@ -217,7 +218,7 @@ func literal(ip netip.Addr) string {
 	return "[" + ip.String() + "]"
 }
 
-// printable returns the name that the client gives itself, in a form that a header can contain.
+// printable returns the name that the client announced, in a form that a header can contain.
 func printable(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r <= ' ' || r >= 0x7f || strings.ContainsRune("()<>;\"\\", r) {

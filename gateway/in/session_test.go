@@ -91,7 +91,7 @@ func serve(t testing.TB, change func(*Config)) ([]net.Addr, *store) {
 	return at, kept
 }
 
-// serveUntil does the same as serve. It also returns a function that ends the server and returns when the server's
+// serveUntil does the same as serve. It also returns a function that stops the server and returns when the server's
 // sessions have ended.
 func serveUntil(t testing.TB, change func(*Config)) (at []net.Addr, kept *store, stop func()) {
 	t.Helper()
@@ -137,8 +137,8 @@ func serveUntil(t testing.TB, change func(*Config)) (at []net.Addr, kept *store,
 	}
 }
 
-// TestSessions plays testdata/sessions. A file contains what a client sends ("> line", or ">> bytes" in Go syntax),
-// how replies begin ("< 250"), and which messages are stored.
+// TestSessions plays the sessions in testdata/sessions. A file contains what a client sends ("> line", or ">> bytes"
+// in Go syntax), how each reply begins ("< 250"), and which messages are stored.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/sessions/*.txtar")
@@ -162,7 +162,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// long replaces names with texts that are too long for a file.
+// long replaces placeholders with text that is too long for a file.
 var long = strings.NewReplacer(
 	"{{x*9000}}", strings.Repeat("x", 9000),
 	"{{header}}\n", strings.Repeat("> X: "+strings.Repeat("x", 900)+"\n", 300),
@@ -193,7 +193,7 @@ func play(t *testing.T, at net.Addr, session string) {
 				t.Fatalf("step %d: %q, %v; want %s", i, got, err, text)
 			}
 		case what == ">":
-			io.WriteString(c, text+"\r\n") // if writing fails, the next reply is missing
+			io.WriteString(c, text+"\r\n") // if writing fails, the next reply will be missing
 		case what == ">>":
 			raw, err := strconv.Unquote(`"` + text + `"`)
 			if err != nil {
@@ -201,12 +201,12 @@ func play(t *testing.T, at net.Addr, session string) {
 			}
 			io.WriteString(c, raw)
 		default:
-			t.Fatalf("step %d: %q is no step", i, line)
+			t.Fatalf("step %d: %q is not a step", i, line)
 		}
 	}
 }
 
-// reply reads a reply, and returns its last line.
+// reply reads a reply and returns its last line.
 func reply(r *bufio.Reader) (string, error) {
 	for {
 		line, err := r.ReadString('\n')
@@ -231,8 +231,8 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestUnix: the socket has mode 0660 and replaces a stale socket. The server knows the user at the other
-// end, and believes only the user of the mail server.
+// TestUnix: the socket has mode 0660 and replaces a stale socket. The server identifies the user at the other end,
+// and trusts only the mail server's user.
 func TestUnix(t *testing.T) {
 	t.Parallel()
 	for _, uid := range []int{os.Getuid(), os.Getuid() + 1, -1} {
@@ -262,7 +262,8 @@ func TestUnix(t *testing.T) {
 	}
 }
 
-// TestTooMany: connections beyond a limit are closed, and accepted again when other connections have ended.
+// TestTooMany: connections over a limit are closed. New connections are accepted again once other connections have
+// ended.
 func TestTooMany(t *testing.T) {
 	t.Parallel()
 	for _, change := range []func(*Config){func(c *Config) { c.MaxConns = 2 }, func(c *Config) { c.MaxConnsPerHost = 2 }} {
@@ -293,8 +294,8 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// TestUnfinished: a message that is being received is in a temporary file, and its room is released however it
-// ends. If there is no room left, the sender must try again later.
+// TestUnfinished: a message that is being received is in a temporary file, and its space is released no matter how
+// the transfer ends. If there is no space left, the sender must try again later.
 func TestUnfinished(t *testing.T) {
 	t.Parallel()
 	room, err := spool.New(t.TempDir(), 4<<20)
@@ -325,7 +326,7 @@ func TestUnfinished(t *testing.T) {
 	second, answers := begin(2500)
 	io.WriteString(second, ".\r\n")
 	if got, _ := reply(answers); !strings.HasPrefix(got, "452 4.3.1") {
-		t.Errorf("%q beyond the room", got)
+		t.Errorf("%q over the limit", got)
 	}
 	small, answers := begin(10)
 	io.WriteString(small, ".\r\n")
@@ -337,7 +338,7 @@ func TestUnfinished(t *testing.T) {
 	third, answers := begin(2500)
 	io.WriteString(third, ".\r\n")
 	if got, _ := reply(answers); !strings.HasPrefix(got, "250") {
-		t.Errorf("%q with room again", got)
+		t.Errorf("%q after room was freed", got)
 	}
 	until(t, used(0, 0))
 	if n := strings.Count(kept.deliveries(), "\n"); n != 2 {
@@ -363,11 +364,11 @@ func TestHosts(t *testing.T) {
 		}
 	}
 	if got := hostOf(&net.UnixAddr{Name: "/run/lmtp"}); got != "" {
-		t.Errorf("a Unix socket is the host %q", got)
+		t.Errorf("the host of a Unix socket is %q", got)
 	}
 }
 
-// pipes is a listener whose one connection is the other end of a pipe.
+// pipes is a listener whose only connection is the other end of a pipe.
 type pipes struct{ one chan net.Conn }
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -409,8 +410,8 @@ func TestFirstCommand(t *testing.T) {
 	}
 }
 
-// TestSTARTTLS: after STARTTLS the server accepts a message, and refuses a message with bad line ends. It
-// forgets the plain text that came before.
+// TestSTARTTLS: after STARTTLS, the server accepts a message, and refuses a message with bad line ends. It discards
+// the plain text that came before.
 func TestSTARTTLS(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewTLSServer(nil) // only its certificate is used
@@ -428,7 +429,7 @@ func TestSTARTTLS(t *testing.T) {
 		for range 4 {
 			reply(r)
 		}
-		private := tls.Client(plain, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // a certificate of the test
+		private := tls.Client(plain, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // a test certificate
 		r = bufio.NewReader(private)
 		io.WriteString(private, "RCPT TO:<build@mail.example.net>\r\nEHLO c\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<build@mail.example.net>\r\nDATA\r\n"+
 			"From: a@b.example\r\n\r\n"+c.text+"\r\n.\r\n")
@@ -443,7 +444,7 @@ func TestSTARTTLS(t *testing.T) {
 	}
 }
 
-// FuzzSession: whatever a client sends, the server continues, and stores only complete messages with valid line
+// FuzzSession: whatever a client sends, the server keeps running and stores only complete messages with valid line
 // ends.
 func FuzzSession(f *testing.F) {
 	files, err := filepath.Glob("testdata/sessions/*.txtar")

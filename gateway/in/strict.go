@@ -9,13 +9,13 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// errLineEnd refuses a message, or a session, that contains a lone CR, a lone LF or a NUL. Mail servers disagree
-// about whether such a character ends a line, and therefore about where a message ends. One server may see text
-// where another server sees a second message.
+// errLineEnd is the reply to a message or a session that contains a lone CR, a lone LF or a NUL. Mail servers
+// disagree about whether such a character ends a line, and therefore about where a message ends. One server may see
+// text where another server sees a second message.
 var errLineEnd = &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 6, 0},
 	Message: "A lone CR or LF, or a NUL, is not allowed: end lines with CR LF"}
 
-// lines finds the line ends that errLineEnd refuses in a stream of bytes.
+// lines finds the line ends that errLineEnd describes in a stream of bytes.
 type lines struct{ last byte }
 
 // scan checks the next bytes.
@@ -29,13 +29,13 @@ func (l *lines) scan(p []byte) error {
 	return nil
 }
 
-// strictReader reads a message. It also checks messages that TLS hides from strictConn.
+// strictReader reads a message. It also checks messages that strictConn cannot see because of TLS.
 type strictReader struct {
 	r io.Reader
 	lines
 }
 
-// Read implements io.Reader. It returns errLineEnd if the message contains such a line end.
+// Read implements io.Reader. It returns errLineEnd if the message contains an invalid line end.
 func (s *strictReader) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	if bad := s.scan(p[:n]); bad != nil {
@@ -47,23 +47,24 @@ func (s *strictReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// strictConn is a connection that ends if it contains what errLineEnd refuses, in commands too. It stops checking
-// when the server has announced the start of TLS.
+// strictConn is a connection that closes if the client sends a line end that errLineEnd describes, even in a command.
+// It stops checking once the server has announced the start of TLS.
 type strictConn struct {
 	net.Conn
 	lines
 
-	replies int  // number of 220 replies: the first is the greeting, the second begins TLS
-	passes  bool // TLS has begun
+	replies int  // number of 220 replies: the first is the greeting, the second starts TLS
+	passes  bool // TLS has started
 	refused bool
 	leave   func()
 	end     *time.Timer
 
-	begun bool      // the first line of the client has arrived
+	begun bool      // the first line from the client has arrived
 	first time.Time // deadline for the first line
 }
 
-// SetReadDeadline implements net.Conn. It sets no deadline later than the limit for the first line.
+// SetReadDeadline implements net.Conn. Until the first line has arrived, the deadline is never later than the limit
+// for that line.
 func (c *strictConn) SetReadDeadline(t time.Time) error {
 	if !c.begun && (t.IsZero() || t.After(c.first)) {
 		t = c.first

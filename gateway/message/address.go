@@ -25,7 +25,7 @@ func (m *Message) sender() string {
 	}
 	list := m.mailboxes(values[0])
 	if len(list) != 1 || isAmbiguous(values[0]) {
-		m.problem("From %s is not one address", format.Quote(values[0]))
+		m.problem("From %s is not a single address", format.Quote(values[0]))
 		return ""
 	}
 	address, err := ascii(list[0].Address)
@@ -34,22 +34,22 @@ func (m *Message) sender() string {
 		return ""
 	}
 	if lookAlike(list[0].Name, address) {
-		m.problem("the sender is %s, but the name beside the address looks different: %s", address, format.Quote(list[0].Name))
+		m.problem("the sender is %s, but the name next to the address looks different: %s", address, format.Quote(list[0].Name))
 	}
 	return address
 }
 
-// isAmbiguous reports whether two programs may read different senders in a field. That is the case if the field
-// contains a group, which is a name with a colon, addresses and a semicolon. It is also the case if a comment or
-// quoted string has no end and the field does not have exactly one @.
+// isAmbiguous reports whether different programs might read different senders in a field. That is the case if the
+// field contains a group, which is a name followed by a colon, addresses and a semicolon. It is also the case if a
+// comment or quoted string is not closed and the field does not contain exactly one @.
 func isAmbiguous(field string) bool {
 	bare, whole := Bare(field)
 	colon, semicolon := strings.IndexByte(bare, ':'), strings.LastIndexByte(bare, ';')
 	return colon >= 0 && semicolon > colon || !whole && strings.Count(field, "@") != 1
 }
 
-// lookAlike reports whether a display name looks like an address other than its own, or contains characters
-// that disguise the name.
+// lookAlike reports whether a display name looks like an address other than its own, or contains characters that
+// could disguise it.
 func lookAlike(name, address string) bool {
 	if strings.ContainsFunc(name, format.Misleading) {
 		return true
@@ -77,9 +77,9 @@ func (m *Message) addresses(name string) (all []string) {
 	return all
 }
 
-// mailboxes returns the names and addresses in a field, including those in its groups. If the field is not valid,
-// it returns each text between < and >, and each remaining element of the list as an address. It does so because
-// many programs do not quote a name that must be quoted.
+// mailboxes returns the names and addresses in a field, including those in its groups. If the field is not valid, it
+// returns each text between < and >, and each remaining element of the list as an address, because many programs do
+// not quote names that need quoting.
 func (m *Message) mailboxes(field string) []*mail.Address {
 	field = m.utf8(field)
 	if strings.TrimSpace(field) == "" {
@@ -92,7 +92,7 @@ func (m *Message) mailboxes(field string) []*mail.Address {
 	return m.singly(field)
 }
 
-// charsetReader converts from any charset, so that an unknown charset of a name does not hide the address.
+// charsetReader converts from any charset, so that an unknown charset in a name does not hide the address.
 func (m *Message) charsetReader(name string, r io.Reader) (io.Reader, error) {
 	data, err := io.ReadAll(r)
 	return strings.NewReader(m.toUTF8(name, data)), err
@@ -100,7 +100,7 @@ func (m *Message) charsetReader(name string, r io.Reader) (io.Reader, error) {
 
 // singly returns the mailboxes of a field that is not valid as a whole.
 func (m *Message) singly(field string) (list []*mail.Address) {
-	var words []string // elements that are not an address: a name whose commas are not quoted
+	var words []string // elements that are not addresses: parts of a name with unquoted commas
 	for _, one := range elements(field) {
 		if len(list) > maxAddresses {
 			return list
@@ -134,7 +134,7 @@ func (m *Message) singly(field string) (list []*mail.Address) {
 	return list
 }
 
-// noAddress reports elements of a list that are not an address, if there are any.
+// noAddress reports list elements that are not addresses.
 func (m *Message) noAddress(elements []string) {
 	for _, one := range elements[:min(len(elements), maxProblems)] {
 		m.problem("%s is not an address", format.Quote(strings.TrimSpace(one)))

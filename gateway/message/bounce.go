@@ -16,13 +16,13 @@ type Bounce struct {
 
 // Recipient is the result of a delivery to one address, in the other side's words.
 type Recipient struct {
-	Address    string // local@domain as the report writes it
+	Address    string // local@domain, as written in the report
 	Action     string // failed, delayed, delivered, relayed or expanded
 	Status     string // such as 5.1.1
 	Diagnostic string // one line
 }
 
-// bounce fills in m.Bounce from a part of a delivery status report.
+// bounce fills in m.Bounce from one part of a delivery status report.
 func (m *Message) bounce(kind string, data []byte) {
 	if kindOfReport, params := m.parameters(value(m.Header, "Content-Type")); kindOfReport != "multipart/report" ||
 		!strings.EqualFold(params["report-type"], "delivery-status") {
@@ -43,7 +43,7 @@ func (m *Message) bounce(kind string, data []byte) {
 	}
 }
 
-// recipients parses the groups of fields of a report. The first group is about the message, and each other group is
+// recipients parses the groups of fields in a report. The first group is about the message, and every other group is
 // about one recipient.
 func (m *Message) recipients(data []byte) (all []Recipient) {
 	for len(data) > 0 && len(all) < maxAddresses {
@@ -67,7 +67,7 @@ func (m *Message) recipients(data []byte) (all []Recipient) {
 	return all
 }
 
-// behindType returns a value without its type: "rfc822; a@example.org".
+// behindType returns a value without its type: a@example.org for "rfc822; a@example.org".
 func behindType(value string) string {
 	if _, text, ok := strings.Cut(value, ";"); ok {
 		value = text

@@ -48,7 +48,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestBounds: parts beyond a bound are left out and reported as a problem, and parsing stays fast.
+// TestBounds: parts over a limit are omitted and reported as problems, and parsing stays fast.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	deep := begin
@@ -60,7 +60,7 @@ func TestBounds(t *testing.T) {
 	for name, c := range map[string]struct{ raw, problem string }{
 		"deep parts":      {deep, "parts are nested more than 16 deep"},
 		"many parts":      {mixed + strings.Repeat("--b\r\n\r\nx\r\n", 100_000), "more than 200 parts"},
-		"long part":       {mixed + "--b\r\nX: " + strings.Repeat("x", MaxHeader) + "\r\n\r\nx\r\n--b--", "the header of a part has more than"},
+		"long part":       {mixed + "--b\r\nX: " + strings.Repeat("x", MaxHeader) + "\r\n\r\nx\r\n--b--", "a part's header is larger than"},
 		"long text":       {begin + "\r\n" + strings.Repeat("a line\r\n", 1<<20), "the text is longer than 1024 KiB"},
 		"many recipients": {begin + "To: " + strings.Repeat("a@b.example, ", 2) + manyAddresses(1000) + "\r\n\r\n", "more than 500 addresses"},
 		"broken list":     {begin + "To: ,," + strings.Repeat("a@@b, ", 40_000) + "\r\n\r\n", `"a@@b" is not an address`},
@@ -73,16 +73,16 @@ func TestBounds(t *testing.T) {
 		"encoded words":   {begin + "Subject: " + strings.Repeat("=?utf-8?q?=?= ", 18_000) + "\r\n\r\n", ""},
 		"long html":       {html(strings.Repeat("<p>a</p>", 1<<20)), "the HTML is longer than 256 KiB"},
 		"many htmls":      {mixed + strings.Repeat("--b\r\nContent-Type: text/html\r\n\r\n<p>"+strings.Repeat("a", 9<<10)+"</p>\r\n", 30) + "--b--", "the HTML is longer than 256 KiB"},
-		"brackets open":   {html(strings.Repeat("[", 1<<17) + "<a href='" + strings.Repeat("x", 1<<16) + "'>]"), "too deep or too wide"},
+		"brackets open":   {html(strings.Repeat("[", 1<<17) + "<a href='" + strings.Repeat("x", 1<<16) + "'>]"), "too deeply nested or too wide"},
 		"brackets closed": {html(strings.Repeat("[x] ", 1<<15)), ""},
 		"one row":         {html("<table><tr>" + strings.Repeat("<td>a", 50_000)), ""},
 		"deep tables":     {html(strings.Repeat("<table><tr><td>", 120) + strings.Repeat("<p>a", 50_000)), ""},
-		"nested html":     {html(strings.Repeat("<div>", 1<<20)), "too deep or too wide"},
-		"nested lists":    {html(strings.Repeat("<ul><li>", 250)), "too deep or too wide"},
+		"nested html":     {html(strings.Repeat("<div>", 1<<20)), "too deeply nested or too wide"},
+		"nested lists":    {html(strings.Repeat("<ul><li>", 250)), "too deeply nested or too wide"},
 		"many quotes":     {html(strings.Repeat("<blockquote>", 20) + strings.Repeat("a<br>", 50_000)), ""},
-		"nested quotes":   {html(strings.Repeat("<blockquote>", 500) + strings.Repeat("a<br>", 50_000)), "too deep or too wide"},
+		"nested quotes":   {html(strings.Repeat("<blockquote>", 500) + strings.Repeat("a<br>", 50_000)), "too deeply nested or too wide"},
 		"formats":         {html(strings.Repeat("<b><i><a href=x>", 20_000)), ""},
-		"wide table":      {html("<table>" + strings.Repeat("<tr>", 500) + strings.Repeat("<td>a", 10_000)), "too deep or too wide"},
+		"wide table":      {html("<table>" + strings.Repeat("<tr>", 500) + strings.Repeat("<td>a", 10_000)), "too deeply nested or too wide"},
 		"table":           {html("<table>" + strings.Repeat("<tr>"+strings.Repeat("<td>a", 10), 300)), ""},
 		"spanning table":  {html("<table><tr><td rowspan=100000 colspan=100000>a</td></tr></table>"), ""},
 		"one long word":   {html("<pre>" + strings.Repeat("`", 1<<17) + "</pre><code>" + strings.Repeat("`", 1<<17)), ""},
@@ -134,7 +134,7 @@ func TestHash(t *testing.T) {
 		strings.Replace(first, "one two", "one\r\n two", 1), strings.Replace(first, "Subject:", "subject:  ", 1),
 	} {
 		if hash(same) != want {
-			t.Errorf("another hash:\n%s", same)
+			t.Errorf("different hash:\n%s", same)
 		}
 	}
 	for _, other := range []string{
@@ -159,7 +159,7 @@ func TestBare(t *testing.T) {
 	}
 	for _, in := range []string{`(a`, `a)`, `"a`, `("a"`, `"a\"`} {
 		if got, whole := Bare(in); whole {
-			t.Errorf("%s: %q passes as whole", in, got)
+			t.Errorf("%s: %q was accepted as whole", in, got)
 		}
 	}
 }
@@ -202,7 +202,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, a := range m.Attachments {
 			if a.Name == "" || a.Name == "." || a.Name == ".." || strings.ContainsAny(a.Name, "/\\\x00\n") || !utf8.ValidString(a.Name) {
-				t.Fatalf("the name %q", a.Name)
+				t.Fatalf("invalid name %q", a.Name)
 			}
 		}
 	})
@@ -211,6 +211,6 @@ func FuzzParse(f *testing.F) {
 func checkAddress(t *testing.T, address string) {
 	t.Helper()
 	if a, err := format.ParseAddress(address); err != nil || a.IsAgent() || a.String() != address {
-		t.Fatalf("%q is not an address of elsewhere: %v", address, err)
+		t.Fatalf("%q is not an address at another domain: %v", address, err)
 	}
 }

@@ -21,23 +21,23 @@ import (
 	"mailtree/maildir/format"
 )
 
-// toUTF8 converts text from a charset. If the charset is unknown or the text is invalid in it, toUTF8 reads the
-// text as UTF-8 if that is possible, and otherwise as Windows-1252.
+// toUTF8 converts text from a charset. If the charset is unknown or the text is invalid in that charset, toUTF8
+// interprets the text as UTF-8 if possible, and otherwise as Windows-1252.
 func (m *Message) toUTF8(name string, data []byte) string {
 	name = strings.ToLower(strings.TrimSpace(name))
 	ascii, unicode := name == "" || name == "us-ascii" || name == "ascii", name == "utf-8" || name == "utf8"
 	switch {
 	case (ascii || unicode) && utf8.Valid(data):
 		return string(data)
-	case ascii, name == "iso-8859-1", name == "latin1": // programs write these names and mean Windows-1252
+	case ascii, name == "iso-8859-1", name == "latin1": // programs use these names but mean Windows-1252
 		return latin(string(data))
 	case unicode:
-		m.problem("a text is marked as UTF-8 but is not UTF-8: the text may be wrong")
+		m.problem("some text is marked as UTF-8 but is not UTF-8: it may be garbled")
 		return latinWhereNotUTF8(data)
 	}
 	text, err := fromCharset(name, data)
 	if err != nil {
-		m.problem("the charset %s is unknown: the text may be wrong", format.Quote(name))
+		m.problem("the charset %s is unknown: the text may be garbled", format.Quote(name))
 		return latinWhereNotUTF8(data)
 	}
 	return text
@@ -62,9 +62,10 @@ func latin(s string) string {
 	return text
 }
 
-// fromCharset converts text from a charset with a name that a library knows, or a name that programs use.
+// fromCharset converts text from a charset. The name is one that the library supports or one that programs commonly
+// use.
 func fromCharset(name string, data []byte) (string, error) {
-	if name == "" { // the library knows "" as a charset
+	if name == "" { // the library accepts "" as a charset
 		return "", errors.New("no charset")
 	}
 	if spelled(name) == "iso2022kr" {
@@ -99,7 +100,7 @@ var codePage = regexp.MustCompile(`^(?:cp|win|windows|ms|ibm|dos|codepage|csibm|
 // iso8859 matches the name of a part of ISO 8859, such as iso8859_15, 8859-2 or iso-8859-8-i.
 var iso8859 = regexp.MustCompile(`^(?:iso|isoiec|csiso)?8859(\d{1,2})[ei]?$`)
 
-// byUsualName returns a charset by a name that is in no standard. It returns nil if the name is unknown.
+// byUsualName returns the charset for a common nonstandard name, or nil if the name is unknown.
 func byUsualName(name string) encoding.Encoding {
 	name = spelled(name)
 	if page := codePage.FindStringSubmatch(name); page != nil {
@@ -111,7 +112,7 @@ func byUsualName(name string) encoding.Encoding {
 	return usualNames[name]
 }
 
-// codePages are the code pages of Windows, DOS and IBM, and the parts of ISO 8859, by number.
+// codePages maps numbers to the code pages of Windows, DOS and IBM, and to the parts of ISO 8859.
 var codePages = map[string]encoding.Encoding{
 	"37": charmap.CodePage037, "437": charmap.CodePage437, "850": charmap.CodePage850, "852": charmap.CodePage852,
 	"855": charmap.CodePage855, "858": charmap.CodePage858, "860": charmap.CodePage860, "862": charmap.CodePage862,
@@ -133,7 +134,7 @@ var codePages = map[string]encoding.Encoding{
 	"iso14": charmap.ISO8859_14, "iso15": charmap.ISO8859_15, "iso16": charmap.ISO8859_16,
 }
 
-// usualNames are other names, as spelled returns them.
+// usualNames maps other common names, as spelled returns them, to charsets.
 var usualNames = map[string]encoding.Encoding{
 	"eucjp": japanese.EUCJP, "ujis": japanese.EUCJP, "sjis": japanese.ShiftJIS, "shiftjis": japanese.ShiftJIS, "mskanji": japanese.ShiftJIS,
 	"iso2022jp": japanese.ISO2022JP, "iso2022jp1": japanese.ISO2022JP, "iso2022jp2": japanese.ISO2022JP, "iso2022jp3": japanese.ISO2022JP,
@@ -152,7 +153,7 @@ var usualNames = map[string]encoding.Encoding{
 	"utf32le": utf32.UTF32(utf32.LittleEndian, utf32.UseBOM), "utf32be": utf32.UTF32(utf32.BigEndian, utf32.UseBOM),
 }
 
-// withoutShifts converts ISO-2022-KR to EUC-KR. Between the control characters SO and SI each byte belongs to a
+// withoutShifts converts ISO-2022-KR to EUC-KR. Between the control characters SO and SI, each byte belongs to a
 // Korean character. Spec: RFC 1557.
 func withoutShifts(data []byte) []byte {
 	const so, si = 0x0e, 0x0f

@@ -17,10 +17,10 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-var update = flag.Bool("update", false, "write what the messages of the corpus give")
+var update = flag.Bool("update", false, "write the results of parsing the corpus")
 
-// TestCorpus parses the messages of testdata/corpus. A file describes what is special about its message, and
-// contains the message and the expected result. In the message \xHH is a byte. Line ends become CRLF.
+// TestCorpus parses the messages in testdata/corpus. Each file describes what is special about its message, and
+// contains the message and the expected result. In the message, \xHH is a byte. Line ends become CRLF.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/corpus/*.txtar")
@@ -55,7 +55,7 @@ func TestCorpus(t *testing.T) {
 
 var escaped = regexp.MustCompile(`\\x[0-9A-F]{2}`)
 
-// wire returns a message of the corpus as a connection delivers it.
+// wire returns a corpus message as it arrives over a connection.
 func wire(data []byte) []byte {
 	data = bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
 	return escaped.ReplaceAllFunc(data, func(b []byte) []byte {

@@ -11,7 +11,7 @@ import (
 )
 
 // decode decodes the transfer encoding of a part. If the text is invalid, decode reports a problem and leaves the
-// text unchanged. Therefore a message stays readable even if a program has cut or wrapped its lines.
+// text unchanged. This keeps a message readable even if a program has cut or wrapped its lines.
 func (m *Message) decode(header []Field, body []byte) (data []byte) {
 	whole := true
 	encoding := keyword(value(header, "Content-Transfer-Encoding"))
@@ -22,7 +22,7 @@ func (m *Message) decode(header []Field, body []byte) (data []byte) {
 		data, whole = quotedPrintable(body)
 	case "base64":
 		if !looksLikeBase64(body) {
-			m.problem("a part is marked as base64 but is not base64: the part is unchanged")
+			m.problem("a part is marked as base64 but is not base64: the part was not decoded")
 			return bytes.Clone(body)
 		}
 		data, whole = fromBase64(body)
@@ -31,16 +31,16 @@ func (m *Message) decode(header []Field, body []byte) (data []byte) {
 			data = bytes.Clone(body)
 		}
 	default:
-		m.problem("the transfer encoding %s is unknown: the part is unchanged", format.Quote(encoding))
+		m.problem("the transfer encoding %s is unknown: the part was not decoded", format.Quote(encoding))
 		return bytes.Clone(body)
 	}
 	if !whole {
-		m.problem("a part is not valid %s", encoding)
+		m.problem("a part contains invalid %s", encoding)
 	}
 	return data
 }
 
-// quotedPrintable decodes a text, and copies what is invalid in it. whole reports that all of the text was valid.
+// quotedPrintable decodes text and copies invalid parts unchanged. whole reports whether all of the text was valid.
 // Spec: RFC 2045 6.7.
 func quotedPrintable(body []byte) (data []byte, whole bool) {
 	data, whole = make([]byte, 0, len(body)), true
@@ -67,13 +67,13 @@ func quotedPrintable(body []byte) (data []byte, whole bool) {
 	return data, whole
 }
 
-// fromBase64 decodes base64. The input may consist of several padded texts in sequence. fromBase64 skips characters
-// outside the alphabet. whole reports that the text was valid.
+// fromBase64 decodes base64. The input may consist of several padded blocks in sequence. fromBase64 skips characters
+// outside the alphabet. whole reports whether the input was valid.
 func fromBase64(body []byte) (data []byte, whole bool) {
 	whole = true
 	var letters []byte
 	flush := func() {
-		if len(letters)%4 == 1 { // a single remaining letter is not a byte
+		if len(letters)%4 == 1 { // a single remaining letter does not make a byte
 			letters, whole = letters[:len(letters)-1], false
 		}
 		var err error
@@ -121,8 +121,8 @@ func looksLikeBase64(body []byte) bool {
 	return others*10 <= letters
 }
 
-// fromUU decodes uuencoded text: the lines between "begin MODE NAME" and "end". whole reports that both lines exist
-// and that each line in between has the length that it states.
+// fromUU decodes uuencoded text: the lines between "begin MODE NAME" and "end". whole reports whether both lines
+// exist and each line in between has the length that it states.
 func fromUU(body []byte) (data []byte, whole bool) {
 	begun := false
 	for line := range bytes.Lines(body) {
@@ -140,8 +140,8 @@ func fromUU(body []byte) (data []byte, whole bool) {
 	return data, false
 }
 
-// uuLine decodes a line: a character for its length in bytes, then four characters for each three bytes. whole
-// reports that the line has the length that it states.
+// uuLine decodes a line, which has one character for its length in bytes and then four characters for every three
+// bytes. whole reports whether the line has the length that it states.
 func uuLine(line []byte) (data []byte, whole bool) {
 	size, text := int(line[0]-' ')&63, line[1:]
 	for ; len(text) > 0 && len(data) < size; text = text[min(4, len(text)):] {
@@ -156,13 +156,13 @@ func uuLine(line []byte) (data []byte, whole bool) {
 	return data[:min(size, len(data))], len(data) >= size
 }
 
-// decodeText returns the text of a part: decoded, in UTF-8, with LF as line end.
+// decodeText returns the text of a part, decoded to UTF-8, with LF as the line end.
 func (m *Message) decodeText(header []Field, body []byte, params map[string]string) string {
 	return plainLines(m.toUTF8(params["charset"], m.decode(header, body)))
 }
 
-// decodeHTML returns the HTML of a part as decodeText does. If the part does not state its charset, decodeHTML uses
-// the charset that the HTML states. The returned HTML states that it is in UTF-8.
+// decodeHTML returns the HTML of a part as decodeText does. If the part does not declare its charset, decodeHTML uses
+// the charset that the HTML declares. The returned HTML declares UTF-8.
 func (m *Message) decodeHTML(header []Field, body []byte, params map[string]string) string {
 	data := m.decode(header, body)
 	name := params["charset"]
@@ -178,7 +178,7 @@ const maxMeta = 4096
 // metaCharset matches the charset in a meta element.
 var metaCharset = regexp.MustCompile(`(?i)(<meta\b[^>]*\bcharset\s*=\s*["']?)([^"'\s/>;]+)`)
 
-// inUTF8 makes the meta elements at the beginning of HTML state UTF-8.
+// inUTF8 changes the charset in the meta elements at the beginning of HTML to UTF-8.
 func inUTF8(text string) string {
 	head := format.Cut(text, maxMeta)
 	return metaCharset.ReplaceAllString(head, "${1}utf-8") + text[len(head):]

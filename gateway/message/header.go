@@ -17,15 +17,15 @@ import (
 
 // Field is one field of a header.
 type Field struct {
-	Name  string // as written, without trailing blanks
+	Name  string // as written, without trailing spaces
 	Value string // on one line, not decoded
 }
 
-// Is reports whether the field has that name, in upper or lower case.
+// Is reports whether the field has that name, ignoring case.
 func (f Field) Is(name string) bool { return strings.EqualFold(f.Name, name) }
 
-// single are the fields that may occur at most once. If a field is repeated, one program shows the first occurrence
-// and another the last, and a signature may cover either. Spec: RFC 5322 3.6.
+// single lists the fields that may occur at most once. If a field is repeated, one program may show the first
+// occurrence and another program the last, and a signature may cover either. Spec: RFC 5322 3.6.
 var single = []string{"From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID", "In-Reply-To", "References",
 	"MIME-Version", "Content-Type", "Content-Transfer-Encoding"}
 
@@ -43,8 +43,8 @@ func splitHeader(raw []byte) (head, body []byte) {
 
 // fields parses a header. It skips lines that are not fields and reports them as problems.
 func (m *Message) fields(head []byte) (all []Field) {
-	continues := false  // a line that begins with a blank belongs to the last field
-	var folded []string // those lines, joined once: a header may be 256 KiB of them
+	continues := false  // a line that begins with a space or tab belongs to the last field
+	var folded []string // those lines, joined only once because they may fill a 256 KiB header
 	unfold := func() {
 		if len(folded) > 0 {
 			all[len(all)-1].Value += " " + strings.Join(folded, " ")
@@ -65,7 +65,7 @@ func (m *Message) fields(head []byte) (all []Field) {
 		name = strings.TrimRight(name, " \t")
 		if continues = ok && name != "" && !strings.ContainsFunc(name, notInFieldName); continues {
 			all = append(all, Field{name, strings.TrimLeft(value, " \t")})
-		} else if !strings.HasPrefix(text, "From ") && !strings.HasPrefix(text, ">From ") { // a line of an mbox file
+		} else if !strings.HasPrefix(text, "From ") && !strings.HasPrefix(text, ">From ") { // a line from an mbox file
 			m.problem("a header line is not a field: %s", format.Quote(text))
 		}
 	}
@@ -114,15 +114,15 @@ func (m *Message) readHeader() {
 	}
 }
 
-// zones are the names of time zones that a date may contain. Spec: RFC 5322 4.3.
+// zones maps the time zone names that a date may contain to their offsets. Spec: RFC 5322 4.3.
 var zones = map[string]string{
 	"UT": "+0000", "UTC": "+0000", "GMT": "+0000", "Z": "+0000",
 	"EST": "-0500", "EDT": "-0400", "CST": "-0600", "CDT": "-0500",
 	"MST": "-0700", "MDT": "-0600", "PST": "-0800", "PDT": "-0700",
 }
 
-// date parses a date. It returns the zero time for a date that it cannot read. A zone with an unknown name counts
-// as UTC. date reports both as problems. Spec: RFC 5322 3.3, 4.3.
+// date parses a date. If it cannot read the date, it returns the zero time. It treats a time zone with an unknown
+// name as UTC. It reports both cases as problems. Spec: RFC 5322 3.3, 4.3.
 func (m *Message) date(field string) time.Time {
 	text, _ := Bare(field)
 	text = strings.TrimSpace(text)
@@ -137,12 +137,12 @@ func (m *Message) date(field string) time.Time {
 		return time.Time{}
 	}
 	if zone != "" && zones[zone] == "" {
-		m.problem("the time zone %s of the date is unknown: the date is read as UTC", format.Quote(zone))
+		m.problem("the date's time zone %s is unknown: the date is read as UTC", format.Quote(zone))
 	}
 	return t.UTC()
 }
 
-// keyword returns the first word of a field that programs read.
+// keyword returns the first word of a machine-readable field, in lower case.
 func keyword(value string) string {
 	bare, _ := Bare(value)
 	word, _, _ := strings.Cut(bare, ";")
@@ -165,8 +165,8 @@ func Bare(field string) (bare string, whole bool) {
 	return b.String(), whole
 }
 
-// eachBare calls f for each byte of Bare, with its offset in the field. The end of a comment counts as a blank.
-// eachBare returns whole as Bare does, and stops at a parenthesis that closes nothing.
+// eachBare calls f for each byte of Bare, with its offset in the field. The end of a comment is passed as a space.
+// eachBare returns whole as Bare does, and stops at an unmatched closing parenthesis.
 func eachBare(field string, f func(i int, c byte)) (whole bool) {
 	depth, quoted := 0, false
 	for i := 0; i < len(field); i++ {
@@ -194,8 +194,8 @@ func eachBare(field string, f func(i int, c byte)) (whole bool) {
 // bracketed finds text between < and >.
 var bracketed = regexp.MustCompile(`<([^>]*)>`)
 
-// ids returns the last most ids in the first field with that name. Ids are the texts between < and >. If there are
-// no brackets, they are the words that contain an @.
+// ids returns at most the last most ids in the first field with that name. An id is the text between < and >. If
+// there are no brackets, each word that contains an @ is an id. In Message-ID, every word is an id.
 func (m *Message) ids(name string, most int) (all []string) {
 	field := value(m.Header, name)
 	var found []string
@@ -223,7 +223,7 @@ func validID(id string) bool {
 		!strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(" <>", r) })
 }
 
-// utf8 decodes a field with characters beyond ASCII and without a declared charset.
+// utf8 decodes a field that contains non-ASCII characters but does not declare a charset.
 func (m *Message) utf8(value string) string {
 	if utf8.ValidString(value) {
 		return value
@@ -232,7 +232,7 @@ func (m *Message) utf8(value string) string {
 	return latin(value)
 }
 
-// oneLine removes line breaks and characters that disguise a text.
+// oneLine replaces line breaks, and characters that can disguise text, with spaces.
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if format.Misleading(r) {
@@ -243,7 +243,7 @@ func oneLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// trace are the fields that servers add in transit. Two copies of the same message may differ in them.
+// trace lists the fields that servers add in transit. They may differ between two copies of the same message.
 var trace = []string{"Return-Path", "Received", "Delivered-To", "X-Original-To", "Authentication-Results", "Received-SPF",
 	"ARC-Seal", "ARC-Message-Signature", "ARC-Authentication-Results", "X-Received", "X-Spam-Status", "X-Spam-Score"}
 

@@ -14,17 +14,18 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Limits of HTML that is converted to markdown. On each line markdown repeats a mark for each enclosing quote and
-// list, and it pads the rows of a table. Therefore the markdown can be as large as the square of the HTML's size.
+// Limits on HTML that is converted to markdown. On each line, markdown repeats a mark for each enclosing quote and
+// list, and it pads the rows of a table. The size of the markdown can therefore grow with the square of the HTML's
+// size.
 const (
 	maxIndent = 20          // nested quotes and lists
-	maxCells  = 1_000_000   // number of rows of all tables times number of cells
+	maxCells  = 1_000_000   // total number of table rows times total number of cells
 	maxSearch = 100_000_000 // bytes that the converter reads to find the ends of all opening brackets
 )
 
-// markdown converts HTML to markdown. It cuts the HTML at maxHTML, which is the limit for all texts of a message
-// together. If the HTML exceeds the other limits, markdown returns the bare text. It also does so if the parser
-// refuses the HTML, which happens beyond 512 nested elements.
+// markdown converts HTML to markdown. It truncates the HTML at maxHTML, which is the limit for all of a message's
+// HTML together. If the HTML exceeds the other limits, or if the parser rejects it, markdown returns the bare text.
+// The parser rejects HTML with more than 512 nested elements.
 func (m *Message) markdown(text string) string {
 	room := maxHTML - m.converted
 	m.converted += min(len(text), room)
@@ -34,7 +35,7 @@ func (m *Message) markdown(text string) string {
 	}
 	doc, err := html.Parse(strings.NewReader(text))
 	if err != nil || !withinLimits(doc) {
-		m.problem("the HTML is too deep or too wide to convert to markdown: only its text is shown")
+		m.problem("the HTML is too deeply nested or too wide to convert to markdown: only its text is shown")
 		return bareText(text)
 	}
 	prepareTables(doc)
@@ -48,11 +49,11 @@ func (m *Message) markdown(text string) string {
 	return strings.ToValidUTF8(string(out), "\ufffd")
 }
 
-// withinLimits reports whether the markdown will be about as large as the HTML, and whether the conversion takes
-// about linear time. It also removes rowspan and colspan from cells.
+// withinLimits reports whether the markdown will be about as large as the HTML, and whether the conversion will take
+// roughly linear time. It also removes rowspan and colspan from cells.
 func withinLimits(doc *html.Node) bool {
 	rows, cells := 0, 0
-	open, search := 0, 0 // opening brackets without an end so far, and what the converter reads to find their ends
+	open, search := 0, 0 // unclosed opening brackets so far, and bytes that the converter reads to find their ends
 	for n := range doc.Descendants() {
 		for _, a := range n.Attr {
 			search += open * len(a.Val)

@@ -1,19 +1,19 @@
-// Package message parses an email into a struct without MIME: one sender, addresses, ids, a text, attachments.
+// Package message parses an email into a struct without MIME: one sender, addresses, ids, text, attachments.
 //
-//	Parse       parses a message; it lists in Problems what it cannot read, and continues
+//	Parse       parses a message; it lists whatever it cannot read in Problems, and continues
 //	header.go   the header as a list of fields, and the values of single fields
 //	address.go  senders and recipients
 //	words.go    encoded words
-//	part.go     the tree of parts: texts and attachments
+//	part.go     the tree of parts: text and attachments
 //	decode.go   transfer encodings
 //	charset.go  charsets and their names
 //	html.go     HTML as markdown; table.go: its tables
 //	bounce.go   delivery status reports
 //
-// A stranger wrote everything in a message. This package trusts no field. Package auth checks who vouches for From.
-// Parse reads no clock and no file. Its work is bounded. A message over MaxBytes, with a header over MaxHeader or
-// with more than MaxReceived hops is an error. Parts beyond the other bounds are reported as problems. Whatever the
-// struct omits is still in the raw message, which the caller keeps.
+// A stranger may have written everything in a message, so this package trusts no field. Package auth checks who
+// vouches for From. Parse reads neither the clock nor files. Its work is bounded. A message over MaxBytes, with a
+// header over MaxHeader or with more than MaxReceived hops is an error. Parts beyond the other limits are reported as
+// problems. Whatever the struct omits is still in the raw message, which the caller keeps.
 package message
 
 import (
@@ -26,8 +26,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Limits of a message. A server refuses incoming mail with a header over MaxHeader bytes, with more
-// Received fields than MaxReceived, or over MaxBytes.
+// Limits on a message. A server refuses incoming mail that is over MaxBytes, has a header over MaxHeader bytes, or
+// has more Received fields than MaxReceived.
 const (
 	MaxBytes    = 25 << 20
 	MaxHeader   = 256 << 10
@@ -42,13 +42,13 @@ const (
 	maxAddresses  = 500       // in To and in Cc each
 	maxProblems   = 50        // problems per message
 	maxName       = 200       // bytes of an attachment's name
-	maxHTML       = 256 << 10 // bytes of HTML to convert to markdown, in all texts together
+	maxHTML       = 256 << 10 // bytes of HTML to convert to markdown, in the whole message
 )
 
-// Errors of Parse.
+// Errors that Parse returns.
 var (
-	ErrTooLarge       = fmt.Errorf("the message has more than %d MiB", MaxBytes>>20)
-	ErrHeaderTooLarge = fmt.Errorf("the header has more than %d KiB", MaxHeader>>10)
+	ErrTooLarge       = fmt.Errorf("the message is larger than %d MiB", MaxBytes>>20)
+	ErrHeaderTooLarge = fmt.Errorf("the header is larger than %d KiB", MaxHeader>>10)
 	ErrLoop           = fmt.Errorf("the message has more than %d Received fields: it is in a mail loop", MaxReceived)
 	ErrEmpty          = errors.New("the message has no header")
 )
@@ -57,29 +57,29 @@ var (
 // not include < and >. Display names are omitted, because the sender chooses them freely.
 type Message struct {
 	Header        []Field // all fields, from the top
-	From          string  // the one address in the one From field; "" if there is not exactly one
+	From          string  // the only address in the only From field; "" if there is not exactly one
 	To, Cc        []string
 	ReplyTo       []string
 	Subject       string    // one line; "" if there is none
-	Date          time.Time // zero if there is none that can be read
+	Date          time.Time // zero if it is missing or cannot be read
 	MessageID     string
 	InReplyTo     string
 	References    []string // oldest first
 	AutoSubmitted string   // in lower case, without parameters; "" if missing
 	ListID        string   // the text between < and > in List-Id
 	Precedence    string   // in lower case
-	Body          string   // valid UTF-8 with LF as line end
+	Body          string   // valid UTF-8 with LF as the line end
 	Markdown      bool     // Body is markdown, as sent or converted from HTML; otherwise it is plain text
 	HTML          string   // the HTML of the text, if the message has HTML
 	Attachments   []Attachment
 	Bounce        *Bounce  // the content of a delivery status report; nil in other messages
-	Repeated      []string // repeated fields that may occur only once; the first one counts, or all of To and Cc
-	Problems      []string // faults, as sentences without their full stop
+	Repeated      []string // repeated fields that may occur only once; the first one is used, but all of To and Cc
+	Problems      []string // what could not be read, as sentences without the final period
 	Hash          [32]byte // see hash
 
 	parts        int // parts read so far
 	texts        int // number of these parts that are text to show
-	alternatives int // number of multipart/alternative around the current part
+	alternatives int // number of multipart/alternative parts around the current part
 	converted    int // bytes of HTML converted so far
 }
 
@@ -98,8 +98,8 @@ func (m *Message) Automatic() bool {
 	return auto || bulk || m.ListID != "" || m.Bounce != nil
 }
 
-// Parse parses a message. It returns ErrTooLarge, ErrHeaderTooLarge, ErrLoop or ErrEmpty. It reports every other
-// fault in Problems. The message does not share memory with raw.
+// Parse parses a message. It returns ErrTooLarge, ErrHeaderTooLarge, ErrLoop or ErrEmpty. It reports everything else
+// that it cannot read in Problems. The message does not share memory with raw.
 func Parse(raw []byte) (*Message, error) {
 	if len(raw) > MaxBytes {
 		return nil, ErrTooLarge
@@ -114,7 +114,7 @@ func Parse(raw []byte) (*Message, error) {
 	return m, nil
 }
 
-// ParseHeader parses the header of a message and leaves out the text, the attachments and the hash. raw is the
+// ParseHeader parses only the header of a message, without the text, the attachments and the hash. raw is the
 // message, or its first MaxHeader+1 bytes. ParseHeader returns the same errors as Parse.
 func ParseHeader(raw []byte) (*Message, error) {
 	head, _ := splitHeader(raw)
@@ -148,8 +148,8 @@ func (m *Message) problem(format string, args ...any) {
 	}
 }
 
-// setText builds the body from the texts of the parts. The body is plain text if every text has a plain version,
-// and otherwise markdown.
+// setText builds the body from the text pieces in the parts. The body is plain text if every piece has a plain text
+// version, and otherwise markdown.
 func (m *Message) setText(pieces []piece) {
 	var plain, html []string
 	for _, p := range pieces {

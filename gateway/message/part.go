@@ -12,10 +12,10 @@ import (
 	"mailtree/maildir/format"
 )
 
-// piece is a text that a message shows, in one or both versions.
+// piece is text that a message shows, as plain text, as HTML or both.
 type piece struct{ plain, html string }
 
-// part reads a part and the parts inside it, and returns the texts that it shows. It adds attachments to the
+// part reads a part and the parts inside it, and returns the pieces of text to show. It adds attachments to the
 // message. byDefault is the type of a part without a Content-Type.
 func (m *Message) part(header []Field, body []byte, depth int, byDefault string) []piece {
 	kind, params := m.contentType(header, byDefault)
@@ -46,20 +46,20 @@ func (m *Message) part(header []Field, body []byte, depth int, byDefault string)
 	return nil
 }
 
-// isText reports whether a part without a name is text to show. An unknown type of text is shown as plain
-// text. Spec: RFC 2046 4.1.4.
+// isText reports whether a part without a name is text to show. A text part of unknown type is shown as plain text.
+// Spec: RFC 2046 4.1.4.
 func isText(kind string) bool {
 	_, file := extensions[kind]
 	return kind == "text/plain" || kind == "text/html" || strings.HasPrefix(kind, "text/") && !file
 }
 
-// first reports whether a part with a name is nevertheless the text of the message, and not a file beside it. That
-// is the case if no text came before it, or if it is another version of that text.
+// first reports whether a part with a name is nevertheless the text of the message, and not an attached file. That is
+// the case if no text came before it, or if it is another version of that text.
 func (m *Message) first(kind string) bool {
 	return (kind == "text/plain" || kind == "text/html") && (m.texts == 0 || m.alternatives > 0)
 }
 
-// multipart reads the parts of a multipart.
+// multipart reads the parts of a multipart entity.
 func (m *Message) multipart(kind string, parts [][]byte, depth int) (pieces []piece) {
 	byDefault := "text/plain"
 	if kind == "multipart/digest" {
@@ -78,7 +78,7 @@ func (m *Message) multipart(kind string, parts [][]byte, depth int) (pieces []pi
 		}
 		head, body := splitHeader(raw)
 		if len(head) > MaxHeader {
-			m.problem("the header of a part has more than %d KiB: the part is omitted", MaxHeader>>10)
+			m.problem("a part's header is larger than %d KiB: the part is omitted", MaxHeader>>10)
 			continue
 		}
 		pieces = append(pieces, m.part(m.fields(head), body, depth+1, byDefault)...)
@@ -111,11 +111,10 @@ func (m *Message) contentType(header []Field, byDefault string) (kind string, pa
 	return kind, params
 }
 
-// parameter matches a name, "=", and a word or quoted text.
+// parameter matches a name, "=", and a word or quoted string.
 var parameter = regexp.MustCompile(`;\s*([^=;"]*?)\s*=\s*(?:"([^"]*)|([^;]*))`)
 
-// parameters parses a value with parameters. From an invalid field it takes whatever looks like a
-// parameter.
+// parameters parses a value with parameters. If the field is invalid, it takes whatever looks like a parameter.
 func (m *Message) parameters(field string) (value string, params map[string]string) {
 	value, params, err := mime.ParseMediaType(field)
 	if err == nil && !strings.Contains(field, "*") {
@@ -138,7 +137,7 @@ func (m *Message) parameters(field string) (value string, params map[string]stri
 	return strings.ToLower(strings.TrimSpace(value)), params
 }
 
-// extendedValue decodes charset'language'text with percent signs. Spec: RFC 2231 4.
+// extendedValue decodes charset'language'text, where text is percent-encoded. Spec: RFC 2231 4.
 func extendedValue(s string) string {
 	parts := strings.SplitN(s, "'", 3)
 	if len(parts) != 3 {
@@ -189,7 +188,7 @@ func withoutLineEnd(part []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(part, []byte("\n")), []byte("\r"))
 }
 
-// fileName returns the file name of a part; "" if it has none.
+// fileName returns the file name of a part, or "" if it has none.
 func (m *Message) fileName(header []Field, params map[string]string) string {
 	_, disposition := m.parameters(value(header, "Content-Disposition"))
 	name := disposition["filename"]
@@ -219,7 +218,7 @@ func cleanName(name string) string {
 	return format.Cut(name, maxName)
 }
 
-// extensions are the file extensions for attachments without a name.
+// extensions maps media types to file extensions, for attachments without a name.
 var extensions = map[string]string{
 	"text/plain": ".txt", "text/html": ".html", "text/calendar": ".ics", "text/csv": ".csv", "text/x-patch": ".patch",
 	"text/x-diff": ".diff", "text/vcard": ".vcf", "text/x-vcard": ".vcf", "text/rtf": ".rtf", "text/xml": ".xml", "text/css": ".css",

@@ -8,23 +8,23 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// maxCell is the maximum number of bytes of text in a cell of a table of data. If a cell has a longer text, the
-// table only arranges a page.
+// maxCell is the maximum number of bytes of text in a cell of a data table. A table with a longer cell is a layout
+// table, which only arranges the page.
 const maxCell = 300
 
-// prepareTables changes the tables of a document, because a cell of a markdown table has one line, and the
-// converter joins the cells of any other table without a blank. In a table of data each cell becomes one line. In a
-// table that arranges a page, each cell becomes a block. prepareTables visits each node a fixed number of times,
-// whatever the tables look like, because strangers write the HTML.
+// prepareTables changes the tables of a document, because a cell of a markdown table has one line, and the converter
+// joins the cells of any other table without a space. In a data table, each cell becomes one line. In a layout table,
+// each cell becomes a block. prepareTables visits each node a fixed number of times, whatever the tables look like,
+// because the HTML comes from strangers.
 func prepareTables(doc *html.Node) { new(tableParts).collect(doc) }
 
-// tableParts are the elements of a table, without the elements of tables inside it.
+// tableParts contains the elements of a table, without the elements of nested tables.
 type tableParts struct {
 	table   *html.Node
 	groups  []*html.Node // row groups, rows and the caption
 	cells   []*html.Node
 	longest int  // bytes of text in the cell with the longest text
-	blocks  bool // the table contains a table of data, or another element that a markdown table cannot contain
+	blocks  bool // the table contains a data table, or another element that a markdown table cannot contain
 }
 
 // collect adds the elements below n to the parts, prepares the tables below n, and returns the bytes of text
@@ -61,7 +61,7 @@ func (t *tableParts) add(n *html.Node) (text int) {
 	return t.collect(n)
 }
 
-// prepare changes the table. It reports whether an enclosing table cannot be a table of data.
+// prepare changes the table. It reports whether an enclosing table cannot be a data table.
 func (t *tableParts) prepare() (blocks bool) {
 	if t.isData() {
 		for _, cell := range t.cells {
@@ -75,8 +75,8 @@ func (t *tableParts) prepare() (blocks bool) {
 	return t.blocks
 }
 
-// isData reports whether a table contains data, which means short texts in two or more columns or below a heading.
-// A table that arranges a page has one column, long texts, or elements that a markdown table cannot contain.
+// isData reports whether a table is a data table, with short text in two or more columns or below a heading. A layout
+// table has one column, long text, or elements that a markdown table cannot contain.
 func (t *tableParts) isData() bool {
 	role := attribute(t.table, "role")
 	if role == "presentation" || role == "none" || t.blocks || t.longest > maxCell || isMarked(t.table) {
@@ -90,8 +90,8 @@ func (t *tableParts) isData() bool {
 	return false
 }
 
-// elementsOf returns the elements below n with one of the names. An inner element comes before the elements
-// around it.
+// elementsOf returns the elements below n with one of the names. An inner element comes before the elements that
+// enclose it.
 func elementsOf(n *html.Node, names ...string) (all []*html.Node) {
 	for d := range n.Descendants() {
 		if d.Type == html.ElementNode && slices.Contains(names, d.Data) {
@@ -121,11 +121,11 @@ func attribute(n *html.Node, key string) string {
 	return ""
 }
 
-// lines are the elements that begin a new line.
+// lines lists the elements that start a new line.
 var lines = []string{"br", "p", "div", "pre", "ul", "ol", "dl", "dt", "dd", "li", "address", "section", "article", "center"}
 
-// flatten puts the content of a cell on one line. A blank replaces each line break and separates paragraphs. A
-// semicolon separates the items of a list.
+// flatten puts the content of a cell on one line. A space replaces each line break and separates paragraphs. A
+// semicolon separates list items.
 func flatten(cell *html.Node) {
 	for _, n := range elementsOf(cell, lines...) {
 		separator := " "

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// encodedWord matches an encoded word. It also matches words that no program should write, with blanks or
-// characters beyond ASCII in the text. A language after the charset is allowed. Spec: RFC 2047 2, RFC 2231 5.
+// encodedWord matches an encoded word. It also matches invalid words with spaces or non-ASCII characters in the text.
+// A language after the charset is allowed. Spec: RFC 2047 2, RFC 2231 5.
 var encodedWord = regexp.MustCompile(`=\?([^?\s*]+)(?:\*[^?\s]*)?\?([bBqQ])\?([^?]*)\?=`)
 
-// readable decodes the encoded words of a field that people read.
+// readable decodes the encoded words of a human-readable field.
 func (m *Message) readable(value string) string {
 	var b strings.Builder
 	var charset string
@@ -39,7 +39,7 @@ func (m *Message) readable(value string) string {
 	return b.String()
 }
 
-// wordsToUTF8 converts the words together if that is possible without a fault, because a program may have split a
+// wordsToUTF8 converts the words together if that works without an error, because a program may have split a
 // character between them. Otherwise it converts them one by one.
 func (m *Message) wordsToUTF8(charset string, words [][]byte) string {
 	if text, err := fromCharset(charset, bytes.Join(words, nil)); err == nil && !strings.Contains(text, "\ufffd") {
@@ -52,7 +52,7 @@ func (m *Message) wordsToUTF8(charset string, words [][]byte) string {
 	return b.String()
 }
 
-// wordText decodes the text of an encoded word and copies what is invalid in it.
+// wordText decodes the text of an encoded word and copies invalid parts unchanged.
 func wordText(encoding, text string) []byte {
 	if strings.EqualFold(encoding, "b") {
 		data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.Join(strings.Fields(text), ""), "="))
@@ -61,6 +61,6 @@ func wordText(encoding, text string) []byte {
 		}
 		return data
 	}
-	data, _ := quotedPrintable([]byte(strings.ReplaceAll(text, "_", " ") + "|")) // the | keeps blanks at the end
+	data, _ := quotedPrintable([]byte(strings.ReplaceAll(text, "_", " ") + "|")) // the | keeps trailing spaces
 	return data[:len(data)-1]
 }

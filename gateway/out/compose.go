@@ -31,7 +31,7 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// Mail is a message to send. Addresses have the form local@domain, ids are without < and >.
+// Mail is a message to send. Addresses have the form local@domain, and ids omit < and >.
 type Mail struct {
 	From        mail.Address // with the display name
 	To, Cc      []string
@@ -54,8 +54,8 @@ type Attachment struct {
 	Data []byte
 }
 
-// Compose writes the message. The same message gives the same bytes. The result is ASCII, unless the local part of
-// an address is not ASCII. The error names the field that cannot be written.
+// Compose writes the message. The same message always produces the same bytes. The result is ASCII, unless the local
+// part of an address is not ASCII. The error says which field cannot be written.
 func (m *Mail) Compose() ([]byte, error) {
 	if err := m.refused(); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (m *Mail) refused() error {
 	} {
 		for _, v := range values {
 			if strings.ContainsFunc(v, unwritable) {
-				return fmt.Errorf("%s: %q cannot be in the header of an email", name, v)
+				return fmt.Errorf("%s: %q cannot be written in an email header", name, v)
 			}
 		}
 	}
@@ -104,13 +104,13 @@ func (m *Mail) refused() error {
 // unwritable reports whether a character would break a list of addresses or ids.
 func unwritable(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`<>",;`, r) }
 
-// strangeID reports whether a message has an id from another program that cannot be written in an email that is
-// only sure to pass as ASCII. An answer to such a message leaves out the id.
+// strangeID reports whether an id from another program cannot be written in an email, because only ASCII is sure to
+// arrive intact. A reply to such a message omits the id.
 func strangeID(id string) bool { return !ascii(id) || strings.ContainsFunc(id, unwritable) }
 
 func (m *Mail) header() gomessage.Header {
 	var h mail.Header
-	// The library writes fields in the reverse order of Set.
+	// The library writes fields in the reverse order of the calls to Set.
 	h.Set("MIME-Version", "1.0")
 	if m.Automatic != "" {
 		h.Set("Auto-Submitted", m.Automatic)
@@ -193,13 +193,13 @@ func lineEnds(s string) string {
 	return strings.ReplaceAll(strings.TrimRight(s, "\n")+"\n", "\n", "\r\n")
 }
 
-// multipart returns a media type with a boundary that the message determines.
+// multipart returns a media type with a boundary that is derived from the message.
 func (m *Mail) multipart(kind string) string {
 	sum := sha256.Sum256([]byte(kind + m.MessageID + m.Body))
 	return mime.FormatMediaType("multipart/"+kind, map[string]string{"boundary": "mt_" + hex.EncodeToString(sum[:12])})
 }
 
-// header returns the header of an attachment. A name beyond ASCII is encoded as RFC 2231 specifies.
+// header returns the header of an attachment. A non-ASCII name is encoded as RFC 2231 specifies.
 func (a Attachment) header() (h gomessage.Header) {
 	kind := a.Type
 	if _, _, err := mime.ParseMediaType(kind); err != nil || strings.HasPrefix(kind, "multipart/") || strings.HasPrefix(kind, "message/") {
@@ -211,7 +211,7 @@ func (a Attachment) header() (h gomessage.Header) {
 	return h
 }
 
-// html returns the HTML of the body; "" if the message has none.
+// html returns the HTML of the body, or "" if the message has none.
 func (m *Mail) html() string {
 	if m.TextOnly || m.HTML != "" {
 		return m.HTML

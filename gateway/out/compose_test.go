@@ -28,8 +28,8 @@ func letter() *Mail {
 	}
 }
 
-// TestCompose: a composed message is parsed to the same fields. It contains only ASCII and short lines, and
-// composing it twice gives the same bytes.
+// TestCompose: parsing a composed message returns the same fields. It contains only ASCII and short lines, and
+// composing it twice produces the same bytes.
 func TestCompose(t *testing.T) {
 	t.Parallel()
 	raw, err := letter().Compose()
@@ -37,15 +37,15 @@ func TestCompose(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, _ := letter().Compose(); !bytes.Equal(raw, again) {
-		t.Error("another message at the second time")
+		t.Error("the second composition differs")
 	}
 	for line := range strings.SplitSeq(string(raw), "\r\n") {
 		if len(line) > 998 || !ascii(line) || strings.ContainsAny(line, "\r\n") {
-			t.Errorf("the line %q", line)
+			t.Errorf("bad line %q", line)
 		}
 	}
 	m, err := message.Parse(raw)
-	if err != nil || len(m.Problems) != 1 || !strings.Contains(m.Problems[0], "the name beside the address") { // the name is hostile
+	if err != nil || len(m.Problems) != 1 || !strings.Contains(m.Problems[0], "the name next to the address") { // the name is hostile
 		t.Fatalf("%v %q", err, m.Problems)
 	}
 	got := []string{m.From, strings.Join(append(m.To, m.Cc...), " "), m.Subject, m.Date.String(), m.MessageID, m.InReplyTo,
@@ -118,7 +118,7 @@ func TestSign(t *testing.T) {
 	valid := func(raw []byte) bool {
 		v, err := dkim.VerifyWithOptions(bytes.NewReader(raw), &dkim.VerifyOptions{LookupTXT: func(name string) ([]string, error) {
 			if name != "mt2026._domainkey.mail.example.net" {
-				t.Errorf("asks for %s", name)
+				t.Errorf("looked up %s", name)
 			}
 			return []string{"v=DKIM1; p=" + base64.StdEncoding.EncodeToString(der)}, nil
 		}})
@@ -129,10 +129,10 @@ func TestSign(t *testing.T) {
 	}
 	for _, name := range signed {
 		if valid(append([]byte(name+": x\r\n"), raw...)) {
-			t.Errorf("a %s was added, and it is valid", name)
+			t.Errorf("the signature is still valid after a %s field was added", name)
 		}
 	}
 	if valid(bytes.Replace(raw, []byte("ann@"), []byte("zoe@"), 1)) || valid(append(raw, "more\r\n"...)) {
-		t.Error("a changed message is valid")
+		t.Error("the signature of a changed message is valid")
 	}
 }

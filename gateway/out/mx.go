@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-const maxServers = 5 // number of a domain's servers to try
+const maxServers = 5 // maximum number of a domain's servers to try
 
 // Resolver looks up mail servers. *net.Resolver implements it.
 type Resolver interface {
@@ -19,13 +19,13 @@ type Resolver interface {
 	LookupIPAddr(ctx context.Context, host string) ([]net.IPAddr, error)
 }
 
-// MX is a Transport directly to the servers of the recipient's domain. It uses TLS if a server offers it. MX does
-// not verify the server's certificate, because only DNS says which server to use.
+// MX is a Transport that delivers directly to the servers of the recipient's domain. It uses TLS if a server offers
+// it. MX does not verify the server's certificate, because only DNS says which server to use.
 type MX struct {
 	Resolver Resolver
 	Name     string // our name in EHLO
 
-	dial dialer // nil: a real connection
+	dial dialer // nil: make a real connection
 }
 
 // Deliver implements Transport.
@@ -48,7 +48,7 @@ func (m *MX) Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending 
 	return "", err
 }
 
-// Servers lists the mail servers of a domain, the most preferred first. Spec: RFC 5321 5.1, RFC 7505.
+// Servers lists the mail servers of a domain, most preferred first. Spec: RFC 5321 5.1, RFC 7505.
 func (m *MX) Servers(ctx context.Context, domain string) (hosts []string, err error) {
 	all, err := m.Resolver.LookupMX(ctx, domain)
 	var missing *net.DNSError
@@ -67,21 +67,21 @@ func (m *MX) Servers(ctx context.Context, domain string) (hosts []string, err er
 	return hosts[:min(len(hosts), maxServers)], nil
 }
 
-// shared is the address space that providers share among their customers. Spec: RFC 6598.
+// shared is the address space that providers use for several customers at once. Spec: RFC 6598.
 var shared = net.IPNet{IP: net.IPv4(100, 64, 0, 0).To4(), Mask: net.CIDRMask(10, 32)}
 
-// public reports whether an address can belong to a mail server of another domain. The owner of a domain controls
-// its DNS, and must not be able to make this server connect to machines that only this network reaches.
+// public reports whether an address can belong to a mail server of another domain. The owner of a domain controls its
+// DNS, and must not be able to make this server connect to machines that are reachable only from this network.
 func public(ip net.IP) bool {
 	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !shared.Contains(ip)
 }
 
-// through delivers through one server.
+// through delivers a message through one server.
 func (m *MX) through(ctx context.Context, host string, i *outgoing.Item, raw []byte, sending func() error) (string, error) {
 	addresses, err := m.Resolver.LookupIPAddr(ctx, host)
 	var missing *net.DNSError
 	if errors.As(err, &missing) && missing.IsNotFound && strings.HasSuffix(i.To, "@"+host) {
-		return "", &Refusal{"there is no domain " + host}
+		return "", &Refusal{"the domain " + host + " does not exist"}
 	} else if err != nil {
 		return "", err
 	}
@@ -92,8 +92,8 @@ func (m *MX) through(ctx context.Context, host string, i *outgoing.Item, raw []b
 	err = fmt.Errorf("%s has no address", host)
 	for _, a := range addresses[:min(len(addresses), 2)] {
 		if !public(a.IP) {
-			err = fmt.Errorf("%s points to %s, which is an address of this machine or a private network: mail to "+
-				"it needs GATEWAY_SMARTHOST", host, a.IP)
+			err = fmt.Errorf("%s points to %s, which is an address on this machine or a private network: to send "+
+				"mail to it, set GATEWAY_SMARTHOST", host, a.IP)
 			continue
 		}
 		var conn net.Conn
@@ -101,14 +101,14 @@ func (m *MX) through(ctx context.Context, host string, i *outgoing.Item, raw []b
 			continue
 		}
 		defer conn.Close()
-		config := &tls.Config{ServerName: host, InsecureSkipVerify: true} //nolint:gosec // as the type says
+		config := &tls.Config{ServerName: host, InsecureSkipVerify: true} //nolint:gosec // as MX documents
 		c, err := connect(ctx, conn, m.Name, config, false)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", host, err)
 		}
 		reply, err := transfer(c, i, raw, sending)
 		if err == nil {
-			c.Quit() // the answer to QUIT changes nothing
+			c.Quit() // the reply to QUIT does not matter
 		}
 		return reply, err
 	}

@@ -14,14 +14,14 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// The waits between two attempts. The wait begins with firstWait and doubles each time up to longestWait. When the
-// message is older than tooOld, there are no more attempts.
+// The waits between attempts. The first wait is firstWait, and each further wait is twice as long, up to longestWait.
+// When the message is older than tooOld, there are no more attempts.
 const (
 	firstWait   = 5 * time.Minute
 	longestWait = 4 * time.Hour
 	tooOld      = 5 * 24 * time.Hour
 	maxParallel = 8 // concurrent deliveries
-	maxToDomain = 2 // concurrent deliveries to one domain, so that slow servers leave room for others
+	maxToDomain = 2 // concurrent deliveries to one domain, so that slow servers do not block others
 )
 
 // Store keeps the queue. Queue calls it from one goroutine at a time.
@@ -38,18 +38,18 @@ type Store interface {
 	// be composed.
 	Raw(ctx context.Context, i outgoing.Item) ([]byte, error)
 	// Report notifies the sender, in the thread, about the items of a message that failed or are unknown. If the
-	// server was stopped meanwhile, Report may be called again for the same items, or for some of them including
-	// the one with the last id. It then notifies the sender only once.
+	// server stops before the items are saved as reported, Report may be called again for the same items, or for some
+	// of them including the item with the last id. Report must still notify the sender only once.
 	Report(ctx context.Context, items []outgoing.Item) error
 }
 
-// errStore marks errors of the store that pass through a Transport.
+// errStore marks errors from the store that pass through a Transport.
 var errStore = errors.New("the queue cannot be written")
 
-// ErrNoItem says that the queue has no such item, or that the item's state does not allow the operation.
-var ErrNoItem = errors.New("the queue has no such item in a state that allows this")
+// ErrNoItem means that the queue has no such item, or that the item's state does not allow the operation.
+var ErrNoItem = errors.New("the queue has no such item, or its state does not allow this")
 
-// ErrTakenBack says that the message of an item was withdrawn or deleted. The message is not sent, and nobody is
+// ErrTakenBack means that the message of an item was withdrawn or deleted. The message is not sent, and no one is
 // notified.
 var ErrTakenBack = errors.New("the message was withdrawn or deleted before it went out. Restoring it does not send it: " +
 	"send it again")
@@ -67,7 +67,7 @@ type Queue struct {
 	wake   chan struct{}
 }
 
-// NewQueue creates a queue. It starts nothing.
+// NewQueue creates a queue without starting it.
 func NewQueue(store Store, transport Transport, now func() time.Time, log *slog.Logger) *Queue {
 	return &Queue{store: store, transport: transport, now: now, log: log, active: map[string]string{}, wake: make(chan struct{}, 1)}
 }
@@ -100,7 +100,7 @@ func (q *Queue) Run(ctx context.Context) {
 	}
 }
 
-// pass examines all open items. It starts items that are due, marks items as unknown that a stopped server left
+// pass examines all open items. It starts items that are due, marks as unknown any items that a stopped server left
 // half sent, and reports failed items. It returns the latest time at which it must be called again.
 func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 	q.mu.Lock()
@@ -135,14 +135,14 @@ func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 	return next, err
 }
 
-// waits reports whether an item must be tried later. If an item would wait longer than the pause after its last
-// attempt, it was saved while the clock was ahead, and it is due now.
+// waits reports whether an item is not due yet. If an item would wait longer than the pause after its last attempt,
+// it was saved while the clock was ahead, and it is due now.
 func waits(i *outgoing.Item, now time.Time) bool {
 	left := i.Next.Sub(now)
 	return left > 0 && left <= pause(i.Attempts)
 }
 
-// pause returns how long an item waits after a number of attempts.
+// pause returns how long an item waits after the given number of attempts.
 func pause(attempts int) time.Duration {
 	if attempts == 0 {
 		return 0
@@ -150,7 +150,7 @@ func pause(attempts int) time.Duration {
 	return min(firstWait<<min(attempts-1, 10), longestWait)
 }
 
-// under counts the deliveries to a domain that are in progress.
+// under returns the number of deliveries in progress to a domain.
 func (q *Queue) under(domain string) (n int) {
 	for _, d := range q.active {
 		if d == domain {
@@ -160,10 +160,10 @@ func (q *Queue) under(domain string) (n int) {
 	return n
 }
 
-// report notifies the sender of a message about failed and unknown recipients once every recipient was tried. It
-// does not wait for recipients that will be tried again. Their results are reported later. report saves the items
-// in the order of their ids. If the server is killed meanwhile, the item with the last id is still unreported, and
-// Report recognizes the notice by it.
+// report notifies the sender of a message about failed and unknown recipients once every recipient was tried. It does
+// not wait for recipients that will be tried again. Their results are reported later. report saves the items in the
+// order of their ids. If the server is killed in between, the item with the last id is still unreported, and Report
+// uses that item to recognize the notice.
 func (q *Queue) report(ctx context.Context, items []outgoing.Item) error {
 	var ends []outgoing.Item
 	for _, i := range items {
@@ -190,8 +190,8 @@ func (q *Queue) report(ctx context.Context, items []outgoing.Item) error {
 	return nil
 }
 
-// deliver tries to send one item, and saves the result. If saving fails, the item keeps its state in the
-// store; an item that is Sending there becomes Unknown.
+// deliver tries to send one item, and saves the result. If saving fails, the item keeps its state in the store. An
+// item that is stored as Sending becomes Unknown.
 func (q *Queue) deliver(ctx context.Context, i outgoing.Item) {
 	reply, err := q.attempt(ctx, &i)
 	q.mu.Lock()
@@ -252,14 +252,14 @@ func settle(i *outgoing.Item, reply string, err error, now time.Time) {
 	case errors.As(err, &refusal):
 		i.State, i.Reply = outgoing.Failed, refusal.Reply
 	case now.Add(wait).After(i.Queued.Add(tooOld)):
-		i.State, i.Reply = outgoing.Failed, "given up after five days: "+err.Error()
+		i.State, i.Reply = outgoing.Failed, "gave up after five days: "+err.Error()
 	default:
 		i.State, i.Reply, i.Next = outgoing.Deferred, err.Error(), now.Add(wait)
 	}
 }
 
-// Bounce sets items to Failed if a delivery status report names them as failed. The caller must have checked that
-// the report came from the null sender. A report about unknown items has no effect.
+// Bounce sets items to Failed if a delivery status report lists them as failed. The caller must have checked that the
+// report came from the null sender. A report about unknown items has no effect.
 func (q *Queue) Bounce(ctx context.Context, b *message.Bounce) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -275,7 +275,7 @@ func (q *Queue) Bounce(ctx context.Context, b *message.Bounce) error {
 			if r.Action != "failed" || !strings.EqualFold(r.Address, i.To) || i.State != outgoing.Sent && i.State != outgoing.Unknown {
 				continue
 			}
-			i.State, i.Reported = outgoing.Failed, true // the bounce itself is in the thread
+			i.State, i.Reported = outgoing.Failed, true // the bounce itself appears in the thread
 			i.Reply = strings.TrimSpace(r.Status + " " + r.Diagnostic)
 			if err := q.store.Save(ctx, i); err != nil {
 				return err
@@ -292,8 +292,8 @@ func (q *Queue) List(ctx context.Context) ([]outgoing.Item, error) {
 	return q.store.Open(ctx)
 }
 
-// Retry queues a failed, unknown or waiting item as if it were new, at the user's request. It returns ErrNoItem or
-// errors of the store.
+// Retry queues a failed, unknown or waiting item again, as if it were new, at the user's request. It returns
+// ErrNoItem or errors from the store.
 func (q *Queue) Retry(ctx context.Context, id string) error {
 	defer q.Wake()
 	return q.alter(ctx, id, func(i *outgoing.Item) {
@@ -301,11 +301,11 @@ func (q *Queue) Retry(ctx context.Context, id string) error {
 	})
 }
 
-// Drop ends a waiting item. It returns ErrNoItem or errors of the store.
+// Drop ends a waiting item. It returns ErrNoItem or errors from the store.
 func (q *Queue) Drop(ctx context.Context, id string) error {
 	return q.alter(ctx, id, func(i *outgoing.Item) {
 		if i.Pending() {
-			i.State, i.Reply = outgoing.Failed, "dropped by the operator; last: "+i.Reply
+			i.State, i.Reply = outgoing.Failed, "dropped by the user; last reply or error: "+i.Reply
 		}
 		i.Reported = true
 	})

@@ -22,15 +22,15 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// peer is a mail server for tests. answers contains its answer to each command, and "end" stands for the end of a
-// message. The answer "drop" ends the connection.
+// peer is a mail server for tests. answers contains its reply to each command; the key "end" means the end of a
+// message. The reply "drop" closes the connection.
 type peer struct {
 	answers map[string]string
 	tls     *tls.Config // offers STARTTLS
 	caps    string
 
 	mu    sync.Mutex
-	taken []string // messages that were answered with 250
+	taken []string // messages that were accepted with 250
 	whole int      // messages that were received to their end
 	said  []string
 }
@@ -105,28 +105,28 @@ func (p *peer) answer(verb string) string {
 	return p.answers[verb]
 }
 
-// say changes the answers.
+// say changes the replies.
 func (p *peer) say(answers map[string]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answers = answers
 }
 
-// ended counts the messages that were received to their end.
+// ended returns the number of messages that were received to their end.
 func (p *peer) ended() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.whole
 }
 
-// takes counts the messages that the peer answered with 250.
+// takes returns the number of messages that the peer accepted with 250.
 func (p *peer) takes() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.taken)
 }
 
-// heard returns the commands of clients since the last call.
+// heard returns the commands received from clients since the last call.
 func (p *peer) heard() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,7 +172,7 @@ type memory struct {
 	reports []string
 	writes  int
 	failAt  int
-	raw     error // error of Raw
+	raw     error // error that Raw returns
 }
 
 func (s *memory) Open(context.Context) (all []outgoing.Item, err error) {
@@ -258,11 +258,11 @@ func newScene(t *testing.T, p *peer) *scene {
 	}}}, start, &Smarthost{Host: host, Port: port, Name: "mx.example.net"}}
 }
 
-// pass runs the due items in a new queue, as after a restart of the server.
+// pass runs the due items in a new queue, as if the server had restarted.
 func (s *scene) pass(t *testing.T) {
 	t.Helper()
 	q := s.queue()
-	for range 3 { // one pass to begin, one to report, one that finds nothing
+	for range 3 { // one pass to start, one to report, one that finds nothing
 		q.pass(t.Context())
 		q.wg.Wait()
 	}
@@ -272,7 +272,7 @@ func (s *scene) queue() *Queue {
 	return NewQueue(s.store, s.smart, func() time.Time { return s.now }, slog.New(slog.DiscardHandler))
 }
 
-// TestStates: the answer of the other side determines the state of the item.
+// TestStates: the other side's reply determines the state of the item.
 func TestStates(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -282,7 +282,7 @@ func TestStates(t *testing.T) {
 		reports int
 	}{
 		"taken":               {nil, outgoing.Sent, "250 2.0.0 kept as 1", 0},
-		"end without answer":  {map[string]string{"end": "drop"}, outgoing.Unknown, "did not confirm", 1},
+		"end without a reply": {map[string]string{"end": "drop"}, outgoing.Unknown, "did not confirm", 1},
 		"refused at the end":  {map[string]string{"end": "554 5.7.1 spam"}, outgoing.Failed, "554 5.7.1 spam", 1},
 		"busy at the end":     {map[string]string{"end": "451 4.3.0 later"}, outgoing.Deferred, "451 4.3.0 later", 0},
 		"no such recipient":   {map[string]string{"RCPT": "550-5.1.1 no such\r\n550 5.1.1 \u202euser"}, outgoing.Failed, "550 5.1.1 no such user", 1},
@@ -308,8 +308,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestNoEmail: if a message was undone, its items end without a report. If an item cannot be composed, it ends with
-// a report.
+// TestNoEmail: if a message was undone, its items end without a report. If an item cannot be composed, it fails and
+// is reported.
 func TestNoEmail(t *testing.T) {
 	t.Parallel()
 	for err, reports := range map[error]int{ErrTakenBack: 0, &Refusal{"to: cannot stand in a header"}: 1} {
@@ -325,7 +325,7 @@ func TestNoEmail(t *testing.T) {
 	}
 }
 
-// TestRetries: the waits grow from five minutes to four hours. After five days the retries end with a report.
+// TestRetries: the waits grow from five minutes to four hours. After five days, the retries end with a report.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{answers: map[string]string{"RCPT": "450 later"}})
@@ -338,23 +338,22 @@ func TestRetries(t *testing.T) {
 			s.now = i.Next
 		}
 		if len(waits) > 100 {
-			t.Fatal("it does not end")
+			t.Fatal("the retries do not end")
 		}
 	}
 	if fmt.Sprint(waits[:8]) != "[5m0s 10m0s 20m0s 40m0s 1h20m0s 2h40m0s 4h0m0s 4h0m0s]" {
 		t.Error(waits)
 	}
 	if age := s.now.Sub(start); age > tooOld || age < tooOld-longestWait {
-		t.Errorf("it ended after %s", age)
+		t.Errorf("the retries ended after %s", age)
 	}
-	if i := s.store.items["1"]; !strings.HasPrefix(i.Reply, "given up after five days: 450 later") || len(s.store.reports) != 1 {
+	if i := s.store.items["1"]; !strings.HasPrefix(i.Reply, "gave up after five days: 450 later") || len(s.store.reports) != 1 {
 		t.Errorf("%+v %v", i, s.store.reports)
 	}
 }
 
-// TestKilled: the server is killed at each write, and another server takes over. An accepted message is
-// sent once, a possibly accepted message is not sent again, and the sender gets a report of unsent
-// messages.
+// TestKilled: the server is killed at each write, and another server takes over. An accepted message is sent once, a
+// possibly accepted message is not sent again, and the sender is notified about unsent messages.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	for name, answers := range map[string]map[string]string{"taken": nil, "refused": {"end": "554 no"}, "unanswered": {"end": "drop"}} {
@@ -370,13 +369,13 @@ func TestKilled(t *testing.T) {
 				t.Errorf("%s, killed at write %d: ended %d times, taken %d, %+v", name, n, s.ended(), s.takes(), i)
 			}
 			if i.State != outgoing.Sent && len(s.store.reports) == 0 {
-				t.Errorf("%s, killed at write %d: %s, and nobody is told", name, n, i.State)
+				t.Errorf("%s, killed at write %d: %s, and no one was notified", name, n, i.State)
 			}
 		}
 	}
 }
 
-// TestBounce: a report changes sent items to failed, for the recipients that it names as failed.
+// TestBounce: a report changes sent items to failed for the recipients that it lists as failed.
 func TestBounce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{})
@@ -389,7 +388,7 @@ func TestBounce(t *testing.T) {
 	}
 	if bounce("x@mail.example.net", "ann@example.org", "failed") != outgoing.Sent || bounce("m@mail.example.net", "bob@example.org", "failed") != outgoing.Sent ||
 		bounce("m@mail.example.net", "ann@example.org", "delayed") != outgoing.Sent || bounce("", "ann@example.org", "failed") != outgoing.Sent {
-		t.Error("a report about something else counts")
+		t.Error("a report about something else changed the state")
 	}
 	if bounce("m@mail.example.net", "Ann@example.org", "failed") != outgoing.Failed || s.store.items["1"].Reply != "5.1.1" {
 		t.Errorf("%+v", s.store.items["1"])
@@ -411,23 +410,23 @@ func TestReports(t *testing.T) {
 	}
 	s.pass(t)
 	if len(s.store.reports) != 0 {
-		t.Errorf("one is still to be tried: %v", s.store.reports)
+		t.Errorf("reported before every recipient was tried: %v", s.store.reports)
 	}
 	if err := s.queue().Drop(t.Context(), "3"); err != nil {
 		t.Fatal(err)
 	}
 	s.pass(t)
 	if fmt.Sprint(s.store.reports) != "[1failed]" {
-		t.Errorf("one waits for another try: %v", s.store.reports)
+		t.Errorf("a recipient that is still being retried was reported: %v", s.store.reports)
 	}
 	s.now = start.Add(time.Hour)
 	s.pass(t)
 	if fmt.Sprint(s.store.reports) != "[1failed 1failed]" {
-		t.Errorf("at its end: %v", s.store.reports)
+		t.Errorf("after the last attempt: %v", s.store.reports)
 	}
 }
 
-// TestClockAhead: if an item was postponed while the clock was ahead, it does not wait until that time comes.
+// TestClockAhead: an item that was postponed while the clock was ahead does not wait for that time.
 func TestClockAhead(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{answers: map[string]string{"RCPT": "450 later"}})
@@ -473,8 +472,8 @@ func TestOperator(t *testing.T) {
 	}
 }
 
-// TestSmarthost: TLS is verified and the password is read from its file. Nothing is sent to a server with a
-// wrong certificate, neither mail nor the password.
+// TestSmarthost: TLS is verified and the password is read from its file. Neither mail nor the password is sent to a
+// server with a wrong certificate.
 func TestSmarthost(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewTLSServer(nil)
@@ -562,7 +561,7 @@ func TestMX(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := &MX{Resolver: c.names, Name: "mx.example.net", dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 				if address != "192.0.2.1:25" {
-					t.Errorf("connects to %s", address)
+					t.Errorf("connected to %s", address)
 				}
 				return dial(ctx, network, at)
 			}}
@@ -574,7 +573,7 @@ func TestMX(t *testing.T) {
 			case err != nil || !strings.HasPrefix(reply, c.want):
 				t.Errorf("%q %v", reply, err)
 			case strings.Count(p.heard(), "STARTTLS") != 1:
-				t.Error("it does not begin TLS")
+				t.Error("TLS was not started")
 			}
 		})
 	}
@@ -583,6 +582,6 @@ func TestMX(t *testing.T) {
 	m := &MX{Resolver: names{ip: "192.0.2.1"}, dial: func(ctx context.Context, network, _ string) (net.Conn, error) { return dial(ctx, network, at) }, Name: "mx"}
 	var refusal *Refusal
 	if _, err := m.Deliver(t.Context(), &outgoing.Item{From: "a@b", To: "änn@example.org"}, nil, func() error { return nil }); !errors.As(err, &refusal) {
-		t.Errorf("letters beyond ASCII to a server without SMTPUTF8: %v", err)
+		t.Errorf("non-ASCII letters to a server without SMTPUTF8: %v", err)
 	}
 }

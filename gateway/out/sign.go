@@ -7,12 +7,12 @@ import (
 	"github.com/emersion/go-msgauth/dkim"
 )
 
-// signed are the fields that a signature covers. The signature lists each field once more than it occurs, so that
+// signed lists the fields that a signature covers. The signature lists each field once more than it occurs, so that
 // adding a field breaks the signature. Spec: RFC 6376 8.15.
 var signed = []string{"From", "To", "Cc", "Subject", "Date", "Message-ID", "Reply-To", "In-Reply-To", "References", "MIME-Version",
 	"Content-Type"}
 
-// Signer signs mail of a domain.
+// Signer signs mail from a domain.
 type Signer struct {
 	Domain   string
 	Selector string
@@ -30,7 +30,7 @@ func (s *Signer) Sign(raw []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// present lists the signed fields that a composed message contains. Each occurs at most once.
+// present lists the signed fields that a composed message contains. Each field is listed at most once.
 func present(raw []byte) (names []string) {
 	head, _, _ := bytes.Cut(raw, []byte("\r\n\r\n"))
 	head = append([]byte("\n"), bytes.ToLower(head)...)

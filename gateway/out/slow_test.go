@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// tarpit accepts mail for good.example at once, and mail for every other domain only when the test allows it.
+// tarpit accepts mail for good.example immediately, and mail for every other domain only when the test allows it.
 type tarpit struct {
 	free  chan struct{}
 	under atomic.Int32 // concurrent slow deliveries
@@ -28,7 +28,7 @@ func (p *tarpit) Deliver(_ context.Context, i *outgoing.Item, _ []byte, _ func()
 	return "250 ok", nil
 }
 
-// TestSlowDomain: many items to a domain whose servers are slow leave room for others.
+// TestSlowDomain: many items to a domain with slow servers do not block mail to other domains.
 func TestSlowDomain(t *testing.T) {
 	t.Parallel()
 	store := &memory{items: map[string]outgoing.Item{}}
@@ -52,6 +52,6 @@ func TestSlowDomain(t *testing.T) {
 	close(p.free)
 	q.wg.Wait()
 	if most := p.most.Load(); most > maxToDomain {
-		t.Errorf("%d deliveries to one domain at a time", most)
+		t.Errorf("%d concurrent deliveries to one domain", most)
 	}
 }

@@ -17,10 +17,10 @@ import (
 
 // Transport delivers a message to one recipient.
 type Transport interface {
-	// Deliver returns the reply of the other side when it has accepted the message. It calls sending before
-	// it sends the end of the message, and does not send the end if sending fails. Deliver returns *Refusal
-	// if the other side will never accept the message, and ErrUnanswered if the other side did not answer
-	// after the end. Any other error means that the message was not accepted and may be tried again.
+	// Deliver returns the other side's reply once the message has been accepted. It calls sending before it sends the
+	// end of the message, and does not send the end if sending returns an error. Deliver returns *Refusal if the
+	// other side will never accept the message, and ErrUnanswered if the other side did not answer after the end. Any
+	// other error means that the message was not accepted and may be tried again.
 	Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending func() error) (reply string, err error)
 }
 
@@ -30,13 +30,13 @@ type Refusal struct{ Reply string }
 // Error returns the other side's reply.
 func (r *Refusal) Error() string { return r.Reply }
 
-// ErrUnanswered says that the whole message was sent and no answer arrived.
+// ErrUnanswered means that the whole message was sent but no reply arrived.
 var ErrUnanswered = errors.New("the other side did not confirm the message: it may have been accepted")
 
 const (
 	connectTime  = 30 * time.Second
 	deliveryTime = 30 * time.Minute // for one message to one server
-	stopTime     = 4 * time.Second  // to wait for an answer after ctx has ended
+	stopTime     = 4 * time.Second  // to wait for a reply after ctx has ended
 	maxReply     = 500              // bytes of a reply to keep
 )
 
@@ -48,9 +48,9 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return d.DialContext(ctx, network, address)
 }
 
-// connect sets up an SMTP connection and introduces us as name. With a TLS configuration it begins TLS if the
-// server offers it. If must is set, it fails if the server does not offer TLS. The connection ends stopTime after
-// ctx, so that an answer to a complete message can still arrive.
+// connect sets up an SMTP connection and sends name in EHLO. If config is not nil, connect starts TLS if the server
+// offers it. If must is set, connect fails if the server does not offer TLS. The connection is closed stopTime after
+// ctx ends, so that the reply to a complete message can still arrive.
 func connect(ctx context.Context, conn net.Conn, name string, config *tls.Config, must bool) (*smtp.Client, error) {
 	context.AfterFunc(ctx, func() { time.AfterFunc(stopTime, func() { conn.Close() }) })
 	c := smtp.NewClient(conn)
@@ -77,8 +77,8 @@ func connect(ctx context.Context, conn net.Conn, name string, config *tls.Config
 	return c, nil
 }
 
-// greeted is a connection whose greeting was already read. It repeats the greeting, because the library begins TLS
-// only on connections from which nothing was read.
+// greeted is a connection whose greeting has already been read. It repeats the greeting, because the library starts
+// TLS only on connections from which nothing has been read.
 type greeted struct {
 	net.Conn
 	again bool
@@ -129,7 +129,7 @@ func transfer(c *smtp.Client, i *outgoing.Item, raw []byte, sending func() error
 	return words("250", response.StatusText), nil
 }
 
-// answered converts an error of the library to an error as Transport defines it.
+// answered converts an error from the library to an error that Transport documents.
 func answered(err error) error {
 	var reply *smtp.SMTPError
 	if !errors.As(err, &reply) {

@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// prefix begins the names of temporary files on systems where a file needs a name for a moment.
+// prefix starts the names of temporary files, on systems where a new file must have a name, even if only briefly.
 const prefix = ".incoming-"
 
 // temporary creates a file without a name in the file system of dir. The system removes the file when it is closed,
-// even if the process is killed. temporary returns the errors of the disk.
+// even if the process is killed. temporary returns disk errors.
 func temporary(dir string) (*os.File, error) {
 	f, err := withoutName(dir)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -22,7 +22,7 @@ func temporary(dir string) (*os.File, error) {
 	return f, err
 }
 
-// unlinked creates a file and removes its name at once.
+// unlinked creates a file and removes its name immediately.
 func unlinked(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, prefix)
 	if err != nil {
@@ -35,7 +35,7 @@ func unlinked(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// removeLeft removes files that remain from a server that was killed between the two steps of unlinked.
+// removeLeft removes files left behind by a server that was killed between the two steps of unlinked.
 func removeLeft(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
@@ -49,7 +49,7 @@ func removeLeft(dir string) error {
 	return err
 }
 
-// diskFree returns the bytes that a user other than root can still write to the file system of dir.
+// diskFree returns the number of bytes that a user other than root can still write to the file system of dir.
 func diskFree(dir string) (int64, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {

@@ -1,12 +1,12 @@
-// Package spool bounds the memory and disk space of mail from other domains while the gateway receives it.
+// Package spool limits the memory and disk space that mail from other domains uses while the gateway is receiving it.
 //
-//	Spool        the two budgets of a server: bytes in memory, and bytes in temporary files
+//	Spool        a server's two budgets: bytes in memory, and bytes in temporary files
 //	Incoming     a message that is being received: a small buffer, then a temporary file
 //	Message      a received message in memory, for as long as the server parses and stores it
 //	file.go      temporary files without a name
 //
-// A message that is being received takes BufferBytes of memory, whatever its size. A received message is read into
-// memory as a whole. At most Parses messages are in memory at a time, and the others wait in their files.
+// A message that is being received takes BufferBytes of memory, regardless of its size. A complete message is then
+// loaded into memory as a whole. At most Parses messages are loaded at a time; the others wait in their files.
 package spool
 
 import (
@@ -20,23 +20,23 @@ import (
 	"syscall"
 )
 
-// Limits of a Spool, in bytes. MemoryLimit has room for Parses messages of maxMessage bytes, and for the
-// buffers of the messages that are being received.
+// Limits for a Spool, in bytes. MemoryLimit has room for Parses messages of maxMessage bytes, and for the buffers of
+// the messages that are being received.
 const (
 	BufferBytes = 64 << 10
 	MemoryLimit = 64 << 20
 	FileLimit   = 512 << 20 // for the whole server
 
-	maxMessage = 26 << 20  // a message of 25 MiB, and the fields that the server writes above it
-	minFree    = 128 << 20 // stays free on the disk: a message needs about three times its size to be stored
-	step       = 1 << 20   // unit in which the file of a message takes bytes from the budget
+	maxMessage = 26 << 20  // a message of 25 MiB, plus the fields that the server writes above it
+	minFree    = 128 << 20 // kept free on the disk: storing a message takes about three times its size
+	step       = 1 << 20   // a message's file takes bytes from the budget in units of this size
 )
 
-// Parses is the number of messages that are in memory as a whole at a time.
+// Parses is the maximum number of messages that are loaded into memory as a whole at a time.
 const Parses = 2
 
-// ErrNoRoom says that a budget is used up, or that the disk is nearly full. The sender may try again later.
-var ErrNoRoom = errors.New("there is no room for the message now")
+// ErrNoRoom means that a budget is used up or the disk is nearly full. The sender may try again later.
+var ErrNoRoom = errors.New("there is currently no room for the message")
 
 // Spool contains the budgets of one server. It is safe for concurrent use.
 type Spool struct {
@@ -49,8 +49,8 @@ type Spool struct {
 	files   budget
 }
 
-// New returns the spool of a server that puts at most limit bytes of temporary files into the file system of dir.
-// It removes the files that a killed server left in dir, and returns the errors of removing them.
+// New returns the spool of a server that puts at most limit bytes of temporary files into the file system of dir. It
+// removes the files that a killed server left in dir, and returns any errors from removing them.
 func New(dir string, limit int64) (*Spool, error) {
 	if err := removeLeft(dir); err != nil {
 		return nil, fmt.Errorf("remove temporary files of incoming mail: %w", err)
@@ -61,21 +61,21 @@ func New(dir string, limit int64) (*Spool, error) {
 	}, nil
 }
 
-// Usage is what a spool uses at a moment, in bytes.
+// Usage is the number of bytes that a spool is using.
 type Usage struct{ Memory, Files int64 }
 
-// Usage returns what the spool uses now.
+// Usage returns the spool's current usage.
 func (s *Spool) Usage() Usage {
 	return Usage{s.buffers.used.Load() + s.loaded.Load(), s.files.used.Load()}
 }
 
-// budget counts bytes up to a limit.
+// budget counts the bytes in use, up to a limit.
 type budget struct {
 	limit int64
 	used  atomic.Int64
 }
 
-// take adds n bytes and reports true, or adds nothing if that exceeds the limit.
+// take adds n bytes and returns true. If that would exceed the limit, it adds nothing and returns false.
 func (b *budget) take(n int64) bool {
 	if b.used.Add(n) <= b.limit {
 		return true
@@ -84,7 +84,7 @@ func (b *budget) take(n int64) bool {
 	return false
 }
 
-// give gives n bytes back.
+// give returns n bytes to the budget.
 func (b *budget) give(n int64) { b.used.Add(-n) }
 
 // Incoming is a message that is being received. It is not safe for concurrent use.
@@ -93,12 +93,13 @@ type Incoming struct {
 	head  []byte   // the first BufferBytes
 	file  *os.File // the rest; nil if there is none
 	size  int64    // size of the file
-	taken int64    // bytes taken from the budget of files
+	taken int64    // bytes taken from the file budget
 
-	buffered int64 // bytes taken from the budget of buffers
+	buffered int64 // bytes taken from the buffer budget
 }
 
-// Receive begins a message. The caller closes it. It returns ErrNoRoom if too many messages are being received.
+// Receive starts receiving a message. The caller must close the message. It returns ErrNoRoom if too many messages
+// are being received.
 func (s *Spool) Receive() (*Incoming, error) {
 	if !s.buffers.take(BufferBytes) {
 		return nil, ErrNoRoom
@@ -106,8 +107,8 @@ func (s *Spool) Receive() (*Incoming, error) {
 	return &Incoming{spool: s, buffered: BufferBytes}, nil
 }
 
-// Write adds bytes. It returns ErrNoRoom if the budget of files is used up or the disk is nearly full, and the
-// errors of the disk.
+// Write adds bytes. It returns ErrNoRoom if the file budget is used up or the disk is nearly full. It also returns
+// disk errors.
 func (m *Incoming) Write(p []byte) (int, error) {
 	n := min(len(p), BufferBytes-len(m.head))
 	m.head = append(m.head, p[:n]...)
@@ -124,7 +125,7 @@ func (m *Incoming) Write(p []byte) (int, error) {
 	return n + more, err
 }
 
-// writeFile adds bytes to the file, which it creates if there is none.
+// writeFile adds bytes to the file, which it creates if necessary.
 func (m *Incoming) writeFile(p []byte) (n int, err error) {
 	if err = m.reserve(int64(len(p))); err != nil {
 		return 0, err
@@ -139,7 +140,7 @@ func (m *Incoming) writeFile(p []byte) (n int, err error) {
 	return n, err
 }
 
-// reserve takes room for n more bytes of the file.
+// reserve takes enough of the budget for n more bytes of the file.
 func (m *Incoming) reserve(n int64) error {
 	for m.size+n > m.taken {
 		if !m.spool.files.take(step) {
@@ -155,11 +156,11 @@ func (m *Incoming) reserve(n int64) error {
 	return nil
 }
 
-// Size returns the number of bytes that were written.
+// Size returns the number of bytes written so far.
 func (m *Incoming) Size() int64 { return int64(len(m.head)) + m.size }
 
-// Reader returns a reader of the whole message from its beginning. The message must not be written to or
-// closed meanwhile.
+// Reader returns a reader of the whole message from its beginning. Do not write to or close the message while the
+// reader is in use.
 func (m *Incoming) Reader() io.Reader {
 	head := bytes.NewReader(m.head)
 	if m.file == nil {
@@ -168,8 +169,9 @@ func (m *Incoming) Reader() io.Reader {
 	return io.MultiReader(head, io.NewSectionReader(m.file, 0, m.size))
 }
 
-// Head returns the beginning of the message: its header, or the first n bytes if the header is longer. The returned
-// bytes count as received, and are valid until Close. It returns ErrNoRoom and the errors of the disk.
+// Head returns the beginning of the message: its header, or the first n bytes if the header is longer. Memory that
+// Head allocates is charged to the buffer budget until Close, and the returned bytes are valid until then. Head
+// returns ErrNoRoom or disk errors.
 func (m *Incoming) Head(n int) ([]byte, error) {
 	if m.file == nil || n <= len(m.head) || bytes.Contains(m.head, []byte("\r\n\r\n")) {
 		return m.head, nil
@@ -185,7 +187,7 @@ func (m *Incoming) Head(n int) ([]byte, error) {
 	return head, nil
 }
 
-// Close removes the message and gives back what it took. Further calls do nothing.
+// Close deletes the message and returns its bytes to the budgets. Further calls do nothing.
 func (m *Incoming) Close() {
 	if m.spool == nil {
 		return
@@ -198,9 +200,9 @@ func (m *Incoming) Close() {
 	*m = Incoming{}
 }
 
-// Load reads the message into memory after the bytes of above, and calls use with the whole. It waits while Parses
-// other messages are in memory. The bytes are valid until use returns. Load returns ctx's error and the errors of
-// the disk.
+// Load reads the message into memory, after the bytes of above, and calls use with the result. It waits while Parses
+// other messages are loaded. The bytes are valid until use returns. If ctx ends first, Load returns its cause. Load
+// also returns disk errors.
 func (m *Incoming) Load(ctx context.Context, above []byte, use func(whole []byte)) error {
 	s := m.spool
 	select {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// open returns a spool with room for limit bytes of files, and its folder.
+// open returns a spool with a file budget of limit bytes, and its folder.
 func open(t *testing.T, limit int64) (*Spool, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,8 +34,8 @@ func receive(t *testing.T, s *Spool, n int) (*Incoming, error) {
 	return m, err
 }
 
-// TestSizes: whatever its size, a message is read back as it was written, its file has no name, and the room that
-// it took is released.
+// TestSizes: whatever its size, a message is read back as it was written, its file has no name, and its bytes are
+// returned to the budgets.
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	s, dir := open(t, 8<<20)
@@ -47,7 +47,7 @@ func TestSizes(t *testing.T) {
 		want := append([]byte("above"), bytes.Repeat([]byte("0123456789abcdef"), n/16)...)
 		err = m.Load(t.Context(), []byte("above"), func(whole []byte) {
 			if !bytes.Equal(whole, want) {
-				t.Errorf("%d bytes: read %d others", n, len(whole))
+				t.Errorf("%d bytes: read %d different ones", n, len(whole))
 			}
 			if u := s.Usage(); u.Memory != BufferBytes+int64(len(want)) || (u.Files > 0) != (n > BufferBytes) {
 				t.Errorf("%d bytes: %+v in use", n, u)
@@ -58,18 +58,18 @@ func TestSizes(t *testing.T) {
 		}
 		head, err := m.Head(100 << 10)
 		if want := want[len("above"):][:min(n, max(BufferBytes, 100<<10))]; err != nil || !bytes.HasPrefix(want, head) || n > BufferBytes && len(head) != len(want) {
-			t.Errorf("%d bytes: a head of %d, %v", n, len(head), err)
+			t.Errorf("%d bytes: the head has %d, %v", n, len(head), err)
 		}
 		m.Close()
 		m.Close()
 		if u := s.Usage(); u != (Usage{}) {
-			t.Errorf("%d bytes: %+v is not given back", n, u)
+			t.Errorf("%d bytes: %+v was not returned", n, u)
 		}
 	}
 }
 
-// TestNoRoom: if a budget is used up or the disk is nearly full, the message is refused. The next message finds
-// room.
+// TestNoRoom: if a budget is used up or the disk is nearly full, the message is refused. The next message is
+// accepted.
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t, 2<<20)
@@ -79,7 +79,7 @@ func TestNoRoom(t *testing.T) {
 	}
 	second, err := receive(t, s, 2<<20)
 	if !errors.Is(err, ErrNoRoom) {
-		t.Errorf("%v beyond the limit of files", err)
+		t.Errorf("%v over the file limit", err)
 	}
 	first.Close()
 	second.Close()
@@ -87,7 +87,7 @@ func TestNoRoom(t *testing.T) {
 	s.free = func(string) (int64, error) { return minFree - 1, nil }
 	third, err := receive(t, s, 1<<20)
 	if !errors.Is(err, ErrNoRoom) {
-		t.Errorf("%v on a disk that is nearly full", err)
+		t.Errorf("%v when the disk is nearly full", err)
 	}
 	third.Close()
 	s.free = free
@@ -99,18 +99,17 @@ func TestNoRoom(t *testing.T) {
 		}
 	}
 	if !errors.Is(err, ErrNoRoom) || s.Usage().Memory > MemoryLimit-Parses*maxMessage || len(all) < 100 {
-		t.Errorf("%v after %d messages at a time: %+v", err, len(all), s.Usage())
+		t.Errorf("%v after %d concurrent messages: %+v", err, len(all), s.Usage())
 	}
 	for _, m := range all {
 		m.Close()
 	}
 	if u := s.Usage(); u != (Usage{}) {
-		t.Errorf("%+v is not given back", u)
+		t.Errorf("%+v was not returned", u)
 	}
 }
 
-// TestParses: at most Parses messages are in memory at a time. If the context of a waiting message ends, it stops
-// waiting.
+// TestParses: at most Parses messages are in memory at a time. A waiting message stops waiting when its context ends.
 func TestParses(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t, FileLimit)
@@ -150,7 +149,7 @@ func TestParses(t *testing.T) {
 	}
 }
 
-// TestLeft: the next start removes a file that a killed server left, and no other file.
+// TestLeft: the next start removes a file that a killed server left behind, and no other file.
 func TestLeft(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -168,7 +167,7 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestUnlinked: if a system has no files without names, the name is removed at once.
+// TestUnlinked: if a system does not support files without names, the name is removed immediately.
 func TestUnlinked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

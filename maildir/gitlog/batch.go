@@ -12,14 +12,14 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// batch is the content of one move of the branch: either operations or edits, never both.
+// batch is what one move of the branch commits: either operations or edits, never both.
 type batch struct {
 	ops   []operation
 	edits []string
 	force bool // commit edits even if .gitignore matches them
 }
 
-// operation is an operation with the newest commit that was known when it was recorded.
+// operation is an operation together with the newest commit that was known when the operation was recorded.
 type operation struct {
 	writer.Op
 	base hash
@@ -40,7 +40,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 		}
 	}
 	switch err := l.commitBatch(ctx, b); {
-	case errors.Is(err, errMade): // their commit may not be durable yet: they wait and are not committed again
+	case errors.Is(err, errMade): // their commit may not be durable yet: they stay queued but are not committed again
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for i := range records {
@@ -69,8 +69,8 @@ func (l *Log) commitOps(ctx context.Context) error {
 	return nil
 }
 
-// commitEdits makes one commit of the edits recorded so far, at most mostEdits. The commit of an import is canceled
-// when StopBy is called. The caller holds the turn.
+// commitEdits makes one commit of the edits recorded so far, with at most mostEdits paths. If the edits are an
+// import, the commit is canceled when StopBy is called. The caller holds the turn.
 func (l *Log) commitEdits(ctx context.Context) error {
 	if l.isImporting() {
 		both, end := within(ctx, l.mayImport)
@@ -109,7 +109,7 @@ func (l *Log) commitAllEdits(ctx context.Context) error {
 	return nil
 }
 
-// commitBatch makes the commits of a batch and records the result for State.
+// commitBatch makes the commits for a batch and records the result for State.
 func (l *Log) commitBatch(ctx context.Context, b batch) error {
 	start := time.Now()
 	err := l.commit(ctx, b)
@@ -127,7 +127,7 @@ func (l *Log) commitBatch(ctx context.Context, b batch) error {
 	return err
 }
 
-// logChange logs a change of the state once.
+// logChange logs each change of the state once.
 func (l *Log) logChange(before, after error, pending int) {
 	text := func(err error) string {
 		if err == nil {
@@ -139,21 +139,21 @@ func (l *Log) logChange(before, after error, pending int) {
 	switch was, is := text(before), text(after); {
 	case was == is:
 	case after == nil:
-		l.cfg.Log.Info("mail is committed again")
+		l.cfg.Log.Info("mail is being committed again")
 	case errors.Is(after, context.Canceled), errors.Is(after, context.DeadlineExceeded):
 	default:
-		l.cfg.Log.Warn("mail is not committed", "reason", is, "pending", pending)
+		l.cfg.Log.Warn("mail is not being committed", "reason", is, "pending", pending)
 	}
 }
 
-// tries is how often a commit is rebuilt because the branch moved in the meantime. The first optimisticTries
-// attempts take index.lock only when everything is ready; later attempts take it before they build.
+// tries is the number of attempts to build a commit if the branch keeps moving in the meantime. The first
+// optimisticTries attempts take index.lock only when everything is ready. Later attempts take it before they build.
 const (
 	tries           = 10
 	optimisticTries = 2
 )
 
-// commit makes the commits of a batch.
+// commit makes the commits for a batch.
 func (l *Log) commit(ctx context.Context, b batch) (err error) {
 	for try := range tries {
 		err = l.attempt(ctx, b, try >= l.optimistic)
@@ -161,13 +161,13 @@ func (l *Log) commit(ctx context.Context, b batch) (err error) {
 			return err
 		}
 	}
-	return &hold{mode: "waiting", cause: err, reason: "The mail's branch keeps moving while the server tries to " +
+	return &hold{mode: "waiting", cause: err, reason: "The mail branch keeps moving while the server tries to " +
 		"commit. The server tries again."}
 }
 
 // attempt builds the commits on the current HEAD, with the index for them, and publishes both.
 func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit) // a later attempt repeats a command that timed out
+	ctx, cancel := context.WithTimeout(ctx, lookLimit) // a later attempt will repeat a command that timed out
 	defer cancel()
 	repo, err := l.openRepaired(ctx)
 	if err != nil {
@@ -200,14 +200,14 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	return err
 }
 
-// publish builds the commits of a batch on the current HEAD, and moves branch and index; made reports whether they
-// moved. Edits that change nothing need no commit; an operation is committed in any case. The same move repairs an
-// index that is missing, or that a git command has overwritten with an older one.
+// publish builds the commits for a batch on the current HEAD, and moves the branch and the index. made reports
+// whether they moved. Edits that change nothing need no commit, but an operation is always committed. The same move
+// repairs an index that is missing or that a git command has overwritten with an older one.
 func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, err error) {
 	if p.at, err = l.branch(p.repo); err != nil {
 		return false, err
 	}
-	if p.base, err = p.repo.checkIndex(); err != nil { // first: the index may be in a state in which nothing is committed
+	if p.base, err = p.repo.checkIndex(); err != nil { // first: a bad index stops the commit
 		return false, err
 	}
 	p.commit = p.at.commit
@@ -258,7 +258,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	return made, err
 }
 
-// makeObjects makes the commits and, in parallel, the next index. It returns the checksum of that index.
+// makeObjects creates the commits and, in parallel, the next index. It returns the checksum of that index.
 func (l *Log) makeObjects(p *publication, plan *plan, parts []part, restore []*change, to *importer) (index hash, err error) {
 	restore = slices.DeleteFunc(restore, func(c *change) bool { return plan.differsAt(c.path) })
 	var staging errgroup.Group
@@ -275,12 +275,12 @@ func (l *Log) makeObjects(p *publication, plan *plan, parts []part, restore []*c
 	return index, errors.Join(err, staging.Wait())
 }
 
-// landed updates the state of the Log after branch and index have moved.
+// landed updates the Log's state after the branch and the index have moved.
 func (l *Log) landed(p *publication, plan *plan) {
 	l.putBack(plan)
 	if p.commit == p.at.commit {
 		l.settle(state{p.next, p.commit}, keepTime/3)
-		l.cfg.Log.Info("the Git index was updated to the branch")
+		l.cfg.Log.Info("the Git index was updated to match the branch")
 		return
 	}
 	l.mem.keepOwn(plan.differing())
@@ -290,7 +290,7 @@ func (l *Log) landed(p *publication, plan *plan) {
 	l.last, l.known = l.cfg.Now(), p.commit
 }
 
-// putBack queues the paths that a plan has left to later commits.
+// putBack queues the paths that a plan left for later commits.
 func (l *Log) putBack(plan *plan) {
 	l.RecordEdits(plan.apart)
 	l.mu.Lock()
@@ -298,9 +298,9 @@ func (l *Log) putBack(plan *plan) {
 	l.leaveRest(plan.rest)
 }
 
-// leaveOutBusy removes from a plan of edits the paths that an operation may have written by now: the commit leaves
+// leaveOutBusy removes the paths that an operation may have written by now from a plan of edits, so the commit leaves
 // these paths as they are in HEAD. Every operation that began before the files were read is still in progress or
-// waits for its commit, because only the caller commits.
+// waiting for its commit, because only the caller commits.
 func (l *Log) leaveOutBusy(p *plan) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -313,8 +313,7 @@ func (l *Log) leaveOutBusy(p *plan) {
 	}
 }
 
-// build loads the paths of the batch. For edits it asks git status which paths differ, unless force is
-// set.
+// build loads the paths in the batch. For edits, it asks git status which paths differ, unless force is set.
 func (l *Log) build(repo *repository, at head, b batch, to *importer) (*plan, error) {
 	paths := b.edits
 	if len(paths) > 0 && !b.force {
@@ -347,9 +346,8 @@ func (l *Log) build(repo *repository, at head, b batch, to *importer) (*plan, er
 	return plan, nil
 }
 
-// unsaved returns the changes at those of the paths whose content on disk differs from HEAD. If HEAD is on the
-// recorded branch, unsaved also records HEAD as older than every operation recorded from now on. The caller holds
-// the turn.
+// unsaved returns the changes at those paths whose content on disk differs from HEAD. If HEAD is on the recorded
+// branch, unsaved also records HEAD as older than every operation recorded from now on. The caller holds the turn.
 func (l *Log) unsaved(ctx context.Context, paths []string) ([]*change, error) {
 	repo, err := l.openRepaired(ctx) // makes HEAD durable unless it is known to be
 	if err != nil {

@@ -25,8 +25,8 @@ import (
 
 var stored = flag.Int("gitlog.stored", 10000, "messages stored before the commits of BenchmarkCommit")
 
-// BenchmarkCommit measures durable commits of messages of three paths, 1.5 KB each, of twenty agents: how many per
-// second, and how much each adds to .git/objects.
+// BenchmarkCommit measures durable commits of twenty agents' messages, with three paths of 1.5 KB each: how many are
+// made per second, and how much each adds to .git/objects.
 func BenchmarkCommit(b *testing.B) {
 	text := strings.Repeat("A line of a message of ordinary length.\n", 36)
 	send := func(l *Log, dir string, n int) {
@@ -83,7 +83,7 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// objectBytes is the size of all objects of the repository at dir.
+// objectBytes returns the size of all objects in the repository at dir.
 func objectBytes(b *testing.B, dir string) (n int64) {
 	err := filepath.WalkDir(filepath.Join(dir, ".git/objects"), func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -99,7 +99,7 @@ func objectBytes(b *testing.B, dir string) (n int64) {
 	return n
 }
 
-var piled = flag.Int("gitlog.piled", 300, "commits made before BenchmarkTidy puts packs together")
+var piled = flag.Int("gitlog.piled", 300, "commits made before BenchmarkTidy repacks")
 
 // BenchmarkTidy measures a repack, and a commit before and after it, including a commit by a Log that was just
 // opened.
@@ -150,7 +150,7 @@ func BenchmarkTidy(b *testing.B) {
 		}
 		slices.Sort(warm)
 		slices.Sort(cold)
-		b.Logf("%s: %d loose objects, %d packs; a commit %v, one that knows nothing yet %v", when, have.loose, have.packs, warm[4], cold[4])
+		b.Logf("%s: %d loose objects, %d packs; a commit takes %v, and by a new Log %v", when, have.loose, have.packs, warm[4], cold[4])
 	}
 	for i := range *piled {
 		commit(1 + i%2*10) // loose, and packs
@@ -160,14 +160,14 @@ func BenchmarkTidy(b *testing.B) {
 	if err := l.repack(context.Background()); err != nil {
 		b.Fatal(err)
 	}
-	b.Logf("put together in %v", time.Since(start))
+	b.Logf("repacked in %v", time.Since(start))
 	measure("after")
 }
 
 var entries = flag.Int("gitlog.entries", 300000, "entries in the index of BenchmarkIndex")
 
-// BenchmarkIndex measures commits of one file with an index of very many entries, their memory, and the maximum
-// resident memory of the process.
+// BenchmarkIndex measures commits of one file with an index that has a very large number of entries, the memory that
+// the commits use, and the process's maximum resident memory.
 func BenchmarkIndex(b *testing.B) {
 	dir := b.TempDir()
 	if err := Init(dir); err != nil {
@@ -234,8 +234,8 @@ func makeIndex(b testing.TB, file string, n int) int64 {
 	return fi.Size()
 }
 
-// BenchmarkLoad measures the time that a commit of 1,000 files takes to load them before it writes anything: if
-// they are read from the disk, and if the operation has recorded them.
+// BenchmarkLoad measures how long a commit of 1,000 files takes to load them before it writes anything, both if they
+// are read from disk and if the operation recorded them.
 func BenchmarkLoad(b *testing.B) {
 	dir := b.TempDir()
 	if err := Init(dir); err != nil {

@@ -10,9 +10,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// catchUp records, once, the changes that others made while the server was not running, as git status reports them.
-// It waits until the operations that the journal recovered are committed and the repository accepts commits. It
-// reports false if ctx ended first.
+// catchUp records, once, the changes that were made while the server was not running, as git status reports them. It
+// waits until the operations that the journal recovered are committed and the repository accepts commits. It returns
+// false if ctx ended first.
 func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 	for failures := 0; ; failures++ {
 		found, err := l.missed(ctx, before)
@@ -21,7 +21,7 @@ func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 			return false
 		case err == nil:
 			if len(found) > 0 {
-				l.cfg.Log.Info("uncommitted changes were found and are committed", "paths", len(found))
+				l.cfg.Log.Info("uncommitted changes were found and will be committed", "paths", len(found))
 			}
 			l.RecordEdits(found)
 			return true
@@ -35,7 +35,7 @@ func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 	}
 }
 
-// errLater: operations recorded earlier are not committed yet.
+// errLater means that operations recorded earlier are not committed yet.
 var errLater = errors.New("there is still work in the queue")
 
 // missed returns the paths at which the tree differs from the index.
@@ -59,13 +59,13 @@ func (l *Log) missed(ctx context.Context, before uint64) ([]string, error) {
 	return repo.differences()
 }
 
-// mostNamed is the largest number of paths given to git status by name: it compares each file with each
-// name.
+// mostNamed is the maximum number of paths passed to git status by name, because git status compares each file with
+// each name.
 const mostNamed = 100
 
 // differences returns the paths at which the tree differs from the index, and the untracked files that are not
-// ignored. If names are given, it returns only paths at or below the names, and also each named file that equals
-// the index, because a user may have staged it. It does not enter nested repositories.
+// ignored. If names are given, it returns only paths at or below the names. It also returns each named file that
+// equals the index, because a user may have staged the file. It does not enter nested repositories.
 func (r *repository) differences(names ...string) (found []string, err error) {
 	if err := r.copyExclude(); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (r *repository) differences(names ...string) (found []string, err error) {
 	if !wanted[""] && len(wanted) <= mostNamed {
 		args = slices.AppendSeq(args, maps.Keys(wanted))
 	}
-	err = r.stream(func(record []byte) error { // "XY PATH"; our commands see no commit, so X means nothing
+	err = r.stream(func(record []byte) error { // "XY PATH"; our commands see no commit: ignore X
 		if len(record) < 4 || record[len(record)-1] == '/' { // a nested repository
 			return nil
 		}
@@ -104,7 +104,7 @@ func (r *repository) differences(names ...string) (found []string, err error) {
 		}
 		st, err := w.Stat(path)
 		delete(missing, path)
-		if staged && isGone(err) || record[0] == '?' && err == nil && !isKept(path, st) { // a sparse checkout has removed the file
+		if staged && isGone(err) || record[0] == '?' && err == nil && !isKept(path, st) { // a sparse checkout removed the file
 			return nil
 		}
 		found = append(found, path)
@@ -113,7 +113,7 @@ func (r *repository) differences(names ...string) (found []string, err error) {
 	return slices.AppendSeq(found, maps.Keys(missing)), err
 }
 
-// isWithin reports whether wanted has the path or a folder above it.
+// isWithin reports whether wanted contains the path or a folder above it.
 func isWithin(path string, wanted map[string]bool) bool {
 	for ; path != "" && !wanted[path]; path, _ = splitPath(path) {
 	}

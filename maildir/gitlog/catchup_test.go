@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// away lets act change the tree while no Log is running, then opens and runs a Log.
+// away calls act to change the tree while no Log is running, and then opens and runs a Log.
 func (t *repoTree) away(cfg Config, act func()) {
 	t.Helper()
 	act()
@@ -34,7 +34,7 @@ func (t *repoTree) reopen(cfg Config) {
 	t.check(err)
 }
 
-// caughtUp runs the comparison to its end and commits the changes that it found.
+// caughtUp runs the comparison to completion and commits the changes that it found.
 func (t *repoTree) caughtUp() {
 	t.Helper()
 	t.log.catchUp(context.Background(), t.log.recorded)
@@ -128,7 +128,7 @@ func TestCatchUpIsOff(t *testing.T) {
 	tr.equal("status", tr.git("status", "--porcelain"), " M m1\n?? new")
 }
 
-// TestCatchUpWithoutIndex checks that a missing index counts as equal to HEAD.
+// TestCatchUpWithoutIndex checks that a missing index is treated as equal to HEAD.
 func TestCatchUpWithoutIndex(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -154,7 +154,7 @@ func TestCatchUpAfterAMerge(t *testing.T) {
 		tr.write("m1", "by hand")
 		tr.write(".git/MERGE_HEAD", head+"\n")
 	})
-	tr.until("the merge is told", func() bool { return tr.log.State().Mode == "waiting" })
+	tr.until("the merge is reported", func() bool { return tr.log.State().Mode == "waiting" })
 	tr.equal("HEAD in the merge", tr.git("rev-parse", "HEAD"), head)
 	tr.check(os.Remove(tr.path(".git/MERGE_HEAD")))
 	tr.until("the edit is committed", func() bool { return tr.git("rev-parse", "HEAD") != head && tr.log.State().Pending == 0 })
@@ -162,8 +162,8 @@ func TestCatchUpAfterAMerge(t *testing.T) {
 	tr.sound()
 }
 
-// TestCatchUpBesideOperations checks that catchUp does not commit the files of operations as edits: neither of
-// operations that the journal has recovered, nor of operations whose files are in the tree before they are
+// TestCatchUpBesideOperations checks that catchUp does not commit the files of operations as edits, neither for
+// operations that the journal recovered, nor for operations whose files are in the tree before the operations are
 // recorded.
 func TestCatchUpBesideOperations(t *testing.T) {
 	t.Parallel()
@@ -242,7 +242,7 @@ func TestFilesOfGitThatAreNone(t *testing.T) {
 				defer cancel()
 				tr.send("m2", "m2")
 				if err := tr.log.Flush(ctx); err == nil && want != "" && !(name == ".git/refs/heads/main" && kind == "folder") {
-					t.Error("committed all the same")
+					t.Error("committed anyway")
 				}
 				if s := tr.log.State(); want != "" && kind == "FIFO" && (s.Mode != want || s.Reason == "") {
 					t.Errorf("state %+v", s)
@@ -259,7 +259,7 @@ func TestFilesOfGitThatAreNone(t *testing.T) {
 }
 
 // TestHostileRunFolder checks that files below .mailtree from a hostile repository have no effect, and that nothing
-// is written behind a link there.
+// is written through a link there.
 func TestHostileRunFolder(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -291,13 +291,13 @@ func TestRunFolderIsALink(t *testing.T) {
 	var all []string
 	tr.check(filepath.WalkDir(target, func(p string, _ fs.DirEntry, err error) error { all = append(all, p); return err }))
 	if len(all) != 2 {
-		t.Errorf("written behind the link: %q", all)
+		t.Errorf("written through the link: %q", all)
 	}
 	tr.equal("files", tr.git("ls-files"), "m1")
 	tr.sound()
 }
 
-// TestRecordIsInGit checks that the record of the branch is moved together with .git.
+// TestRecordIsInGit checks that the recorded branch moves together with .git.
 func TestRecordIsInGit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -310,7 +310,7 @@ func TestRecordIsInGit(t *testing.T) {
 		t.Error("committed without .git")
 	}
 	if _, err := os.Lstat(tr.path(".git")); err == nil {
-		t.Error(".git was made")
+		t.Error(".git was created")
 	}
 	tr.check(os.Rename(away, tr.path(".git")))
 	tr.flush()

@@ -17,7 +17,7 @@ import (
 )
 
 // The list of claims that machines share is a Git tree with one file for each claim, and a ref that points to the
-// tree. The name of a claim's file is format.ListedClaim.
+// tree. format.ListedClaim returns the name of a claim's file.
 
 // SharedClaims implements history.Remote.
 func (l *Log) SharedClaims(ctx context.Context) (there, here history.Claims, err error) {
@@ -125,7 +125,7 @@ func (l *Log) WriteClaims(ctx context.Context, files map[string]string, fresh ma
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lists[1] = c // the next read asks for it
+	l.lists[1] = c // the next read will ask for it
 	return c, nil
 }
 

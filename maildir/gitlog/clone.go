@@ -14,10 +14,10 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// Clone creates in dir the repository and the files of a project that another repository has. dir is an empty
-// folder that no other program uses yet. Clone leaves out the files that are not synchronized between machines, and
-// removes them in a commit of the server. It runs no program and follows no link from the other repository. An
-// error quotes Git's message, or says what is wrong with the other repository.
+// Clone creates a project's repository and files in dir from another repository. dir is an empty folder that no other
+// program is using yet. Clone leaves out the files that are not synchronized between machines, and removes them in a
+// commit by the server. It runs no program and follows no link from the other repository. The error quotes Git's
+// message, or says what is wrong with the other repository.
 func Clone(ctx context.Context, dir, url string) error {
 	program, err := findGit()
 	if err == nil {
@@ -67,7 +67,7 @@ func Clone(ctx context.Context, dir, url string) error {
 	return syncAll(dir, ".git")
 }
 
-// plainly runs a git command on the repository itself. It ignores the configuration of the system and of the user.
+// plainly runs a git command on the repository itself. The command ignores the system's and the user's configuration.
 func (r *repository) plainly(in []byte, args ...string) error {
 	_, err := r.plain(in, args...)
 	return err
@@ -109,16 +109,16 @@ func (r *repository) sharedBranch(program string) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", errors.New("that repository is empty: it receives the mail when a machine that has mail turns " +
-			"its sync on")
+		return "", errors.New("that repository is empty: it receives the mail once a machine that has mail turns " +
+			"on its sync")
 	case 1:
 		return found[0], nil
 	}
-	return "", fmt.Errorf("that repository has %d branches, and none of them is called main", len(found))
+	return "", fmt.Errorf("that repository has %d branches, and none of them is named main", len(found))
 }
 
-// takeFiles writes those files of a commit that machines synchronize, and the files for Git at the top. It returns
-// the paths of all other files.
+// takeFiles writes the files of a commit that machines synchronize, and the top-level files for Git. It returns the
+// paths of all other files.
 func (r *repository) takeFiles(theirs hash) (left []string, err error) {
 	is := map[string]merge.Entry{}
 	err = r.crossed(emptyTree.String(), theirs.String(), func(f merge.File) error {
@@ -132,7 +132,7 @@ func (r *repository) takeFiles(theirs hash) (left []string, err error) {
 		return nil, err
 	}
 	if is[format.ProjectFile].Mode != merge.Plain {
-		return nil, errors.New("that repository has no mail: it lacks " + format.ProjectFile)
+		return nil, errors.New("that repository has no mail: " + format.ProjectFile + " is missing")
 	}
 	var hashes []string
 	for _, e := range is {
@@ -166,8 +166,8 @@ func (r *repository) takeFiles(theirs hash) (left []string, err error) {
 	return left, nil
 }
 
-// leaveOut makes a commit that removes paths. Its parent is tip, whose files the index has. It returns the new
-// commit.
+// leaveOut makes a commit that removes paths. Its parent is tip, and the index contains the files of tip. It returns
+// the new commit.
 func (r *repository) leaveOut(tip string, paths []string) (string, error) {
 	none := strings.Repeat("0", 40)
 	var info bytes.Buffer

@@ -232,7 +232,7 @@ func TestRecovered(t *testing.T) {
 	tr.log.Record([]writer.Op{was}, nil)
 	tr.flush()
 	tr.equal("ids", strings.Join(tr.ids(), " "), "m1 m2 m1")
-	tr.log.Record([]writer.Op{op("release", "A", "")}, nil) // no path, no difference: committed anyway
+	tr.log.Record([]writer.Op{op("release", "A", "")}, nil) // no path and no difference, but committed anyway
 	tr.flush()
 	tr.equal("subject", tr.git("log", "-1", "--format=%s"), "release: A -> B: about")
 	tr.sound()
@@ -257,8 +257,8 @@ func TestWithoutGit(t *testing.T) {
 	tr.equal("ids", strings.Join(tr.ids(), " "), "m1")
 }
 
-// TestKilledImport checks that files left by a killed fast-import do not block later commits, and that its lock is
-// removed.
+// TestKilledImport checks that files left behind by a killed fast-import do not block later commits, and that its
+// lock is removed.
 func TestKilledImport(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -268,7 +268,7 @@ func TestKilledImport(t *testing.T) {
 	tr.flush()
 	tr.sound()
 	if _, err := os.Lstat(tr.path(".git/" + nextRef + ".lock")); err == nil {
-		t.Error("the lock is still there")
+		t.Error("the lock still exists")
 	}
 }
 
@@ -295,8 +295,8 @@ func TestFailedImport(t *testing.T) {
 	tr.sound()
 }
 
-// TestChangesMeanwhile checks that content that was read is committed even if the file changes afterwards, and that
-// git status shows the change.
+// TestChangesMeanwhile checks that the content that was read is committed even if the file changes afterwards, and
+// that git status shows the change.
 func TestChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/history"
 )
 
-// lookDone is the number of newest commits that LastDone and NamedDone read.
+// lookDone is the number of most recent commits that LastDone and NamedDone read.
 const lookDone = 3000
 
 // LastDone implements history.Log.
@@ -41,12 +41,12 @@ type deed struct{ verb, id string }
 // doneSearch is a LastDone in progress. It examines the agent's operations, newest first.
 type doneSearch struct {
 	history.DoneQuery
-	taken map[deed]int // how many operations newer commits undid, or, with Undone, undos they redid
+	taken map[deed]int // how many operations newer commits undid or, with Undone, how many undos they redid
 	all   []history.Done
 	steps int            // in all
-	along []history.Done // the newest operations of one step; they are included if an older one of the step is wanted
+	along []history.Done // the newest operations of a step; included if an older operation of the step is wanted
 
-	found bool // set by look: neither the operation's verb nor a later undo excludes it
+	found bool // set by look: neither the operation's verb nor a later undo excludes the operation
 	verb  string
 }
 
@@ -60,7 +60,7 @@ func (s *doneSearch) look(op *history.RecordedOp) error {
 	switch {
 	case undoes && !s.Undone, redoes && s.Undone:
 		s.taken[of]++
-	case s.Undone && !undoes && named && s.Wants(verb): // undone operations below this newer one cannot be redone
+	case s.Undone && !undoes && named && s.Wants(verb): // undone operations older than this one cannot be redone
 		return fs.SkipAll
 	case undoes == s.Undone && s.taken[of] > 0:
 		s.taken[of]--
@@ -70,8 +70,8 @@ func (s *doneSearch) look(op *history.RecordedOp) error {
 	return nil
 }
 
-// take adds an operation that look has selected, if it is wanted or belongs to the same step as a wanted one. It
-// returns fs.SkipAll if the operation would exceed the number of steps.
+// take adds an operation that look selected if the operation is wanted or belongs to the same step as a wanted one.
+// It returns fs.SkipAll if there would be more steps than requested.
 func (s *doneSearch) take(repo *repository, c *commit, op *history.RecordedOp, ops []history.RecordedOp) error {
 	part := s.ID == "" && op.Step != ""
 	last := len(s.all) - 1
@@ -109,7 +109,7 @@ func (s *doneSearch) describe(
 ) (done history.Done, err error) {
 	done = history.Done{Verb: s.verb, ID: op.ID, At: c.made, Step: op.Step, Summary: op.Summary, Commit: c.name.String()}
 	others := slices.DeleteFunc(slices.Clone(ops), func(o history.RecordedOp) bool { return !onClaims(o) })
-	if shared := onClaims(*op) && len(others) > 1; changes && !shared { // shared files may belong to the others
+	if shared := onClaims(*op) && len(others) > 1; changes && !shared { // shared files may be theirs
 		done.Changes, err = repo.changesBy(c, *op)
 	}
 	return done, err
@@ -141,8 +141,8 @@ func (l *Log) eachDone(ctx context.Context, f func(*repository, *commit, []histo
 		"-n", strconv.Itoa(lookDone))
 }
 
-// tip commits the waiting operations, then returns HEAD. A caller that has just done an operation expects to find
-// it there. If the error wraps refusal.ErrUnavailable, the hash is HEAD without the waiting operations.
+// tip commits the waiting operations and then returns HEAD. A caller that has just done an operation expects to find
+// it in the history. If the error wraps refusal.ErrUnavailable, the hash is HEAD without the waiting operations.
 func (l *Log) tip(ctx context.Context, repo *repository) (hash, error) {
 	waits := l.commitWaiting(ctx)
 	at, err := repo.head()
@@ -152,7 +152,7 @@ func (l *Log) tip(ctx context.Context, repo *repository) (hash, error) {
 	return at.commit, err
 }
 
-// readPatience is how long a reader of the history waits for the waiting operations to be committed.
+// readPatience is how long reading the history waits for the waiting operations to be committed.
 const readPatience = 5 * time.Second
 
 // commitWaiting commits the waiting operations if that is possible now.
@@ -169,8 +169,8 @@ func (l *Log) commitWaiting(ctx context.Context) error {
 	return err
 }
 
-// onClaims reports whether an operation may have written claims: it names no message, or it released
-// claims together with a message.
+// onClaims reports whether an operation may have written claims. That is the case if it has no message id, or if it
+// released claims together with a message.
 func onClaims(op history.RecordedOp) bool {
 	verb := strings.TrimPrefix(strings.TrimPrefix(op.Verb, history.UndoPrefix), history.RedoPrefix)
 	return op.ID == "" || verb == history.VerbRelease

@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestFault checks that a file of Git that cannot be read at the moment is not treated as missing.
+// TestFault checks that one of Git's files that temporarily cannot be read is not treated as missing.
 func TestFault(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{".git/info/exclude", ".git/config", ".git/HEAD", ".git/index", ".git/mailtree-branch"} {
@@ -41,7 +41,8 @@ func TestFault(t *testing.T) {
 	}
 }
 
-// TestFaultOfOurLocks checks that a lock that a killed run has left still counts as ours while it cannot be read.
+// TestFaultOfOurLocks checks that a lock left behind by a killed run is still treated as ours while it cannot be
+// read.
 func TestFaultOfOurLocks(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{".git/index.lock", ".git/refs/heads/main.lock"} {
@@ -54,7 +55,7 @@ func TestFaultOfOurLocks(t *testing.T) {
 			c := exec.Command(exe)
 			c.Env = append(os.Environ(), "GITLOG_DIR="+tr.dir, "GITLOG_KILL_AT=ref locked")
 			if err := c.Run(); err == nil {
-				t.Fatal("was not killed")
+				t.Fatal("the process was not killed")
 			}
 			if m, err := os.ReadFile(tr.path(".git/" + markFile)); strings.HasSuffix(name, "main.lock") { // after a power cut
 				tr.check(err)
@@ -68,7 +69,7 @@ func TestFaultOfOurLocks(t *testing.T) {
 			tr.log, err = Open(Config{Dir: tr.dir})
 			tr.check(err)
 			if _, err := os.Lstat(tr.path(".git/" + markFile)); err != nil {
-				t.Errorf("whose the locks are is forgotten: %v", err)
+				t.Errorf("the owner of the locks was forgotten: %v", err)
 			}
 			back()
 			tr.log.Record([]writer.Op{op("send", "A", "late", "late")}, nil)

@@ -9,13 +9,13 @@ import (
 	"mailtree/maildir/tree"
 )
 
-const maxBlob = 256 << 20 // bytes of the largest file that is committed; far above all limits of mailtree
+const maxBlob = 256 << 20 // size in bytes of the largest file that is committed; far above all limits in mailtree
 
 // errChanging means that a file's size changed while it was read.
 var errChanging = errors.New("the file is changing while the server reads it")
 
-// syncAll makes the files at paths below dir, and all folders above them, durable. On Linux that is one syncfs,
-// which reports write-back errors (docs/durability.md, "Why it is done this way").
+// syncAll makes the files at paths below dir, and all folders above them, durable. On Linux it uses one syncfs, which
+// reports write-back errors (docs/durability.md, "Why it is done this way").
 func syncAll(dir string, paths ...string) error {
 	t, err := tree.Open(dir, 0)
 	if err != nil {
@@ -25,8 +25,8 @@ func syncAll(dir string, paths ...string) error {
 	return t.Sync(paths)
 }
 
-// isGone reports whether an error means that there is no file at a path. Git also counts a path behind a
-// link as missing.
+// isGone reports whether an error means that there is no file at a path. Git also treats a path behind a link as
+// missing.
 func isGone(err error) bool { return tree.FaultOf(err) == tree.FaultGone }
 
 // isLink reports whether the file is a symbolic link.
@@ -48,8 +48,8 @@ func readLink(files *tree.Tree, path string) ([]byte, error) {
 	return []byte(text), err
 }
 
-// readBlob reads the file or link at path and returns the name of its blob. It also gives the content to
-// the importer, unless that is nil.
+// readBlob reads the file or link at path and returns the name of its blob. It also passes the content to the
+// importer, unless the importer is nil.
 func readBlob(files *tree.Tree, path string, st tree.FileStat, to *importer) (hash, error) {
 	if isLink(st) {
 		text, err := readLink(files, path)

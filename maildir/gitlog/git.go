@@ -23,14 +23,14 @@ import (
 	"mailtree/maildir/history"
 )
 
-// ownFolder, in .git, is the repository that our git commands see: it has a configuration and attributes of our
-// own, and uses the objects, index and work tree of .git. So neither .git/config, nor a file that it includes, nor
-// .gitattributes can make our commands run a filter, hook or monitor, or convert a byte. Only commands that move
-// refs see the real repository (importer, refLock).
+// ownFolder, in .git, is the repository that our git commands see. It has our own configuration and attributes, and
+// uses the objects, index and work tree of .git. Therefore .git/config, the files that it includes and .gitattributes
+// cannot make our commands run a filter, hook or monitor, or convert a byte. Only commands that move refs see the
+// real repository (importer, refLock).
 const ownFolder = "mailtree-git"
 
-// ownConfig is the configuration of ownFolder; the setting of the executable bit is copied from .git/config. The
-// bounds on packs keep the memory of maintenance below 128 MB: 97 MB were measured at 100,000 messages.
+// ownConfig is the configuration of ownFolder. The setting for the executable bit is copied from .git/config. The
+// limits on packs keep the memory that maintenance uses below 128 MB (measured: 97 MB with 100,000 messages).
 const ownConfig = `[core]
 	repositoryformatversion = 0
 	bare = false
@@ -52,15 +52,15 @@ const ownConfig = `[core]
 // ownAttributes override every .gitattributes.
 const ownAttributes = "* -text -eol -ident -filter -working-tree-encoding\n"
 
-// commandLimit bounds a git command that handles the paths of a round, lookLimit a command that reads the
-// whole tree.
+// commandLimit is the time limit for a git command that handles the paths of a round. lookLimit is the time limit for
+// a command that reads the whole tree.
 const (
 	commandLimit = 2 * time.Minute
 	lookLimit    = 30 * time.Minute
 )
 
-// makeOwn creates ownFolder, or restores files of it that differ. Several processes may use ownFolder at the same
-// time.
+// makeOwn creates ownFolder, or restores any of its files that differ. Several processes may use ownFolder at the
+// same time.
 func (r *repository) makeOwn() error {
 	if r.owns {
 		return nil
@@ -95,7 +95,7 @@ func (r *repository) makeOwn() error {
 	return err
 }
 
-// putOwn atomically replaces a file of ownFolder, unless the file already has that text.
+// putOwn atomically replaces a file in ownFolder, unless the file already contains that text.
 func (r *repository) putOwn(name, text string) error {
 	name = ownFolder + "/" + name
 	if b, err := readSmall(r.path(name)); err == nil && string(b) == text {
@@ -120,7 +120,7 @@ func (r *repository) command(ctx context.Context, args ...string) (*exec.Cmd, er
 	return c, nil
 }
 
-// run runs a git command and returns its output; env is added to the environment.
+// run runs a git command and returns its output. env is added to the environment.
 func (r *repository) run(in io.Reader, env []string, args ...string) (said []byte, err error) {
 	limit := commandLimit
 	if r.low {
@@ -135,8 +135,8 @@ func (r *repository) run(in io.Reader, env []string, args ...string) (said []byt
 	return said, err
 }
 
-// stream runs a git command whose output is records that end with NUL, and calls each for every record
-// until each returns an error. stream returns that error unless it is fs.SkipAll, and history.ErrTooMany if the
+// stream runs a git command whose output consists of records that end with NUL, and calls each for every record until
+// each returns an error. stream returns that error unless it is fs.SkipAll. It returns history.ErrTooMany if the
 // command needs more than r.memory. each must not keep the record.
 func (r *repository) stream(each func(record []byte) error, args ...string) error {
 	ctx, cancel := context.WithTimeout(r.ctx, lookLimit)
@@ -155,8 +155,8 @@ func (r *repository) stream(each func(record []byte) error, args ...string) erro
 	return err
 }
 
-// execute runs a git command, passes its output to read and returns its warnings. An error of read ends
-// the command.
+// execute runs a git command, passes its output to read and returns its warnings. An error from read ends the
+// command.
 func (r *repository) execute(
 	ctx context.Context, in io.Reader, read func(io.Reader) error, env []string, args ...string,
 ) (warned string, err error) {
@@ -200,7 +200,7 @@ func (r *repository) execute(
 	return said.String(), err
 }
 
-// eachRecord calls each for every record of in that ends with NUL.
+// eachRecord calls each for every NUL-terminated record of in.
 func eachRecord(in io.Reader, each func([]byte) error) error {
 	records := bufio.NewScanner(in)
 	records.Buffer(nil, maxObject)
@@ -231,16 +231,16 @@ func (e *gitError) Error() string {
 
 func (e *gitError) Unwrap() error { return e.err }
 
-// Is reports whether target is history.ErrNoContact and Git says that it could not read from the other repository.
-// In that case Git has sent nothing to it.
+// Is reports whether target is history.ErrNoContact and Git says that it could not read from the other repository. In
+// that case, Git has sent nothing to that repository.
 func (e *gitError) Is(target error) bool {
 	return target == history.ErrNoContact && strings.Contains(e.said, "Could not read from remote repository")
 }
 
-// gitCommand returns a Git command on the repository dir that runs no hook and reads neither the system's
-// configuration nor the user's. The end of ctx terminates its whole process group; Git then removes its temporary
-// files. GIT_DIR is relative. If it were absolute, Git would recreate its folders when the project is removed in
-// the meantime.
+// gitCommand returns a Git command on the repository dir that runs no hook and reads neither the system's nor the
+// user's configuration. When ctx ends, the command's whole process group is terminated, and Git removes its temporary
+// files. GIT_DIR is relative. If it were absolute, Git would recreate its folders when the project is removed in the
+// meantime.
 func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, program, append([]string{
 		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "gc.auto=0",
@@ -258,7 +258,7 @@ func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.
 	return c
 }
 
-// programs has the paths of the git programs whose version is known to be recent enough.
+// programs contains the paths of the git programs whose version is known to be recent enough.
 var programs sync.Map
 
 // findGit returns the path of the git program, which must be version 2.38 or newer. The error is a *hold.
@@ -289,12 +289,12 @@ func isRecent(version string) bool {
 	return err == nil && (major > 2 || major == 2 && minor >= 38)
 }
 
-// noProgram returns a *hold that says that Git is not installed.
+// noProgram returns a *hold for the case that Git is not installed.
 func noProgram() *hold {
 	return notAudited("there is no git program on the server's PATH. Install Git 2.38 or newer; mail keeps working.")
 }
 
-// process is a running program that answers requests. The zero process has not started its program.
+// process is a running program that responds to requests. The zero process has not started its program.
 type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -319,7 +319,7 @@ func startProcess(c *exec.Cmd) (t process, err error) {
 	return t, nil
 }
 
-// close ends the program, even if it is still writing an answer.
+// close ends the program, even if it is still writing a response.
 func (t *process) close() (err error) {
 	if t.cmd != nil {
 		t.stdin.Close()

@@ -42,7 +42,7 @@ func TestRoundObeysNobody(t *testing.T) {
 		t.Errorf("%d commits", n)
 	}
 	if _, err := os.Lstat(evil + ".ran"); err == nil {
-		t.Error("a program of the repository ran")
+		t.Error("a program from the repository ran")
 	}
 	tr.check(os.WriteFile(tr.path(".git/config"), config, 0o644))
 	tr.equal("bytes", tr.git("cat-file", "-p", "HEAD:crlf")+tr.git("cat-file", "-p", "HEAD:later"), "one\r\n$Id$\r"+"two\r")

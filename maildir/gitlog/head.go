@@ -16,15 +16,15 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// hold is an error that says why nothing is committed now; operations wait. Callers outside the package get it as
-// an error that wraps refusal.ErrUnavailable (unavailable).
+// hold is an error that says why nothing is being committed. Operations wait in the meantime. Callers outside the
+// package receive an error that wraps refusal.ErrUnavailable instead (unavailable).
 type hold struct {
 	mode   string // history.State.Mode
 	reason string // a sentence: what is wrong and what to do
 	cause  error
 }
 
-// waiting returns a *hold that ends by itself, or when a user does what the text says.
+// waiting returns a *hold that ends on its own, or when a user does what the text says.
 func waiting(format string, args ...any) *hold {
 	return &hold{mode: "waiting", reason: fmt.Sprintf(format, args...)}
 }
@@ -34,7 +34,7 @@ func detached(format string, args ...any) *hold {
 	return &hold{mode: history.Detached, reason: fmt.Sprintf(format, args...)}
 }
 
-// notAudited returns a *hold for a repository that is unusable.
+// notAudited returns a *hold for an unusable repository.
 func notAudited(format string, args ...any) *hold {
 	return &hold{mode: "off", reason: "The mail has no history: " + fmt.Sprintf(format, args...)}
 }
@@ -93,8 +93,8 @@ func (r *repository) ref(name string) (hash, error) {
 	if err == nil {
 		text := strings.TrimSpace(string(b))
 		if !plumbing.IsHash(text) {
-			return hash{}, waiting("The mail's branch %s is damaged or is a symbolic ref. Run `git fsck` and `git "+
-				"reflog` in the mail's folder to repair it.", name)
+			return hash{}, waiting("The mail branch %s is damaged or is a symbolic ref. Run `git fsck` and `git "+
+				"reflog` in the mail folder to repair it.", name)
 		}
 		return plumbing.NewHash(text), nil
 	}
@@ -116,12 +116,12 @@ func isFolder(path string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// noHead returns an error that says that HEAD cannot be read. It returns a transient error unchanged.
+// noHead returns an error for a HEAD that cannot be read. It returns a transient error unchanged.
 func noHead(err error) error {
 	if transient(err) {
 		return err
 	}
-	h := notAudited(".git/HEAD cannot be read. Run `git fsck` in the mail's folder, or restore .git.")
+	h := notAudited(".git/HEAD cannot be read. Run `git fsck` in the mail folder, or restore .git.")
 	h.cause = err
 	return h
 }
@@ -137,8 +137,8 @@ func readSmall(path string) ([]byte, error) {
 	return b, err
 }
 
-// recorded returns the branch to which the project is committed, or "" if no branch is recorded, or if a power cut
-// has damaged the record.
+// recorded returns the branch to which the project is committed. It returns "" if no branch is recorded or a power
+// cut has damaged the record.
 func (r *repository) recorded() (string, error) {
 	b, err := readSmall(r.path(branchFile))
 	switch {
@@ -153,7 +153,8 @@ func (r *repository) recorded() (string, error) {
 	return "", nil
 }
 
-// busy returns a *hold if a user has begun a merge or the like and not finished it. Any other error is transient.
+// busy returns a *hold if a user has started a merge or a similar operation and not finished it. Any other error is
+// transient.
 func (r *repository) busy() error {
 	for _, s := range []struct{ name, what, do string }{
 		{"MERGE_HEAD", "a merge", "git commit, or git merge --abort"},
@@ -172,18 +173,18 @@ func (r *repository) busy() error {
 			continue
 		}
 		if branch := r.movedSince(s.name); branch != "" {
-			s.do = fmt.Sprintf("git rebase --quit and git checkout %s, and start the rebase again: the branch got "+
-				"a commit while the rebase started, which --abort would remove", branch)
+			s.do = fmt.Sprintf("git rebase --quit and git checkout %s, and start the rebase again: a commit "+
+				"was added to the branch while the rebase was starting, and --abort would remove it", branch)
 		}
-		return waiting("The mail's repository is in the middle of %s. New mail is safe, but is not committed until "+
+		return waiting("The mail repository is in the middle of %s. New mail is safe, but is not committed until "+
 			"that ends. Finish it with %s.", s.what, s.do)
 	}
 	return nil
 }
 
 // movedSince returns the branch of a rebase, quoted for a shell, if the branch has moved since the rebase read it.
-// Otherwise it returns "". Git creates the folder of the rebase a moment after it has read the branch, and we may
-// commit in between.
+// Otherwise it returns "". Git creates the folder of the rebase a moment after reading the branch, and we may commit
+// in between.
 func (r *repository) movedSince(folder string) string {
 	name, noName := readSmall(r.path(folder + "/head-name"))
 	looked, noHash := readSmall(r.path(folder + "/orig-head"))
@@ -198,7 +199,7 @@ func (r *repository) movedSince(folder string) string {
 	return shellWord(strings.TrimPrefix(branch, "refs/heads/"))
 }
 
-// onBranch returns HEAD if it is on the recorded branch, otherwise a *hold. If no branch is recorded, any branch
+// onBranch returns HEAD if it is on the recorded branch, and otherwise a *hold. If no branch is recorded, any branch
 // will do.
 func (r *repository) onBranch(recorded string) (head, error) {
 	h, err := r.head()
@@ -207,7 +208,7 @@ func (r *repository) onBranch(recorded string) (head, error) {
 	}
 	switch {
 	case h.branch == "" && recorded == "":
-		return h, detached("The mail's repository is not on a branch (detached HEAD), so new mail is kept but not " +
+		return h, detached("The mail repository is not on a branch (detached HEAD), so new mail is kept but not " +
 			"committed. Check out a branch.")
 	case recorded == "" || h.branch == recorded:
 		return h, nil
@@ -226,31 +227,31 @@ func (r *repository) onBranch(recorded string) (head, error) {
 	return h, elsewhere(at, recorded)
 }
 
-// branchGone says how to restore the recorded branch after a user has renamed or deleted it.
+// branchGone returns an error that says how to restore the recorded branch after a user has renamed or deleted it.
 func branchGone(at, recorded string) error {
 	short := shellWord(strings.TrimPrefix(recorded, "refs/heads/"))
-	return detached("The mail's repository is on %s, and the mail's branch %s no longer exists. New mail is kept "+
-		"but not committed until the branch exists again. Run `git checkout -b %s` in the mail's folder, which "+
+	return detached("The mail repository is on %s, and the mail branch %s no longer exists. New mail is kept "+
+		"but not committed until the branch exists again. Run `git checkout -b %s` in the mail folder, which "+
 		"creates the branch at HEAD.", at, short, short)
 }
 
-// elsewhere says how to return to the recorded branch. `git checkout` refuses while uncommitted files are in its
-// way, and mailtree's files are: a message that was acknowledged on both branches has a mark on each. So each
-// uncommitted file gets the index entry that the branch has, and then git-read-tree(1), two tree merge, cases 6, 7,
-// 18 and 19, keeps the file. No file leaves the disk in the meantime, as it would with git stash. The -r of xargs
-// matters, because a reset without paths would move the branch that is checked out. The user must handle files that
-// the recorded branch has removed, and staged changes.
+// elsewhere returns an error that says how to return to the recorded branch. `git checkout` refuses if uncommitted
+// files are in the way, as mailtree's files are. For example, a message that was acknowledged on both branches has a
+// mark on each. So each uncommitted file first gets the index entry from the recorded branch. Git then keeps the file
+// (git-read-tree(1), two tree merge, cases 6, 7, 18 and 19). Unlike with git stash, no file leaves the disk in the
+// meantime. The -r of xargs matters, because a reset without paths would move the checked-out branch. The user must
+// handle staged changes and files that the recorded branch has removed.
 func elsewhere(at, recorded string) error {
 	short := shellWord(strings.TrimPrefix(recorded, "refs/heads/"))
-	return detached("The mail's repository is on %s. New mail is kept but not committed until the repository is "+
-		"back on %s. Run `git checkout %s` in the mail's folder. If Git reports that files would be overwritten, "+
-		"run there `git ls-files -zmo --exclude-standard | xargs -0r git --literal-pathspecs reset -q %s -- && git "+
-		"checkout %s`, which leaves those files unchanged.", at, short, short, short, short)
+	return detached("The mail repository is on %s. New mail is kept but not committed until the repository is "+
+		"back on %s. Run `git checkout %s` in the mail folder. If Git reports that files would be overwritten, "+
+		"run `git ls-files -zmo --exclude-standard | xargs -0r git --literal-pathspecs reset -q %s -- && git "+
+		"checkout %s` there instead. That leaves those files unchanged.", at, short, short, short, short)
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)
 
-// shellWord quotes the name of a branch if a shell needs that: Git allows most characters.
+// shellWord quotes the name of a branch if a shell requires that, because Git allows most characters.
 func shellWord(name string) string {
 	if plainWord.MatchString(name) {
 		return name

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	healTime = time.Second   // by then nearly every git command that ran beside the commit has ended
-	keepTime = 10 * healTime // by then even the slowest has ended
+	healTime = time.Second   // by then, nearly every git command that ran concurrently with the commit has ended
+	keepTime = 10 * healTime // by then, even the slowest has ended
 )
 
 // ownCommit is one of our commits whose index entries a concurrent git command may still undo.
@@ -18,7 +18,7 @@ type ownCommit struct {
 	at      time.Time
 }
 
-// keepOwn remembers a commit, and forgets commits that no git command can undo any more.
+// keepOwn remembers a commit until forgetOld drops it.
 func (m *memory) keepOwn(changes []*change) {
 	for _, c := range changes {
 		c.data = nil
@@ -30,7 +30,7 @@ func (m *memory) forgetOld() {
 	m.own = slices.DeleteFunc(m.own, func(c ownCommit) bool { return time.Since(c.at) >= keepTime })
 }
 
-// state is an index and HEAD's commit.
+// state is the state of the index together with HEAD's commit.
 type state struct {
 	index indexState
 	head  hash
@@ -38,23 +38,24 @@ type state struct {
 
 func (s state) sameState(t state) bool { return s.head == t.head && s.index.sameIndex(t.index) }
 
-// heal finishes an interrupted move and checks that index and branch still have the last commits, as
-// every commit does (publish). The caller holds the turn.
+// heal finishes an interrupted move and checks that index and branch still contain the last commits, as every commit
+// does (publish). The caller holds the turn.
 func (l *Log) heal(ctx context.Context) error { return l.commit(ctx, batch{}) }
 
-// undone returns the changes of our last commits that the index lacks because a git command has written back an
-// index that it had read before them. `git commit -a`, `git stash pop` and others read the index before they lock
-// it, and lockAfter may be too short for them. A user's next commit from such an index removes the new mail. undone
-// records the removed files as edits, as catchUp does when it finds the same at a start.
+// undone returns the changes from our last commits that are missing from the index because a git command has written
+// back an index that it read before those commits. `git commit -a`, `git stash pop` and other commands read the index
+// before they lock it, and lockAfter may be too short for them. A user's next commit from such an index removes the
+// new mail. undone records the removed files as edits, as catchUp does when it finds such files at a start.
 //
-// A commit counts as undone if none of the paths that it added is left or, if it added none, none of its paths.
-// `git commit -a` restores the other paths itself. A user who unstages files by hand seldom unstages exactly those.
+// A commit is treated as undone if none of the paths that it added is left. If it added no paths, none of its changed
+// paths may be left. `git commit -a` restores the other paths itself. A user who unstages files by hand rarely
+// unstages exactly these paths.
 func (l *Log) undone(p *publication) (inIndex []*change, err error) {
 	if level := (state{p.base, p.at.commit}).sameState(l.mem.level); level || !p.base.exists {
 		return nil, nil
 	}
 	before := map[string][]entry{} // the entries at the paths before each of the commits
-	var commits [][]*change        // each path with the last commit that changed it
+	var commits [][]*change        // each path is listed with the last commit that changed it
 	for _, own := range slices.Backward(l.mem.own) {
 		commits = append(commits, slices.DeleteFunc(slices.Clone(own.changes), func(c *change) bool { return before[c.path] != nil }))
 		for _, c := range own.changes {
@@ -96,8 +97,8 @@ func (l *Log) undone(p *publication) (inIndex []*change, err error) {
 	return inIndex, nil
 }
 
-// settle records that a round has checked the last commits. If something may still undo a commit, the
-// next check follows after the given time.
+// settle records that a round has checked the last commits. If a git command may still undo a commit, settle
+// schedules the next check after the given time.
 func (l *Log) settle(level state, after time.Duration) {
 	l.mem.level = level
 	l.mem.forgetOld()

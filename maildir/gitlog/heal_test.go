@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// writeBack moves an index into place as git does; it fails while another program holds the lock.
+// writeBack moves an index into place as git does. It fails while another program holds the lock.
 func (t *repoTree) writeBack(old []byte) error {
 	f, err := os.OpenFile(t.path(".git/index.lock"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -21,12 +21,12 @@ func (t *repoTree) writeBack(old []byte) error {
 	return os.Rename(t.path(".git/index.lock"), t.path(".git/index"))
 }
 
-// numbered makes the i-th commit: every other commit is an edit. Each commit writes the profile, and removes the
-// mark of the previous commit.
+// numbered makes the i-th commit. Every other commit is an edit. Each commit writes the profile and removes the mark
+// of the previous commit.
 func (t *repoTree) numbered(i int) {
 	t.Helper()
 	mark, before := fmt.Sprint("marks/", i), fmt.Sprint("marks/", i-1)
-	end := strings.Repeat("!", i) + "\n" // a restored index hides a change of the same size in the same second
+	end := strings.Repeat("!", i) + "\n" // a restored index would hide a change with the same size in the same second
 	os.Remove(t.path(before))
 	if i%2 == 1 {
 		for _, p := range []string{fmt.Sprint("notes/", i), "profile", mark} {
@@ -85,7 +85,7 @@ func TestOldIndexOverSeveralCommits(t *testing.T) {
 					}
 					tr.check(tr.writeBack(old))
 					if tr.git("status", "--porcelain") == "" {
-						t.Fatal("nothing is astray")
+						t.Fatal("the old index had no effect")
 					}
 					if command != "" {
 						tr.tryGit(strings.Fields(command)...)
@@ -98,7 +98,7 @@ func TestOldIndexOverSeveralCommits(t *testing.T) {
 	}
 }
 
-// TestOldIndexAtEveryStep is the same at each step of the last commit, as long as git gets its lock.
+// TestOldIndexAtEveryStep tests the same at each step of the last commit, as long as git can take its lock.
 func TestOldIndexAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, step := range append([]string{"built", "objects"}, steps...) {
@@ -118,7 +118,7 @@ func TestOldIndexAtEveryStep(t *testing.T) {
 						return
 					}
 					reached = true
-					for i := range tr.log.mem.own { // makes all of them recent, however long the test takes
+					for i := range tr.log.mem.own { // make all of them recent, no matter how long the test takes
 						tr.log.mem.own[i].at = time.Now()
 					}
 					if tr.writeBack(old) == nil && command != "" {
@@ -136,8 +136,8 @@ func TestOldIndexAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestOldIndexCommittedLate: a commit by hand that has read the old index ends after the index is repaired, so that
-// only the branch is wrong.
+// TestOldIndexCommittedLate: a commit by hand that read the old index finishes after the index was repaired, so only
+// the branch is wrong.
 func TestOldIndexCommittedLate(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -156,8 +156,8 @@ func TestOldIndexCommittedLate(t *testing.T) {
 	tr.standing(3)
 }
 
-// TestOldIndexAtTheStart checks that a start restores the files that a user's commit from an old index has dropped
-// while no server was running, even if there were more commits since.
+// TestOldIndexAtTheStart checks that a start restores the files that a user's commit from an old index dropped while
+// no server was running, even if there were more commits since then.
 func TestOldIndexAtTheStart(t *testing.T) {
 	t.Parallel()
 	for _, since := range []int{0, 2} {
@@ -179,7 +179,7 @@ func TestOldIndexAtTheStart(t *testing.T) {
 				tr.git(strings.Fields(command)...)
 				unwatched(4, 4+since)
 				if tr.git("status", "--porcelain") == "" {
-					t.Fatal("nothing is astray")
+					t.Fatal("the old index had no effect")
 				}
 				tr.reopen(Config{External: true})
 				tr.caughtUp()
@@ -189,8 +189,8 @@ func TestOldIndexAtTheStart(t *testing.T) {
 	}
 }
 
-// TestUnstagedByHandStaysSo checks that files that a user has unstaged stay unstaged, at the next commit and after
-// a restart.
+// TestUnstagedByHandStaysSo checks that files that a user unstaged stay unstaged after the next commit and after a
+// restart.
 func TestUnstagedByHandStaysSo(t *testing.T) {
 	t.Parallel()
 	for name, act := range map[string]func(tr *repoTree){
@@ -211,7 +211,7 @@ func TestUnstagedByHandStaysSo(t *testing.T) {
 				tr.numbered(i)
 			}
 			act(tr)
-			for i := range tr.log.mem.own { // makes them old
+			for i := range tr.log.mem.own { // make them old
 				tr.log.mem.own[i].at = time.Now().Add(-keepTime)
 			}
 			tr.log.settle(tr.log.mem.level, healTime)
@@ -227,7 +227,7 @@ func TestUnstagedByHandStaysSo(t *testing.T) {
 	}
 }
 
-// TestPartUnstagedAtOnce checks that a part of the last commit that is unstaged immediately also stays unstaged.
+// TestPartUnstagedAtOnce checks that part of the last commit also stays unstaged if it is unstaged immediately.
 func TestPartUnstagedAtOnce(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -239,8 +239,8 @@ func TestPartUnstagedAtOnce(t *testing.T) {
 	tr.equal("status", tr.git("status", "--porcelain"), "D  messages/m2\n?? messages/m2")
 }
 
-// TestOwnIsBounded checks that a commit that no command can undo any more is forgotten at the next commit, even if
-// commits follow fast.
+// TestOwnIsBounded checks that a commit that no command can undo anymore is forgotten at the next commit, even if
+// commits follow in quick succession.
 func TestOwnIsBounded(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
@@ -252,7 +252,7 @@ func TestOwnIsBounded(t *testing.T) {
 	}
 }
 
-// TestSettled checks that long after the last commit no commit is remembered and Run is not woken.
+// TestSettled checks that long after the last commit, no commit is remembered and Run is not woken.
 func TestSettled(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -20,7 +20,7 @@ import (
 )
 
 // TestMain disables the user's Git configuration. It is also the program that TestKill starts and kills, and that
-// TestScarce starts with few descriptors.
+// TestScarce starts with few file descriptors.
 func TestMain(m *testing.M) {
 	os.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 	os.Setenv("GIT_CONFIG_NOSYSTEM", "1")
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// commitAndDie commits the new content of the path "late", as an operation that merges the commit in the
+// commitAndDie commits the new content of the path "late", as an operation that merges the commit given in the
 // environment, and kills itself at a step.
 func commitAndDie(dir, at string) {
 	l, err := Open(Config{Dir: dir, External: true})
@@ -65,15 +65,15 @@ func op(verb, agent, id string, paths ...string) writer.Op {
 	return writer.Op{Verb: verb, Agent: agent, ID: id, Summary: agent + " -> B: about " + id, At: time.Unix(1760000000, 0), Paths: paths}
 }
 
-// largeFile is half the size in bytes of a large file.
+// largeFile is half the size of a large file, in bytes.
 const largeFile = 1 << 20
 
-// repoTree is a mail tree whose state the git program checks.
+// repoTree is a mail tree whose state is checked with the git program.
 type repoTree struct {
 	*testing.T
 	dir     string
 	log     *Log
-	running bool // Run is running
+	running bool // whether Run is running
 }
 
 func newTree(t *testing.T, cfg Config) *repoTree {
@@ -154,17 +154,17 @@ func (t *repoTree) equal(what, got, want string) {
 	}
 }
 
-// sound checks invariant I6: fsck and status are clean, and the index has exactly the tree of the commit.
+// sound checks invariant I6: fsck and status are clean, and the index contains exactly the commit's tree.
 func (t *repoTree) sound() {
 	t.Helper()
-	if t.running { // a commit is visible once the branch has moved, but ends a moment later
-		t.until("no commit is under way", func() bool { _, err := os.Lstat(t.path(".git/" + markFile)); return err != nil })
+	if t.running { // a commit is visible once the branch has moved, but finishes a moment later
+		t.until("no commit is in progress", func() bool { _, err := os.Lstat(t.path(".git/" + markFile)); return err != nil })
 	}
 	t.equal("fsck", t.git("fsck", "--strict", "--no-dangling"), "")
 	t.equal("status", t.git("status", "--porcelain"), "")
 	t.equal("write-tree", t.git("write-tree"), t.git("rev-parse", "HEAD^{tree}"))
 	if _, err := os.Lstat(t.path(".git/" + markFile)); err == nil {
-		t.Error("the mark is still there")
+		t.Error("the mark still exists")
 	}
 }
 

@@ -17,11 +17,11 @@ import (
 )
 
 // nextRef is a ref that points to the newest commit of a round before the branch moves there, so that a user's `git
-// prune` keeps the commit. The next round moves nextRef.
+// prune` keeps the commit. The next round moves nextRef again.
 const nextRef = "refs/mailtree/next"
 
-// importer gives the objects of a round to `git fast-import`, which writes them into one pack and then moves
-// nextRef. The first object starts the program. The code that creates an importer must call discard.
+// importer passes the objects of a round to `git fast-import`, which writes them to one pack and then moves nextRef.
+// The first object starts the program. The code that creates an importer must call discard.
 type importer struct {
 	repo *repository
 
@@ -32,7 +32,7 @@ type importer struct {
 	sent bool      // a commit was sent
 	from time.Time // when the program was started
 
-	given map[hash]bool // blobs of operations that were sent: copies of a message share one
+	given map[hash]bool // blobs from operations that were already sent: copies of a message share one blob
 }
 
 // start starts the program unless it is running.
@@ -44,7 +44,8 @@ func (i *importer) start() error {
 	if err != nil {
 		return err
 	}
-	// Only our fast-import writes nextRef, and the store has one server. So a killed program has left this lock.
+	// Only our fast-import writes nextRef, and the store has one server. So this lock was left behind by a killed
+	// program.
 	if err := tree.IgnoreGone(os.Remove(i.repo.path(nextRef + ".lock"))); err != nil {
 		return err
 	}
@@ -63,8 +64,8 @@ func (i *importer) start() error {
 	return nil
 }
 
-// blob writes size bytes of in as a blob and returns the blob's name. A nil importer only computes the
-// name. If in has fewer bytes, the error is errChanging or in's, and no commit refers to the blob.
+// blob writes size bytes of in as a blob and returns the blob's name. A nil importer only computes the name. If in
+// has fewer bytes, the error is errChanging or the error from in, and no commit may refer to the blob.
 func (i *importer) blob(size int64, in io.Reader) (hash, error) {
 	sum := blobSum(size)
 	if i == nil {
@@ -123,7 +124,7 @@ func (i *importer) commit(base hash, c commitFor, makes []version) error {
 
 var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// quotePath writes a path as fast-import reads it.
+// quotePath quotes a path as fast-import expects it.
 func quotePath(path string) string { return `"` + quoted.Replace(path) + `"` }
 
 // finish waits until all objects are durable and returns the newest commit.
@@ -139,14 +140,14 @@ func (i *importer) finish() (newest hash, err error) {
 	return newest, err
 }
 
-// discard ends the program if it still runs. Nothing refers to its objects then.
+// discard ends the program if it is still running. In that case, nothing refers to its objects.
 func (i *importer) discard() {
 	if i.cmd != nil {
 		_ = i.endProgram(nil)
 	}
 }
 
-// removeKept removes the .keep file that a terminated fast-import leaves beside its pack: with it,
+// removeKept removes the .keep file that a terminated fast-import leaves next to its pack. If the file stayed,
 // another fast-import could not write the same pack again.
 func (i *importer) removeKept() {
 	names, _ := filepath.Glob(i.repo.path("objects/pack/pack-*.keep"))

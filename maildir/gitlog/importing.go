@@ -11,21 +11,21 @@ import (
 // commit, and how much work is lost when the server stops.
 const mostEdits = 5000
 
-// importing is the progress of an import of edits. Guarded by Log.mu.
+// importing is the progress of an import of edits. It is guarded by Log.mu.
 type importing struct {
 	began   time.Time // zero: no import is in progress
-	done    int       // paths that were committed since
+	done    int       // paths committed since then
 	commits int
 }
 
-// progress updates the import after the queue has changed or a commit was made. It logs when the import begins and
-// ends, and each commit. paths counts the edits that a commit has just settled. l.mu is held.
+// progress updates the import after the queue changed or a commit was made. It logs the beginning and end of the
+// import, and each commit. paths is the number of edits that were just committed. The caller holds l.mu.
 func (l *Log) progress(paths int) {
 	im, left := &l.importing, l.waitingEdits()
 	switch {
 	case im.began.IsZero() && left >= history.ImportFrom:
 		*im = importing{began: time.Now()}
-		l.cfg.Log.Info("many files were changed: their import starts", "paths", left)
+		l.cfg.Log.Info("many files were changed; importing them", "paths", left)
 	case im.began.IsZero() || paths == 0:
 	default:
 		im.done += paths
@@ -34,13 +34,13 @@ func (l *Log) progress(paths int) {
 			l.cfg.Log.Info("edits are being imported", "committed", im.done, "left", left)
 			break
 		}
-		l.cfg.Log.Info("the import is committed", "paths", im.done, "commits", im.commits,
+		l.cfg.Log.Info("the import has been committed", "paths", im.done, "commits", im.commits,
 			"took", time.Since(im.began).Round(time.Millisecond))
 		*im = importing{}
 	}
 }
 
-// imported returns the progress of the import; the zero value if there is none. l.mu is held.
+// imported returns the progress of the import, or the zero value if there is none. The caller holds l.mu.
 func (l *Log) imported() history.Import {
 	if l.importing.began.IsZero() {
 		return history.Import{}
@@ -77,7 +77,7 @@ func (l *Log) chance() time.Duration {
 	return min(lastChance, time.Until(l.stopBy))
 }
 
-// within returns a context that ends with ctx or with outer. The caller calls end.
+// within returns a context that ends with ctx or with outer, whichever ends first. The caller must call end.
 func within(ctx, outer context.Context) (both context.Context, end func()) {
 	both, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(outer, func() { cancel(context.Cause(outer)) })

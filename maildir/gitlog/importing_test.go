@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/history"
 )
 
-// drop writes n files, as if a user copied them into the tree, and returns their paths.
+// drop writes n files, as if a user had copied them into the tree, and returns their paths.
 func (t *repoTree) drop(n int) (paths []string) {
 	t.Helper()
 	for i := range n {
@@ -23,7 +23,7 @@ func (t *repoTree) drop(n int) (paths []string) {
 	return paths
 }
 
-// commits counts the commits.
+// commits returns the number of commits.
 func (t *repoTree) commits() int {
 	t.Helper()
 	n, err := strconv.Atoi(t.git("rev-list", "--count", "HEAD"))
@@ -31,8 +31,8 @@ func (t *repoTree) commits() int {
 	return n
 }
 
-// TestImport checks that very many edits are committed in few commits without a delay, and that State and the log
-// show the progress. Fewer than a thousand edits are not an import.
+// TestImport checks that a very large number of edits is committed in a few commits without delay, and that State and
+// the log show the progress. Fewer than a thousand edits are not an import.
 func TestImport(t *testing.T) {
 	t.Parallel()
 	said := &waits.Log{}
@@ -53,14 +53,14 @@ func TestImport(t *testing.T) {
 	}
 	tr.flush()
 	if im := tr.log.State().Import; im != (history.Import{}) {
-		t.Errorf("at the end %+v", im)
+		t.Errorf("import at the end: %+v", im)
 	}
 	if made := tr.commits() - before; made != 2 {
 		t.Errorf("%d commits", made)
 	}
 	for _, line := range []string{
-		`msg="many files were changed: their import starts" paths=6000`,
-		`msg="edits are being imported" committed=5000 left=1000`, `msg="the import is committed" paths=6000 commits=2`,
+		`msg="many files were changed; importing them" paths=6000`,
+		`msg="edits are being imported" committed=5000 left=1000`, `msg="the import has been committed" paths=6000 commits=2`,
 	} {
 		if !strings.Contains(said.String(), line) {
 			t.Errorf("the log lacks %s:\n%s", line, said)
@@ -81,7 +81,7 @@ func TestImportFillsCommit(t *testing.T) {
 }
 
 // TestImportStops checks that StopBy ends an import in the middle of a commit. The operations are committed before
-// the end, and the edits are not. The next start continues the import.
+// the end, but the edits are not. The next start continues the import.
 func TestImportStops(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true, Quiet: time.Hour, Longest: time.Hour})

@@ -19,7 +19,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// indexState identifies the state of .git/index, so that a later check can tell whether the file was replaced.
+// indexState identifies the state of .git/index, so that a later check can tell whether the file has been replaced.
 type indexState struct {
 	exists  bool
 	ino     uint64
@@ -31,13 +31,12 @@ type indexState struct {
 	sum     hash // the checksum at the end of the file; zeros if Git was told to skip it
 }
 
-// sameIndex reports whether both describe the same file, or both no file.
+// sameIndex reports whether both describe the same file, or both describe a missing file.
 func (s indexState) sameIndex(t indexState) bool {
 	return s.exists == t.exists && (!s.exists || s.sum == t.sum && s.ino == t.ino && s.size == t.size && s.mtime.Equal(t.mtime))
 }
 
-// seeIndex reads the head and the end of .git/index. It does not block and follows no link. Errors: a
-// *hold.
+// seeIndex reads the head and the end of .git/index. It does not block, and follows no link.
 func (r *repository) seeIndex() (indexState, error) {
 	f, s, err := openIndex(r.path("index"))
 	if f != nil {
@@ -46,7 +45,7 @@ func (r *repository) seeIndex() (indexState, error) {
 	return s, err
 }
 
-const maxIndex = 2 << 30 // bytes of an index: some fifteen million files
+const maxIndex = 2 << 30 // bytes of an index: about fifteen million files
 
 // openIndex opens an index and reads its head and its end. It returns nil if there is no index.
 func openIndex(path string) (*os.File, indexState, error) {
@@ -85,14 +84,15 @@ func lookAt(f *os.File) (indexState, error) {
 }
 
 func damagedIndex(why error) *hold {
-	h := waiting("The mail's Git index cannot be read (%s). Remove .git/index in the mail's folder: the server "+
+	h := waiting("The Git index of the mail repository cannot be read (%s). Remove .git/index in the mail folder: the server "+
 		"recreates it from the last commit.", oneLine(why.Error(), 200))
 	h.cause = why
 	return h
 }
 
-// checkIndex verifies an index that another program has written: its checksum is right and it has no
-// conflicts. Git itself writes a new checksum without verifying the old one. Errors: a *hold.
+// checkIndex verifies an index that another program wrote. The checksum of the index must be correct, and it must
+// have no conflicts. Git itself writes a new checksum without verifying the old one. If the check fails, checkIndex
+// returns a *hold.
 func (r *repository) checkIndex() (indexState, error) {
 	f, s, err := openIndex(r.path("index"))
 	if f == nil || err != nil {
@@ -117,7 +117,7 @@ func (r *repository) checkIndex() (indexState, error) {
 		return s, err
 	}
 	if len(conflicts) > 0 {
-		return s, waiting("The mail's Git index has unresolved conflicts. New mail is safe but not committed. " +
+		return s, waiting("The Git index of the mail repository has unresolved conflicts. New mail is safe but not committed. " +
 			"Resolve the conflicts with git add and git commit, or discard them with git reset.")
 	}
 	return s, nil
@@ -149,9 +149,9 @@ func (r *repository) makeIndex(file string, at hash, changes []*change) (sum has
 	return r.giveStats(file, changes)
 }
 
-// giveStats writes the stat data of files that equal the commit into an index that Git has written. `update-index
-// --index-info` omits the stat data, so that git status would read each of the files. giveStats leaves an index of
-// version 4 unchanged. It returns the checksum.
+// giveStats adds the stat data of files that equal the commit to an index that Git wrote. `update-index --index-info`
+// omits the stat data, so git status would otherwise read each of these files. giveStats does not change a version 4
+// index. It returns the checksum.
 func (r *repository) giveStats(file string, changes []*change) (sum hash, err error) {
 	of := map[string]*change{}
 	for _, c := range changes {
@@ -165,7 +165,7 @@ func (r *repository) giveStats(file string, changes []*change) (sum hash, err er
 	}
 	defer f.Close()
 	s, err := lookAt(f)
-	if err != nil || len(of) == 0 || s.version > 3 || s.links > 1 { // several links: Git has not written a new file
+	if err != nil || len(of) == 0 || s.version > 3 || s.links > 1 { // several links: Git wrote no new file
 		return s.sum, err
 	}
 	done := sha1.New()
@@ -200,11 +200,10 @@ func (r *repository) giveStats(file string, changes []*change) (sum hash, err er
 	return sum, err
 }
 
-// maxEntry exceeds the size in bytes of every index entry.
+// maxEntry is larger than any index entry, in bytes.
 const maxEntry = 8 << 10
 
-// putStat writes the file's stat data into its index entry if the file equals the commit, and reports
-// whether it does.
+// putStat writes the file's stat data to its index entry if the file equals the commit. It reports whether it did so.
 func (c *change) putStat(dir string, entry []byte) bool {
 	fi, err := os.Lstat(filepath.Join(dir, c.path))
 	if err != nil || tree.StatOfInfo(fi) != c.seen {
@@ -220,8 +219,8 @@ func (c *change) putStat(dir string, entry []byte) bool {
 	return true
 }
 
-// nameIndex creates a hard link to .git/index, beside which Git writes the next index. If there is no index,
-// nameIndex creates no file.
+// nameIndex creates file as a hard link to .git/index, so that Git writes the next index next to it. If there is no
+// index, nameIndex creates no file.
 func (r *repository) nameIndex(file string) error {
 	for _, old := range []string{file, file + ".lock"} {
 		if err := tree.IgnoreGone(os.Remove(old)); err != nil {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestIndexIsStreamed checks that a commit with an index of very many entries needs no memory for the entries. It
-// is not parallel, because it counts allocations.
+// TestIndexIsStreamed checks that a commit with a very large index needs no memory for its entries. The test is not
+// parallel, because it counts allocations.
 func TestIndexIsStreamed(t *testing.T) {
 	tr := newTree(t, Config{})
 	const n = 200000
@@ -33,18 +33,18 @@ func TestIndexIsStreamed(t *testing.T) {
 	}
 }
 
-// TestIndexAsGitWrites checks that the new index equals the one that git writes: in each version, with names of any
-// length, shared prefixes, folders that became files and the reverse, and entries that only the index has.
+// TestIndexAsGitWrites checks that the new index equals the index that git writes. It covers each version, names of
+// any length, shared prefixes, folders that became files and the reverse, and entries that are only in the index.
 func TestIndexAsGitWrites(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"2", "3"} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			tr := newTree(t, Config{})
-			if version == "3" { // git writes it only if an entry needs it
+			if version == "3" { // git writes version 3 only if an entry needs it
 				tr.git("update-index", "--skip-worktree", ".gitignore")
 			}
-			long := strings.Repeat(strings.Repeat("d", 200)+"/", 15) // below the limit of a path, over that of a length
+			long := strings.Repeat(strings.Repeat("d", 200)+"/", 15) // within a path's limit, over a length's
 			names := []string{"a", "a.b/x", "a-b", "dir/x", "dir/y/z", "file", "z", long + strings.Repeat("n", 250), long + "n", strings.Repeat(strings.Repeat("e", 250)+"/", 15) + strings.Repeat("f", 200)}
 			tr.send("m1", names...)
 			tr.flush()
@@ -53,7 +53,7 @@ func TestIndexAsGitWrites(t *testing.T) {
 				tr.git("add", n+".staged")
 			}
 			tr.git("update-index", "--add", "--cacheinfo", "100644,"+tr.git("rev-parse", "HEAD:a")+",a.b/w")
-			tr.write("staged", "by hand") // a path of ours that only the index has
+			tr.write("staged", "by hand") // one of our paths that is only in the index
 			tr.git("add", "staged")
 			tr.check(os.RemoveAll(tr.path("dir")))
 			tr.check(os.Remove(tr.path("file")))
@@ -72,8 +72,8 @@ func TestIndexAsGitWrites(t *testing.T) {
 	}
 }
 
-// TestIndexForms checks that Git handles an index of version 4, a split index and a sparse index. Staged files stay
-// staged, and files that a sparse checkout leaves out do not count as removed.
+// TestIndexForms checks that a version 4 index, a split index and a sparse index work. Staged files stay staged, and
+// files that a sparse checkout leaves out are not treated as removed.
 func TestIndexForms(t *testing.T) {
 	t.Parallel()
 	for name, form := range map[string][]string{
@@ -107,8 +107,8 @@ func (t *repoTree) file(name string) []byte {
 	return b
 }
 
-// TestDamagedIndex checks that damage of an index is reported, and never gets a valid checksum, regardless of the
-// program that wrote the index.
+// TestDamagedIndex checks that a damaged index is reported and never given a valid checksum, regardless of which
+// program wrote the index.
 func TestDamagedIndex(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -143,7 +143,7 @@ func TestDamagedIndex(t *testing.T) {
 	tr.sound()
 }
 
-// TestCatchUpBesideAModule checks that catchUp does not enter a module, but finds the files beside it.
+// TestCatchUpBesideAModule checks that catchUp does not enter a submodule, but finds the files next to it.
 func TestCatchUpBesideAModule(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

@@ -9,9 +9,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// newConfig is .git/config of a repository that Init creates. Each setting beyond Git's own defaults keeps a user's
-// configuration from spoiling the audit: bytes are committed unchanged, no program is run, and Git's own
-// maintenance does not run beside a writer. See docs/durability.md, "Why it is done this way".
+// newConfig is .git/config of a repository that Init creates. Each setting that differs from Git's defaults keeps a
+// user's configuration from interfering with the audit: bytes are committed unchanged, no program is run, and Git's
+// own maintenance does not run at the same time as a writer. See docs/durability.md, "Why it is done this way".
 const newConfig = `[core]
 	repositoryformatversion = 0
 	filemode = true
@@ -23,9 +23,9 @@ const newConfig = `[core]
 	auto = 0
 `
 
-// Init creates the repository of the mail tree dir if there is none: branch main, no commit. If Init is killed, it
-// leaves either no repository or a complete one. Init needs no git program. The error says why the repository could
-// not be created. Open reports faults of an existing repository.
+// Init creates the repository of the mail tree dir if there is none, with the branch main and no commit. If Init is
+// killed, it leaves either no repository or a complete one. Init does not need the git program. The error says why
+// the repository could not be created. Open reports problems with an existing repository.
 func Init(dir string) error {
 	git := filepath.Join(dir, ".git")
 	if _, err := os.Lstat(git); !errors.Is(err, fs.ErrNotExist) {
@@ -35,7 +35,7 @@ func Init(dir string) error {
 	if err := os.RemoveAll(tmp); err != nil {
 		return err
 	}
-	if err := os.Mkdir(tmp, 0o755); err != nil { // but do not create dir, which may have been removed in the meantime
+	if err := os.Mkdir(tmp, 0o755); err != nil { // do not create dir, which may have been removed in the meantime
 		return err
 	}
 	var names []string
@@ -48,7 +48,7 @@ func Init(dir string) error {
 	for name, text := range map[string]string{
 		"HEAD":         "ref: refs/heads/main\n",
 		"config":       newConfig,
-		"description":  "The mail of a mailtree project; the commits are its audit.\n",
+		"description":  "The mail of a mailtree project. The commits are its audit log.\n",
 		"info/exclude": "/" + format.RunDir + "\n",
 	} {
 		if err := writeNew(filepath.Join(tmp, name), []byte(text), 0o644); err != nil {

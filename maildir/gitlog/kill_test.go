@@ -12,11 +12,11 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// steps are the steps of a commit at which tests interfere.
+// steps lists the steps of a commit at which tests interfere.
 var steps = []string{"reserved", "staged", "index locked", "ref locked", "index moved", "ref moved", "unlocked", "durable"}
 
-// TestKill checks that a run that is killed at any step leaves a repository that Open repairs. In production the
-// journal records again the operations that were not committed; the second half of the test does this.
+// TestKill checks that a run that is killed at any step leaves a repository that Open repairs. In production, the
+// journal re-records the operations that were not committed. The second half of the test does the same.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	for _, step := range steps {
@@ -24,7 +24,7 @@ func TestKill(t *testing.T) {
 			for _, forward := range []bool{false, true} {
 				name := step
 				if byHand {
-					name += ", lock removed by a person"
+					name += ", lock removed by a user"
 				}
 				if forward {
 					name += ", to another machine's commit"
@@ -38,7 +38,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// killAt kills a run that makes a commit, or that moves the branch forward to another machine's commit.
+// killAt kills a run that makes a commit or, with forward, moves the branch forward to another machine's commit.
 func killAt(t *testing.T, step string, byHand, forward bool) {
 	tr := newTree(t, Config{})
 	tr.send("first", "first", "gone")
@@ -58,7 +58,7 @@ func killAt(t *testing.T, step string, byHand, forward bool) {
 	out, err := c.CombinedOutput()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		t.Fatalf("was not killed: %v\n%s", err, out)
+		t.Fatalf("the process was not killed: %v\n%s", err, out)
 	}
 	moved := strings.Contains("index moved, ref moved, unlocked, durable", step)
 	locked := strings.Contains("reserved, index locked, ref locked, index moved, ref moved", step)
@@ -67,7 +67,7 @@ func killAt(t *testing.T, step string, byHand, forward bool) {
 	}
 	if locked {
 		if _, err := tr.tryGit("commit", "-qm", "by hand", "--allow-empty"); err == nil {
-			t.Error("a person could commit beside the branch")
+			t.Error("a user could commit while index.lock was held")
 		}
 	}
 	if byHand {

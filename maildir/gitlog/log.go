@@ -14,24 +14,24 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Config says what a Log commits and how. Dir is needed.
+// Config determines what a Log commits and how. Dir is required.
 type Config struct {
 	Dir      string           // the work tree
 	Log      *slog.Logger     // nil: discarded
-	Now      func() time.Time // for the times in commits; nil: time.Now
-	Domain   string           // e-mail domain of agents as authors; "": mailtree.local
+	Now      func() time.Time // provides the times in commits; nil: time.Now
+	Domain   string           // email domain of agents as authors; "": mailtree.local
 	External bool             // commit edits made by others (COMMIT_EXTERNAL); false leaves them to the user
-	Delay    time.Duration    // how long operations gather; 0: 250 ms, so that a commit is made within a second
-	Quiet    time.Duration    // how long edits by others must be unchanged before they are committed; 0: 2 s
-	Longest  time.Duration    // the longest time after which they are committed in any case; 0: 30 s
+	Delay    time.Duration    // how long to collect operations; 0: 250 ms, so that a commit is made within a second
+	Quiet    time.Duration    // how long external edits must be unchanged before they are committed; 0: 2 s
+	Longest  time.Duration    // how long external edits can be postponed before they are committed anyway; 0: 30 s
 
-	// UnderWay reports whether an operation that is not recorded yet is writing a path, or has written it. The Log
-	// commits no edit at such a path. UnderWay must report true until Record has returned, and must not block. nil:
-	// no operation is ever in progress.
+	// UnderWay reports whether an operation that is not recorded yet is writing to a path, or has written to it. The
+	// Log commits no edit at such a path. UnderWay must return true until Record has returned, and must not block. If
+	// it is nil, no operation is ever in progress.
 	UnderWay func(path string) bool
 
-	// If nothing was committed for Idle (0: 1 minute; negative: never) and Piled loose objects were written (0:
-	// 1,000; a pack counts as 50), Git repacks them. Beyond ten times Piled, Idle is ignored.
+	// Git repacks the repository if nothing was committed for Idle (0: 1 minute; negative: never repack) and at least
+	// Piled loose objects were written (0: 1,000; a pack is counted as 50). Above ten times Piled, Idle is ignored.
 	Idle  time.Duration
 	Piled int
 
@@ -40,17 +40,17 @@ type Config struct {
 	Step func(name string) // for tests: called before the steps of a commit, a fetch and a push; may be nil
 }
 
-// Share limits how many of several Logs work at once. A working Log has some twenty files open, and at server start
-// every Log compares its tree with the index.
+// Share limits how many Logs work at once. A working Log has about twenty files open, and at server start every Log
+// compares its tree with the index.
 type Share struct{ commits, aside chan struct{} }
 
-// NewShare returns a Share that lets n Logs commit at once, and n others compare trees or repack, which
-// may take minutes.
+// NewShare returns a Share that allows n Logs to commit at once, and n others to compare trees or repack, which may
+// take minutes.
 func NewShare(n int) *Share {
 	return &Share{commits: make(chan struct{}, n), aside: make(chan struct{}, n)}
 }
 
-// await takes a token; the caller returns it with done. Errors: ctx's.
+// await takes a token, which the caller must return with done. If ctx ends first, await returns its cause.
 func await(ctx context.Context, tokens chan struct{}) (done func(), err error) {
 	select {
 	case tokens <- struct{}{}:
@@ -60,8 +60,8 @@ func await(ctx context.Context, tokens chan struct{}) (done func(), err error) {
 	}
 }
 
-// Log is the audit of one tree. It implements history.Log and is safe for concurrent use. Open returns a Log, Run
-// commits.
+// Log is the audit of one tree. It implements history.Log and is safe for concurrent use. Open returns a Log, and Run
+// makes its commits.
 type Log struct {
 	cfg       Config
 	turn      chan struct{}          // held by the goroutine that commits
@@ -83,16 +83,16 @@ type Log struct {
 	stopBy  time.Time // see StopBy; zero: not set
 	trouble error     // why the last attempt failed; nil after a success
 	last    time.Time
-	lists   [2]history.Claims // the lists of claims that were read last
+	lists   [2]history.Claims // the lists of claims that were last read
 	known   hash              // the newest commit, ours or not, that is older than every operation recorded from now on
 }
 
 var _ history.Log = (*Log)(nil)
 
-// Open returns the Log of a tree, repairs the state that a killed run left under Git's locks, and records the
-// branch of HEAD if no branch is recorded (.git/mailtree-branch). It starts nothing. A missing, damaged or
-// unreadable repository is not an error: State reports it, and operations wait. The error says that there is no
-// tree.
+// Open returns the Log of a tree without starting it. It repairs the state that a killed run left behind under Git's
+// locks, and records the branch of HEAD if no branch is recorded (.git/mailtree-branch). A missing, damaged or
+// unreadable repository is not an error: State reports it, and operations wait. An error means that the tree cannot
+// be opened.
 func Open(cfg Config) (*Log, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -126,7 +126,7 @@ func Open(cfg Config) (*Log, error) {
 	files.Close()
 	if err := l.open(); err != nil {
 		_, reason := modeOf(err)
-		cfg.Log.Warn("mail is not committed", "reason", reason)
+		cfg.Log.Warn("mail is not being committed", "reason", reason)
 		l.trouble = err
 	}
 	return l, nil
@@ -140,7 +140,7 @@ func (l *Log) open() error {
 		return err
 	}
 	defer repo.Close()
-	_ = os.RemoveAll(repo.path("mailtree-new")) // an older version kept unfinished objects there
+	_ = os.RemoveAll(repo.path("mailtree-new")) // an older version stored unfinished objects there
 	at, err := l.branch(repo)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (l *Log) open() error {
 			l.last = c.made
 		}
 	}
-	if len(l.mem.own) > 0 { // repair has found a commit of ours
+	if len(l.mem.own) > 0 { // repair found one of our commits
 		return l.heal(ctx)
 	}
 	return nil
@@ -178,7 +178,7 @@ func (l *Log) openRepaired(ctx context.Context) (*repository, error) {
 	return repo, err
 }
 
-// branch returns HEAD if it is on the recorded branch, otherwise a *hold.
+// branch returns HEAD if it is on the recorded branch, and otherwise a *hold.
 func (l *Log) branch(repo *repository) (head, error) {
 	recorded, err := repo.recorded()
 	if err != nil {
@@ -191,8 +191,8 @@ func (l *Log) branch(repo *repository) (head, error) {
 	return at, err
 }
 
-// Record implements history.Log. The goroutine that commits calls done: Run, Flush or Preserve. done must
-// not call the Log.
+// Record implements history.Log. The goroutine that commits (in Run, Flush or Preserve) calls done. done must not
+// call the Log.
 func (l *Log) Record(ops []writer.Op, done func()) {
 	l.mu.Lock()
 	first := len(l.records) == 0
@@ -203,7 +203,7 @@ func (l *Log) Record(ops []writer.Op, done func()) {
 	}
 }
 
-// RecordEdits implements history.Log. Without Config.External it does nothing.
+// RecordEdits implements history.Log. Without Config.External, it does nothing.
 func (l *Log) RecordEdits(paths []string) {
 	if !l.cfg.External {
 		return
@@ -229,13 +229,13 @@ func ringBell(bell chan struct{}) {
 	}
 }
 
-// lastChance is how long Run continues after its context has ended: enough to commit some hundred MB.
+// lastChance is how long Run continues after its context has ended. That is enough time to commit a few hundred MB.
 const lastChance = 15 * time.Second
 
-// Run implements history.Log. It makes the commits that are due until ctx ends. Then it commits everything left
-// except an import, for at most lastChance and not beyond the time given to StopBy, and returns nil. It sleeps
-// while nothing is pending. With Config.External it first commits the edits made while no Run was active (catchUp).
-// It repacks when the repository is idle (keepHouse).
+// Run implements history.Log. It makes the commits that are due until ctx ends, and sleeps while nothing is pending.
+// Then it commits everything left except an import, for at most lastChance and not beyond the time passed to StopBy,
+// and returns nil. With Config.External, it first commits the edits made while no Run was active (catchUp). It
+// repacks when the repository is idle (keepHouse).
 func (l *Log) Run(ctx context.Context) error {
 	var aside sync.WaitGroup
 	l.mu.Lock()
@@ -275,8 +275,8 @@ func (l *Log) commitLast(ctx context.Context) error {
 	return unavailable(err)
 }
 
-// whenDue calls do at each time that due returns, until ctx ends. In between it sleeps until that time
-// or, if due has none, until bell rings. It calls due with l.mu held.
+// whenDue calls do at each time that due returns, until ctx ends. In between, it sleeps until that time or until bell
+// rings. It calls due with l.mu held.
 func (l *Log) whenDue(ctx context.Context, bell <-chan struct{}, due func(Config) (at time.Time, ok bool), do func(context.Context)) {
 	for ctx.Err() == nil {
 		l.mu.Lock()
@@ -319,7 +319,7 @@ func (l *Log) commitDue(ctx context.Context) {
 	})
 }
 
-// outlast returns a context that ends some time after ctx (chance), so that a round that has begun can finish.
+// outlast returns a context that ends some time after ctx (chance), so that a round in progress can finish.
 func (l *Log) outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(l.chance(), end) })
@@ -343,7 +343,7 @@ func (l *Log) lookBack(ctx context.Context) error {
 	return err
 }
 
-// exclusive runs fn with the turn held: no other commit is made in the meantime.
+// exclusive runs fn with the turn held, so no other commit is made in the meantime.
 func (l *Log) exclusive(ctx context.Context, fn func() error) error {
 	select {
 	case l.turn <- struct{}{}:
@@ -373,7 +373,7 @@ func (l *Log) Flush(ctx context.Context) error {
 		if err := l.heal(ctx); err != nil && holdOf(err) == nil {
 			return err
 		}
-		return l.commitAllEdits(ctx) // the edits that heal has recorded
+		return l.commitAllEdits(ctx) // the edits that heal recorded
 	}))
 }
 
@@ -390,7 +390,7 @@ func (l *Log) commitRecorded(ctx context.Context) error {
 	return nil
 }
 
-// isBehind reports whether any of the first n records waits for its commit.
+// isBehind reports whether any of the first n records is still waiting for its commit.
 func (l *Log) isBehind(n uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -422,7 +422,7 @@ func (l *Log) Preserve(ctx context.Context, paths []string) error {
 		if unsaved, err = l.unsaved(ctx, paths); err != nil || len(unsaved) == 0 {
 			return err
 		}
-		return waiting("The server cannot commit a file and leaves it alone: %s %s.",
+		return waiting("The server left a file unchanged because it cannot be committed: %s %s.",
 			oneLine(unsaved[0].path, 200), cmp.Or(unsaved[0].skipped, "keeps changing"))
 	}))
 }

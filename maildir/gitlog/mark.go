@@ -11,9 +11,10 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// mark is .git/mailtree-mark: what we are about to do under Git's locks, made durable before we take them. With the
-// mark, a later run can tell our own lock that a kill left behind from a user's lock, and can finish or undo the
-// commit. It is in .git, like the record of the branch, because no pull or clone can put a file there.
+// mark is the content of .git/mailtree-mark: what we are about to do while holding Git's locks. It is made durable
+// before we take the locks. With the mark, a later run can distinguish our own lock, left behind by a kill, from a
+// user's lock, and can finish or undo the commit. Like the recorded branch, the mark is in .git, because no pull or
+// clone can put a file there.
 type mark struct {
 	PID    int      `json:"pid"`
 	Branch string   `json:"branch"`
@@ -21,7 +22,7 @@ type mark struct {
 	New    string   `json:"new"`   // our commit
 	Index  []string `json:"index"` // checksums of the indexes that we may have put into place
 	Lock   string   `json:"lock"`  // the text of our index.lock
-	Log    string   `json:"log"`   // the text of the reflogs for the move
+	Log    string   `json:"log"`   // the reflog text for the move
 }
 
 const (
@@ -39,8 +40,8 @@ func (r *repository) writeMark(m *mark) error {
 	return r.writeWhole(markFile, append(b, '\n'))
 }
 
-// readMark returns nil if there is no mark, or if a power cut damaged it. No lock was taken after a damaged mark
-// was written.
+// readMark returns nil if there is no mark, and an empty mark if a power cut damaged it. A damaged mark means that no
+// lock was taken, because the mark is made durable first.
 func (r *repository) readMark() (*mark, error) {
 	b, err := readSmall(r.path(markFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,21 +57,21 @@ func (r *repository) readMark() (*mark, error) {
 	return m, nil
 }
 
-// stageLock writes the file that becomes index.lock, and puts its text into the mark first. The file is not an
-// index: it only keeps other programs out.
+// stageLock writes the file that will become index.lock, after writing its text to the mark. The file is not an
+// index. It only keeps other programs out.
 func (r *repository) stageLock(m *mark) error {
 	m.PID = os.Getpid()
-	m.Lock = fmt.Sprintf("held by the mailtree server, process %d; it repairs this itself when it starts (%s)\n", m.PID, rand.Text())
+	m.Lock = fmt.Sprintf("held by the mailtree server, process %d; the server repairs this itself when it starts (%s)\n", m.PID, rand.Text())
 	if err := r.writeMark(m); err != nil {
 		return err
 	}
 	return r.writeWhole(lockStage, []byte(m.Lock))
 }
 
-// syncStaged makes the staged index, lock and mark durable. A lock is taken only after that.
+// syncStaged makes the staged index, lock and mark durable. Locks are taken only after that.
 func (r *repository) syncStaged() error { return syncAll(r.git, indexStage, lockStage, markFile) }
 
-// unstage removes the staged files, and the mark last.
+// unstage removes the staged files, with the mark last.
 func (r *repository) unstage() error {
 	for _, f := range []string{indexStage, indexStage + ".lock", lockStage, markFile} {
 		if err := tree.IgnoreGone(os.Remove(r.path(f))); err != nil {
@@ -80,7 +81,7 @@ func (r *repository) unstage() error {
 	return nil
 }
 
-// holds reports whether index.lock is ours. Errors are transient.
+// holds reports whether index.lock is ours. Any error is transient.
 func (m *mark) holds(r *repository) (bool, error) {
 	b, err := readSmall(r.path("index.lock"))
 	if transient(err) {

@@ -18,7 +18,7 @@ import (
 // These tests cover changes by other programs between two of our steps.
 
 // TestStagingThatStays: a commit is made, but its staged files cannot be removed. The commit must not be repeated,
-// and a lock that a user has taken since must stay.
+// and a lock that a user has taken since then must not be removed.
 func TestStagingThatStays(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -39,13 +39,13 @@ func TestStagingThatStays(t *testing.T) {
 	tr.flush()
 	tr.equal("ids", strings.Join(tr.ids(), " "), "m1")
 	if done != 1 {
-		t.Errorf("told %d times", done)
+		t.Errorf("done was called %d times", done)
 	}
 	tr.sound()
 }
 
-// TestBranchLeftMeanwhile: a user checks out another branch just before the branch moves to our commit. The user's
-// index must not get files of our branch.
+// TestBranchLeftMeanwhile: a user checks out another branch just before the branch moves to our commit. Files from
+// our branch must not end up in the user's index.
 func TestBranchLeftMeanwhile(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -57,7 +57,7 @@ func TestBranchLeftMeanwhile(t *testing.T) {
 	}
 	tr.send("m1", "m1")
 	if err := tr.log.Flush(context.Background()); err == nil {
-		t.Error("committed to a branch that was left")
+		t.Error("committed to a branch that is no longer checked out")
 	}
 	tr.equal("staged on the other branch", tr.git("diff", "--cached", "--name-only"), "")
 	tr.log.step = func(string) {}
@@ -67,9 +67,9 @@ func TestBranchLeftMeanwhile(t *testing.T) {
 	tr.sound()
 }
 
-// TestPreserveOnAnotherBranch: Preserve was called while another branch was checked out, which says nothing about
-// the recorded branch. If an operation then writes a file, and a user changes it before the commit, the commit has
-// the file as the operation wrote it.
+// TestPreserveOnAnotherBranch: a call of Preserve while another branch is checked out reveals nothing about the
+// recorded branch. If an operation then writes a file, and a user changes the file before the commit, the commit
+// contains the file as the operation wrote it.
 func TestPreserveOnAnotherBranch(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -88,9 +88,9 @@ func TestPreserveOnAnotherBranch(t *testing.T) {
 	tr.sound()
 }
 
-// TestEditBeforeAnOperation: an edit waits for its commit, and an operation that is not recorded yet then writes
-// the same path. The operation's content must not be committed as an edit, whether the operation writes before the
-// commit begins or while the commit reads the files.
+// TestEditBeforeAnOperation: an edit is waiting for its commit when an operation that is not recorded yet writes the
+// same path. The operation's content must not be committed as an edit, whether the operation writes before the commit
+// begins or while the commit reads the files.
 func TestEditBeforeAnOperation(t *testing.T) {
 	t.Parallel()
 	const path = "claims/c.json"
@@ -122,7 +122,7 @@ func TestEditBeforeAnOperation(t *testing.T) {
 				if p != path {
 					return false
 				}
-				if asked++; c.late && asked == 1 { // the files have been read by now
+				if asked++; c.late && asked == 1 { // the files have already been read
 					renew()
 				}
 				return writes
@@ -147,8 +147,8 @@ func TestEditBeforeAnOperation(t *testing.T) {
 	}
 }
 
-// TestMadeAgainAfterARemoval: an operation removes a file, and a user creates it again before the commit. The
-// removal must be committed, and the new file is a separate edit.
+// TestMadeAgainAfterARemoval: an operation removes a file, and a user recreates it before the commit. The removal
+// must be committed, and the new file is a separate edit.
 func TestMadeAgainAfterARemoval(t *testing.T) {
 	t.Parallel()
 	for name, committed := range map[string]bool{"": false, "and commits it": true} {
@@ -182,8 +182,9 @@ func TestMadeAgainAfterARemoval(t *testing.T) {
 	}
 }
 
-// TestLockOfAPersonGoingBack: the mark of a run that does not move the branch (it repaired the index, or reserved
-// it) says nothing about the lock of the branch. A user who returns to that commit holds a lock with the same text.
+// TestLockOfAPersonGoingBack: the mark of a run that does not move the branch, because it only repaired or reserved
+// the index, says nothing about the branch's lock. A user who returns to that commit holds a lock with the same
+// content.
 func TestLockOfAPersonGoingBack(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -194,13 +195,13 @@ func TestLockOfAPersonGoingBack(t *testing.T) {
 	tr.git("commit", "-qm", "by hand", "--allow-empty")
 	tr.write(".git/refs/heads/main.lock", at+"\n")
 	_ = tr.log.Flush(context.Background())
-	tr.equal("the person's lock", string(tr.file(".git/refs/heads/main.lock")), at+"\n")
+	tr.equal("the user's lock", string(tr.file(".git/refs/heads/main.lock")), at+"\n")
 	tr.check(os.Remove(tr.path(".git/refs/heads/main.lock")))
 	tr.flush()
 	tr.sound()
 }
 
-// TestRemovedMeanwhile: a project is removed at any step of a commit. None of its folders may be created again.
+// TestRemovedMeanwhile: a project is removed at any step of a commit. None of its folders may be recreated.
 func TestRemovedMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"begin", "built", "objects", "staged", "index locked", "ref locked", "index moved", "ref moved", "unlocked"} {
@@ -222,7 +223,7 @@ func TestRemovedMeanwhile(t *testing.T) {
 			tr.log.step = func(string) {}
 			_ = tr.log.Flush(context.Background())
 			if _, err := os.Lstat(tr.dir); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("the folder is there again: %v, %v", err, filesBelow(t, tr.dir))
+				t.Errorf("the folder was recreated: %v, %v", err, filesBelow(t, tr.dir))
 			}
 		})
 	}

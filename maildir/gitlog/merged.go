@@ -10,11 +10,12 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// findIncompleteMerge looks for files that a merge has written and that neither the tree nor HEAD has, and for
-// commits that the branch had when the merge began and has lost since. The commit of such a merge would remove
-// files from all machines, although perhaps no user has deleted them: when a user aborts a rebase, Git removes the
-// files that the rebase checked out. If findIncompleteMerge finds any, it postpones the merge: the files stay out
-// of the commit, the commit merges nothing, and the next sync merges again.
+// findIncompleteMerge looks for files that a merge wrote but that are missing from both the tree and HEAD. It also
+// looks for commits that were in the branch when the merge began but no longer are. The commit of such a merge would
+// remove files from all machines, although perhaps no user has deleted them. For example, when a user aborts a
+// rebase, Git removes the files that the rebase checked out. If findIncompleteMerge finds any such files or commits,
+// it postpones the merge: the files stay out of the commit, the commit merges nothing, and the next sync merges
+// again.
 func (p *plan) findIncompleteMerge(ops []operation) error {
 	for _, op := range ops {
 		if op.Merges.Onto == "" || op.Merges.Onto == p.base.String() {
@@ -32,7 +33,7 @@ func (p *plan) findIncompleteMerge(ops []operation) error {
 			p.repo.mem.postponed = op.Merges.Commit
 		}
 	}
-	merges := map[string]string{} // by path: the commit that the path's last operation merges
+	merges := map[string]string{} // by path, the commit that the path's last operation merges
 	for _, op := range ops {
 		for _, path := range op.Paths {
 			merges[named(path)] = op.Merges.Commit
@@ -46,8 +47,8 @@ func (p *plan) findIncompleteMerge(ops []operation) error {
 	return nil
 }
 
-// merged returns the commits that operations merge. It leaves out commits that no longer exist, which an operation
-// begun by an earlier run may name.
+// merged returns the commits that operations merge. It leaves out commits that no longer exist, because an operation
+// from an earlier run may still refer to them.
 func (p *plan) merged(ops []operation) (commits []string, err error) {
 	for _, op := range ops {
 		theirs := op.Merges.Commit
@@ -64,9 +65,9 @@ func (p *plan) merged(ops []operation) (commits []string, err error) {
 	return commits, nil
 }
 
-// forward returns the commit to which the branch moves without a commit of ours. That is the commit that the only
-// operation of the batch merges, if it follows HEAD and has exactly the files of the plan. So machines with nothing
-// new of their own get the same commit. Otherwise forward returns HEAD.
+// forward returns the commit to which the branch can move without a commit of ours. That is the commit that the
+// batch's only operation merges, if it follows HEAD and has exactly the files of the plan. This way, machines with no
+// new mail of their own end up at the same commit. Otherwise forward returns HEAD.
 func (p *plan) forward(b batch) (hash, error) {
 	if len(b.ops) != 1 || b.ops[0].Merges.Commit == "" || p.base.IsZero() || len(p.apart) > 0 {
 		return p.base, nil

@@ -11,8 +11,8 @@ import (
 )
 
 // TestMergeOfGoneFiles checks that operations merge nothing if a file that they wrote is gone again, as after an
-// aborted rebase that had the same file. A merge of such a tree would remove the file from all machines. The merge
-// can be made afterwards. A file that a later operation removed stays removed.
+// aborted rebase that contained the same file. A merge of such a tree would remove the file from all machines. The
+// merge can be done later. A file that a later operation removed stays removed.
 func TestMergeOfGoneFiles(t *testing.T) {
 	t.Parallel()
 	type brings struct {

@@ -13,12 +13,12 @@ import (
 
 const (
 	subjectBytes = 200 // of a subject line
-	summaryBytes = 120 // of a summary in the list of several operations
-	listedPaths  = 100 // of an edit
+	summaryBytes = 120 // of a summary in a list of several operations
+	listedPaths  = 100 // paths listed in the message of a commit of edits
 )
 
 // oneLine flattens text for a commit message: it replaces control characters and line ends with spaces and invalid
-// UTF-8 with U+FFFD, and cuts the text to limit bytes at the border of a rune.
+// UTF-8 with U+FFFD, and truncates the text to limit bytes at a rune boundary.
 func oneLine(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	s = strings.Map(func(r rune) rune {
@@ -34,12 +34,12 @@ func oneLine(s string, limit int) string {
 	return format.Cut(s, limit-len("…")) + "…"
 }
 
-// word flattens a verb, a name or an id: oneLine, with underscores instead of spaces.
+// word flattens a verb, a name or an id like oneLine, but replaces spaces with underscores.
 func word(s string) string {
 	return strings.ReplaceAll(oneLine(s, 128), " ", "_")
 }
 
-// opsMessage returns the message of a commit of operations. The package comment describes its layout.
+// opsMessage returns the message for a commit of operations. The package comment describes its layout.
 func opsMessage(ops []operation) string {
 	var b strings.Builder
 	if len(ops) == 1 {
@@ -94,7 +94,7 @@ func tally(ops []operation) string {
 	return strings.Join(verbs, ", ")
 }
 
-// editMessage returns the message of a commit of edits.
+// editMessage returns the message for a commit of edits.
 func editMessage(changes []*change) string {
 	verb := history.VerbEdit
 	if !slices.ContainsFunc(changes, func(c *change) bool { return c.new.Mode != 0 }) {
@@ -115,7 +115,7 @@ func editMessage(changes []*change) string {
 	return fmt.Sprintf("%s: %d files\n\n%s%s", verb, len(changes), strings.Join(paths, "\n"), more) + editTrailer
 }
 
-// identityPart removes from a name or address the characters that Git does not allow there.
+// identityPart removes characters that Git does not allow in a name or address.
 func identityPart(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r == '<' || r == '>' {
@@ -126,7 +126,7 @@ func identityPart(s string) string {
 	return strings.Trim(s, " .,:;\"'\\")
 }
 
-// identity is "Name <mail>".
+// identity returns "Name <mail>".
 func identity(name, mail string) string {
 	return fmt.Sprintf("%s <%s>", identityPart(name), strings.ReplaceAll(identityPart(mail), " ", ""))
 }
@@ -138,8 +138,7 @@ const (
 
 func (l *Log) server() string { return identity(serverName, serverName+"@"+l.cfg.Domain) }
 
-// agent returns the author of an agent's operations. Operations without an agent have the server as
-// author.
+// agent returns the author of an agent's operations. The author of operations without an agent is the server.
 func (l *Log) agent(name string) string {
 	if identityPart(name) == "" {
 		return l.server()

@@ -15,10 +15,10 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// hash is the name of an object. The zero hash names no object.
+// hash is the name of an object. The zero hash means no object.
 type hash = plumbing.Hash
 
-// Modes as tree objects write them. 0 means that the path has no entry.
+// Modes as they appear in tree objects. 0 means that the path has no entry.
 const (
 	modeTree   = 0o040000
 	modeFile   = 0o100644
@@ -27,7 +27,7 @@ const (
 	modeModule = 0o160000
 )
 
-// entry is an entry of a tree object. The zero entry means that the path has none.
+// entry is an entry of a tree object. The zero entry means that the path has no entry.
 type entry struct {
 	Mode uint32
 	Hash hash
@@ -39,27 +39,28 @@ func (e entry) IsTree() bool { return e.Mode == modeTree }
 // IsFile reports whether e has a blob: a file, an executable, a link.
 func (e entry) IsFile() bool { return e.Mode != 0 && e.Mode != modeTree && e.Mode != modeModule }
 
-// blobHash returns the name of a blob. It is much faster than Git's own SHA-1, which also detects collisions.
+// blobHash returns the name of a blob. It is much faster than Git's own SHA-1 implementation, which also detects
+// collisions.
 func blobHash(data []byte) hash {
 	sum := blobSum(int64(len(data)))
 	sum.Write(data)
 	return hash(sum.Sum(nil))
 }
 
-// blobSum returns a hash for the name of a blob; the caller writes size bytes to it.
+// blobSum returns a hash that computes the name of a blob. The caller writes size bytes to it.
 func blobSum(size int64) hashing.Hash {
 	s := sha1.New()
 	fmt.Fprintf(s, "blob %d\x00", size)
 	return s
 }
 
-// maxObject is the largest number of bytes of an object that is read into memory.
+// maxObject is the maximum size, in bytes, of an object that is read into memory.
 const maxObject = 1 << 28
 
 var errNoObject = errors.New("no such object")
 
-// read returns the content of an object of that kind; name is a revision as git rev-parse takes it. The
-// caller must not change the content. Errors: errNoObject, and the program's.
+// read returns the content of an object of that kind. name is a revision that git rev-parse accepts. The caller must
+// not change the content. read returns errNoObject or an error from the program.
 func (r *repository) read(kind, name string) ([]byte, error) {
 	if r.objects.cmd == nil {
 		c, err := r.command(r.ctx, "cat-file", "--batch", "-z")
@@ -80,7 +81,7 @@ func (r *repository) read(kind, name string) ([]byte, error) {
 	return data, err
 }
 
-// readObject asks git cat-file for an object and reads the answer.
+// readObject requests an object from git cat-file and reads the response.
 func (o *process) readObject(kind, name string) ([]byte, error) {
 	if _, err := io.WriteString(o.stdin, name+"\x00"); err != nil {
 		return nil, err
@@ -143,9 +144,9 @@ func eachEntry(data []byte, fn func(name []byte, e entry)) error {
 	return nil
 }
 
-// entries returns the entries of a commit at paths, leaving out paths without an entry, and the size in
-// bytes of the tree object of each of their folders. It reads each tree once. The commit may be the zero
-// hash. Errors: as read.
+// entries returns the entries of a commit at paths, leaving out paths without an entry, and the size in bytes of the
+// tree object of each of their folders. It reads each tree only once. The commit may be the zero hash. entries
+// returns the same errors as read.
 func (r *repository) entries(commit hash, paths ...string) (at map[string]entry, sizes map[string]int, err error) {
 	at, sizes = map[string]entry{}, map[string]int{}
 	if commit.IsZero() {
@@ -183,7 +184,7 @@ func splitPath(path string) (dir, name string) {
 	return path[:max(i, 0)], path[i+1:]
 }
 
-// joined returns the path of a name in a folder; "" is the root.
+// joined returns the path of a name in a folder. "" is the root.
 func joined(folder, name string) string {
 	if folder == "" {
 		return name
@@ -191,13 +192,13 @@ func joined(folder, name string) string {
 	return folder + "/" + name
 }
 
-// changesOf returns the files in which two commits or trees differ.
+// changesOf returns the files that differ between two commits or trees.
 func (r *repository) changesOf(from, to string) ([]*change, error) {
 	return r.rawChanges(nil, "diff-tree", "-r", from, to)
 }
 
-// rawChanges returns the changes that a git command prints in raw format, for the wanted paths; wanted
-// nil means all.
+// rawChanges returns the changes that a git command prints in raw format, for the wanted paths. If wanted is nil,
+// rawChanges returns all changes.
 func (r *repository) rawChanges(wanted func(path []byte) bool, args ...string) (changes []*change, err error) {
 	var meta []byte
 	args = slices.Insert(args, 1, "--raw", "-z", "--no-renames", "--no-abbrev")
@@ -218,8 +219,8 @@ func (r *repository) rawChanges(wanted func(path []byte) bool, args ...string) (
 	return changes, err
 }
 
-// readChange parses a change in raw format: the modes and hashes of all parents, of which readChange uses the
-// first, then the new mode and hash. It returns nil if the change does not concern a file.
+// readChange parses a change in raw format. The format has the modes and hashes of all parents, of which readChange
+// uses only the first, and then the new mode and hash. It returns nil if the change does not concern a file.
 func readChange(meta, path string) (*change, error) {
 	f := strings.Fields(strings.TrimLeft(meta, ":"))
 	parents := strings.Count(meta[:len(meta)-len(strings.TrimLeft(meta, ":"))], ":")
@@ -252,7 +253,7 @@ type commitFor struct {
 	Author, Committer string
 	Written, Made     time.Time
 	Message           string
-	Merges            []string // further parents of the commit
+	Merges            []string // additional parents of the commit
 }
 
 // reflog returns the text of the reflog line for the commit.
@@ -261,7 +262,7 @@ func (c commitFor) reflog() string {
 	return "commit: " + subject
 }
 
-// gitTime formats a time as in commits and reflogs. Git has no times before 1970.
+// gitTime formats a time as in commits and reflogs. Git does not support times before 1970.
 func gitTime(t time.Time) string {
 	return strconv.FormatInt(max(t.Unix(), 0), 10) + t.Format(" -0700")
 }

@@ -49,7 +49,7 @@ func TestStagedChangesSurvive(t *testing.T) {
 			tr.equal("flags", tr.git("ls-files", "-v", "assumed", "skipped"), flags)
 			tr.equal("staged text", tr.git("show", ":notes/new"), "staged")
 			tr.git("commit", "-q", "-m", "by hand")
-			tr.equal("person's commit", tr.git("show", "--name-status", "--format="), "D\tnotes/gone\nM\tnotes/kept\nA\tnotes/new\nD\tzz")
+			tr.equal("user's commit", tr.git("show", "--name-status", "--format="), "D\tnotes/gone\nM\tnotes/kept\nA\tnotes/new\nD\tzz")
 			tr.git("add", "-A")
 			tr.git("commit", "-q", "-m", "the rest")
 			tr.equal("ids", strings.Join(tr.ids(), " "), "m0 m1")
@@ -69,8 +69,8 @@ func TestOurPathWins(t *testing.T) {
 	tr.sound()
 }
 
-// TestRacyEntries checks that an entry that changed within the second of the last write of the index does not look
-// clean forever.
+// TestRacyEntries checks that a file that changed within the same second as the last write of the index does not look
+// unchanged forever.
 func TestRacyEntries(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -81,22 +81,22 @@ func TestRacyEntries(t *testing.T) {
 		tr.write(file, "two") // the same size, the same second
 		tr.send(fmt.Sprintf("m%d", i), fmt.Sprintf("messages/m%d", i))
 		tr.flush()
-		tr.write(fmt.Sprintf("messages/m%d", i), fmt.Sprintf("TEXT of m%d\n", i)) // so soon after the commit
+		tr.write(fmt.Sprintf("messages/m%d", i), fmt.Sprintf("TEXT of m%d\n", i)) // this soon after the commit
 	}
 	tr.send("last", "last")
 	tr.flush()
 	out := tr.git("status", "--porcelain")
 	if n := strings.Count(out, "AM notes/"); n != 20 {
-		t.Errorf("%d changed files are seen, want 20:\n%s", n, out)
+		t.Errorf("%d changed files were detected, want 20:\n%s", n, out)
 	}
 	if n := strings.Count(out, " M messages/"); n != 20 {
-		t.Errorf("%d changed messages are seen, want 20:\n%s", n, out)
+		t.Errorf("%d changed messages were detected, want 20:\n%s", n, out)
 	}
 }
 
-// TestRacyEntryIsSmudged is the same with fixed times. Git must read the content of an entry with the same second
-// as the index, and must trust the entry if the content is unchanged. Otherwise a command that does not read the
-// content itself, such as git revert between reading the index and merging, would refuse to touch the file.
+// TestRacyEntryIsSmudged tests the same with fixed times. Git must read the content of a file whose entry has the
+// same second as the index, and must trust the entry if the content is unchanged. Otherwise a command that does not
+// read the content itself, such as git revert between reading the index and merging, would refuse to touch the file.
 func TestRacyEntryIsSmudged(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -128,7 +128,7 @@ func TestRacyEntryIsSmudged(t *testing.T) {
 		}
 	}
 	tr.git("read-tree", "-n", "-m", "-u", "HEAD", "HEAD~2")         // removes racy if it is unchanged
-	tr.equal("status", tr.git("status", "--porcelain"), " M other") // other was smudged, or has another ctime
+	tr.equal("status", tr.git("status", "--porcelain"), " M other") // other was smudged, or has a different ctime
 }
 
 func TestBetweenTwoCommits(t *testing.T) {
@@ -174,10 +174,10 @@ func TestBetweenTwoCommits(t *testing.T) {
 	tr.sound()
 }
 
-var byHand = flag.Int("gitlog.byhand", 10, "commits that a person makes beside ours, at least, in TestBesideAPerson")
+var byHand = flag.Int("gitlog.byhand", 10, "minimum number of commits that a user makes alongside ours in TestBesideAPerson")
 
-// TestBesideAPerson: a user commits other files in a loop, with another change staged all the time, while the Log
-// commits operations.
+// TestBesideAPerson: a user commits other files in a loop, always with another change staged, while the Log commits
+// operations.
 func TestBesideAPerson(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -234,18 +234,18 @@ func TestBesideAPerson(t *testing.T) {
 		t.Errorf("%d ids in the log, want %d once each: %v", len(ids), n, ids)
 	}
 	if k := len(strings.Fields(tr.git("log", "--author=Person", "--format=%H"))); k != int(commits.Load()) {
-		t.Errorf("%d commits of the person are left of %d", k, commits.Load())
+		t.Errorf("%d of the user's %d commits are left", k, commits.Load())
 	}
 	if k := len(strings.Fields(tr.git("ls-tree", "-r", "--name-only", "HEAD", "messages"))); k != n {
 		t.Errorf("%d messages in HEAD, want %d", k, n)
 	}
 	if out := tr.git("log", "--diff-filter=D", "--name-only", "--format=", "--", "messages"); out != "" {
-		t.Logf("dropped by git's own race and put back: %s", out)
+		t.Logf("dropped by a race within git and restored: %s", out)
 	}
-	t.Logf("%d commits by hand beside %d operations in %s commits", commits.Load(), n, tr.git("rev-list", "--count", "--author=A", "HEAD"))
+	t.Logf("%d commits by hand alongside %d operations in %s commits", commits.Load(), n, tr.git("rev-list", "--count", "--author=A", "HEAD"))
 }
 
-// refused sends a message that cannot be committed now.
+// refused sends a message that cannot currently be committed.
 func (t *repoTree) refused(id, mode, part string) {
 	t.Helper()
 	head := t.git("rev-parse", "main")
@@ -260,7 +260,7 @@ func (t *repoTree) refused(id, mode, part string) {
 	}
 }
 
-// goesOn commits the operations that were refused.
+// goesOn commits the operations that were refused earlier.
 func (t *repoTree) goesOn() {
 	t.Helper()
 	t.flush()
@@ -341,17 +341,17 @@ func TestForeignLock(t *testing.T) {
 	tr.run()
 	tr.write(".git/index.lock", "")
 	tr.send("m1", "m1")
-	tr.until("waiting is told", func() bool { return tr.log.State().Mode == "waiting" })
-	tr.state("waiting", "holds .git/index.lock")
+	tr.until("the wait is reported", func() bool { return tr.log.State().Mode == "waiting" })
+	tr.state("waiting", "holding .git/index.lock")
 	old := time.Now().Add(-time.Hour)
 	tr.check(os.Chtimes(tr.path(".git/index.lock"), old, old))
-	tr.until("the stale lock is told", func() bool { return strings.Contains(tr.log.State().Reason, "remove that file") })
+	tr.until("the stale lock is reported", func() bool { return strings.Contains(tr.log.State().Reason, "remove that file") })
 	tr.check(os.Remove(tr.path(".git/index.lock")))
 	tr.until("committed", func() bool { return tr.log.State().Pending == 0 })
 	tr.sound()
 	tr.write(".git/refs/heads/main.lock", "")
 	tr.send("m2", "m2")
-	tr.until("waiting is told", func() bool { return strings.Contains(tr.log.State().Reason, "main.lock") })
+	tr.until("the wait is reported", func() bool { return strings.Contains(tr.log.State().Reason, "main.lock") })
 	tr.equal("index", tr.git("ls-files", "m2"), "")
 	tr.check(os.Remove(tr.path(".git/refs/heads/main.lock")))
 	tr.until("committed", func() bool { return tr.log.State().Pending == 0 })
@@ -421,7 +421,7 @@ func TestOldIndexWrittenBack(t *testing.T) {
 				tr.git("commit", "-qm", "by hand")
 				tr.equal("files", tr.git("ls-tree", "-r", "--name-only", "HEAD", "messages/"), "messages/m1\nmessages/m2")
 			}
-			tr.run() // Run repeats the check by itself
+			tr.run() // Run repeats the check on its own
 			tr.until("put back", func() bool { return tr.git("status", "--porcelain") == "" })
 			tr.flush()
 			tr.sound()
@@ -432,7 +432,7 @@ func TestOldIndexWrittenBack(t *testing.T) {
 }
 
 // TestWayBack checks that the command in State's reason returns to the recorded branch and keeps uncommitted files,
-// even if a shell requires quotes for the branch's name.
+// even if the branch's name must be quoted for a shell.
 func TestWayBack(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -460,7 +460,7 @@ func TestWayBack(t *testing.T) {
 		return err
 	}
 	if run(advice[1]) == nil {
-		t.Error("nothing was in the way")
+		t.Error("no file was in the way")
 	}
 	tr.check(run(advice[3]))
 	tr.equal("branch", tr.git("symbolic-ref", "--short", "HEAD"), mails)

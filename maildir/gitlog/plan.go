@@ -17,13 +17,13 @@ import (
 type change struct {
 	path     string
 	old, new entry         // in HEAD; in the new commit
-	seen     tree.FileStat // state of the file on disk, if it equals new and its times would show a later change
-	data     []byte        // content of new, if an operation has recorded it; otherwise the importer has it
+	seen     tree.FileStat // state of the file on disk, if it equals new and its times would reveal a later change
+	data     []byte        // content of new if an operation recorded it; otherwise the importer has the content
 	gone     bool          // there is no file on disk
-	skipped  string        // why the file on disk cannot be committed; then new is old
+	skipped  string        // why the file on disk cannot be committed; new then equals old
 }
 
-// see records the state of the file on disk. The caller took it before it read the file.
+// see records the state of the file on disk. The caller must have determined the state before it read the file.
 func (c *change) see(st tree.FileStat) {
 	if time.Since(time.Unix(0, st.CTime)) > tree.Racy {
 		c.seen = st
@@ -32,15 +32,15 @@ func (c *change) see(st tree.FileStat) {
 
 func (c *change) differs() bool { return c.new != c.old }
 
-// plan is the tree of the next commit: HEAD's tree, except at the named paths. There it has the files that
+// plan is the tree of the next commit: HEAD's tree, except at the named paths. There it contains the files that
 // operations wrote, or the current content on disk.
 type plan struct {
 	repo    *repository
 	base    hash // HEAD
 	files   *tree.Tree
 	to      *importer            // receives the files that are read; may be nil
-	written map[string]operation // the last operation that names a path, if it recorded what it wrote there
-	apart   []string             // paths for another commit, such as an operation's file that a user has changed since
+	written map[string]operation // the last operation that lists a path, if it recorded what it wrote there
+	apart   []string             // paths for another commit, such as an operation's file that a user changed later
 	rest    []string             // edits for which the commit has no room
 	folders map[string]bool      // the folders of the paths
 	sizes   map[string]int       // bytes of the folders' tree objects in HEAD
@@ -58,7 +58,7 @@ func newPlan(r *repository, base hash, to *importer) (*plan, error) {
 
 func (p *plan) close() { p.files.Close() }
 
-// name adds paths to the plan. It leaves out paths that Git cannot have (in .git, with "..") and the run-time
+// name adds paths to the plan. It leaves out paths that Git does not allow (in .git, with "..") and the run-time
 // folder. If most is not 0, it adds at most that many paths.
 func (p *plan) name(paths []string, most int) {
 	for _, path := range paths {
@@ -73,7 +73,7 @@ func (p *plan) name(paths []string, most int) {
 	}
 }
 
-// named returns a path in the form that the plan uses; "" is the root.
+// named returns a path in the form that the plan uses. "" is the root.
 func named(path string) string {
 	if path = strings.Trim(path, "/"); path == "." {
 		return ""
@@ -170,8 +170,7 @@ func (p *plan) modeOf(c *change, st tree.FileStat) uint32 {
 	return modeFile
 }
 
-// transient reports whether an error is a temporary fault of the system, and not a fault of the file
-// (tree.FaultOf).
+// transient reports whether an error is a temporary system fault and not a fault in the file (tree.FaultOf).
 func transient(err error) bool {
 	return errors.As(err, new(unix.Errno)) && tree.FaultOf(err) == tree.FaultMachine
 }

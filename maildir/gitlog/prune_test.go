@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestPruneAtEveryStep: a user runs git gc --prune=now, or parts of it, at any step of a commit. No part of the
+// TestPruneAtEveryStep: a user runs git gc --prune=now, or parts of it, at each step of a commit. No part of the
 // commit may be lost.
 func TestPruneAtEveryStep(t *testing.T) {
 	t.Parallel()
@@ -61,7 +61,7 @@ func TestPruneAtEveryStep(t *testing.T) {
 					t.Errorf("%d ids in the log", n)
 				}
 				if keep, _ := filepath.Glob(tr.path(".git/objects/pack/*.keep")); len(keep) > 0 {
-					t.Errorf("left: %q", keep)
+					t.Errorf("left behind: %q", keep)
 				}
 			})
 		}

@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// publication moves branch and index to a new commit together, by Git's own protocol in this order:
+// publication moves the branch and the index together to a new commit. It follows Git's own protocol, in this order:
 //
 //  1. the next index, lock and mark are staged, and made durable with all objects (importer);
 //  2. index.lock is created with link, which fails if the file exists; the mark distinguishes our lock from a
@@ -24,14 +24,14 @@ import (
 //  5. the index is renamed into place, git update-ref moves the branch; index.lock is released a
 //     moment later.
 //
-// The order of step 5 and the delay matter, because `git commit` reads HEAD, then the index, and only
-// then takes index.lock. If the branch moved first, `git commit` could read the new branch and the old
-// index, and its commit would remove the new mail. In our order, a command that has read the old index
-// has read the old HEAD too, and its commit fails with "cannot lock ref". But before it fails it would
-// write the old index back; so index.lock is kept for longer than a commit needs from reading the index
-// to locking it. If that was too short, heal finds the old index.
+// The order in step 5 and the delay matter, because `git commit` reads HEAD, then the index, and only then takes
+// index.lock. If the branch moved first, `git commit` could read the new branch and the old index, and its commit
+// would remove the new mail. In our order, a command that read the old index also read the old HEAD, and its commit
+// fails with "cannot lock ref". Before it fails, however, it would write the old index back. Therefore index.lock is
+// kept for longer than a commit needs between reading the index and locking it. If that was too short, heal finds the
+// old index.
 //
-// A kill within step 5 leaves index.lock: Git refuses to commit until repair has finished the move.
+// A kill during step 5 leaves index.lock behind, and Git refuses to commit until repair has finished the move.
 type publication struct {
 	repo   *repository
 	at     head // HEAD when the commit was built
@@ -49,9 +49,10 @@ var (
 	errMade  = errors.New("the commit was created but may not be durable, or Git's locks could not be released")
 )
 
-// run publishes. After an error other than errMade the caller must abandon. errMoved: the branch or the index
-// changed in the meantime, and the commit must be built again. *hold: another program kept a lock. errMade: the
-// index has moved, and perhaps the branch; repair must finish the move before anything else.
+// run publishes the commit. After an error other than errMade, the caller must call abandon. errMoved means that the
+// branch or the index changed in the meantime, and the commit must be built again. A *hold means that another program
+// kept a lock. errMade means that the index moved, and perhaps the branch. In that case, repair must finish the move
+// before anything else happens.
 func (p *publication) run(ctx context.Context, index hash) error {
 	p.mark.Index = []string{index.String()}
 	if err := p.stage(); err != nil {
@@ -91,8 +92,8 @@ func (p *publication) stage() error {
 	return p.repo.syncStaged()
 }
 
-// reserve takes index.lock before the commit is built, so that no other program can begin a commit. This is needed
-// if a user's commits follow each other faster than the disk makes ours durable.
+// reserve takes index.lock before the commit is built, so that no other program can start a commit. This is needed if
+// a user commits so often that our commits cannot become durable in between.
 func (p *publication) reserve(ctx context.Context) error {
 	if err := p.stage(); err != nil {
 		return err
@@ -101,10 +102,10 @@ func (p *publication) reserve(ctx context.Context) error {
 		return err
 	}
 	p.step("reserved")
-	return p.repo.rest(ctx) // a command that has written the index may be about to move HEAD
+	return p.repo.rest(ctx) // a command that just wrote the index may be about to move HEAD
 }
 
-// sameHead returns errMoved if HEAD or the branch differs from those on which the commit was built.
+// sameHead returns errMoved if HEAD or the branch is not the one on which the commit was built.
 func (p *publication) sameHead() error {
 	now, err := p.repo.head()
 	if err == nil && now != p.at {
@@ -113,7 +114,7 @@ func (p *publication) sameHead() error {
 	return err
 }
 
-// unchanged is step 3.
+// unchanged performs step 3: it returns errMoved if HEAD, the branch or the index changed, or a *hold.
 func (p *publication) unchanged() error {
 	if err := p.repo.busy(); err != nil {
 		return err
@@ -154,9 +155,9 @@ const (
 	refPatience  = "core.filesRefLockTimeout=200" // milliseconds
 )
 
-// rest waits until an index that another program has just written is a moment old. Between writing the index and
-// moving HEAD, Git's own commands (commit, merge, checkout) hold no lock, and would fail if the branch moved. rest
-// checks only a few times, so that no program can starve the audit.
+// rest waits for a moment if another program has just written the index. Between writing the index and moving HEAD,
+// Git's own commands (commit, merge, checkout) hold no lock, and would fail if the branch moved. rest checks only a
+// few times, so that no program can delay the audit indefinitely.
 func (r *repository) rest(ctx context.Context) error {
 	for range 4 {
 		s, err := r.seeIndex()
@@ -172,11 +173,11 @@ func (r *repository) rest(ctx context.Context) error {
 
 const restTime = 50 * time.Millisecond
 
-// staleLock is the age from which another program's lock counts as abandoned. We never remove it.
+// staleLock is the age at which another program's lock is treated as abandoned. We never remove such a lock.
 const staleLock = 10 * time.Minute
 
-// staleLocks returns a *hold if another program has left a lock. The next run repairs locks that a killed run of
-// our own has left.
+// staleLocks returns a *hold if another program has left a lock behind. Locks from our own killed runs are repaired
+// by the next run.
 func (r *repository) staleLocks(at head) error {
 	m, err := r.readMark()
 	if err != nil {
@@ -194,13 +195,13 @@ func (r *repository) lockedBy(name string) error {
 	fi, err := os.Lstat(r.path(name))
 	if err == nil && time.Since(fi.ModTime()) > staleLock {
 		return waiting("The mail is not committed because .git/%s has existed since %s, probably left by a git "+
-			"command that crashed. If no git command is running in the mail's folder, remove that file.",
+			"command that crashed. If no git command is running in the mail folder, remove that file.",
 			name, fi.ModTime().UTC().Format(time.RFC3339))
 	}
-	return waiting("A git command holds .git/%s. The server commits the mail when that command ends.", name)
+	return waiting("A git command is holding .git/%s. The server commits the mail when that command ends.", name)
 }
 
-// finish is step 5.
+// finish performs step 5.
 func (p *publication) finish() error {
 	r := p.repo
 	if err := os.Rename(r.path(indexStage), r.path("index")); err != nil {
@@ -221,19 +222,19 @@ func (p *publication) finish() error {
 		return errors.Join(errMade, err)
 	}
 	p.step("durable")
-	_ = r.unstage() // another program may hold the locks by now; repair finds files that stay
+	_ = r.unstage() // another program may hold the locks by now; repair finds any files that remain
 	return nil
 }
 
-// index.lock is kept for lockAfter after the move, and lockPerEntry longer for each entry of the index. `git
-// commit` stats every file of the index between reading and locking it.
+// index.lock is kept for lockAfter after the move, plus lockPerEntry for each index entry. Between reading the index
+// and locking it, `git commit` stats every file in it.
 const (
 	lockAfter    = 10 * time.Millisecond
 	lockPerEntry = 100 * time.Nanosecond
 )
 
-// abandon releases the locks and leaves everything as it was. If a lock cannot be removed, the mark stays
-// for repair.
+// abandon releases the locks and leaves everything as it was. If a lock cannot be removed, the mark is kept for
+// repair.
 func (p *publication) abandon() {
 	_ = p.ref.close()
 	var err error
@@ -241,7 +242,7 @@ func (p *publication) abandon() {
 		err = tree.IgnoreGone(os.Remove(p.repo.path("index.lock")))
 	}
 	if err == nil {
-		_ = p.repo.unstage() // repair removes files that stay
+		_ = p.repo.unstage() // repair removes any files that remain
 	}
 }
 
@@ -253,8 +254,8 @@ type refLock struct {
 	said   bytes.Buffer
 }
 
-// lockRef locks HEAD and the branch for the move in a mark. errMoved: the branch has another value.
-// *hold: another program holds a lock.
+// lockRef locks HEAD and the branch for the move that a mark describes. It returns errMoved if the branch has another
+// value, and a *hold if another program holds a lock.
 func (r *repository) lockRef(k *mark) (*refLock, error) {
 	program, err := r.program()
 	if err != nil {
@@ -293,7 +294,7 @@ func (l *refLock) move() error {
 	return errors.Join(l.say("commit\n", "commit: ok"), l.close())
 }
 
-// say sends commands and waits for the answer. After an error the program has ended.
+// say sends commands and waits for the answer. If it returns an error, the program has ended.
 func (l *refLock) say(commands, answer string) error {
 	_, err := io.WriteString(l.stdin, commands)
 	for line := ""; err == nil && line != answer+"\n"; {

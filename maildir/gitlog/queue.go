@@ -8,18 +8,18 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// queue holds the operations and edits that wait for a commit. Guarded by Log.mu.
+// queue contains the operations and edits that are waiting for a commit. It is guarded by Log.mu.
 type queue struct {
 	records   []record
-	recorded  uint64 // records ever added
-	finished  uint64 // records ever committed
+	recorded  uint64 // total number of records added
+	finished  uint64 // total number of records committed
 	firstOp   time.Time
 	edits     map[string]struct{}
 	flight    map[string]struct{} // edits that are being committed
-	cut       bool                // the last commit of edits had no room for all files below its folders
+	cut       bool                // the last commit of edits did not have room for all files below its folders
 	firstEdit time.Time
 	lastEdit  time.Time
-	next      time.Time // no commit before this time, which bounds the cost
+	next      time.Time // no commit before this time, to limit the cost
 	retry     time.Time // no commit before this time, after a failure
 	look      time.Time // when to check that the last commits were not undone; zero: no check is due
 	failures  int
@@ -33,11 +33,11 @@ type record struct {
 	held int  // bytes of the operations' contents
 }
 
-// maxHeld bounds the contents that wait for a commit, for example during a long merge. Beyond maxHeld the
-// queue drops contents, and the commit takes the files on disk.
+// maxHeld limits the size, in bytes, of the contents that wait for a commit, for example during a long merge. Above
+// maxHeld, the queue drops contents, and the commit uses the files on disk instead.
 const maxHeld = 32 << 20
 
-// maxOps and maxPaths bound a round, so that a long merge does not end in a single commit of everything.
+// maxOps and maxPaths limit a round, so that a long merge does not end in a single commit of everything.
 const (
 	maxOps   = 5000
 	maxPaths = 50000
@@ -79,7 +79,7 @@ func (q *queue) edited(paths []string, now time.Time) {
 	}
 }
 
-// waitingEdits counts the edits that are in no commit yet.
+// waitingEdits returns the number of edits that are not in a commit yet.
 func (q *queue) waitingEdits() int { return len(q.edits) + len(q.flight) }
 
 func (q *queue) pending() int {
@@ -90,7 +90,7 @@ func (q *queue) pending() int {
 	return n
 }
 
-// nextRecords returns the records of the next commit. They stay in the queue.
+// nextRecords returns the records for the next commit. They stay in the queue.
 func (q *queue) nextRecords() []record {
 	ops, paths := 0, 0
 	for n, r := range q.records {
@@ -116,7 +116,7 @@ func (q *queue) pop(n int, now time.Time) {
 	q.firstOp = now
 }
 
-// due returns the time of the next commit. It reports false if nothing waits.
+// due returns the time of the next commit. pending is false if nothing is waiting.
 func (q *queue) due(cfg Config) (at time.Time, pending bool) {
 	take := func(t time.Time) {
 		if !pending || t.Before(at) {
@@ -140,8 +140,8 @@ func (q *queue) due(cfg Config) (at time.Time, pending bool) {
 	return at, pending
 }
 
-// restUntil returns when edits are due: after they have been unchanged long enough, or at once if they fill a
-// commit.
+// restUntil returns when edits are due: once they have been unchanged long enough or waiting too long, or immediately
+// if they fill a commit.
 func (q *queue) restUntil(cfg Config) time.Time {
 	if len(q.edits) >= mostEdits {
 		return q.firstEdit
@@ -157,7 +157,7 @@ func (q *queue) editsDue(cfg Config, now time.Time) bool {
 	return len(q.edits) > 0 && !now.Before(q.restUntil(cfg))
 }
 
-// startEdits returns the edits for a commit: the first ones in the order of their paths. They are in flight until
+// startEdits returns the edits for a commit, starting with the first paths in sorted order. They are in flight until
 // endEdits.
 func (q *queue) startEdits(now time.Time) []string {
 	paths := slices.Sorted(maps.Keys(q.edits))
@@ -171,7 +171,7 @@ func (q *queue) startEdits(now time.Time) []string {
 	return paths
 }
 
-// leaveRest returns edits to the queue that a commit had no room for.
+// leaveRest puts edits for which a commit had no room back into the queue.
 func (q *queue) leaveRest(paths []string) {
 	for _, path := range paths {
 		q.edits[path] = struct{}{}
@@ -179,7 +179,7 @@ func (q *queue) leaveRest(paths []string) {
 	q.cut = len(paths) > 0
 }
 
-// ofOperations returns the paths of the waiting operations.
+// ofOperations returns the paths in the waiting operations.
 func (q *queue) ofOperations() map[string]struct{} {
 	all := map[string]struct{}{}
 	for _, r := range q.records {
@@ -198,7 +198,8 @@ func (q *queue) putOff(path string, now time.Time) {
 	q.firstEdit, q.lastEdit = now, now
 }
 
-// endEdits ends the flight of the edits. After a failure it puts them back into the queue.
+// endEdits records that the edits are no longer in flight. If they were not committed, it puts them back into the
+// queue.
 func (q *queue) endEdits(committed bool, now time.Time) {
 	if !committed {
 		if len(q.edits) == 0 {
@@ -222,8 +223,8 @@ func (q *queue) failed(now time.Time) {
 	q.failures++
 }
 
-// succeeded records the duration of a round. It delays the next round so that rounds take a tenth of the time, or
-// less so that the next round ends within longestBehind.
+// succeeded records the duration of a round. It delays the next round so that rounds take up a tenth of the time. The
+// delay is shorter if the next round would otherwise not end within longestBehind.
 func (q *queue) succeeded(now time.Time, took, delay time.Duration) {
 	q.retry, q.failures = time.Time{}, 0
 	q.next = now.Add(max(3*delay, took/2, min(9*took, longestBehind-2*took)))

@@ -18,28 +18,28 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Our own refs. They protect their objects from a prune.
+// Our own refs. They protect the objects that they refer to from a prune.
 const (
-	remoteRef  = "refs/mailtree/remote"  // the shared branch as it was last fetched or pushed
-	claimsRef  = "refs/mailtree/claims"  // the list of claims as it was last fetched or pushed
-	claimedRef = "refs/mailtree/claimed" // the list of claims that the tree has
+	remoteRef  = "refs/mailtree/remote"  // the shared branch as last fetched or pushed
+	claimsRef  = "refs/mailtree/claims"  // the list of claims as last fetched or pushed
+	claimedRef = "refs/mailtree/claimed" // the list of claims that is in the tree
 )
 
 const (
 	remoteName  = "origin"
-	remoteLimit = 10 * time.Minute // of one fetch or push
-	remoteEnd   = time.Second / 2  // for a command to end after TERM, even if its children do not; a stop waits for it
-	mostCrossed = 500_000          // files that may differ in one merge, and that a joined project may have
-	mostTouched = 4 * mostCrossed  // files that the commits between two merges may change, counted per commit
-	mostBytes   = 8 << 30          // of the files that a merge writes, and of those of a joined project
+	remoteLimit = 10 * time.Minute // time limit for one fetch or push
+	remoteEnd   = time.Second / 2  // time for a command to end after SIGTERM; a stop waits this long
+	mostCrossed = 500_000          // maximum number of files that differ in one merge, or are in a joined project
+	mostTouched = 4 * mostCrossed  // maximum number of files changed between two merges, counted per commit
+	mostBytes   = 8 << 30          // maximum size of the files that a merge writes, or of a joined project
 	mostMemory  = 512 << 10        // KiB for a git command that compares remote commits: mostCrossed files take 300 MiB
-	mostSaid    = 64 << 10         // bytes kept of a git command's output
+	mostSaid    = 64 << 10         // bytes of a git command's output to keep
 )
 
-// remoteCommand returns a git command that talks to another repository. Unlike all other commands it has the user's
-// configuration and environment, for credentials and proxies. But it runs no hook, and it has no terminal and runs
-// no program to prompt the user (an empty GIT_ASKPASS takes precedence over core.askPass and SSH_ASKPASS). It
-// speaks only the protocols for which Git needs no helper from the configuration.
+// remoteCommand returns a git command that talks to another repository. Unlike all other commands, it uses the user's
+// configuration and environment, for credentials and proxies. It runs no hook, has no terminal, and runs no program
+// to prompt the user (an empty GIT_ASKPASS takes precedence over core.askPass and SSH_ASKPASS). It uses only
+// protocols for which Git needs no helper from the configuration.
 func remoteCommand(ctx context.Context, program, git string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, program, append([]string{
 		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "gc.auto=0",
@@ -54,7 +54,7 @@ func remoteCommand(ctx context.Context, program, git string, args ...string) *ex
 		return slices.Contains(placeVariables, name)
 	})
 	c.Env = append(c.Env, "GIT_DIR=.", "LC_ALL=C", "LANGUAGE=", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=", "SSH_ASKPASS=",
-		"SSH_ASKPASS_REQUIRE=never", "GCM_INTERACTIVE=never", // for Git Credential Manager, which opens windows
+		"SSH_ASKPASS_REQUIRE=never", "GCM_INTERACTIVE=never", // for Git Credential Manager, which would open windows
 		"GIT_ALLOW_PROTOCOL=file:ssh:https:git", "GIT_NO_LAZY_FETCH=1")
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // which also creates a process group
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
@@ -62,15 +62,15 @@ func remoteCommand(ctx context.Context, program, git string, args ...string) *ex
 	return c
 }
 
-// placeVariables are the environment variables that say where Git's repository and its configuration are. `git
-// rev-parse --local-env-vars` lists them.
+// placeVariables lists the environment variables that determine where Git's repository and its configuration are.
+// `git rev-parse --local-env-vars` lists them.
 var placeVariables = []string{
 	"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT", "GIT_OBJECT_DIRECTORY", "GIT_DIR",
 	"GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_GRAFT_FILE", "GIT_INDEX_FILE", "GIT_NO_REPLACE_OBJECTS", "GIT_REPLACE_REF_BASE",
 	"GIT_PREFIX", "GIT_SHALLOW_FILE", "GIT_COMMON_DIR",
 }
 
-// limited keeps the first mostSaid bytes that are written to it.
+// limited keeps only the first mostSaid bytes that are written to it.
 type limited struct{ strings.Builder }
 
 func (l *limited) Write(b []byte) (int, error) {
@@ -78,8 +78,8 @@ func (l *limited) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// runRemote runs a command of remoteCommand and returns its output. The error quotes Git's message, without the
-// password that a URL may contain.
+// runRemote runs a remoteCommand and returns its output. The error quotes Git's message, without the password that a
+// URL may contain.
 func runRemote(ctx context.Context, program, git string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, remoteLimit, fmt.Errorf("git %s has not finished after %v", args[0], remoteLimit))
 	defer cancel()
@@ -100,7 +100,7 @@ func runRemote(ctx context.Context, program, git string, args ...string) (string
 	return out.String(), err
 }
 
-// withoutPassword removes the passwords from the URLs in a text.
+// withoutPassword removes the user names and passwords from the URLs in text.
 func withoutPassword(text string) string {
 	words := strings.Fields(text)
 	for i, w := range words {
@@ -138,7 +138,7 @@ func (l *Log) remote(ctx context.Context) (repo *repository, at head, program st
 	return repo, at, program, unavailable(err)
 }
 
-// reach is remote for a command that does not use the branch.
+// reach is like remote, but for a command that does not use the branch.
 func (l *Log) reach(ctx context.Context) (repo *repository, program string, err error) {
 	if l.Origin() == "" {
 		return nil, "", history.ErrNoRemote
@@ -184,14 +184,14 @@ func (l *Log) Fetch(ctx context.Context) (rewritten bool, err error) {
 	return rewritten, err
 }
 
-// lacks reports whether git fetch says that the other repository lacks a ref.
+// lacks reports whether git fetch says that a ref is missing from the other repository.
 func lacks(err error, ref string) bool {
 	var e *gitError
 	return errors.As(err, &e) && strings.Contains(e.said, "couldn't find remote ref "+ref)
 }
 
-// ownRef is ref for one of our own refs, which only our git commands write, one at a time. It removes a lock or a
-// damaged file that a power cut, or a git command that outlived its server, has left.
+// ownRef is like ref, but for one of our own refs, which only our git commands write, one at a time. It removes a
+// lock or a damaged file left behind by a power cut, or by a git command that outlived its server.
 func (r *repository) ownRef(name string) (hash, error) {
 	if err := tree.IgnoreGone(os.Remove(r.path(name + ".lock"))); err != nil {
 		return hash{}, err
@@ -203,8 +203,8 @@ func (r *repository) ownRef(name string) (hash, error) {
 	return at, err
 }
 
-// fetch fetches a branch into remoteRef, and with claims also the list of claims into claimsRef. If branch is "",
-// it fetches only the list. The fetched objects are verified and durable.
+// fetch fetches a branch into remoteRef and, if claims is set, the list of claims into claimsRef. If branch is "", it
+// fetches only the list. The fetched objects are verified and durable.
 func (r *repository) fetch(program, branch string, claims bool) error {
 	args := []string{"fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head",
 		"--no-auto-maintenance", "--refmap=", "--", remoteName}
@@ -237,7 +237,7 @@ func (l *Log) Push(ctx context.Context) error {
 	return repo.setRef(remoteRef, at.commit)
 }
 
-// isBehind reports whether git push says that the remote branch has moved, perhaps during the push.
+// isBehind reports whether git push says that the remote branch moved, perhaps during the push.
 func isBehind(said string) bool {
 	if strings.Contains(said, "Unable to create") && !strings.Contains(said, "File exists") {
 		return false // no process has the lock: the remote disk is full, or we may not write there
@@ -251,8 +251,8 @@ func isBehind(said string) bool {
 	return false
 }
 
-// isDeclined reports whether git push says that the host refuses the ref to every user and at any time: a hook
-// or a rule of the host forbids it.
+// isDeclined reports whether git push says that the host always refuses the ref, for every user, because of a hook or
+// a rule on the host.
 func isDeclined(said string) bool {
 	_, why, rejected := strings.Cut(said, "[remote rejected]")
 	return rejected && slices.ContainsFunc([]string{"declined", "hidden ref", "prohibited", "protected"}, func(sign string) bool {
@@ -260,7 +260,7 @@ func isDeclined(said string) bool {
 	})
 }
 
-// setRef moves one of our own refs; the zero hash removes it.
+// setRef moves one of our own refs, or removes it if the hash is zero.
 func (r *repository) setRef(name string, to hash) error {
 	if to.IsZero() {
 		return r.plainly(nil, "update-ref", "-d", name)
@@ -303,7 +303,7 @@ func (l *Log) Compare(ctx context.Context) (*history.MergeInput, error) {
 	return m, err
 }
 
-// name returns the name of a commit, "" for the zero hash.
+// name returns the name of a commit, or "" for the zero hash.
 func name(h hash) string {
 	if h.IsZero() {
 		return ""
@@ -311,7 +311,7 @@ func name(h hash) string {
 	return h.String()
 }
 
-// compare fills in the merge of two different commits.
+// compare fills in the merge input for two different commits.
 func (r *repository) compare(m *history.MergeInput) error {
 	base, err := r.run(nil, nil, "merge-base", m.Ours, m.Theirs)
 	var exit *exec.ExitError
@@ -354,7 +354,7 @@ func (r *repository) within(memory int) *repository {
 	return &view
 }
 
-// aheadBehind counts the commits that only ours has, and that only theirs has.
+// aheadBehind returns the number of commits that are only in ours, and the number that are only in theirs.
 func (r *repository) aheadBehind(ours, theirs string) (ahead, behind int, err error) {
 	out, err := r.run(nil, nil, "rev-list", "--count", "--left-right", ours+"..."+theirs, "--")
 	if err == nil {
@@ -363,7 +363,7 @@ func (r *repository) aheadBehind(ours, theirs string) (ahead, behind int, err er
 	return ahead, behind, err
 }
 
-// crossed calls each for the files in which a commit differs from base, with Base and Theirs.
+// crossed calls each, with Base and Theirs set, for every file that differs between base and a commit.
 func (r *repository) crossed(base, commit string, each func(merge.File) error) error {
 	var f []string // ":mode mode hash hash status"
 	return r.within(mostMemory).stream(func(record []byte) error {
@@ -379,7 +379,7 @@ func (r *repository) crossed(base, commit string, each func(merge.File) error) e
 	}, "diff-tree", "--raw", "-z", "--no-renames", "--no-abbrev", "-r", base, commit)
 }
 
-// crossing returns an entry in the form of package merge.
+// crossing converts an entry to the form that package merge uses.
 func crossing(e entry) merge.Entry {
 	if e.Mode == 0 {
 		return merge.Entry{}
@@ -387,8 +387,8 @@ func crossing(e entry) merge.Entry {
 	return merge.Entry{Mode: e.Mode, Hash: e.Hash.String()}
 }
 
-// Touched implements history.Remote. The changes of a merge commit itself do not count, but those of its parents
-// do.
+// Touched implements history.Remote. It ignores the changes in a merge commit itself, but considers those in its
+// parents.
 func (l *Log) Touched(ctx context.Context, base, tip string) (map[string]time.Time, error) {
 	repo, err := l.openRepository(ctx, newMemory())
 	if err != nil {
@@ -429,7 +429,7 @@ func (r *repository) fits(hashes []string) error {
 	}
 	bytes := 0
 	for _, size := range strings.Fields(string(out)) {
-		n, _ := strconv.Atoi(size) // an object that is missing is an error when it is read
+		n, _ := strconv.Atoi(size) // a missing object causes an error when it is read
 		if bytes += n; bytes > mostBytes {
 			return history.ErrTooMany
 		}

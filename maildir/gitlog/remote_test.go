@@ -18,7 +18,7 @@ import (
 )
 
 // TestRemoteConfiguration checks that fetch and push use the user's ssh command, run no hook, and start no helper
-// that a URL names.
+// that a URL specifies.
 func TestRemoteConfiguration(t *testing.T) {
 	t.Parallel()
 	dir, bare := t.TempDir(), filepath.Join(t.TempDir(), "mail.git")
@@ -124,7 +124,7 @@ func TestRemoteHangs(t *testing.T) {
 	own, err := unix.Getsid(0)
 	tr.check(err)
 	if its, err := unix.Getsid(pid); err != nil || its == own {
-		t.Errorf("ssh is in session %d, and its server, too; %v", its, err)
+		t.Errorf("ssh is in session %d, which must not be the server's: %v", its, err)
 	}
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
@@ -150,7 +150,7 @@ func TestWithoutPassword(t *testing.T) {
 }
 
 // TestIsBehind checks that a lock held by another push means that the other push was first, and that a lock that
-// cannot be created does not.
+// cannot be created does not mean that.
 func TestIsBehind(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{"File exists.": true, "Permission denied": false, "No space left on device": false} {
@@ -162,8 +162,8 @@ func TestIsBehind(t *testing.T) {
 	}
 }
 
-// TestBlobsTooLarge checks that a file of zeros, which is far smaller in the pack of a hostile machine, is refused
-// at once, while Git is still writing it.
+// TestBlobsTooLarge checks that a file of zeros, which is tiny in a hostile machine's pack, is refused immediately,
+// while Git is still writing it.
 func TestBlobsTooLarge(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -202,7 +202,7 @@ func (t *repoTree) bomb(levels int) string {
 	return strings.TrimPrefix(line, "040000 tree ")
 }
 
-// TestTreeBomb checks that a few objects that represent 10^10 files are refused before they fill the memory.
+// TestTreeBomb checks that a few objects that represent 10^10 files are refused before they fill up the memory.
 func TestTreeBomb(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -214,7 +214,7 @@ func TestTreeBomb(t *testing.T) {
 	}
 }
 
-// TestHistoryBomb checks that commits that repeatedly create and remove 10^5 files are refused after a few.
+// TestHistoryBomb checks that commits that repeatedly create and remove 10^5 files are refused after a few commits.
 func TestHistoryBomb(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

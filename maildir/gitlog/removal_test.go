@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/history"
 )
 
-// TestRemovedByHand checks that files that a user removed are called removed, in Git and in the entries of the
-// history. Together with other edits they are an edit. Commits of an older version are read in the same way.
+// TestRemovedByHand checks that a commit that only removes files is called a removal, both in Git and in the history
+// entries. Removals together with other edits are an edit. Commits from an older version are read in the same way.
 func TestRemovedByHand(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

@@ -9,13 +9,13 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// repair finishes or undoes the work that a killed run left under Git's locks. It leaves locks of other programs
-// alone.
+// repair finishes or undoes the work that a killed run left under Git's locks. It does not touch other programs'
+// locks.
 //
 // The states it finds, and what it does:
 //
-//	<ref>.lock with our commit in it                                  removes it, and an empty HEAD.lock
-//	our index is in place, index.lock is ours, the branch as before   moves the branch to our commit
+//	<ref>.lock contains our commit                                     removes it, and an empty HEAD.lock
+//	our index is in place, index.lock is ours, the branch is unmoved   moves the branch to our commit
 //	the branch is at our commit                                       nothing: heal checks the index
 //	index.lock is ours                                                removes it at the end
 func (r *repository) repair(step func(string)) error {
@@ -60,8 +60,8 @@ func (r *repository) repairMarked(m *mark, step func(string)) error {
 	return syncAll(r.git, m.Branch, "index")
 }
 
-// repairRef finishes the move of the branch if the index has moved, and removes the locks that a killed
-// update-ref left: its HEAD.lock is empty, and was taken after the lock of the branch.
+// repairRef finishes the move of the branch if the index has moved, and removes the locks that a killed update-ref
+// left behind. The HEAD.lock of update-ref is empty, and is taken after the lock on the branch.
 func (r *repository) repairRef(m *mark) error {
 	if m.New == m.Old { // our move did not touch the branch, so its lock is a user's
 		return nil

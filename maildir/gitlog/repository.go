@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// repository is a view of a .git folder for one batch. Each batch opens its own, so that a user's changes take
-// effect at once. The caller that opens a repository closes it.
+// repository is a view of a .git folder for one batch. Each batch opens its own, so that a user's changes take effect
+// immediately. The caller that opens a repository must close it.
 type repository struct {
 	dir     string // the work tree
 	git     string // its .git folder
@@ -19,11 +19,11 @@ type repository struct {
 	mem     *memory
 	objects process // git cat-file
 	owns    bool    // makeOwn has run
-	memory  int     // KiB of memory for its commands; 0: no limit
-	low     bool    // its commands may take long, run at low priority, and make their output durable
+	memory  int     // memory limit for its commands in KiB; 0: no limit
+	low     bool    // its commands may take a long time, run at low priority, and make their output durable
 }
 
-// newRepository returns the repository of the tree without checking that it exists.
+// newRepository returns the tree's repository without checking that it exists.
 func (l *Log) newRepository(ctx context.Context, mem *memory) *repository {
 	return &repository{
 		dir: l.cfg.Dir, git: filepath.Join(l.cfg.Dir, ".git"), ctx: ctx, program: l.git, mem: mem,
@@ -31,8 +31,8 @@ func (l *Log) newRepository(ctx context.Context, mem *memory) *repository {
 	}
 }
 
-// openRepository returns the repository of the tree if it is writable. The error is a *hold if there is no
-// repository.
+// openRepository returns the tree's repository if we can write to it. If there is no such repository, the error is a
+// *hold.
 func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, error) {
 	r := l.newRepository(ctx, mem)
 	fi, err := os.Lstat(r.git)
@@ -50,7 +50,7 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 		return nil, noHead(err)
 	}
 	config, err := readSmall(r.path("config"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // the error may say that we cannot write this repository
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // we may be unable to write to this repository
 		return nil, err
 	}
 	r.config = readSettings(config)
@@ -61,11 +61,11 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 	return r, nil
 }
 
-// memory is the state kept from batch to batch. It is bounded.
+// memory is the state that is kept from batch to batch. Its size is bounded.
 type memory struct {
-	level     state       // index and HEAD when they were last seen with our last commits in them
+	level     state       // index and HEAD when they were last seen to contain our last commits
 	own       []ownCommit // our last commits, oldest first, until nothing can undo them
-	postponed string      // the commit of a postponed merge, see findIncompleteMerge
+	postponed string      // the commit of a postponed merge: see findIncompleteMerge
 }
 
 func newMemory() *memory { return &memory{} }

@@ -6,14 +6,15 @@ import (
 )
 
 // A round is the batch that one move of the branch commits. If a round has at most singles operations, and their
-// trees are smaller than singleTrees, each operation gets its own commit. Otherwise each agent gets one commit,
-// because every commit rewrites the trees above its paths, and those grow with the number of messages on a day.
+// trees are smaller than singleTrees bytes in total, each operation gets its own commit. Otherwise each agent gets
+// one commit. The reason is that every commit rewrites the trees above its paths, and these trees grow with the
+// number of messages per day.
 const (
 	singles     = 16
 	singleTrees = 1 << 20
 )
 
-// part is the content of one commit of a round: operations of one agent, or edits.
+// part is the content of one commit of a round: one agent's operations, or edits.
 type part struct {
 	ops   []operation
 	makes []version
@@ -92,15 +93,16 @@ func (p *plan) editParts() []part {
 	return []part{edits}
 }
 
-// round has the operations of a plan, and by path the index of the last operation that names the path.
+// round contains the operations of a plan and, for each path, the index of the last operation that lists the path.
 type round struct {
 	*plan
 	ops  []operation
 	last map[string]int
 }
 
-// roundOf leaves out recovered operations that are already in a commit. If no remaining operation names a path that
-// differs from HEAD, somebody has changed the path since, and it becomes an edit.
+// roundOf returns the round of a plan without the recovered operations that are already in a commit. If no remaining
+// operation lists a path that differs from HEAD, someone else has changed the path since then, and it becomes an
+// edit.
 func (p *plan) roundOf(ops []operation) round {
 	r := round{plan: p, last: map[string]int{}}
 	for _, op := range ops {
@@ -121,9 +123,9 @@ func (p *plan) roundOf(ops []operation) round {
 	return r
 }
 
-// share returns the parts of a round: with singly one for each operation, otherwise one for each agent. A path
-// belongs to the part of the last operation that names it. With singly, an operation's part also has the
-// operation's own version of a path that a later operation has changed again.
+// share returns the parts of a round: if singly is set, one for each operation, and otherwise one for each agent. A
+// path belongs to the part of the last operation that lists it. If singly is set, an operation's part also contains
+// the operation's own version of a path that a later operation changed again.
 func (r round) share(singly bool) (parts []part, err error) {
 	of := map[string]int{}
 	for i, op := range r.ops {

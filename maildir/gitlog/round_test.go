@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// busy delivers messages from the agents in turn, and a status that each agent overwrites. All of them wait for one
-// commit.
+// busy delivers messages from the agents in turn, together with a status that each agent overwrites. All of the
+// operations wait for the same commit.
 func (t *repoTree) busy(agents, from, to int) (done *int) {
 	t.Helper()
 	done = new(int)
@@ -26,14 +26,14 @@ func (t *repoTree) busy(agents, from, to int) (done *int) {
 	return done
 }
 
-// moves counts how often the branch has moved.
+// moves returns how often the branch has moved.
 func (t *repoTree) moves() int {
 	t.Helper()
 	return strings.Count(string(t.file(".git/logs/refs/heads/main")), "\n")
 }
 
-// TestBusySecond checks that git log shows each operation of a busy second with its author, that a revert undoes
-// one operation, and that branch and index move only once.
+// TestBusySecond checks that git log shows each operation of a busy second with its author, that a revert undoes one
+// operation, and that the branch and the index move only once.
 func TestBusySecond(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{Domain: "mail.example"})
@@ -57,8 +57,8 @@ func TestBusySecond(t *testing.T) {
 	tr.sound()
 }
 
-// TestCrowdedSecond checks that more operations get one commit for each agent, and that a path that two agents have
-// written is in the later agent's commit.
+// TestCrowdedSecond checks that a round with more operations has one commit for each agent, and that a path that two
+// agents wrote is in the later agent's commit.
 func TestCrowdedSecond(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -109,13 +109,13 @@ Agent: A0`)
 	}
 }
 
-// TestSinglesAreBounded checks that there is also one commit for each agent if a folder is so large that its tree
-// objects reach the limit.
+// TestSinglesAreBounded checks that there is also only one commit for each agent if a folder is so large that its
+// tree objects reach the limit.
 func TestSinglesAreBounded(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
 	var paths []string
-	for i := range singleTrees / (singles - 1) / 270 { // a little too much for sixteen commits
+	for i := range singleTrees / (singles - 1) / 270 { // slightly too many for sixteen commits
 		p := fmt.Sprintf("messages/%0240d", i)
 		tr.write(p, "")
 		paths = append(paths, p)
@@ -131,8 +131,8 @@ func TestSinglesAreBounded(t *testing.T) {
 	tr.sound()
 }
 
-// TestRecoveredAndEdited: a recovered operation is already in a commit, and a user has changed its file since. The
-// change must be an edit and not part of the next operation.
+// TestRecoveredAndEdited: a recovered operation is already in a commit, and a user has changed its file since then.
+// The change must be an edit and not part of the next operation.
 func TestRecoveredAndEdited(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

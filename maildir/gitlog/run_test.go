@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestRunGathers checks that operations gather, and that git status need not read files again that were unchanged
-// for some time before the commit.
+// TestRunGathers checks that operations are collected, and that git status does not need to reread files that were
+// unchanged for some time before the commit.
 func TestRunGathers(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{Delay: 2 * restTime})
@@ -35,7 +35,7 @@ func TestRunGathers(t *testing.T) {
 		t.Errorf("%d commits in %v, want at most %d", commits, spent, limit)
 	}
 	if stale := strings.Count(tr.git("ls-files", "--debug", "messages"), "size: 0\t"); stale > 20 {
-		t.Errorf("%d of 100 entries must be read again by git status", stale)
+		t.Errorf("git status must reread the files of %d of 100 entries", stale)
 	}
 	tr.sound()
 }

@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// TestScarce checks that with any small number of descriptors, a comparison with the index finds all changes or
-// reports that it could not read the files. The limit applies to a process, so the test starts a separate process.
+// TestScarce checks that with any small number of file descriptors, a comparison with the index either finds all
+// changes or reports that it could not read the files. The limit applies to the whole process, so the test starts a
+// separate process.
 func TestScarce(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -32,7 +33,7 @@ func TestScarce(t *testing.T) {
 	}
 }
 
-// missedWithFew repeats the comparison with one more descriptor each time, until there are enough.
+// missedWithFew repeats the comparison with one more file descriptor each time, until there are enough.
 func missedWithFew(dir string) {
 	l, err := Open(Config{Dir: dir, External: true})
 	if err != nil {

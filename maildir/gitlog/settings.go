@@ -13,12 +13,12 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/config"
 )
 
-// settings is the part of Git's configuration that we read. We parse it ourselves, and follow no include
-// and run no command in it.
+// settings is the part of Git's configuration that we read. We parse it ourselves, without following includes or
+// running any command in it.
 type settings struct {
-	fileMode bool   // the executable bit on disk counts
-	ours     bool   // gc.auto is 0 or not set: Git does not repack, so we do
-	format   string // why we cannot write the repository; "" if we can
+	fileMode bool   // the executable bit on disk is significant
+	ours     bool   // gc.auto is 0 or not set, so Git does not repack and we do
+	format   string // why we cannot write to the repository; "" if we can
 }
 
 func readSettings(b []byte) settings {
@@ -60,8 +60,7 @@ func parseConfig(b []byte) (c *config.Config, err error) {
 	return c, config.NewDecoder(bytes.NewReader(b)).Decode(c)
 }
 
-// person returns the identity that Git would give to a commit made here by hand, or "" if none is
-// configured.
+// person returns the identity that Git would use for a commit made here by hand, or "" if none is configured.
 func (r *repository) person() (id string, err error) {
 	program, err := r.program()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// State implements history.Log. It reads the repository, so that it reports a merge even before an operation waits
-// for the merge to end.
+// State implements history.Log. It reads the repository, so that it reports a merge even before any operation is
+// waiting for the merge to end.
 func (l *Log) State() history.State {
 	l.mu.Lock()
 	s := history.State{Mode: "committing", Pending: l.pending(), LastCommit: l.last, Import: l.imported()}
@@ -26,7 +26,7 @@ func (l *Log) State() history.State {
 	return s
 }
 
-// standing returns an error if the repository accepts no commits now.
+// standing returns an error if the repository does not currently accept commits.
 func (l *Log) standing() error {
 	repo, err := l.openRepository(context.Background(), newMemory()) // l.mem is guarded by the turn
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestUnfinishedCommands begins each kind of command that a user can leave unfinished. Nothing may be committed
-// until the command is finished or aborted.
+// TestUnfinishedCommands starts each kind of command that a user can leave unfinished. Nothing may be committed until
+// the command is finished or aborted.
 func TestUnfinishedCommands(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -49,7 +49,7 @@ func TestUnfinishedCommands(t *testing.T) {
 				head := tr.git("rev-parse", "main")
 				tr.send("m1", "messages/m1")
 				if err := tr.log.Flush(t.Context()); err == nil {
-					t.Error("committed in the middle of it")
+					t.Error("committed while the command was unfinished")
 				}
 				tr.state("waiting", c.part)
 				tr.equal("main", tr.git("rev-parse", "main"), head)
@@ -72,7 +72,7 @@ func TestUnfinishedCommands(t *testing.T) {
 }
 
 // TestRebaseOfAMovedBranch: a commit is added to the branch after a rebase has read it, so the rebase fails. State
-// must not advise to abort the rebase, because that would remove the commit from the branch.
+// must not advise the user to abort the rebase, because that would remove the commit from the branch.
 func TestRebaseOfAMovedBranch(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -96,8 +96,8 @@ func TestRebaseOfAMovedBranch(t *testing.T) {
 	tr.equal("log", tr.git("log", "--format=%s", "--grep=meanwhile"), "meanwhile")
 }
 
-// TestAPersonAtEveryStep: between any two of our steps a user commits everything, as soon as Git permits it.
-// Neither commit may delete mail.
+// TestAPersonAtEveryStep: between any two of our steps, a user commits everything as soon as Git permits it. Neither
+// commit may delete mail.
 func TestAPersonAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"commit", "commit -a", "commit --amend"} {
@@ -139,7 +139,7 @@ func TestAPersonAtEveryStep(t *testing.T) {
 				tr.sound()
 				tr.equal("deleted", tr.git("log", "--diff-filter=D", "--name-only", "--format=", "--", "messages"), "")
 				tr.equal("files", tr.git("ls-files", "messages"), "messages/m0\nmessages/m1\nmessages/m2\nmessages/m3")
-				if command != "commit --amend" { // which replaces a commit on purpose
+				if command != "commit --amend" { // which intentionally replaces a commit
 					tr.equal("ids", strings.Join(tr.ids(), " "), "m0 m1 m2 m3")
 					tr.equal("by hand", fmt.Sprint(strings.Count(tr.git("log", "--format=%s"), "by hand")), fmt.Sprint(made))
 				}
@@ -148,7 +148,7 @@ func TestAPersonAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestStaleLock checks that a lock that another program has left is reported before an operation waits for it, and
+// TestStaleLock checks that a lock left behind by another program is reported before any operation waits for it, and
 // is never removed.
 func TestStaleLock(t *testing.T) {
 	t.Parallel()
@@ -169,13 +169,13 @@ func TestStaleLock(t *testing.T) {
 			if err := tr.log.Flush(t.Context()); err == nil {
 				t.Error("committed past the lock")
 			}
-			tr.check(os.Remove(tr.path(".git/" + name))) // it is still there
+			tr.check(os.Remove(tr.path(".git/" + name))) // the lock must still exist
 			tr.goesOn()
 		})
 	}
 }
 
-// TestDefaultTimes checks that operations gather for a quarter of a second, and that edits are committed two
+// TestDefaultTimes checks that operations are collected for a quarter of a second, and that edits are committed two
 // seconds after the last change, or after 30 seconds at the latest.
 func TestDefaultTimes(t *testing.T) {
 	t.Parallel()

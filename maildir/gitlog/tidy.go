@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// Every commit adds loose objects and small packs. Very many of them slow down each git command of a user and each
-// of our reads of an object. So when nothing has been committed for Config.Idle, `git repack --geometric=2 -d`
-// packs them. It packs loose objects whether reachable or not and removes only what the new pack has, so it needs
-// no lock. Our commits and a user's may run beside it (git-repack(1)).
+// Every commit adds loose objects and small packs. A large number of them slows down every git command that a user
+// runs and every object that we read. Therefore, when nothing has been committed for Config.Idle, `git repack
+// --geometric=2 -d` packs them. It packs loose objects whether or not they are reachable, and removes only what the
+// new pack contains, so it needs no lock. Our commits and a user's may run at the same time (git-repack(1)).
 //
 // If gc.auto is set to a value other than 0, Git repacks and we do not. After a repack, `git commit-graph write
-// --changed-paths` records the paths that each commit touched, so that a log of a path reads few commits. Both
+// --changed-paths` records the paths that each commit touched, so that git log for a path reads few commits. Both
 // commands see ownFolder.
 
 const (
-	packWeight = 50        // loose objects that slow Git down as much as one more pack does
-	overdue    = 10        // beyond Config.Piled times overdue, Config.Idle is ignored
+	packWeight = 50        // number of loose objects that slow Git down as much as one more pack
+	overdue    = 10        // above Config.Piled times overdue, Config.Idle is ignored
 	tidyRetry  = time.Hour // after a failure
 	leftover   = time.Hour // no program uses temporary files older than this
 )
 
-// unpacked counts what was written since the last repack. Guarded by Log.mu.
+// unpacked counts what was written since the last repack. It is guarded by Log.mu.
 type unpacked struct {
-	size   int       // loose objects; a pack counts as packWeight
+	size   int       // loose objects; a pack is counted as packWeight
 	since  time.Time // the time of the last commit
 	notYet time.Time // no repack before this time
 }
@@ -44,7 +44,7 @@ func (l *Log) noteUnpacked(n int) {
 	}
 }
 
-// keepHouse repacks whenever that is due, until ctx ends. At its start it counts the existing objects once.
+// keepHouse repacks whenever a repack is due, until ctx ends. When it starts, it counts the existing objects once.
 func (l *Log) keepHouse(ctx context.Context) {
 	if l.cfg.Idle < 0 {
 		return
@@ -76,7 +76,7 @@ func (l *Log) tidy(ctx context.Context) {
 	}
 	defer done()
 	l.mu.Lock()
-	l.unpacked.size = 0 // objects written from now on count for the next repack
+	l.unpacked.size = 0 // objects written from now on are counted for the next repack
 	l.mu.Unlock()
 	err = l.repack(ctx)
 	if err == nil || ctx.Err() != nil {
@@ -85,10 +85,10 @@ func (l *Log) tidy(ctx context.Context) {
 	l.mu.Lock()
 	l.unpacked.size, l.unpacked.notYet = max(l.unpacked.size, l.cfg.Piled), time.Now().Add(tidyRetry)
 	l.mu.Unlock()
-	l.cfg.Log.Info("repacking of the mail's repository is postponed", "reason", oneLine(err.Error(), 500))
+	l.cfg.Log.Info("repacking the mail repository was postponed", "reason", oneLine(err.Error(), 500))
 }
 
-// repack repacks if the repository needs it. After an error the caller tries again later.
+// repack repacks if the repository needs it. After an error, the caller tries again later.
 func (l *Log) repack(ctx context.Context) error {
 	repo, err := l.openRepository(ctx, newMemory())
 	if err != nil {
@@ -107,7 +107,7 @@ func (l *Log) repack(ctx context.Context) error {
 		return err
 	}
 	after, err := repo.sweep()
-	l.cfg.Log.Info("the mail's repository was repacked", "loose", before.loose, "packs", before.packs,
+	l.cfg.Log.Info("the mail repository was repacked", "loose", before.loose, "packs", before.packs,
 		"packs now", after.packs, "took", time.Since(start).Round(time.Millisecond))
 	return err
 }
@@ -127,13 +127,13 @@ func (r *repository) pack() error {
 	return err
 }
 
-// looseObjects counts the loose objects and packs of the object store.
+// looseObjects is the number of loose objects and packs in the object store.
 type looseObjects struct{ loose, packs int }
 
 func (l looseObjects) weight() int { return l.loose + packWeight*l.packs }
 
-// sweep counts loose objects and packs, and removes the temporary packs that a killed program, our server or Git,
-// has left.
+// sweep counts loose objects and packs, and removes the temporary packs left behind by a killed program (our server
+// or Git).
 func (r *repository) sweep() (found looseObjects, err error) {
 	for _, pattern := range []string{"tmp_*", ".tmp-*"} {
 		files, _ := filepath.Glob(r.path("objects/pack/" + pattern))

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// count is git count-objects -v.
+// count returns the numbers that git count-objects -v reports.
 func (t *repoTree) count() (loose, packs int) {
 	t.Helper()
 	for line := range strings.Lines(t.git("count-objects", "-v")) {
@@ -30,7 +30,7 @@ func (t *repoTree) count() (loose, packs int) {
 	return loose, packs
 }
 
-// litter creates a few commits, some with packs, and unreachable objects, loose and packed.
+// litter creates a few commits, some of them in packs, and unreachable objects, both loose and packed.
 func (t *repoTree) litter() (unreachable []string) {
 	t.Helper()
 	for i := range 4 {
@@ -73,8 +73,8 @@ func TestTidy(t *testing.T) {
 		}
 	}
 	tr.run()
-	tr.until("all is in one pack", func() bool { loose, packs := tr.count(); return loose == 0 && packs == 1 })
-	tr.until("the graph is made", func() bool { _, err := os.Lstat(tr.path(".git/objects/info/commit-graph")); return err == nil })
+	tr.until("everything is in one pack", func() bool { loose, packs := tr.count(); return loose == 0 && packs == 1 })
+	tr.until("the graph is created", func() bool { _, err := os.Lstat(tr.path(".git/objects/info/commit-graph")); return err == nil })
 	tr.have(unreachable)
 	var left []string
 	tr.check(filepath.WalkDir(tr.path(".git"), func(p string, d os.DirEntry, err error) error {
@@ -85,7 +85,7 @@ func TestTidy(t *testing.T) {
 	}))
 	tr.equal("temporary files", strings.Join(left, " "), "tmp_idx_new")
 	tr.still(func() { tr.equal("fsck", tr.git("fsck", "--strict", "--no-dangling"), "") })
-	for i := range 5 { // objects written during the repack count
+	for i := range 5 { // objects written during the repack are counted
 		tr.send(fmt.Sprint("n", i), fmt.Sprint("messages/n", i))
 		tr.flush()
 	}
@@ -95,7 +95,7 @@ func TestTidy(t *testing.T) {
 }
 
 // still calls f while no repack is in progress. Git fsck lists the packs and then opens each of them. If a repack
-// removes a pack in the meantime, because a new pack has its objects, fsck says that the packfile cannot be
+// removes a pack in the meantime, because a new pack contains its objects, fsck reports that the packfile cannot be
 // accessed.
 func (t *repoTree) still(f func()) {
 	t.Helper()
@@ -149,12 +149,12 @@ func TestTidyLeavesAlone(t *testing.T) {
 	loose, packs := tr.count()
 	head := tr.git("rev-parse", "HEAD")
 	for name, c := range map[string]struct{ do, undo func() }{
-		"of a person":  {func() { tr.git("config", "gc.auto", "7") }, func() { tr.git("config", "gc.auto", "0") }},
-		"precious":     {func() { tr.git("config", "extensions.preciousObjects", "yes") }, func() { tr.git("config", "--unset", "extensions.preciousObjects") }},
-		"partial":      {func() { tr.git("config", "extensions.partialClone", "x") }, func() { tr.git("config", "--unset", "extensions.partialClone") }},
-		"in a merge":   {func() { tr.write(".git/MERGE_HEAD", head) }, func() { os.Remove(tr.path(".git/MERGE_HEAD")) }},
-		"no program":   {func() { tr.log.git = func() (string, error) { return "", errors.New("none") } }, func() { tr.log.git = git }},
-		"nothing much": {func() { tr.log.cfg.Piled = 1e6 }, func() { tr.log.cfg.Piled = 1 }},
+		"repacked by Git": {func() { tr.git("config", "gc.auto", "7") }, func() { tr.git("config", "gc.auto", "0") }},
+		"precious":        {func() { tr.git("config", "extensions.preciousObjects", "yes") }, func() { tr.git("config", "--unset", "extensions.preciousObjects") }},
+		"partial":         {func() { tr.git("config", "extensions.partialClone", "x") }, func() { tr.git("config", "--unset", "extensions.partialClone") }},
+		"in a merge":      {func() { tr.write(".git/MERGE_HEAD", head) }, func() { os.Remove(tr.path(".git/MERGE_HEAD")) }},
+		"no program":      {func() { tr.log.git = func() (string, error) { return "", errors.New("none") } }, func() { tr.log.git = git }},
+		"nothing much":    {func() { tr.log.cfg.Piled = 1e6 }, func() { tr.log.cfg.Piled = 1 }},
 	} {
 		tr.log.git = git
 		c.do()
@@ -176,13 +176,13 @@ func git() (string, error) { return "git", nil }
 // script writes an executable script.
 func (t *repoTree) script(file, text string) {
 	t.Helper()
-	syscall.ForkLock.RLock() // a process forked now would keep the file open for writing and block the script
+	syscall.ForkLock.RLock() // a process forked now would keep the file open for writing, and the script could not run
 	defer syscall.ForkLock.RUnlock()
 	t.check(os.WriteFile(file, []byte("#!/bin/sh\n"+text), 0o755))
 }
 
-// TestTidyObeysNobody checks that no program from a configuration is run, and that nothing of the server's
-// environment is passed on.
+// TestTidyObeysNobody checks that no program from any configuration is run, and that none of the server's environment
+// variables is passed on.
 func TestTidyObeysNobody(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{Idle: -1, Piled: 1})
@@ -213,7 +213,7 @@ func TestTidyObeysNobody(t *testing.T) {
 	err = tr.log.repack(context.Background())
 	tr.check(err)
 	if _, err := os.Lstat(evil + ".ran"); err == nil {
-		t.Error("a program of the configuration was run")
+		t.Error("a program from the configuration was run")
 	}
 	tr.check(os.WriteFile(tr.path(".git/config"), config, 0o644))
 	if l, p := tr.count(); l != 0 || p != 1 {
@@ -234,7 +234,7 @@ func TestTidyObeysNobody(t *testing.T) {
 			"GIT_NO_LAZY_FETCH GIT_OBJECT_DIRECTORY GIT_OPTIONAL_LOCKS GIT_TERMINAL_PROMPT GIT_WORK_TREE HOME LC_ALL MALLOC_TRIM_THRESHOLD_ PATH")
 }
 
-// TestTidyEnds checks that the end of Run ends the program and its children.
+// TestTidyEnds checks that when Run ends, the program and its children end too.
 func TestTidyEnds(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{Idle: time.Millisecond, Piled: 1})
@@ -254,15 +254,15 @@ func TestTidyEnds(t *testing.T) {
 		pids, err = os.ReadFile(file)
 		return err == nil
 	}
-	const lowest = 20 - 19 // in the kernel's scale
+	const lowest = 20 - 19 // on the kernel's scale
 	tr.until("the program runs", func() bool { return read(program + ".pid") })
-	tr.until("it has the lowest priority", func() bool { // set after its start, and inherited by its children
+	tr.until("it has the lowest priority", func() bool { // set after the program starts, and inherited by its children
 		pid, _ := strconv.Atoi(strings.TrimSpace(string(pids)))
 		n, err := syscall.Getpriority(syscall.PRIO_PROCESS, pid)
 		return err == nil && n == lowest
 	})
 	tr.check(os.WriteFile(program+".go", nil, 0o600))
-	tr.until("it has started another", func() bool { return read(program + ".pids") })
+	tr.until("it has started another program", func() bool { return read(program + ".pids") })
 	tr.send("m1", "m1") // commits continue in the meantime
 	tr.until("committed", func() bool { return tr.log.State().Pending == 0 })
 	for _, p := range strings.Fields(string(pids)) {
@@ -282,8 +282,8 @@ func TestTidyEnds(t *testing.T) {
 	}
 }
 
-// TestTidyTimes checks that a failure is reported once and not retried at once, and that a busy tree is repacked
-// without an idle time.
+// TestTidyTimes checks that a failure is reported once and not retried immediately, and that a busy tree is repacked
+// without waiting for an idle time.
 func TestTidyTimes(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Idle: time.Minute, Piled: 100}

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// slack is the number of commits older than the query's Since that a walk reads before it ends: a clock may
-	// have been wrong when some commits were made.
+	// slack is the number of commits older than the query's Since that a walk reads before it ends, because a clock
+	// may have been wrong when some commits were made.
 	slack = 100
 
 	progressEvery = 250 * time.Millisecond
@@ -34,8 +34,7 @@ type commit struct {
 	message string
 }
 
-// logFormat is the format that eachCommit parses: fields separated by NUL, and NUL at the end of a
-// commit.
+// logFormat is the format that eachCommit parses: fields separated by NUL, with a NUL at the end of each commit.
 const logFormat = "--format=tformat:%H%x00%P%x00%ct%x00%an <%ae>%x00%B"
 
 // eachCommit calls fn for a commit and its ancestors in the order of git log, newest first. args are passed to git
@@ -69,7 +68,7 @@ func (r *repository) commit(name hash) (found *commit, err error) {
 	return found, err
 }
 
-// Walk implements history.Log. For a merge it shows the files that differ from all parents.
+// Walk implements history.Log. For a merge, it shows the files that differ from all parents.
 func (l *Log) Walk(ctx context.Context, q history.Query, each func(*history.Revision) error) error {
 	repo := l.newRepository(ctx, newMemory())
 	defer repo.Close()
@@ -104,7 +103,7 @@ func (l *Log) Walk(ctx context.Context, q history.Query, each func(*history.Revi
 	return err
 }
 
-// walk answers a query from commits.
+// walk is a query in progress.
 type walk struct {
 	repo  *repository
 	q     history.Query
@@ -138,7 +137,7 @@ func (w *walk) revision(c *commit) (*history.Revision, error) {
 	return r, nil
 }
 
-// changed returns the files of the query that a commit changed; for a merge, the files that differ from
+// changed returns the files of the query that a commit changed. For a merge, it returns the files that differ from
 // all parents.
 func (w *walk) changed(c *commit, operations bool) (all []history.FileChange, err error) {
 	if w.files.cmd == nil {
@@ -197,7 +196,7 @@ func (w *walk) change(c *commit, path string, old, now entry) history.FileChange
 	return f
 }
 
-// sides returns the names of the commit's first parent, or of the empty tree, and of the commit.
+// sides returns the name of the commit's first parent, or of the empty tree, and the name of the commit.
 func (c *commit) sides() (from, to string) {
 	if len(c.parents) > 0 {
 		return c.parents[0].String(), c.name.String()
@@ -208,8 +207,8 @@ func (c *commit) sides() (from, to string) {
 // editTrailer ends the message of a commit of edits.
 const editTrailer = "\n\nMail-Op: edit\n"
 
-// recordedOps returns the operations in the trailers of a commit of ours, with the summaries above them.
-// It returns none for a commit of edits or a commit of another program.
+// recordedOps returns the operations in the trailers of one of our commits, with the summaries above them. It returns
+// none for a commit of edits or for another program's commit.
 func recordedOps(message string) []history.RecordedOp {
 	text := strings.TrimSuffix(message, "\n")
 	at := strings.LastIndex(text, "\n\n")
@@ -249,7 +248,7 @@ func recordedOps(message string) []history.RecordedOp {
 
 // AsOf implements history.Log.
 func (l *Log) AsOf(ctx context.Context, at history.Moment, folder string, show func(history.Commit, []history.OldFile) error) error {
-	_ = l.commitWaiting(ctx) // the history is read even if the waiting operations cannot be committed
+	_ = l.commitWaiting(ctx) // read the history even if the waiting operations cannot be committed
 	repo := l.newRepository(ctx, newMemory())
 	defer repo.Close()
 	c, err := repo.commitAt(at)
@@ -270,7 +269,7 @@ func (l *Log) AsOf(ctx context.Context, at history.Moment, folder string, show f
 	return show(c.told(), all)
 }
 
-// told converts the commit to the form of package history.
+// told converts the commit to the form that package history uses.
 func (c *commit) told() history.Commit {
 	subject, _, _ := strings.Cut(c.message, "\n")
 	return history.Commit{Hash: c.name.String(), At: c.made, Subject: oneLine(subject, subjectBytes)}
@@ -316,9 +315,9 @@ func (r *repository) commitNamed(name string) (*commit, error) {
 	if !errors.As(err, &failed) {
 		return nil, err
 	}
-	what := refusal.NotFound("The history has no commit {name} {arg}: give a name as the history shows it, or a time.")
+	what := refusal.NotFound("The history has no commit {name} {arg}: give a commit hash from the history, or a time.")
 	if strings.Contains(failed.said, "ambiguous") {
-		what = refusal.Invalid("Several commits begin with {name} {arg}: write more characters of the name.")
+		what = refusal.Invalid("Several commits begin with {name} {arg}: give more characters of the hash.")
 	}
 	return nil, &refusal.Error{What: what, Field: refusal.Moment, Name: name}
 }

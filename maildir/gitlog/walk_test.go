@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	walked = flag.Int("gitlog.walked", 100000, "commits of BenchmarkWalk")
+	walked = flag.Int("gitlog.walked", 100000, "number of commits in BenchmarkWalk")
 )
 
 func everything() history.Query {
@@ -30,7 +30,7 @@ func everything() history.Query {
 	}
 }
 
-// walk lists the results of a walk, one line for each commit: operations or the author, and the files.
+// walk lists the results of a walk, with one line for each commit: its operations or author, and its files.
 func (t *repoTree) walk(q history.Query) (all []string) {
 	t.Helper()
 	t.check(t.log.Walk(context.Background(), q, func(r *history.Revision) error {
@@ -82,8 +82,8 @@ project   [-> B: about], added .gitignore`)
 	tr.equal("m3", strings.Join(tr.walk(q), "\n"), "send A m3 [A -> B: about m3], added messages/m3.md")
 }
 
-// TestWalkMerge checks that the commits of both sides are listed once, and the merge itself only if it differs from
-// both.
+// TestWalkMerge checks that the commits from both sides are listed once, and that the merge itself is listed only if
+// it differs from both.
 func TestWalkMerge(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -107,7 +107,7 @@ Person edit=false theirs, added theirs
 project   [-> B: about], added .gitignore`)
 }
 
-// TestRecordedOps checks that the message of a commit of several operations is parsed correctly, regardless of the
+// TestRecordedOps checks that the message of a commit with several operations is parsed correctly, regardless of the
 // content of the summaries.
 func TestRecordedOps(t *testing.T) {
 	t.Parallel()
@@ -139,8 +139,7 @@ func TestRecordedOps(t *testing.T) {
 	}
 }
 
-// TestPatch checks that a change of one line is returned as Git shows it, and that files that are not text have no
-// lines.
+// TestPatch checks that a change to one line is returned as Git shows it, and that binary files have no lines.
 func TestPatch(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -208,9 +207,9 @@ func TestAsOf(t *testing.T) {
 	}
 }
 
-// BenchmarkWalk measures the time until the first entry of a history of very many commits, at its newest end, in
-// the middle and at its oldest end, with Git's commit graph. For comparison it measures Git's log of the same path.
-// It also measures the creation of the graph.
+// BenchmarkWalk measures the time until the first entry of a history with a very large number of commits, at its
+// newest end, in the middle and at its oldest end, with Git's commit graph. For comparison, it measures git log for
+// the same path. It also measures the creation of the graph.
 func BenchmarkWalk(b *testing.B) {
 	dir := longHistory(b)
 	l, err := Open(Config{Dir: dir})
@@ -297,14 +296,14 @@ func benchmarkFirst(b *testing.B, l *Log, q history.Query) {
 	}
 }
 
-// longHistoryID is the folder of the day and the id of a message of longHistory.
+// longHistoryID returns the folder for the day and the id of a message in longHistory.
 func longHistoryID(i int) (day, id string) {
 	at := time.Unix(1735689600+int64(i)*300, 0).UTC()
 	return at.Format("/2006/01/02/"), fmt.Sprintf("msg_%s_%016x", at.Format("20060102"), i)
 }
 
-// longHistory creates a repository with a commit for each message, between fifty agents. The first, the last and
-// the middle message each have a separate agent as sender.
+// longHistory creates a repository with a commit for each message, between fifty agents. The first, the middle and
+// the last message each have their own sender.
 func longHistory(b *testing.B) (dir string) {
 	dir = b.TempDir()
 	c := exec.Command("git", "init", "-q", "-b", "main", dir)

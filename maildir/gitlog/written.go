@@ -4,9 +4,10 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// loadWritten replaces loadOne for a path whose content an operation recorded. The commit has that content,
-// whatever is on disk by now. A later change by another program is a separate edit; the index entry is written so
-// that Git sees the change. If another program has committed the path since, our commit leaves the path unchanged.
+// loadWritten replaces loadOne for a path whose content an operation recorded. The commit contains that content,
+// whatever is on disk by now. A later change by another program is a separate edit. The index entry is written so
+// that Git sees the change. If another program has committed the path since then, our commit leaves the path
+// unchanged.
 func (p *plan) loadWritten(c *change) error {
 	op := p.written[c.path]
 	w := op.Written[c.path]
@@ -37,8 +38,8 @@ func (p *plan) loadWritten(c *change) error {
 	return nil
 }
 
-// taken reports whether HEAD differs at a path from the commit base: another program has committed the
-// path since. Errors are transient.
+// taken reports whether HEAD differs from the commit base at a path, which means that another program has committed
+// the path since then. Any error is transient.
 func (p *plan) taken(c *change, base hash) (bool, error) {
 	var above []string
 	for dir, _ := splitPath(c.path); dir != ""; dir, _ = splitPath(dir) {
@@ -53,16 +54,16 @@ func (p *plan) taken(c *change, base hash) (bool, error) {
 			return true, nil // a file or link replaces the folder
 		}
 	}
-	if _, err := p.repo.read("commit", base.String()); err != nil { // no base, or a user has rewritten the history
+	if _, err := p.repo.read("commit", base.String()); err != nil { // no base, or the history was rewritten
 		return c.old.Mode != 0, ifTransient(err)
 	}
 	was, _, err := p.repo.entries(base, c.path)
 	return c.old != was[c.path], err
 }
 
-// replaced returns the entry that an operation made at a path which a later operation of the round changed again.
-// It reports false if the entry is unknown, or another program has committed the path since: then only the later
-// entry is committed.
+// replaced returns the entry that an operation made at a path that a later operation in the round changed again. It
+// returns false if the entry is unknown or another program has committed the path since then. In that case, only the
+// later entry is committed.
 func (p *plan) replaced(c *change, op operation) (is entry, ok bool, err error) {
 	w, ok := op.Written[c.path]
 	if !ok || p.folders[c.path] {
@@ -75,10 +76,10 @@ func (p *plan) replaced(c *change, op operation) (is entry, ok bool, err error) 
 	return entry{Mode: p.modeOf(c, w.Stat), Hash: blobHash(w.Data)}, true, nil
 }
 
-// isStill reports whether the file at a change's path is as the operation left it: as written, or gone. It does not
-// read the file if the stat data match. They include the ctime, because an edit can set the mtime back. The rename
-// into place has changed the ctime. So only a ctime that differs from the mtime reveals a later change within the
-// same clock tick. Errors are transient.
+// isStill reports whether the file at a change's path is still as the operation left it, either as written or gone.
+// It does not read the file if the stat data match. The stat data include the ctime, because an edit can set the
+// mtime back. The rename into place changed the ctime. Therefore only a ctime that differs from the mtime can reveal
+// a later change within the same clock tick. Any error is transient.
 func (p *plan) isStill(c *change, is tree.Written, mode uint32) (bool, error) {
 	st, err := p.files.Stat(c.path)
 	c.gone = isGone(err)

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// deliver does the same as the writer: it writes a file outside the tree, renames it to path, and returns an
-// operation that records the content.
+// deliver does what the writer does: it writes a file outside the tree, renames it to path, and returns an operation
+// that records the content.
 func (t *repoTree) deliver(id, path, text string) writer.Op {
 	t.Helper()
 	staged := ".mailtree/tmp/" + strings.ReplaceAll(path, "/", "-")
@@ -47,7 +47,7 @@ func (t *repoTree) commitOps() {
 }
 
 // TestWrittenIsCommitted: a user edits, replaces or removes a file between its delivery and the commit. The commit
-// must have the delivered content, git status must show the change, and the change gets a separate commit.
+// must contain the delivered content, git status must show the change, and the change must get a separate commit.
 func TestWrittenIsCommitted(t *testing.T) {
 	t.Parallel()
 	const text = "as delivered\n"
@@ -114,7 +114,7 @@ func TestWrittenIsNotRead(t *testing.T) {
 	tr := newTree(t, Config{External: true})
 	o := tr.deliver("m1", "m1", "as delivered\n")
 	tr.check(os.Chtimes(tr.path("m1"), time.Now(), time.Now().Add(-time.Hour)))
-	o.Written["m1"] = tree.Written{Data: []byte("AS DELIVERED\n"), Stat: tr.statOf("m1")} // not the true content
+	o.Written["m1"] = tree.Written{Data: []byte("AS DELIVERED\n"), Stat: tr.statOf("m1")} // not the actual content
 	tr.check(clock.Sleep(context.Background(), 2*restTime))
 	tr.record(o)
 	tr.commitOps()
@@ -127,7 +127,7 @@ func TestEditWithItsTimeSetBack(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
 	o := tr.deliver("m1", "m1", "as delivered\n")
-	at := time.Now().Add(-time.Hour) // so that Git need not read the file again
+	at := time.Now().Add(-time.Hour) // so that Git does not need to reread the file
 	tr.check(os.Chtimes(tr.path("m1"), at, at))
 	o.Written["m1"] = tree.Written{Data: []byte("as delivered\n"), Stat: tr.statOf("m1")}
 	tr.check(clock.Sleep(context.Background(), 2*restTime))
@@ -144,8 +144,8 @@ func TestEditWithItsTimeSetBack(t *testing.T) {
 	tr.sound()
 }
 
-// TestWrittenTwice: a later operation has changed a path again. Each operation's commit must have that operation's
-// content of the path. If the content is unknown, only the last operation's commit has the path.
+// TestWrittenTwice: a later operation changed a path again. Each operation's commit must contain that operation's
+// content for the path. If the content is unknown, only the last operation's commit contains the path.
 func TestWrittenTwice(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -173,8 +173,8 @@ D	gone`)
 	tr.sound()
 }
 
-// TestWrittenBetweenGroups: the next group has replaced a file when the previous group's commit is made. Each
-// commit must have its own group's content, and the server's own write is not an edit.
+// TestWrittenBetweenGroups: the next group has already replaced a file when the previous group's commit is made. Each
+// commit must contain its own group's content, and the server's own write is not an edit.
 func TestWrittenBetweenGroups(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -192,8 +192,8 @@ func TestWrittenBetweenGroups(t *testing.T) {
 	tr.sound()
 }
 
-// TestWrittenAfterAPersonsCommit checks that a user's own commit is not reverted, neither of a new file nor of a
-// file that the operation replaced. But the operation does override a commit from before the operation.
+// TestWrittenAfterAPersonsCommit checks that a user's own commit is not reverted, whether it contains a new file or a
+// file that the operation replaced. However, the operation does override a commit from before the operation.
 func TestWrittenAfterAPersonsCommit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -264,7 +264,7 @@ func TestPreserveAfterWritten(t *testing.T) {
 	tr.sound()
 }
 
-// TestWrittenAtEveryStep: a user saves a file at any step of the commit.
+// TestWrittenAtEveryStep: a user saves a file at each step of the commit.
 func TestWrittenAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, step := range append([]string{"built"}, steps...) {
@@ -311,8 +311,8 @@ func TestOldIndexWrittenBackBesideAnEdit(t *testing.T) {
 	tr.equal("status", tr.git("status", "--porcelain"), " M m1")
 }
 
-// TestWrittenIsBounded checks that the waiting contents are bounded, and that beyond the limit the commit has the
-// files on disk.
+// TestWrittenIsBounded checks that the size of the waiting contents is limited, and that above the limit the commit
+// contains the files on disk.
 func TestWrittenIsBounded(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

@@ -10,10 +10,10 @@ import (
 // maxLen is the maximum length of a pattern in bytes.
 const maxLen = 1024
 
-// Limits of the braces of a pattern.
+// Limits on the braces in a pattern.
 const (
 	maxAlternatives = 100        // alternatives that the braces produce
-	maxExpanded     = 8 * maxLen // total bytes of all alternatives: this bounds the cost of Overlaps
+	maxExpanded     = 8 * maxLen // total bytes of all alternatives, which limits the cost of Overlaps
 )
 
 var (
@@ -31,11 +31,12 @@ var (
 	errSlash = errors.New(`it ends with a \`)
 )
 
-// Compile compiles a path or glob. The error says what is wrong, in words that complete "cannot be claimed: ". With
-// fold, matching ignores case, for a code repository with core.ignorecase. Git then folds only ASCII. But the file
-// systems for which Git does so fold all of Unicode, so Compile does, too. It maps one character to one character
-// (simple folding): ä matches Ä, ß does not match ss. A class includes the other cases of its characters before it
-// is negated, as in Git: [A-M] matches a, [^a] does not match A. See docs/tree.md, "A claim".
+// Compile compiles a path or glob. The error says what is wrong, in words that complete "cannot be claimed: ". If
+// fold is set, matching ignores case, as in a code repository with core.ignorecase. With that setting, Git folds only
+// ASCII. However, the file systems for which Git uses the setting fold all of Unicode, so Compile does so too. It
+// maps one character to one character (simple folding): ä matches Ä, but ß does not match ss. As in Git, a class
+// includes the other cases of its characters before it is negated: [A-M] matches a, and [^a] does not match A. See
+// docs/tree.md, "A claim".
 func Compile(p string, fold bool) (*Pattern, error) {
 	switch {
 	case p == "":
@@ -74,7 +75,7 @@ func Compile(p string, fold bool) (*Pattern, error) {
 	return c, nil
 }
 
-// literalPath returns the path of a pattern without wildcards and alternatives. It returns "" for other patterns
+// literalPath returns the path of a pattern that has no wildcards or alternatives. It returns "" for other patterns
 // and for the whole repository.
 func literalPath(alts [][]element) string {
 	last := len(alts[0]) - 1
@@ -91,7 +92,7 @@ func literalPath(alts [][]element) string {
 	return strings.Join(names, "/")
 }
 
-// ends returns a prefix and a suffix of all paths that match an alternative with the text f.
+// ends returns a prefix and a suffix of every path that matches an alternative. f is the text of the alternative.
 func ends(elems []element, f string, fold bool) (prefix, suffix string) {
 	prefix = foldIf(unescape(f[:literalLen(f)]), fold)
 	last := elems[len(elems)-1]
@@ -109,7 +110,7 @@ func ends(elems []element, f string, fold bool) (prefix, suffix string) {
 	return prefix, suffix
 }
 
-// checkPlace refuses an alternative outside the repository.
+// checkPlace rejects an alternative outside the repository.
 func checkPlace(f string) error {
 	switch {
 	case f == "":
@@ -148,8 +149,8 @@ func compileAlternative(f string, fold bool) ([]element, error) {
 	return elems, nil
 }
 
-// literalLen returns the length of the text before the first wildcard of a pattern without braces. The
-// slash before a ** is not included, because a/** matches a.
+// literalLen returns the length of the text before the first wildcard of a pattern without braces. The slash before a
+// ** is not included, because a/** also matches a.
 func literalLen(f string) int {
 	for i := 0; i < len(f); i++ {
 		switch f[i] {
@@ -242,7 +243,7 @@ func expandBraces(p string) ([]string, error) {
 }
 
 // firstGroup finds the first {…} outside escapes and classes. It returns the offset at which the group opens, its
-// alternatives, and the offset at which it ends. open is -1 if there is no group.
+// alternatives, and the offset after its end. open is -1 if there is no group.
 func firstGroup(p string) (open int, parts []string, end int, err error) {
 	open = -1
 	depth, start, class := 0, 0, false
@@ -364,8 +365,7 @@ func compileClass(s string, fold bool) (chars []span, n int, err error) {
 	return chars, n, nil
 }
 
-// classChar reads one character of a class. k is 0 at the end of the class; ok is false if the text ends
-// first.
+// classChar reads one character of a class. k is 0 at the end of the class. ok is false if the text ends first.
 func classChar(s string) (r rune, k int, ok bool) {
 	switch {
 	case s == "" || s == `\`:

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// exact returns a pattern that matches one path only, and nothing below it.
+// exact returns a pattern that matches only one path, and nothing below it.
 func exact(path string, fold bool) *Pattern {
 	p := &Pattern{prefix: foldIf(path, fold), fold: fold}
 	var elems []element
@@ -65,6 +65,6 @@ func TestCovers(t *testing.T) {
 		}
 	}
 	if covered < tried/50 || covered > tried/2 {
-		t.Errorf("%d of %d are covered: the sample says little", covered, tried)
+		t.Errorf("only %d of %d are covered: the sample is not meaningful", covered, tried)
 	}
 }

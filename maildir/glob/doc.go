@@ -1,18 +1,18 @@
-// Package glob decides which paths a pattern covers, and whether two patterns overlap, that is, whether some path
-// matches both. It knows nothing about claims, files or mail.
+// Package glob determines which paths a pattern covers, and whether two patterns overlap, that is, whether some path
+// matches both. It is independent of claims, files and mail.
 //
 // A pattern is a path or a glob relative to the top of a code repository, in the doublestar
 // dialect:
 //
 //	?        one character of a path element
-//	*        any characters of a path element
-//	[a-z]    one character of the class; [^a-z] and [!a-z] one character outside it
-//	{a,b}    either pattern; may be nested, at most 100 alternatives in all
+//	*        any number of characters of a path element
+//	[a-z]    one character in the class; [^a-z] and [!a-z] mean one character outside it
+//	{a,b}    either pattern; may be nested; at most 100 alternatives in total
 //	**       as a whole element: any number of elements, including none; otherwise the same as *
 //	\x       the character x
 //
 // A literal path, even as an alternative in braces, covers everything below it, because a file may become a folder.
 // A trailing slash after a wildcard means /**: src/*/ is src/*/**.
 //
-// Overlaps is exact: it intersects the two patterns instead of comparing their texts.
+// Overlaps is exact: it intersects the two patterns instead of comparing their text.
 package glob

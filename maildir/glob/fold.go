@@ -76,13 +76,13 @@ func foldSpans(in []span) []span {
 		}
 	}
 	for _, s := range in {
-		if s.hi-s.lo < 256 { // fewer characters than there are case ranges
+		if s.hi-s.lo < 256 { // fewer characters than case ranges
 			for c := s.lo; c <= s.hi; c++ {
 				add(c)
 			}
 			continue
 		}
-		if s.lo <= 'ß' && 'ß' <= s.hi { // the only character whose other case the table below lacks
+		if s.lo <= 'ß' && 'ß' <= s.hi { // the only character whose other case is missing from the table below
 			add('ß')
 		}
 		for _, r := range unicode.CaseRanges {

@@ -9,7 +9,7 @@ import (
 
 // Clean normalizes a pattern: slash-separated, without "./" and double slashes. A trailing slash after a wildcard
 // becomes /**, and any other trailing slash is removed. A pattern that is absolute or has a .. element stays
-// unchanged, because Compile refuses it.
+// unchanged, because Compile rejects it.
 func Clean(p string) string {
 	p = strings.TrimSpace(p)
 	if p == "" || p[0] == '/' || slices.Contains(strings.Split(p, "/"), "..") {
@@ -18,7 +18,7 @@ func Clean(p string) string {
 	return cleanSlashes(p)
 }
 
-// cleanSlashes is Clean without its conditions, for a pattern or for one alternative of its braces.
+// cleanSlashes is Clean without its conditions, for a whole pattern or for one alternative of its braces.
 func cleanSlashes(p string) string {
 	clean := path.Clean(p)
 	if !strings.HasSuffix(p, "/") || !HasWildcards(clean) || clean == "**" || strings.HasSuffix(clean, "/**") {
@@ -49,7 +49,7 @@ type Pattern struct {
 	fold    bool
 }
 
-// Literal returns the path of a pattern without wildcards and alternatives: a file, or a folder with everything
+// Literal returns the path of a pattern that has no wildcards or alternatives: a file, or a folder with everything
 // below it. The path is folded if the pattern folds. Literal returns "" for other patterns and for the whole
 // repository.
 func (p *Pattern) Literal() string { return p.literal }
@@ -63,7 +63,7 @@ func (p *Pattern) Prefix() string {
 	return p.prefix
 }
 
-// element is one path element of a pattern.
+// element is one path element in a pattern.
 type element struct {
 	deep   bool    // **: any number of elements, including none
 	text   string  // without wildcards: the name, folded if the pattern folds
@@ -73,7 +73,7 @@ type element struct {
 // token matches one character, or any number of any characters if char is star.
 type token struct {
 	char  rune   // -1: star
-	class []span // if not nil, one of these characters instead of char; sorted, not touching, never empty
+	class []span // if not nil, one of these characters instead of char; sorted, not adjacent, never empty
 }
 
 // span is a range of characters, including both ends.
@@ -81,9 +81,8 @@ type span struct{ lo, hi rune }
 
 const star rune = -1
 
-// Overlaps reports whether some path matches both patterns. Both must be compiled with the same fold. The
-// number of steps is at most the product of their lengths with all braces expanded. See docs/tree.md, "A
-// claim".
+// Overlaps reports whether some path matches both patterns. Both must be compiled with the same fold. The number of
+// steps is at most the product of the lengths of the patterns with all braces expanded. See docs/tree.md, "A claim".
 func (p *Pattern) Overlaps(q *Pattern) bool {
 	if n := min(len(p.prefix), len(q.prefix)); p.prefix[:n] != q.prefix[:n] {
 		return false
@@ -101,16 +100,16 @@ func (p *Pattern) Overlaps(q *Pattern) bool {
 	return false
 }
 
-// Covers reports whether path matches the pattern. path names one file; it is slash-separated, clean and relative
+// Covers reports whether path matches the pattern. path is the path of one file, slash-separated, clean and relative
 // to the code repository's root. Each of its characters is literal, even *?[]{}\, and path need not be UTF-8. A
-// pattern with the same text would also match everything below a folder; path means only the file. See
+// pattern with the same text would also match everything below a folder, but path means only the file. See
 // docs/tree.md, "A claim".
 func (p *Pattern) Covers(path string) bool {
 	switch {
 	case path == "":
 		return false
 	case !p.fold && !(strings.HasPrefix(path, p.prefix) && strings.HasSuffix(path, p.suffix)):
-		return false // nearly all calls end here
+		return false // nearly all calls return here
 	case p.fold && !(foldedSuffix(path, p.suffix) && foldedPrefix(path, p.prefix)):
 		return false
 	case p.fold:
@@ -162,10 +161,10 @@ func (t token) meets(u token) bool {
 // meet reports whether two sequences have a common match. An item that repeats matches any number of any items.
 // Every other item can match something. meet calls match at most once for each pair of items.
 //
-// After equal ends are removed, one of the sequences begins, and one ends, with an item that repeats. If both
-// contain such an item, they meet: each absorbs the items of the other. If only one sequence contains such an item,
-// the other has a fixed length. Then matching each run of the first as early as possible leaves the most room for
-// the rest.
+// After matching items are removed from both ends, one of the sequences begins, and one ends, with an item that
+// repeats. If both sequences contain such an item, they have a common match, because each absorbs the other's items.
+// If only one sequence contains such an item, the other has a fixed length. In that case, matching each run of the
+// first sequence as early as possible leaves the most room for the rest.
 func meet[T any](p, q []T, repeats func(T) bool, match func(a, b T) bool) bool {
 	for len(p) > 0 && len(q) > 0 && !repeats(p[0]) && !repeats(q[0]) {
 		if !match(p[0], q[0]) {
@@ -186,7 +185,7 @@ func meet[T any](p, q []T, repeats func(T) bool, match func(a, b T) bool) bool {
 	case openQ:
 		p, q = q, p
 	}
-	run, from := -1, 0 // index in p after the last item that repeats; index in q at which that run is tried
+	run, from := -1, 0 // index in p after the last repeating item; index in q at which the run after it is tried
 	i := 0
 	for j := 0; j < len(q); {
 		switch {
@@ -238,7 +237,7 @@ func within(a []span, c rune) bool {
 	return false
 }
 
-// intersect reports whether some character is in both.
+// intersect reports whether some character is in both a and b.
 func intersect(a, b []span) bool {
 	for len(a) > 0 && len(b) > 0 {
 		switch {

@@ -95,7 +95,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestOverlapFold is the same for patterns that ignore case.
+// TestOverlapFold tests the same for patterns that ignore case.
 func TestOverlapFold(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -133,7 +133,7 @@ func TestOverlapFold(t *testing.T) {
 			t.Errorf("%s, %s: %v, %v", c.a, c.b, p.Overlaps(q), q.Overlaps(p))
 		}
 	}
-	for c := rune(1); c < 0x20000; c++ { // a large class also contains the other cases of its characters
+	for c := rune(1); c < 0x20000; c++ { // a large class must also contain the other cases of its characters
 		for f := unicode.SimpleFold(c); f != c; f = unicode.SimpleFold(f) {
 			if !within(joined(foldSpans([]span{{max(c-200, 1), c + 200}})), f) {
 				t.Errorf("%U is not among the cases of a range around %U", f, c)
@@ -150,7 +150,7 @@ type grammar struct{ rng *rand.Rand }
 
 func (g grammar) pick(of ...string) string { return of[g.rng.IntN(len(of))] }
 
-// text returns a part of an element, with braces nested up to depth.
+// text returns part of an element, with braces nested up to depth.
 func (g grammar) text(depth int) string {
 	switch n := g.rng.IntN(12); {
 	case n < 4:
@@ -183,8 +183,8 @@ func (g grammar) path(depth int) string {
 	return strings.Join(elems, "/")
 }
 
-// allPaths returns the paths with at most three elements of at most two of the letters, including the letter z,
-// which no pattern has.
+// allPaths returns the paths with at most three elements of at most two letters each, including the letter z, which
+// is in no pattern.
 func allPaths() (paths []string) {
 	var names []string
 	for _, x := range []string{"", "a", "A", "b", "B", "z"} {
@@ -219,7 +219,7 @@ func TestClean(t *testing.T) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 		if got := Clean(want); got != want {
-			t.Errorf("%q is not its own form: %q", want, got)
+			t.Errorf("the normal form %q is changed to %q", want, got)
 		}
 	}
 }
@@ -286,9 +286,9 @@ func asRegexp(p string, fold bool) (*regexp.Regexp, error) {
 	return regexp.Compile(flags + `\A(?:` + strings.Join(all, "|") + `)\z`)
 }
 
-// TestOverlapBruteForce compares Overlaps and Covers with regular expressions that are tried on every path over a
-// few letters. If Overlaps reports an overlap but none of these paths matches both patterns, a longer common path
-// must be possible.
+// TestOverlapBruteForce compares Overlaps and Covers with regular expressions, which are tried on every path made
+// from a few letters. If Overlaps reports an overlap but none of these paths matches both patterns, a longer common
+// path must be possible.
 func TestOverlapBruteForce(t *testing.T) {
 	t.Parallel()
 	paths := allPaths()
@@ -344,9 +344,9 @@ func TestOverlapBruteForce(t *testing.T) {
 				case got != b.p.Overlaps(a.p):
 					t.Fatalf("%s and %s: not symmetric", a.text, b.text)
 				case want && !got:
-					t.Fatalf("%s and %s (fold %v) match the same path, and are said not to overlap", a.text, b.text, fold)
+					t.Fatalf("%s and %s (fold %v) match the same path, but reportedly do not overlap", a.text, b.text, fold)
 				case got && !want && a.p.short() && b.p.short():
-					t.Fatalf("%s and %s (fold %v) are said to overlap, but no path matches both", a.text, b.text, fold)
+					t.Fatalf("%s and %s (fold %v) reportedly overlap, but no path matches both", a.text, b.text, fold)
 				case want:
 					both++
 				case !got:
@@ -355,7 +355,7 @@ func TestOverlapBruteForce(t *testing.T) {
 			}
 		}
 		if both < 1000 || none < 1000 {
-			t.Errorf("%d pairs overlap, %d do not: the sample says little", both, none)
+			t.Errorf("%d pairs overlap, %d do not: the sample is not meaningful", both, none)
 		}
 	}
 }
@@ -423,7 +423,7 @@ func TestOverlapBounded(t *testing.T) {
 		}
 	}
 	if size > maxExpanded {
-		t.Errorf("%d characters behind one pattern", size)
+		t.Errorf("one pattern expands to %d characters", size)
 	}
 }
 
@@ -455,13 +455,13 @@ func FuzzOverlap(f *testing.F) {
 				t.Errorf("%q matches %q", b, a)
 			}
 		}
-		for _, fold := range []bool{false, true} { // patterns that overlap with case also overlap without
+		for _, fold := range []bool{false, true} { // an overlap with case is also one without
 			p, _ := Compile(a, fold)
 			if path := strings.Trim(b, "/"); path != "" && !strings.Contains(path, "//") && p.Covers(path) != p.Overlaps(exact(path, fold)) {
 				t.Errorf("%q covers %q (fold %v): %v", a, path, fold, p.Covers(path))
 			}
 			if q, _ := Compile(b, fold); fold && Overlap(a, b) && !p.Overlaps(q) {
-				t.Errorf("%q and %q overlap, but not whatever the case", a, b)
+				t.Errorf("%q and %q overlap, but not if case is ignored", a, b)
 			}
 		}
 	})

@@ -11,12 +11,12 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// bareLinks turns bare web addresses into links. goldmark's own extension uses regular expressions at every space;
-// this parser reads each byte at most twice.
+// bareLinks turns bare web addresses into links. goldmark's own extension uses regular expressions at every space,
+// but this parser reads each byte at most twice.
 type bareLinks struct{}
 
-// Trigger returns the bytes at which goldmark calls Parse, besides the beginning of a text: white space
-// (represented by the space) and parentheses.
+// Trigger returns the bytes at which goldmark calls Parse, in addition to the beginning of text: white space
+// (represented by the space) and opening parentheses.
 func (bareLinks) Trigger() []byte { return []byte{' ', '('} }
 
 // Parse returns a link if an address begins here or after the byte at which goldmark stopped.
@@ -42,7 +42,7 @@ func (bareLinks) Parse(parent ast.Node, block text.Reader, pc parser.Context) as
 	return link
 }
 
-// bareBegins are the beginnings of an address. A host follows.
+// bareBegins lists how an address can begin. A host must follow.
 var bareBegins = []string{"https://", "http://", "www."}
 
 // bareAddress returns the web address at the beginning of a line: everything up to a space or "<", without

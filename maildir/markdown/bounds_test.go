@@ -21,7 +21,7 @@ func TestBounds(t *testing.T) {
 			page, ok := Render(body)
 			waits.Limit(t, "Render, of a processor,", cpu(t)-before, allowed)
 			if len(page) > 64*len(body) {
-				t.Errorf("%d bytes of HTML for %d", len(page), len(body))
+				t.Errorf("%d bytes of HTML for %d bytes of body", len(page), len(body))
 			}
 			if rendered := len(normalize(body)) <= Limit; ok != rendered {
 				t.Errorf("rendered: %v", ok)
@@ -30,7 +30,7 @@ func TestBounds(t *testing.T) {
 			text, _ := narrow().Render(body)
 			waits.Limit(t, "Terminal.Render, of a processor,", cpu(t)-before, allowed)
 			if len(text) > 64*len(body) {
-				t.Errorf("%d bytes for a terminal, of %d", len(text), len(body))
+				t.Errorf("%d bytes of terminal output for %d bytes of body", len(text), len(body))
 			}
 			before = cpu(t)
 			first, plain := FirstHeading(body), PlainText(body)
@@ -57,7 +57,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// TestCut checks that a body is cut before a rune.
+// TestCut checks that a body is cut at a rune boundary.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	long := "x" + strings.Repeat("é", Limit)
@@ -74,7 +74,7 @@ func TestScanLimits(t *testing.T) {
 	compare(t, "PlainText", "", PlainText(strings.Repeat("\n", plainLimit)+"late\n"))
 }
 
-// TestBytes tests bodies that a text file cannot hold.
+// TestBytes tests bodies that cannot be stored in a text file.
 func TestBytes(t *testing.T) {
 	t.Parallel()
 	compare(t, "PlainText", "0 a c\uFFFD", PlainText("\x000\x00 `a`\r\n\r\nc\xff"))
@@ -95,7 +95,7 @@ func checkText(t *testing.T, s string, limit int) {
 	}
 }
 
-// cpu is the CPU time that the process has used.
+// cpu returns the CPU time that the process has used.
 func cpu(t *testing.T) time.Duration {
 	t.Helper()
 	var usage syscall.Rusage
@@ -105,6 +105,7 @@ func cpu(t *testing.T) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// allowed is the CPU time that one body may take. On an idle machine the slowest body takes a tenth of that, and
-// under load up to eight times as much as on an idle machine. A cubic parser would take hundreds of times as much.
+// allowed is the CPU time that one body may take. On an idle machine, the slowest body takes a tenth of that. Under
+// load, it takes up to eight times as long as on an idle machine. A cubic parser would take hundreds of times as
+// much.
 const allowed = 20 * time.Second * slow

@@ -8,8 +8,8 @@ import (
 )
 
 // FirstHeading returns the text of the first heading in the first 16 KiB of a body, outside quotes and lists. If
-// there is no heading, it returns the first line with text; if no line has text, the first line unchanged. The
-// result is one line of at most 200 runes without markup, or "" for a blank body.
+// there is no heading, it returns the first line with text. If no line has text, it returns the first nonblank line
+// unchanged. The result is one line of at most 200 runes without markup, or "" for a blank body.
 //
 // See docs/tree.md, "A message".
 func FirstHeading(body string) string {
@@ -34,7 +34,7 @@ func FirstHeading(body string) string {
 }
 
 // PlainText returns an excerpt: the text of the first 8 KiB of a body without markup, as one line of at most 300
-// runes. An image is replaced with its description. Code is kept as text. A search should not use PlainText.
+// runes. An image is replaced with its description. Code is kept as text. Do not use PlainText for searching.
 func PlainText(body string) string {
 	body, cut := beginning(body, plainLimit)
 	var b strings.Builder
@@ -49,18 +49,18 @@ func PlainText(body string) string {
 	return s
 }
 
-// cutImage matches the rest of a text that ends in the data URI of an image.
+// cutImage matches an image at the end of the text that is cut off inside its data URI.
 var cutImage = regexp.MustCompile(`\]\(data:[^\s()]*\s*$`)
 
-// beginning is clipBody, but does not count the data of images, and closes an image whose data is cut.
+// beginning is like clipBody, but does not count the data of images, and closes an image whose data is cut off.
 func beginning(body string, limit int) (string, bool) {
 	body, _ = shorten(body)
 	body, cut := clipBody(body, limit)
 	return cutImage.ReplaceAllString(body, "](data:)"), cut
 }
 
-// eachBlock calls do with each block of a body that has text, in order, until do returns false. The text
-// keeps the lines of the block.
+// eachBlock calls do with each block of a body that has text, in order, until do returns false. The text keeps the
+// line breaks of the block.
 func eachBlock(body string, do func(n ast.Node, text string) bool) {
 	source := []byte(normalize(body))
 	doc := parseTree(source)

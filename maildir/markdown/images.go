@@ -26,13 +26,13 @@ func MayHaveImages(body string) bool {
 	return false
 }
 
-// RewriteImages replaces the destinations of the inline images of a body: ![alt](destination), even if the
+// RewriteImages replaces the destinations of the inline images in a body. It handles ![alt](destination), even if the
 // destination contains spaces, which Markdown does not allow, and <img src="destination">. It calls to with each
-// destination, in the order of the text, and replaces the destination with the result. to returns its argument to
-// keep the destination. A result must not contain a space, quote or bracket, because it is not escaped.
+// destination, in text order, and replaces the destination with the result. To keep the destination, to returns its
+// argument. A result must not contain a space, quote or bracket, because it is not escaped.
 //
-// Images in code and in references ([alt][name]) stay unchanged, and so does the text after Limit bytes. whole is
-// false if that rest may have images. The bytes of data URIs do not count toward Limit.
+// Images in code and in references ([alt][name]) stay unchanged, as does the text after Limit bytes. whole is false
+// if the text after Limit may contain images. The bytes of data URIs do not count toward Limit.
 func RewriteImages(body string, to func(destination string) string) (out string, whole bool) {
 	if !MayHaveImages(body) {
 		return body, true
@@ -60,22 +60,22 @@ func RewriteImages(body string, to func(destination string) string) (out string,
 	return b.String() + body[done:], !MayHaveImages(short[len(text):])
 }
 
-// sameLength changes line ends to "\n" without moving any text.
+// sameLength changes line ends to "\n" without changing any offsets.
 var sameLength = strings.NewReplacer("\r\n", " \n", "\r", "\n")
 
-// span is a part of a text, as byte offsets.
+// span is a part of the text, as byte offsets.
 type span struct{ start, end int }
 
-// spanAttribute is the attribute of an image's node that has the span from its "](" to its ")".
+// spanAttribute is the attribute of an image node that contains the span from its "](" to its ")".
 const spanAttribute = "mailtree-span"
 
-// imageSpan is the place of a destination, with the function that decodes it.
+// imageSpan is the position of a destination, with the function that decodes it.
 type imageSpan struct {
 	span
 	read func(written string) string
 }
 
-// imageSpans returns the spans of the destinations, with angle brackets, in the order of the text.
+// imageSpans returns the spans of the destinations, including angle brackets, in text order.
 func imageSpans(doc ast.Node, text string) []imageSpan {
 	var all []imageSpan
 	blanks := blankImages(text)
@@ -108,7 +108,7 @@ func imageSpans(doc ast.Node, text string) []imageSpan {
 	return all
 }
 
-// unbracket decodes a destination as Markdown writes it.
+// unbracket decodes a destination as written in Markdown.
 func unbracket(raw string) string {
 	return unescape(strings.TrimSuffix(strings.TrimPrefix(raw, "<"), ">"))
 }
@@ -153,8 +153,7 @@ func imgSpans(text string, lines *gtext.Segments) (all []imageSpan) {
 	return all
 }
 
-// destination returns the span of the destination in `](destination "title")`. It reports false for a
-// reference.
+// destination returns the span of the destination in `](destination "title")`. ok is false for a reference.
 func destination(text string, tail span) (span, bool) {
 	s := text[tail.start:tail.end]
 	if !strings.HasPrefix(s, "](") {
@@ -185,7 +184,8 @@ func closingAngle(s string) int {
 	return -1
 }
 
-// cuts records where text was left out: for offsets of the remaining text, how many bytes are missing before.
+// cuts records where text was left out. It maps offsets in the remaining text to the number of bytes missing before
+// them.
 type cuts []struct{ at, gone int }
 
 // origin converts an offset in the shortened text to an offset in the whole text.
@@ -197,7 +197,7 @@ func (c cuts) origin(at int) int {
 	return at + c[i-1].gone
 }
 
-// shorten leaves out most of the data of each data URI, which may have megabytes and has no meaning for a parser.
+// shorten leaves out most of the data of each data URI, which may be megabytes long and has no meaning for a parser.
 func shorten(body string) (short string, left cuts) {
 	const mark, kept = ";base64,", 16
 	var out strings.Builder

@@ -52,7 +52,7 @@ func TestRewriteImages(t *testing.T) {
 			t.Errorf("%.80s\nfound %.80q, made %.80s", tt.body, found, got)
 		}
 		if same, _ := RewriteImages(tt.body, func(d string) string { return d }); same != tt.body {
-			t.Errorf("%.80s\nmade %.80s of it where nothing was to change", tt.body, same)
+			t.Errorf("%.80s\nwas changed to %.80s, but should not change", tt.body, same)
 		}
 	}
 }

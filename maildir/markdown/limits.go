@@ -6,24 +6,24 @@ import (
 )
 
 const (
-	// Limit is how many bytes of a body Render and RewriteImages read.
+	// Limit is the number of bytes of a body that Render and RewriteImages read.
 	Limit = 32 << 10
 
-	// maxDepth is how deep blocks of a body may be nested, counting the body itself; a list in a list adds two.
+	// maxDepth is how deep blocks in a body may be nested, counting the body itself. A list within a list adds two.
 	maxDepth = 100
 
 	headingLimit = 16 << 10 // bytes that FirstHeading reads
 
-	// plainLimit is how many bytes PlainText reads: 300 runes are 1,200 bytes at
-	// most, and the rest is room for markup.
+	// plainLimit is the number of bytes that PlainText reads. 300 runes take at most 1,200 bytes, and the rest is
+	// room for markup.
 	plainLimit = 8 << 10
 
 	textRunes    = 300 // runes of PlainText
 	headingRunes = 200 // runes of FirstHeading: at most 800 bytes; a subject may have 998
 )
 
-// clipBody returns at most limit bytes of body, and whether it cut. It cuts before a rune and, if the
-// second half has a line end, after a line.
+// clipBody returns at most limit bytes of body, and whether it cut anything off. It cuts at a rune boundary and, if
+// the second half contains a line end, after a line.
 func clipBody(body string, limit int) (string, bool) {
 	if len(body) <= limit {
 		return body, false

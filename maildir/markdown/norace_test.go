@@ -2,7 +2,7 @@
 
 package markdown
 
-// With the race detector, bodies have an eighth of the length, because goldmark takes quadratic time.
+// With the race detector, bodies are an eighth as long, because goldmark takes quadratic time.
 const (
 	slow  = 1
 	worst = Limit

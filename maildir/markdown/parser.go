@@ -10,8 +10,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// parseTree returns goldmark's tree of the source, or nil if goldmark panicked. Bodies are untrusted, and a panic
-// in a library must not stop the server. more are additional inline parsers.
+// parseTree returns goldmark's tree for the source, or nil if goldmark panicked. Bodies are untrusted, and a panic in
+// a library must not stop the server. more are additional inline parsers.
 func parseTree(source []byte, more ...util.PrioritizedValue) (doc ast.Node) {
 	defer func() {
 		if recover() != nil {
@@ -23,8 +23,8 @@ func parseTree(source []byte, more ...util.PrioritizedValue) (doc ast.Node) {
 
 // newParser assembles GitHub-Flavored Markdown from goldmark's parsers.
 //
-// It leaves out links of bare addresses (bare.go parses them), heading ids, and the table extension's
-// transformer of "\|" in code spans (prose.go handles it).
+// It leaves out bare links (bare.go parses them), heading ids, and the table extension's transformer for "\|" in code
+// spans (render.go handles it).
 func newParser(more ...util.PrioritizedValue) parser.Parser {
 	links := parser.NewLinkParser()
 	blocks := parser.DefaultBlockParsers()
@@ -49,9 +49,9 @@ func newParser(more ...util.PrioritizedValue) parser.Parser {
 	)
 }
 
-// shallow limits the nesting of blocks. At a depth of more than maxDepth it opens only paragraphs, so that markup
-// of deeper blocks stays text. Otherwise goldmark's time and the size of the HTML would grow with the square of the
-// depth.
+// shallow limits the nesting of blocks. At a depth of more than maxDepth, it opens only paragraphs, so that the
+// markup of deeper blocks stays text. Otherwise goldmark's running time and the size of the HTML would grow with the
+// square of the depth.
 type shallow struct{ parser.BlockParser }
 
 // Open implements parser.BlockParser.
@@ -66,7 +66,7 @@ func (p shallow) Open(parent ast.Node, r text.Reader, pc parser.Context) (ast.No
 	return p.BlockParser.Open(parent, r, pc)
 }
 
-// images is the parser of links and images. It records the position of an image's destination.
+// images is the parser for links and images. It records the position of an image's destination.
 type images struct {
 	parser.InlineParser
 	parser.CloseBlocker
@@ -84,8 +84,8 @@ func (p images) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast
 }
 
 // tables parses tables, except tables with mostly missing cells. goldmark pads each row to the width of the header,
-// so 4 kB of "|" and as many bytes of short rows would create millions of cells. A written cell takes at least one
-// byte.
+// so 4 kB of "|" followed by 4 kB of short rows would create millions of cells. Each cell that is written out takes
+// at least one byte.
 type tables struct{ parser.ParagraphTransformer }
 
 // Transform implements parser.ParagraphTransformer.

@@ -6,7 +6,7 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// proseBuilder collects plain text from inline nodes: white space is folded, lines end in "\n".
+// proseBuilder collects plain text from inline nodes. It folds white space, and lines end with "\n".
 type proseBuilder struct {
 	source    []byte
 	text      strings.Builder
@@ -39,7 +39,7 @@ func (b *proseBuilder) inline(n ast.Node) {
 		b.write(string(n.Label(b.source)))
 	case *ast.RawHTML:
 		b.tag(n)
-	default: // emphasis, links, images: only their contents
+	default: // emphasis, links, images: write only their contents
 		b.children(n)
 	}
 }

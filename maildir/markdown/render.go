@@ -14,17 +14,17 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Render converts a body to HTML. It returns "" and false if the body is larger than [Limit] or goldmark fails; the
-// caller then shows the unrendered body. The HTML contains none of the sender's markup: HTML in the body is shown
-// as text. An image becomes a link, so that reading the body loads nothing; a bare web address becomes a link, too.
-// A quote that ends the body is folded, because it is usually the text to which the body replies. The caller must
-// still sanitize the HTML.
+// Render converts a body to HTML. It returns "" and false if the body is larger than [Limit] or goldmark fails. The
+// caller should then show the unrendered body. The HTML contains none of the sender's markup: HTML in the body is
+// shown as text. An image becomes a link, so that reading the body loads nothing. A bare web address also becomes a
+// link. A quote at the end of the body is folded, because it is usually the text to which the body replies. The
+// caller must still sanitize the HTML.
 func Render(body string) (string, bool) {
 	return RenderWith(body, func(string) string { return "" })
 }
 
-// RenderWith is Render, but shows an image if to returns an address that may be loaded. The image is then also a
-// link to that address. to is called with the destination in the body.
+// RenderWith is like Render, but shows an image if to returns an address that may be loaded. The image is then also a
+// link to that address. RenderWith calls to with the destination in the body.
 func RenderWith(body string, to func(destination string) (address string)) (string, bool) {
 	source := []byte(normalize(body))
 	if len(source) > Limit {
@@ -37,7 +37,7 @@ func RenderWith(body string, to func(destination string) (address string)) (stri
 	return renderTree(doc, source, reading{to})
 }
 
-// renderTree writes the tree. It reports false if goldmark failed or panicked.
+// renderTree writes the tree. It returns false if goldmark failed or panicked.
 func renderTree(doc ast.Node, source []byte, nodes reading) (page string, ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -73,7 +73,7 @@ func (r reading) RegisterFuncs(to renderer.NodeRendererFuncRegisterer) {
 	to.Register(extast.KindTable, renderTable)
 }
 
-// renderCodeSpan writes a code span like goldmark, except that "\|" in a table cell is a pipe.
+// renderCodeSpan writes a code span as goldmark does, except that "\|" in a table cell is a pipe.
 func renderCodeSpan(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		_, err := w.WriteString("</code>")
@@ -86,7 +86,7 @@ func renderCodeSpan(w util.BufWriter, source []byte, n ast.Node, entering bool) 
 	return ast.WalkSkipChildren, nil
 }
 
-// codeTexts returns the texts of a code span. In a table cell "\|" is a pipe, even in code.
+// codeTexts returns the pieces of text in a code span. In a table cell, "\|" is a pipe, even in code.
 func codeTexts(n ast.Node, source []byte) (texts []string) {
 	cell := false
 	for p := n.Parent(); p != nil && !cell; p = p.Parent() {
@@ -147,7 +147,7 @@ func renderQuote(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.Wal
 	return ast.WalkContinue, nil
 }
 
-// renderCode writes a code block. The block has its own scroll bar, so it is focusable.
+// renderCode writes a code block. The block has its own scroll bar, so it must be focusable.
 func renderCode(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		return ast.WalkContinue, nil
@@ -169,7 +169,7 @@ func renderTag(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.
 	return ast.WalkSkipChildren, nil
 }
 
-// writeImage writes an image, as a link to itself unless it is in a link.
+// writeImage writes an image. Unless the image is in a link, it is a link to itself.
 func writeImage(w util.BufWriter, address, alt string, linked bool) {
 	at := util.EscapeHTML([]byte(address))
 	image := fmt.Sprintf(`<img src="%s" alt="%s" loading="lazy">`, at, util.EscapeHTML([]byte(alt)))
@@ -207,7 +207,7 @@ func renderCheckBox(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.
 	return ast.WalkContinue, nil
 }
 
-// renderItem writes an item of a list. An item with a check box has the class "task", and the box is its bullet.
+// renderItem writes a list item. An item with a check box has the class "task", and the box serves as its bullet.
 func renderItem(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	first := n.FirstChild()
 	switch {
@@ -225,7 +225,7 @@ func renderItem(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.Walk
 	return ast.WalkContinue, nil
 }
 
-// renderTable writes a table. The table has its own scroll bar, so it is focusable.
+// renderTable writes a table. The table has its own scroll bar, so it must be focusable.
 func renderTable(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
 	if entering {
 		_, _ = w.WriteString("<table tabindex=\"0\">\n")

@@ -39,7 +39,7 @@ func TestRender(t *testing.T) {
 		}
 	}
 	if got, ok := Render(strings.Repeat("a", Limit+1)); ok || got != "" {
-		t.Errorf("a body over the limit gives %d bytes, %v", len(got), ok)
+		t.Errorf("a body over the limit produces %d bytes, %v", len(got), ok)
 	}
 }
 

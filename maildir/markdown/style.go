@@ -8,7 +8,7 @@ import (
 	extast "github.com/yuin/goldmark/extension/ast"
 )
 
-// style is a set of renditions.
+// style is a set of text styles.
 type style uint8
 
 const (
@@ -17,10 +17,10 @@ const (
 	italic
 	underlined
 	struck
-	literal // code in a line
+	literal // inline code
 )
 
-// renditions are the codes of each style (ECMA-48, SGR).
+// renditions lists the code of each style (ECMA-48, SGR).
 var renditions = []struct {
 	style style
 	code  string
@@ -28,19 +28,19 @@ var renditions = []struct {
 	{bold, "1"}, {faint, "2"}, {italic, "3"}, {underlined, "4"}, {struck, "9"}, {literal, "2"},
 }
 
-// piece is a text in one style. The text is a result of Plain.
+// piece is text in one style. Plain has already been applied to the text.
 type piece struct {
 	style style
 	text  string
 }
 
-// word is text that is not broken between lines. ends says that a line ends after it.
+// word is text that is not broken between lines. ends means that a line ends after the word.
 type word struct {
 	pieces []piece
 	ends   bool
 }
 
-// paint returns a harmless text in a style.
+// paint returns text in a style. The text must be harmless.
 func (s *sheet) paint(in style, text string) string {
 	if text == "" || in == 0 || s.Paint == nil {
 		return text
@@ -65,7 +65,7 @@ func (s *sheet) paintAll(line []piece) string {
 	return b.String()
 }
 
-// words returns the words of a block's inline children. base is the style of a plain word.
+// words returns the words in a block's inline children. base is the style of a plain word.
 func (s *sheet) words(n ast.Node, base style) []word {
 	c := wordCollector{sheet: s}
 	c.children(n, base)
@@ -129,7 +129,7 @@ func (c *wordCollector) inline(n ast.Node, in style) {
 	}
 }
 
-// within calls write, with markup before and after if the terminal has no styles and the markup must replace them.
+// within calls write, and writes markup before and after if the terminal has no styles.
 func (c *wordCollector) within(markup string, write func()) {
 	if c.Paint != nil {
 		markup = ""
@@ -157,7 +157,7 @@ func (c *wordCollector) code(n *ast.CodeSpan, in style) {
 	}
 }
 
-// write adds a text. White space in the text ends a word.
+// write adds text. White space in the text ends a word.
 func (c *wordCollector) write(in style, text string) {
 	for len(text) > 0 {
 		end := strings.IndexFunc(text, blank)

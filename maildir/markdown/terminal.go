@@ -9,16 +9,16 @@ import (
 	extast "github.com/yuin/goldmark/extension/ast"
 )
 
-// Terminal describes the terminal for which bodies are rendered.
+// Terminal describes the terminal that bodies are rendered for.
 type Terminal struct {
-	Width   int                             // columns of a line; code and long words may be longer
-	Columns func(text string) int           // the columns that a text takes
-	Plain   func(text string) string        // replaces control characters of the terminal in the sender's text
-	Paint   func(codes, text string) string // a text in ECMA-48 renditions, such as "1;3"; nil: the markup stays
+	Width   int                             // columns per line; code and long words may be longer
+	Columns func(text string) int           // the number of columns that text takes
+	Plain   func(text string) string        // replaces terminal control characters in the sender's text
+	Paint   func(codes, text string) string // text in ECMA-48 renditions, such as "1;3"; nil: the markup stays
 }
 
 // Render converts a body to lines for the terminal. It returns "" and false if the body is larger than [Limit] or
-// goldmark fails; the caller then shows the unrendered body. Every piece of the body is passed to Plain after
+// goldmark fails. The caller should then show the unrendered body. Every piece of the body is passed to Plain after
 // character references are resolved, and before Paint.
 func (t Terminal) Render(body string) (text string, ok bool) {
 	source := []byte(normalize(body))
@@ -46,10 +46,10 @@ type sheet struct {
 	out    strings.Builder
 }
 
-// margin is the text before the lines of a block.
+// margin is the text that precedes the lines of a block.
 type margin struct {
 	first, rest string
-	width       int // columns of first and of rest
+	width       int // number of columns of first and of rest
 }
 
 // next returns the text before the next line.
@@ -59,8 +59,8 @@ func (m *margin) next() string {
 	return now
 }
 
-// inner returns the margin of a block within the block of m. In deep nesting it adds nothing, so that text keeps
-// half of the width.
+// inner returns the margin of a block within the block of m. If the nesting is deep, it adds nothing, so that text
+// keeps at least half of the width.
 func (s *sheet) inner(m *margin, first, rest string, style style) *margin {
 	width := s.Columns(first)
 	if m.width+width > s.Width/2 {
@@ -73,7 +73,7 @@ func (s *sheet) line(m *margin, text string) {
 	s.out.WriteString(strings.TrimRight(m.next()+text, " ") + "\n")
 }
 
-// blocks writes the blocks of a parent. tight leaves out the blank lines between them.
+// blocks writes the blocks in a parent. If tight is set, it leaves out the blank lines between them.
 func (s *sheet) blocks(parent ast.Node, m *margin, tight bool) {
 	written := false
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
@@ -147,11 +147,11 @@ func (s *sheet) prose(n ast.Node, m *margin, base style) {
 	}
 }
 
-// leastCell is the width to which a table's columns may be narrowed.
+// leastCell is the minimum width to which a table's columns are narrowed.
 const leastCell = 8
 
-// table writes a table and narrows its columns to fit the width. If the table has too many columns for that, it is
-// written row by row.
+// table writes a table and narrows its columns to fit the width. If the table has too many columns for that, its rows
+// are written as wrapped text.
 func (s *sheet) table(t *extast.Table, m *margin) {
 	width := s.Width - m.width
 	var rows [][][]word
@@ -224,7 +224,7 @@ func (s *sheet) cellWidths(rows [][][]word, total int) []int {
 	return widths
 }
 
-// row writes the cells of a row beside each other.
+// row writes the cells of a row next to each other.
 func (s *sheet) row(cells [][]word, widths []int, to []extast.Alignment, m *margin) {
 	height, lines := 1, make([][][]piece, len(cells))
 	for i, c := range cells {
@@ -255,7 +255,7 @@ func (s *sheet) row(cells [][]word, widths []int, to []extast.Alignment, m *marg
 	}
 }
 
-// broken breaks the words that are wider than a column of a table.
+// broken breaks the words that are wider than a table column.
 func (s *sheet) broken(words []word, width int) (all []word) {
 	for _, w := range words {
 		if s.lineColumns(w.pieces) <= width {

@@ -71,6 +71,6 @@ func TestTerminal(t *testing.T) {
 		}
 	}
 	if got, ok := narrow().Render(strings.Repeat("a", Limit+1)); ok || got != "" {
-		t.Errorf("a body over the limit gives %d bytes, %v", len(got), ok)
+		t.Errorf("a body over the limit produces %d bytes, %v", len(got), ok)
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"unicode"
 )
 
-// blank reports whether a rune folds into a space: white space or a control character.
+// blank reports whether a rune folds into a space, as white space and control characters do.
 func blank(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
-// Line returns a text as one line of at most 300 runes, without control characters.
+// Line returns text as one line of at most 300 runes, without control characters.
 func Line(s string) string { return oneLine(s, textRunes) }
 
 // oneLine folds white space, trims, and clips to limit runes.
@@ -17,7 +17,7 @@ func oneLine(s string, limit int) string {
 	return clip(strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), blank), " "), limit)
 }
 
-// clip cuts s to at most limit runes. If it cuts, the last rune is an ellipsis.
+// clip truncates s to at most limit runes. If it truncates s, the last rune is an ellipsis.
 func clip(s string, limit int) string {
 	runes, end := 0, 0
 	for i := range s {

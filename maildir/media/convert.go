@@ -11,18 +11,18 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// MaxConvert is the maximum number of pixels of an image to convert. A screen of 1920 × 1080 fits, and takes some
-// 130 MiB of memory.
+// MaxConvert is the maximum number of pixels in an image to convert. A screenshot of 1920 × 1080 fits, and takes
+// about 130 MiB of memory.
 const MaxConvert = 1 << 21
 
 // ToWebP converts the image to lossless WebP if that is smaller. It returns a clause that says why the file stays
-// unchanged, or "" if it was converted, is already WebP, or is not an image. A file that cannot be decoded becomes
-// inert: see Odd.
+// unchanged, or "" if the file was converted, is already WebP, or is not an image. A file that cannot be decoded
+// becomes inert: see Odd.
 func (f *File) ToWebP() (kept string) {
 	if !f.MayConvert() {
 		return f.fixed()
 	}
-	defer debug.FreeOSMemory() // otherwise the garbage of this image would stay in memory with the next image
+	defer debug.FreeOSMemory() // otherwise the garbage from this image would still be in memory with the next image
 	pixels, err := f.decode()
 	if err != nil {
 		f.damaged(imageOf(f.Data), err)
@@ -42,10 +42,10 @@ func (f *File) ToWebP() (kept string) {
 	return ""
 }
 
-// MayConvert reports whether ToWebP would decode the image. Otherwise ToWebP returns its reason at once.
+// MayConvert reports whether ToWebP would decode the image. If it would not, ToWebP returns its reason immediately.
 func (f *File) MayConvert() bool { return f.Pixels > 0 && !f.layout.webp && f.fixed() == "" }
 
-// fixed returns a clause that says why no image with that layout is converted, or "" if it may be converted.
+// fixed returns a clause that says why an image with that layout is not converted, or "" if it may be converted.
 func (f *File) fixed() string {
 	switch {
 	case f.Pixels == 0 || f.layout.webp:
@@ -58,7 +58,7 @@ func (f *File) fixed() string {
 	return ""
 }
 
-// decode decodes the image. It returns nil if the image is smaller than its header says.
+// decode decodes the image. It returns nil if the size of the image differs from that in its header.
 func (f *File) decode() (m image.Image, err error) {
 	defer func() { // images are untrusted, and a panic in a decoder must not stop the server
 		if r := recover(); r != nil {
@@ -72,8 +72,8 @@ func (f *File) decode() (m image.Image, err error) {
 	return m, nil
 }
 
-// encode encodes an image and decodes the result again to check it. The encoder does not limit the length of its
-// codes and therefore, in rare cases, produces a wrong image. encode returns nil for a wrong image.
+// encode encodes an image and decodes the result to check it. The encoder does not limit the length of its codes, so
+// in rare cases it produces a wrong image. encode returns nil if the result is wrong.
 func encode(m image.Image) (coded []byte) {
 	defer func() {
 		if recover() != nil {
@@ -91,7 +91,7 @@ func encode(m image.Image) (coded []byte) {
 	return out.Bytes()
 }
 
-// plainPixels returns the pixels of an image, four bytes each.
+// plainPixels returns the pixels of an image, with four bytes per pixel.
 func plainPixels(m image.Image) []byte {
 	if n, ok := m.(*image.NRGBA); ok && n.Stride == 4*n.Rect.Dx() {
 		return n.Pix

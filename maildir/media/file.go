@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// MaxPixels is the maximum number of pixels of an image. A viewer takes four bytes for each pixel, and a file of a
-// few kB can have 4,000 million pixels.
+// MaxPixels is the maximum number of pixels in an image. A viewer needs four bytes for each pixel, and a file of a
+// few kB can have 4 billion pixels.
 const MaxPixels = 50_000_000
 
 // File is a file to be stored.
 type File struct {
 	Data   []byte
 	Type   string // media type
-	Ext    string // extension of the stored file: begins with a dot, or is empty
-	Pixels int    // of an image; 0: not an image, or an image that no viewer should open
-	Odd    string // a clause that says how the stored file differs from its name; "" if it does not
+	Ext    string // extension of the stored file, with its dot, or empty
+	Pixels int    // number of pixels; 0: not an image, or an image that no viewer should open
+	Odd    string // a clause that says how the stored file differs from what its name suggests; "" if it does not
 
 	layout layout // of an image
 }
@@ -43,7 +43,7 @@ func New(name string, data []byte) *File {
 	return f
 }
 
-// openImage treats the file as an image of that format, if it is complete.
+// openImage treats the file as an image in that format, if the image is complete.
 func (f *File) openImage(i *imageFormat) {
 	named := f.Ext
 	f.Type, f.Ext = i.mediaType, i.exts[0]
@@ -68,7 +68,7 @@ func (f *File) openImage(i *imageFormat) {
 	}
 }
 
-// damaged makes the file inert because it is not a valid image of that format.
+// damaged makes the file inert because it is not a valid image in that format.
 func (f *File) damaged(i *imageFormat, err error) {
 	f.inert(fmt.Sprintf("this is not a valid %s image (%v), so it is stored as plain data", i.name, err))
 }
@@ -81,7 +81,7 @@ func (f *File) inert(why string) {
 	}
 }
 
-// sniff finds the type of a file that is not an image: by the extension, otherwise by the bytes.
+// sniff determines the type of a file that is not an image, by its extension or otherwise by its bytes.
 func (f *File) sniff() {
 	if f.Ext != "" {
 		f.Type = mime.TypeByExtension(f.Ext)
@@ -95,7 +95,7 @@ func (f *File) sniff() {
 	}
 }
 
-// fitting maps a media type to the extension for a file without one.
+// fitting maps a media type to the extension for a file that has none.
 var fitting = map[string]string{
 	"application/pdf":    ".pdf",
 	"application/x-gzip": ".gz",

@@ -19,7 +19,7 @@ import (
 type layout struct {
 	width, height int
 	webp          bool
-	fixed         string // a clause that says why the image stays in its format; "" if it may be converted
+	fixed         string // a clause that says why the image keeps its format; "" if it may be converted
 }
 
 // imageFormat is a known image format.
@@ -80,7 +80,7 @@ const webpExt = ".webp"
 
 func (i *imageFormat) named(ext string) bool { return slices.Contains(i.exts, ext) }
 
-// imageOf returns the image format of the first bytes, or nil.
+// imageOf returns the image format that the first bytes indicate, or nil.
 func imageOf(data []byte) *imageFormat {
 	for i := range imageFormats {
 		f := &imageFormats[i]
@@ -128,8 +128,8 @@ func walkPNG(data []byte) (l layout, err error) {
 	return l, errCut
 }
 
-// maxScans is the maximum number of scans of a JPEG image. Each scan costs a pass over all pixels, even if it has
-// only a few bytes. Encoders write about ten.
+// maxScans is the maximum number of scans in a JPEG image. Each scan requires a pass over all pixels, even if it has
+// only a few bytes. Encoders write about ten scans.
 const maxScans = 100
 
 // walkJPEG reads all segments up to the end of the image.
@@ -167,7 +167,7 @@ func walkJPEG(data []byte) (l layout, err error) {
 	return l, errCut
 }
 
-// scanLength returns how many bytes the coded data of a JPEG scan has, up to the next marker.
+// scanLength returns the number of bytes in the coded data of a JPEG scan, up to the next marker.
 func scanLength(data []byte) int {
 	for at := 0; at+1 < len(data); at++ {
 		restart := data[at+1] >= 0xd0 && data[at+1] <= 0xd7
@@ -235,7 +235,7 @@ func webpConfig(r io.Reader) (c image.Config, err error) {
 	return c, nil
 }
 
-// walkWebP reads all chunks up to the length that the file gives.
+// walkWebP reads all chunks up to the length that the file states.
 func walkWebP(data []byte) (l layout, err error) {
 	l.webp = true
 	end := int64(binary.LittleEndian.Uint32(data[4:])) + 8

@@ -87,11 +87,11 @@ func hostileImages(t testing.TB) []sample {
 // sample is a file and the expected result.
 type sample struct {
 	name, data string
-	want       string // the stored extension, and a part of the note about it; "": any
+	want       string // the stored extension, and a part of the note about the file; "": any
 }
 
-// TestHostile checks that no file is opened as an image that it is not, and that a process that examines and
-// converts all of them stays below mostMemory.
+// TestHostile checks that no file is treated as an image unless it is one, and that a process that examines and
+// converts all of the files stays below mostMemory.
 func TestHostile(t *testing.T) {
 	if dir := os.Getenv("MEDIA_HOSTILE"); dir != "" {
 		convertAll(t, dir)
@@ -117,7 +117,7 @@ func TestHostile(t *testing.T) {
 	for i, s := range all {
 		ext, said, _ := strings.Cut(lines[i], " ")
 		if wantExt, want, _ := strings.Cut(s.want, " "); ext != cmp.Or(wantExt, ext) || !strings.Contains(said, want) {
-			t.Errorf("%s: stored as %s, said: %q", s.name, ext, said)
+			t.Errorf("%s: stored as %s with the note %q", s.name, ext, said)
 		}
 	}
 	kb, err := strconv.Atoi(strings.Fields(lines[len(all)])[1])
@@ -127,8 +127,8 @@ func TestHostile(t *testing.T) {
 	t.Logf("%d kB of memory at most", kb)
 }
 
-// convertAll converts each file of a folder. It prints each file's extension and note, and at the end the maximum
-// memory of the process.
+// convertAll converts each file of a folder. It prints each file's extension and note and, at the end, the process's
+// maximum memory use.
 func convertAll(t *testing.T, dir string) {
 	files, err := os.ReadDir(dir)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// TestLossless checks that an image of each kind is restored from its WebP pixel by pixel.
+// TestLossless checks that an image of each kind can be restored from its WebP pixel by pixel.
 func TestLossless(t *testing.T) {
 	t.Parallel()
 	gray := image.NewGray(image.Rect(0, 0, 50, 40))
@@ -36,7 +36,7 @@ func TestLossless(t *testing.T) {
 		coded := encode(want)
 		got, err := webp.Decode(bytes.NewReader(coded))
 		if err != nil || !bytes.Equal(plainPixels(want), plainPixels(got)) {
-			t.Errorf("%s: other pixels (%v)", what, err)
+			t.Errorf("%s: the pixels differ (%v)", what, err)
 		}
 		smaller := len(coded) < len(data)
 		if kept := f.ToWebP(); (kept == "") != smaller || (f.Type == "image/webp") != smaller || len(f.Data) != min(len(coded), len(data)) {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// HeadBytes is how many bytes of a file Picture examines.
+// HeadBytes is the number of bytes of a file that Picture examines.
 const HeadBytes = 256 << 10
 
 // Picture returns the media type of an image that a viewer may open. Both the extension and the first bytes must
 // indicate the same known format, and the image must have at most MaxPixels. Picture returns "" for any other file.
-// head has the first HeadBytes of the file, or the whole file.
+// head is the first HeadBytes of the file, or the whole file.
 func Picture(name string, head []byte) string {
 	i := imageOf(head)
 	if i == nil || !i.named(strings.ToLower(filepath.Ext(name))) {

@@ -2,5 +2,5 @@
 
 package media
 
-// slow says that the race detector is on.
+// slow reports whether the race detector is on.
 const slow = true

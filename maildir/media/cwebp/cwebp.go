@@ -1,5 +1,5 @@
-// Package cwebp converts photographs to WebP with the program cwebp, if it is installed. No lossless format
-// is smaller than a JPEG image.
+// Package cwebp converts photographs to WebP with the program cwebp, if it is installed. Converting a JPEG image to a
+// lossless format never makes it smaller.
 package cwebp
 
 import (
@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// Limit is how long the program may run. Measured: 1.7 s for 8 million pixels of noise.
+// Limit is how long the program may run. Measured time: 1.7 s for 8 million pixels of noise.
 const Limit = 15 * time.Second
 
-// limited runs a program with at most 256 MiB of memory, if the system enforces the limit. Measured: 169 MB
-// for 8 million pixels.
+// limited runs a program with at most 256 MiB of memory, if the system enforces the limit. Measured use: 169 MB for 8
+// million pixels.
 const limited = `ulimit -v 262144 2>/dev/null; exec "$0" "$@"`
 
-// quality is the quality of the result, out of 100. The loss is not visible at a glance.
+// quality is the quality of the result, on a scale to 100. The loss is not visible at a glance.
 const quality = "90"
 
 // Program is an installed cwebp. It is safe for concurrent use.
@@ -30,7 +30,7 @@ type Program struct {
 	limit time.Duration
 }
 
-// New returns the Program at an absolute path. It starts nothing. limit 0 means Limit.
+// New returns the Program at an absolute path. It does not run the program. A limit of 0 means Limit.
 func New(path string, limit time.Duration) *Program {
 	if limit == 0 {
 		limit = Limit
@@ -38,9 +38,9 @@ func New(path string, limit time.Duration) *Program {
 	return &Program{path: path, limit: limit}
 }
 
-// Code returns a JPEG image as WebP, with some loss of detail and with its color profile. Its error says
-// why it cannot: the program failed, took too long, or made more bytes than the image has. The caller must
-// check the result, because any program may have that name.
+// Code converts a JPEG image to WebP, with some loss of detail, and keeps its color profile. The error says why the
+// image could not be converted: the program failed, took too long, or produced more bytes than the image has. The
+// caller must check the result, because any program may have that name.
 func (p *Program) Code(ctx context.Context, jpeg []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.limit, fmt.Errorf("it took more than %v", p.limit))
 	defer cancel()
@@ -66,7 +66,7 @@ func (p *Program) Code(ctx context.Context, jpeg []byte) ([]byte, error) {
 	err = cmd.Wait()
 	switch {
 	case larger:
-		return nil, errors.New("it would have more bytes")
+		return nil, errors.New("the result would be larger")
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
@@ -76,8 +76,7 @@ func (p *Program) Code(ctx context.Context, jpeg []byte) ([]byte, error) {
 	return data, nil
 }
 
-// beginning keeps the beginning of what is written to it, because any program may have cwebp's name and
-// print without end.
+// beginning keeps the beginning of what is written to it, because any program may be named cwebp and print endlessly.
 type beginning []byte
 
 const maxBeginning = 4 << 10

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// photo is a JPEG image with the grain of a photograph, of quality 100.
+// photo returns a JPEG image with the grain of a photograph and a quality of 100.
 func photo(t testing.TB, width, height int) []byte {
 	t.Helper()
 	m, r := image.NewRGBA(image.Rect(0, 0, width, height)), rand.New(rand.NewPCG(1, 2))
@@ -33,7 +33,7 @@ func photo(t testing.TB, width, height int) []byte {
 	return b.Bytes()
 }
 
-// TestReal asks the real program for an image, and for one of what is none.
+// TestReal runs the real program on an image, on an image that is cut off, and on data that is not an image.
 func TestReal(t *testing.T) {
 	t.Parallel()
 	path, err := exec.LookPath("cwebp")
@@ -51,16 +51,16 @@ func TestReal(t *testing.T) {
 	}
 	if out, err := p.Code(t.Context(), data[:len(data)/9]); err == nil && len(out) > 0 {
 		if _, err := webp.Decode(bytes.NewReader(out)); err != nil {
-			t.Errorf("of a JPEG that is cut off: %v", err)
+			t.Errorf("a JPEG that is cut off: %v", err)
 		}
 	}
 	if out, err := p.Code(t.Context(), []byte("no image")); err == nil {
-		t.Errorf("of no image: %d bytes", len(out))
+		t.Errorf("data that is not an image: %d bytes", len(out))
 	}
 }
 
-// TestProgram: what a program of that name may do instead. Each fails, with the reason, in time.
-// It is not parallel: a process that another test starts would hold the script open for writing.
+// TestProgram: what a program with that name may do instead. Each call fails in time and returns the reason. The test
+// is not parallel, because a process that another test starts would keep the script open for writing.
 func TestProgram(t *testing.T) {
 	for _, tt := range []struct {
 		script, want string
@@ -68,7 +68,7 @@ func TestProgram(t *testing.T) {
 	}{
 		{"cat >/dev/null; echo webp", "", 0},
 		{"echo no room >&2; exit 3", "exit status 3 no room", 0},
-		{"cat; cat /dev/zero", "more bytes", 0},
+		{"cat; cat /dev/zero", "larger", 0},
 		{"head -c 1000000 /dev/zero | tr '\\0' x >&2; exit 3", "exit status 3 xxx", 0},
 		{"sleep 60 & sleep 60", "more than 50ms", 50 * time.Millisecond},
 		{`test "$(ulimit -v)" = 262144 && test -z "$HOME" || exit 4`, "", 0},
@@ -82,7 +82,7 @@ func TestProgram(t *testing.T) {
 			t.Errorf("%s: %v, want %q", tt.script, err, tt.want)
 		}
 		if err != nil && len(err.Error()) > 5_000 {
-			t.Errorf("%s: an error of %d bytes", tt.script, len(err.Error()))
+			t.Errorf("%s: the error has %d bytes", tt.script, len(err.Error()))
 		}
 	}
 }
