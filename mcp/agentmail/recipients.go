@@ -88,9 +88,9 @@ const notFound = "recipient not found"
 // ignoreFile is the ignore file at the top of the code repository: one name per line.
 const ignoreFile = ".agentmailignore"
 
-// ignored returns the names in the ignore files of the project's repository and of the caller's own working tree.
-// It skips an ignore file that is not a regular file or that it may not read, and logs this. If a fault of the
-// machine prevents reading a file, it returns ErrUnavailable, because the file may contain the recipient's name.
+// ignored returns the names in the ignore files of the project's repository and of the caller's own working tree. It
+// skips an ignore file that is not a regular file or that it may not read, and logs this. If a machine fault prevents
+// it from reading a file, it returns ErrUnavailable, because the file may contain the recipient's name.
 func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []string, err error) {
 	tops := []string{p.HumanKey(), tool.CallerOf(ctx).WorkTree}
 	for _, top := range slices.Compact(tops) {

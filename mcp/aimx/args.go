@@ -16,8 +16,8 @@ type pageRequest struct {
 	Offset int `json:"offset,omitempty" jsonschema:"next_offset of the previous answer"`
 }
 
-// goesOn is the second text of an answer that is cut. It is separate, because the first text is a list or a file
-// and cannot contain such a note.
+// goesOn returns the second text of a truncated answer. It is separate, because the first text is a list or a file and
+// cannot contain such a note.
 func goesOn(next int) string {
 	if next == 0 {
 		return ""

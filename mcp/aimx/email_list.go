@@ -8,8 +8,9 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// rowShape is one email of a list. Only inbox rows have Read. Only rows of sent mail have Status, which is
-// delivered or pending. For mail to other domains it is queued, deferred, sending, sent, unknown or failed.
+// rowShape is one email in a list. Only inbox rows have Read, and only rows of sent mail have Status. Status is
+// delivered or pending for local mail. For mail to other domains it is queued, deferred, sending, sent, unknown or
+// failed.
 type rowShape struct {
 	ID      string `json:"id"`
 	From    string `json:"from"` // address
@@ -23,7 +24,7 @@ type rowShape struct {
 
 type emailsShape struct {
 	Emails []rowShape `json:"emails"`                // newest first
-	Next   int        `json:"next_offset,omitempty"` // the offset of the next page, if this one ended early because it was large
+	Next   int        `json:"next_offset,omitempty"` // offset of the next page, if this page ended early because of its size
 }
 
 type listRequest struct {

@@ -21,15 +21,15 @@ type letterShape struct {
 	InReplyTo   string          `json:"in_reply_to,omitempty"` // Message-ID
 	References  string          `json:"references,omitempty"`  // Message-IDs of the thread before it, oldest first
 	Date        string          `json:"date,omitempty"`        // in the header of mail from other sites
-	ReplyTo     string          `json:"reply_to,omitempty"`    // where it asks to send answers
-	Problems    string          `json:"problems,omitempty"`    // what the server could not read in mail from other sites, a line each
+	ReplyTo     string          `json:"reply_to,omitempty"`    // where the sender wants answers to be sent
+	Problems    string          `json:"problems,omitempty"`    // what the server could not read in external mail, one per line
 	Read        *bool           `json:"read,omitempty"`
 	Trusted     string          `json:"trusted,omitempty"`
 	Auth        string          `json:"auth"`                      // who vouches for the sender, or self-asserted
 	Status      string          `json:"delivery_status,omitempty"` // see rowShape
 	Reply       string          `json:"delivery_reply,omitempty"`  // state and last reply for each address at another domain
 	DeliveredAt string          `json:"delivered_at,omitempty"`
-	Attachments []attachedShape `json:"attachments,omitempty"`       // files that came with it: read them with resources/read
+	Attachments []attachedShape `json:"attachments,omitempty"`       // attached files: read them with resources/read
 	File        string          `json:"-"`                           // absolute path; a separate text shows it
 	Truncated   bool            `json:"content_truncated,omitempty"` // true: it continues at next_offset
 	Bytes       int64           `json:"content_bytes,omitempty"`     // size of the whole file
@@ -82,8 +82,8 @@ func (t *toolset) emailRead() tool.Tool {
 	})
 }
 
-// facts repeats the other fields as a text after the file, for clients that show only texts to their model. Each
-// field is one line, because in a header written by hand a name may contain line breaks.
+// facts repeats the other fields as text after the file, for clients that show only text to their model. Each field is
+// one line, because in a header written by hand a name may contain line breaks.
 func (s *letterShape) facts() string {
 	lines := []string{"message_id: " + s.MessageID}
 	add := func(name, value string) {

@@ -7,7 +7,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Acked is the answer to acknowledge_message.
+// Acked is the result of acknowledge_message.
 type Acked struct {
 	ID string `json:"message_id"`
 	index.Marks

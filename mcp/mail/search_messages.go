@@ -21,7 +21,7 @@ type hitShape struct {
 	bodyShape
 }
 
-// Hits is the answer to search_messages.
+// Hits is the result of search_messages.
 type Hits struct {
 	Hits   []hitShape `json:"hits"`
 	Next   string     `json:"next_cursor,omitempty"`
@@ -97,7 +97,7 @@ func (t *Toolset) shapeHits(page *maildir.SearchPage, note string) Hits {
 	return out
 }
 
-// addBodies returns the answer with as many bodies of the hits as fit.
+// addBodies returns the answer with as many of the hits' bodies as fit.
 func (t *Toolset) addBodies(ctx context.Context, p *maildir.Project, page *maildir.SearchPage, note string) (any, error) {
 	out := t.shapeHits(page, note)
 	heads := map[string]hitShape{}

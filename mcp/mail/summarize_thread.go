@@ -44,11 +44,11 @@ func (t *Toolset) summarizeThread() tool.Tool {
 	})
 }
 
-// parsing is the memory, in bytes, that reading the longest body takes.
+// parsing is the memory, in bytes, that is needed to parse the longest body.
 const parsing = 16 << 20
 
-// maxParticipants is the maximum number of participants in an answer. The recipients of the messages include the
-// others.
+// maxParticipants is the maximum number of participants in an answer. The other participants can be found among the
+// messages' recipients.
 const maxParticipants = 1000
 
 // shorten drops the older half of each list until the summary fits into an answer.

@@ -1,5 +1,5 @@
-// Package tmux asks a running tmux server about its panes and types into a pane. It runs the program tmux
-// without a shell, and starts no tmux server. No other package of this module uses tmux.
+// Package tmux queries a running tmux server about its panes, and types into a pane. It runs the program tmux without a
+// shell, and starts no tmux server. No other package of this module uses tmux.
 package tmux
 
 import (
@@ -23,7 +23,7 @@ const (
 // Session is one session of a tmux server, as $TMUX names it.
 type Session struct {
 	socket string
-	pid    string // the server's: a later server on the same socket reuses the ids for other panes
+	pid    string // of the server: a later server on the same socket reuses the ids for other panes
 	id     string
 }
 
@@ -47,12 +47,12 @@ type Pane struct {
 	ID     string // as in $TMUX_PANE
 	Window string // the window's name
 	Active bool   // the pane of its window that receives the keys
-	Quiet  bool   // only its live program receives keys: no user scrolls, input is on and not shared
+	Quiet  bool   // keys go only to its live program: no user is scrolling, and input is on and not shared
 	Dir    string // working directory of its program; "" if tmux does not know it
 }
 
-// facts are the fields that tmux prints for each pane, separated by blanks. tmux escapes blanks in a name with a
-// backslash. The folder is the last field, because tmux does not escape blanks in it.
+// facts are the fields that tmux prints for each pane, separated by spaces. tmux escapes spaces in a name with a
+// backslash. The folder is the last field, because tmux does not escape spaces in it.
 const facts = `#{pid} #{pane_id} #{pane_active} ` +
 	`#{pane_dead}#{pane_in_mode}#{pane_synchronized}#{pane_input_off} #{q:window_name} #{pane_current_path}`
 
