@@ -15,7 +15,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// writeError answers with a JSON-RPC error. id is nil if the request has no known id.
+// writeError sends a JSON-RPC error. id is nil if the request has no known id.
 func writeError(w http.ResponseWriter, status int, id []byte, code int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
@@ -32,8 +32,8 @@ func refusalOf(id, body []byte) (code int, text string) {
 	return protocol.CodeRequest, text
 }
 
-// closedEarly is the answer to a client that has closed its side of the connection but still reads. The server
-// considers such a client gone.
+// closedEarly is the answer to a client that has closed its side of the connection but is still reading. The server
+// treats such a client as gone.
 const closedEarly = "the connection was closed before the answer: keep it open until then"
 
 // answer is the ResponseWriter that the SDK writes to. It gives each write a deadline, and turns the SDK's
@@ -120,16 +120,16 @@ func (a *answer) FlushError() error {
 	return err
 }
 
-// deadline bounds the time of one write of n bytes. Therefore a client that does not read cannot block the writer,
-// and above all not the notifications of other clients.
+// deadline limits the time that one write of n bytes may take. Therefore a client that does not read cannot block the
+// writer and, in particular, cannot block the notifications for other clients.
 func (a *answer) deadline(n int) { extendDeadline(a.ResponseWriter, n) }
 
 func extendDeadline(w http.ResponseWriter, n int) {
 	d := 10*time.Second + time.Duration(n>>16)*time.Second
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d)) // the writers of tests have no deadline
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d)) // the writers in tests do not support deadlines
 }
 
-// showProgress lets the call wait for an hour if it carries a progress token.
+// showProgress allows the call to wait for up to an hour if it carries a progress token.
 func (a *answer) showProgress(every time.Duration) {
 	a.wait = newProgress(a.ResponseWriter, every, a.cancel)
 	a.ResponseWriter = a.wait
@@ -142,7 +142,7 @@ func (a *answer) finish() {
 		defer a.wait.end()
 	}
 	if a.status == 0 && a.id != nil && a.request.Context().Err() != nil {
-		// A client that is still reading must not get an empty success.
+		// A client that is still reading must not get an empty success response.
 		a.deadline(0)
 		if errors.Is(context.Cause(a.request.Context()), errLeft) {
 			writeError(a.ResponseWriter, http.StatusNotFound, a.id, protocol.CodeRequest, errLeft.Error())
@@ -169,7 +169,7 @@ func (a *answer) finish() {
 	}
 	code, text := refusalOf(a.id, body)
 	if code == protocol.CodeMethod {
-		a.status = http.StatusOK // clients consider the SDK's 400 a broken transport
+		a.status = http.StatusOK // clients take the SDK's 400 for a broken transport
 	}
 	writeError(a.ResponseWriter, a.status, a.id, code, text)
 }

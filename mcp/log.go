@@ -11,7 +11,7 @@ import (
 )
 
 // LogLine is one line of the answer to POST /mailtree/log. It is an entry of the history, or says how far back the
-// search has come.
+// search has gone.
 type LogLine struct {
 	*history.Entry
 	Looked int          `json:"looked,omitempty"` // number of commits searched

@@ -55,7 +55,7 @@ type Hooks struct {
 // operator returns the OS user who runs the server, or root, who may do everything.
 func operator() maildir.Caller { return maildir.Caller{UID: os.Geteuid(), Root: true} }
 
-// boxes returns the project that a command about mailboxes refers to. It creates no project. ErrNotFound means that
+// boxes returns the project that a command about mailboxes applies to. It creates no project. ErrNotFound means that
 // there is no default project yet.
 func (s *Server) boxes(ctx context.Context, named *maildir.Project) (*maildir.Project, error) {
 	if named != nil {

@@ -36,8 +36,8 @@ func newProgress(w http.ResponseWriter, every time.Duration, gone func()) *progr
 // Unwrap is used by http.ResponseController.
 func (p *progress) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// begin turns the answer into an event stream, once, unless the answer has ended. token is the call's progress
-// token. If it is nil, the client expects no notifications and gets comments.
+// begin turns the answer into an event stream, once, unless the answer has ended. token is the call's progress token.
+// If it is nil, the client expects no notifications and gets comments instead.
 func (p *progress) begin(token any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,7 +119,7 @@ func (p *progress) isStream() bool {
 	return p.begun
 }
 
-// say writes a notification. It reports false if no further notification can be written.
+// say writes a notification. It reports false if no more notifications can be written.
 func (p *progress) say(notification []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -70,10 +70,9 @@ func namedBy(req mcp.Request) string {
 	return ""
 }
 
-// lifetime ends the context of a method together with its HTTP request, and the context of a subscription together
-// with the server. In a session, the protocol would let a method continue after its connection breaks, for clients
-// that return for the answer. Clients of this server cannot return for it, and a waiting call would pop mail that
-// no client reads.
+// lifetime ends the context of a method together with its HTTP request, and the context of a subscription together with
+// the server. In a session, the protocol would let a method continue after its connection breaks, for clients that come
+// back for the answer. This server's clients cannot do that, and a waiting call would pop mail that no client reads.
 func (s *Server) lifetime(ctx context.Context, method string, extra *mcp.RequestExtra) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := func() bool { return true }

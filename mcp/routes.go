@@ -49,7 +49,7 @@ func (s *Server) recover(next http.Handler) http.Handler {
 			s.log.Error("mcp: panic", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 			writeError(w, http.StatusInternalServerError, nil, protocol.CodeInternal, tool.InternalText)
 		}()
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // of the previous request on the connection, see answer.deadline
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // the previous request set one, see answer.deadline
 		next.ServeHTTP(w, r)
 	})
 }

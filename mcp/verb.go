@@ -14,8 +14,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// maxVerb bounds the body of a POST /mailtree/…. It has room for a message of the default size with every byte
-// escaped.
+// maxVerb is the maximum size in bytes of the body of a POST /mailtree/…. It is enough for a message of the default
+// size with every byte escaped.
 const maxVerb = 64 << 20
 
 // verb returns the handler of a POST /mailtree/…?project=… by the OS user who runs the server. do gets the decoded

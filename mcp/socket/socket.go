@@ -1,10 +1,9 @@
 // Package socket is the Unix socket of a store. It listens, connects, and identifies the OS user behind each
 // connection.
 //
-// Listen replaces a stale socket, which a killed server has left behind. It never replaces the socket of a live
-// server, because a server that listens holds a lock. For server.sock this is the store's lock. For a socket in
-// another place it is the file <path>.lock beside the socket. If somebody removes a listener's socket, Renew
-// creates the socket again.
+// Listen replaces a stale socket, which a killed server has left behind. It never replaces the socket of a live server,
+// because a listening server holds a lock. For server.sock this is the store's lock. For a socket in another place it
+// is the file <path>.lock next to the socket. If somebody removes a listener's socket, Renew creates the socket again.
 //
 // A socket address has room for about a hundred bytes. On Linux longer paths work too, through a descriptor
 // of their folder. On other systems the error says what to do. See docs/clients.md, "The socket, and other
@@ -25,14 +24,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxGuestConns is the maximum number of open connections for each other user. The listener closes further
-// connections at once.
+// MaxGuestConns is the maximum number of open connections for each other user. The listener closes any more connections
+// at once.
 const MaxGuestConns = 64
 
 // Config says where to listen and who may connect.
 type Config struct {
 	Path string
-	Open bool         // mode 0666 instead of 0600, and a lock beside the socket: other users may connect
+	Open bool         // mode 0666 instead of 0600, and a lock next to the socket: other users may connect
 	Busy func() bool  // reports that AwaitIdle must wait for other work; nil: never
 	Log  *slog.Logger // nil: discarded
 }
@@ -63,9 +62,9 @@ type Conn struct {
 	from *Listener
 }
 
-// Listen creates the socket. If the path is in the store, the caller must hold the store's lock. The caller must
-// close the listener, which removes the socket. Errors say what to do. They occur if another server listens at the
-// path, if another file is in the way, or if the path is too long for this system.
+// Listen creates the socket. If the path is in the store, the caller must hold the store's lock. The caller must close
+// the listener, which removes the socket. Errors say what to do. They occur if another server is listening at the path,
+// if another file is in the way, or if the path is too long for this system.
 func Listen(ctx context.Context, cfg Config) (*Listener, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -151,7 +150,7 @@ func (l *Listener) Renew(ctx context.Context) error {
 	if err := l.listen(ctx); err != nil {
 		return err
 	}
-	old.Close() // only now, because Accept continues with l.ln
+	old.Close() // closed only now, because Accept continues with l.ln
 	l.cfg.Log.Warn("the socket was removed or replaced; the server has created it again", "path", l.cfg.Path)
 	return nil
 }
@@ -186,8 +185,8 @@ func clear(ctx context.Context, path string) error {
 	return nil
 }
 
-// Dial connects to the server that listens at path. The error wraps fs.ErrNotExist or ECONNREFUSED if no
-// server listens, and fs.ErrPermission if this user may not connect.
+// Dial connects to the server that listens at path. The error wraps fs.ErrNotExist or ECONNREFUSED if no server is
+// listening, and fs.ErrPermission if this user may not connect.
 func Dial(ctx context.Context, path string) (net.Conn, error) {
 	short, done, err := shorten(path)
 	if err != nil {
@@ -280,9 +279,9 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// AwaitIdle returns nil when no client has been connected for the time d and the server is not busy. From then on
-// Accept closes new connections. If ctx ends first, AwaitIdle returns ctx's error. The time before the call does
-// not count, because clients that connected meanwhile may still wait for Accept.
+// AwaitIdle returns nil when no client has been connected for the time d and the server is not busy. After that, Accept
+// closes new connections. If ctx ends first, AwaitIdle returns ctx's error. The time before the call does not count,
+// because clients that have connected by then may still be waiting for Accept.
 func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
 	l.mu.Lock()
 	l.since = time.Now()
@@ -300,7 +299,7 @@ func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// rest returns the time until the listener can have been idle for d. It is 0 or less if that time has passed.
+// rest returns the time until the listener can have been idle for d. The result is 0 or less if that moment has passed.
 func (l *Listener) rest(d time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

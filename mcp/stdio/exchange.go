@@ -15,7 +15,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// unknownOutcome is the error for a call if it is unknown whether the server has done it.
+// unknownOutcome is the error for a call if it is unknown whether the server completed it.
 const unknownOutcome = "the server ended while it worked on this call, and the outcome is unknown. Check before you call again " +
 	"(mail with a key can be sent again: it is delivered once)"
 
@@ -64,7 +64,7 @@ func (b *bridge) once(ctx context.Context, l *link, m *message) (again bool, err
 	return false, errors.New(unknownOutcome)
 }
 
-// gone waits until the bridge knows that the link to a server which broke off an answer is down.
+// gone waits until the bridge has noticed that the link is down, after the server broke off an answer.
 func (b *bridge) gone(ctx context.Context, l *link) {
 	l.end()
 	select {
@@ -205,8 +205,8 @@ func (b *bridge) listen(ctx context.Context, m *message, say func(e *envelope, d
 	return nil
 }
 
-// hear passes on what one server sends. over reports that the server has refused or that the client needs nothing
-// more. begun says whether the client was told that the subscription began.
+// hear passes on what one server sends. over reports that the server has refused the subscription or that the client
+// needs nothing more. begun says whether the client was told that the subscription began.
 func (b *bridge) hear(ctx context.Context, m *message, begun *bool, say func(e *envelope, data []byte)) (over bool) {
 	res, err := b.post(ctx, m)
 	if err != nil {
@@ -216,7 +216,7 @@ func (b *bridge) hear(ctx context.Context, m *message, begun *bool, say func(e *
 	lasts := true
 	tell := func(data []byte) bool {
 		var e envelope
-		if json.Unmarshal(data, &e) != nil || e.Result != nil && lasts { // the server stops: the client is not notified
+		if json.Unmarshal(data, &e) != nil || e.Result != nil && lasts { // the server is stopping: the client is not notified
 			return false
 		}
 		if over = e.Error != nil || e.Result != nil; e.Method == "notifications/subscriptions/acknowledged" {

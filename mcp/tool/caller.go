@@ -13,10 +13,10 @@ import (
 // from maildir.NoOwner.
 const NoUID = -2
 
-// Caller is the author of a call. The server derives it from the address of the call, the token or the peer
-// credentials of the connection, and the statements of a bridge. A handler gets it with CallerOf. The server itself
-// determines Auth, UID and Here. It also determines Door, except for format.DoorCLI on the socket. The other fields
-// are self-asserted.
+// Caller describes who makes a call. The server derives it from the address of the call, the token or the connection's
+// peer credentials, and what a bridge says about itself. A handler gets it with CallerOf. The server itself determines
+// Auth, UID and Here. It also determines Door, except for format.DoorCLI on the socket. The other fields are
+// self-asserted.
 type Caller struct {
 	format.Origin
 	UID  int    `json:"uid"`            // OS user of the peer process on the Unix socket; otherwise NoUID

@@ -1,10 +1,10 @@
 // Package wake wakes idle agents that have mail, because MCP cannot start the turn of an idle agent. One loop (this
-// file) checks every agent whose mail or status has changed, and wakes the agent at its seats, which
-// maildir.Sleepers returns (seat.go). A seat is a session of a client with hooks, or the tmux window of an agent
-// without a session that says that it is ready. A session is woken through the client's queue (codex.go) or in
-// tmux. Clients that wait for mail themselves are not woken here (maildir.AwaitNews).
+// file) checks every agent whose mail or status has changed, and wakes the agent at its seats, which maildir.Sleepers
+// returns (seat.go). A seat is a session of a client with hooks, or the tmux window of an agent that has no session and
+// whose status is ready. A session is woken through the client's queue (codex.go) or in tmux. Clients that wait for
+// mail themselves are not woken here (maildir.AwaitNews).
 //
-// The notice contains nothing that a sender wrote, because in a prompt it would count as the user's words. Waking
+// The notice contains nothing that a sender wrote, because in a prompt it would be taken for the user's words. Waking
 // marks nothing as read. If an agent could not be woken, the server retries less and less often. See docs/hooks.md,
 // "Waking", and docs/agentmail.md, "Waking an agent in tmux".
 package wake

@@ -76,8 +76,8 @@ func Surface(t *testing.T, want string, tools ...tool.Tool) {
 }
 
 // checkSchema checks that a schema contains only what strict clients accept. Each part has one type, which is never
-// null, lists have items, and all keys are known. There is no keyword on which a client fails or shows its model no
-// fields.
+// null, lists have items, and all keys are known. There is no keyword that makes a client fail or hide the fields from
+// its model.
 func checkSchema(t *testing.T, where string, s map[string]any) {
 	t.Helper()
 	typ, ok := s["type"].(string)
