@@ -26,7 +26,7 @@ var hardened = []string{
 }
 
 // shield are environment variables that keep Git from fetching missing objects, whatever transport the configuration
-// names.
+// specifies.
 var shield = []string{"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"}
 
 // elsewhere lists the variables in a hook's environment that point Git to the hook's repository.

@@ -22,7 +22,7 @@ type hook struct {
 	Guards  [1]guarding `json:"guards"`  // a list, because earlier versions wrote several into a shared folder
 }
 
-// guarding is the project whose claims count.
+// guarding identifies the project whose claims apply.
 type guarding struct {
 	Store   string `json:"store"`
 	Project string `json:"project"` // slug

@@ -78,7 +78,7 @@ func (f *hooksFolder) stale(name, file string) (files []string, err error) {
 	return files, nil
 }
 
-// oursIfAny is ours, but returns nil for anything that is not a file.
+// oursIfAny is like ours, but returns nil for anything that is not a file.
 func (f *hooksFolder) oursIfAny(name string) (h *hook, changed bool, err error) {
 	h, changed, err = f.ours(name)
 	if errors.Is(err, refusal.ErrConflict) {

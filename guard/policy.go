@@ -15,7 +15,7 @@ type policy struct {
 	bypass  bool
 }
 
-// stops reports whether claims of others stop the agent; otherwise they are only a warning.
+// stops reports whether other agents' claims stop the agent. If not, they cause only a warning.
 func (p policy) stops(who identity) bool {
 	return p.mode == "block" && (who.name != "" || p.unknown == "block")
 }

@@ -37,7 +37,7 @@ func (v *view) writeFile(f *attachment.Opened, name string) error {
 	header.Set("Content-Type", kind)
 	header.Set("Content-Disposition", mime.FormatMediaType(how, map[string]string{"filename": name}))
 	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
-	header.Set("Cache-Control", "private, max-age=86400, immutable") // the address contains the content's sum
+	header.Set("Cache-Control", "private, max-age=86400, immutable") // the address contains the content's checksum
 	v.writePieces(http.StatusOK, f.Size, io.MultiReader(bytes.NewReader(head), f))
 	return nil
 }
@@ -137,7 +137,7 @@ func thumbnail(body template.HTML, m index.MessageRow, a format.Attachment) stri
 	return at
 }
 
-// inWords returns a number of bytes as a text such as "99 KB".
+// inWords returns a number of bytes in words, such as "99 KB".
 func inWords(n int64) string {
 	switch {
 	case n < 1000:

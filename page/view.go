@@ -92,7 +92,7 @@ func (v *view) Verified(m index.MessageRow) string {
 // Left returns the time until something ends.
 func (v *view) Left(t time.Time) string { return format.TimeLeft(t.Sub(v.Now)) }
 
-// Age returns how long ago something was, as one number and one letter.
+// Age returns how long ago something happened, as one number and one letter.
 func (v *view) Age(t time.Time) string {
 	d := v.Now.Sub(t)
 	switch {
@@ -158,7 +158,7 @@ func mixedScripts(name string) bool {
 }
 
 // templates contains the views by name: each file below templates/ combined with base.html. They are parsed at first
-// use: otherwise every start of the program, even as a hook, would wait for the parsing.
+// use. Otherwise every start of the program, even as a hook, would have to wait for the parsing.
 var templates = sync.OnceValue(parseTemplates)
 
 func parseTemplates() map[string]*template.Template {
