@@ -107,7 +107,7 @@ func (r *repository) notes(ctx context.Context, f *hooksFolder) []string {
 	if r.place == insideTree {
 		if _, err := r.git.run(ctx, nil, "check-ignore", "-q", "--", filepath.Join(f.dir, PreCommit)); exited(err, 1) {
 			out = append(out, "Git does not ignore that folder: do not commit the guard's hooks, because they contain "+
-				"paths of this machine.")
+				"paths on this machine.")
 		}
 	}
 	return out
@@ -281,7 +281,7 @@ func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 			"and try again.", safe(full))
 	case old != nil:
 	case fi != nil && asideInfo != nil && !f.twins(name, data, aside) && !supersedes(data, aside):
-		return nil, conflict("%s is the hook from before an earlier guard, but something has since replaced that guard by %s. "+
+		return nil, conflict("%s is the hook from before an earlier guard, but something has since replaced that guard with %s. "+
 			"Delete the one that you no longer want, and try again.", safe(full+behind), safe(full))
 	case fi != nil:
 		p.keep, p.before, h.Shell = true, true, shellFor(data)

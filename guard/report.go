@@ -54,7 +54,7 @@ func (r *report) unchecked(err error, stops bool) {
 		mode, more = "CLAIM_MODE", "mailtree doctor"
 	}
 	if !stops {
-		r.say("The %s continues without a check for claims of other agents. For details: `%s`", r.q.doing(), more)
+		r.say("The %s continues without a check for other agents' claims. For details: `%s`", r.q.doing(), more)
 	} else if !r.q.ByHand {
 		r.say("%s is block, so the %s is refused. To override it once, set GUARD_BYPASS=1.", mode, r.q.doing())
 	}
@@ -109,9 +109,9 @@ func (r *report) asker() {
 	case r.who.hint != "":
 		r.say("%s", r.who.hint)
 	case r.who.name == "" && r.q.Hook == editing:
-		r.say("Your agent name is unknown, so every claim counts as another agent's. Set AGENT_NAME in the client's environment.")
+		r.say("Your agent name is unknown, so every claim is treated as another agent's. Set AGENT_NAME in the client's environment.")
 	case r.who.name == "":
-		r.say("Your agent name is unknown, so every claim counts as another agent's. If one of these claims is yours, give your name: "+
+		r.say("Your agent name is unknown, so every claim is treated as another agent's. If one of these claims is yours, give your name: "+
 			"AGENT_NAME=YourName git %s …", r.command())
 	case r.q.Hook == editing:
 		r.say("You are %s here.", safe(r.who.name))

@@ -34,7 +34,7 @@ func refusalOf(id, body []byte) (code int, text string) {
 
 // closedEarly is the answer to a client that has closed its side of the connection but is still reading. The server
 // treats such a client as gone.
-const closedEarly = "the connection was closed before the answer: keep it open until then"
+const closedEarly = "the connection was closed before the answer was sent: keep it open until the answer arrives"
 
 // answer is the ResponseWriter that the SDK writes to. It gives each write a deadline, and turns the SDK's
 // plain-text refusals into JSON-RPC errors. It merges the structured content into the result of a bare tools/call,

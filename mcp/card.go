@@ -50,7 +50,7 @@ func (s *Server) card(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.RequireToken {
 		remote.Headers = []cardHeader{{
 			Name:        "Authorization",
-			Description: "Bearer TOKEN, where TOKEN is what the file named token in the mail store says",
+			Description: "Bearer TOKEN, where TOKEN is the content of the file named token in the mail store",
 			Required:    true,
 			Secret:      true,
 		}}

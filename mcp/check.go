@@ -129,7 +129,7 @@ func (s *Server) rightToken(header string) bool {
 	return subtle.ConstantTimeCompare(sum[:], s.token[:]) == 1 && strings.EqualFold(scheme, "Bearer")
 }
 
-const howToToken = "send the header Authorization: Bearer TOKEN, where TOKEN is what the file named token in the mail store says"
+const howToToken = "send the header Authorization: Bearer TOKEN, where TOKEN is the content of the file named token in the mail store"
 
 func unauthorized(w http.ResponseWriter, detail, text string) {
 	w.Header().Set("WWW-Authenticate", `Bearer realm="mailtree"`+detail)

@@ -31,7 +31,7 @@ func (s *Server) free(ctx context.Context, p *maildir.Project, ask *FreeAsk) (f 
 	}
 	if !is {
 		return f, &maildir.Error{
-			What: refusal.Invalid("{=name} is not a person, and only a person may release the claim of another agent: ask {=other} with " +
+			What: refusal.Invalid("{=name} is not a person, and only a person may release another agent's claim: ask {=other} with " +
 				"a message."),
 			Name:  ask.Person,
 			Other: ask.Holder,

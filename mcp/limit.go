@@ -110,7 +110,7 @@ func (p *place) roomToWait() error {
 		return nil
 	}
 	return tool.Refused(maildir.ErrUnavailable,
-		"There is no mail, and no room to wait for it: %d calls wait or hold a stream open, which is the limit. "+
+		"There is no mail, and no room to wait for it: %d calls are waiting or holding a stream open, which is the limit. "+
 			"Leave out wait_seconds to be answered at once, or ask again in a minute.", p.of.streams.max)
 }
 

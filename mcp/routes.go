@@ -137,5 +137,5 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 // notFound answers with a real 404. Clients probe /.well-known/ for OAuth metadata and would mistake any page for
 // metadata. The server has only its card there.
 func notFound(w http.ResponseWriter, _ *http.Request) {
-	http.Error(w, "404: there is nothing here. The MCP endpoint is /mcp, the state of the server /health.", http.StatusNotFound)
+	http.Error(w, "404: there is nothing here. The MCP endpoint is /mcp, and the server's state is at /health.", http.StatusNotFound)
 }

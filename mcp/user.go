@@ -48,7 +48,7 @@ func (s *Server) checkUser(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		s.log.Debug("a request of another user was refused", "uid", u.uid, "error", u.err)
+		s.log.Debug("a request from another user was refused", "uid", u.uid, "error", u.err)
 		if strings.Contains(r.Header.Get("Accept"), "text/html") {
 			http.Error(w, "403: "+u.refusal(), http.StatusForbidden)
 			return

@@ -68,7 +68,7 @@ func (h *Page) agents(v *view) error {
 }
 
 // states contains the words for the agents' states.
-var states = map[string]string{format.Ready: "ready", format.Work: "works", format.Offline: "offline"}
+var states = map[string]string{format.Ready: "ready", format.Work: "working", format.Offline: "offline"}
 
 // quietAfter is how long an agent that reports no state is shown as active after its last call.
 const quietAfter = 10 * time.Minute
@@ -104,7 +104,7 @@ func (v *view) stuck() (map[string]stuckAgent, error) {
 	}
 	for name := range v.p.Sessions.WakeStatuses() {
 		if v.p.Sessions.Asks(name) {
-			all[name] = stuckAgent{"asks", "Its client waits for the user's permission."}
+			all[name] = stuckAgent{"asking", "Its client is waiting for the user's permission."}
 		}
 	}
 	return all, err

@@ -94,5 +94,5 @@ func (w *who) spell(ctx context.Context, p *maildir.Project) error {
 
 func noTmux(err error) error {
 	return tool.Refused(refusal.ErrUnavailable,
-		"Your tmux session cannot be looked at (%v). Restart the bridge in a running session, or unset TMUX and set AGENT_NAME.", err)
+		"Your tmux session cannot be inspected (%v). Restart the bridge in a running session, or unset TMUX and set AGENT_NAME.", err)
 }

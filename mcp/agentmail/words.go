@@ -22,7 +22,7 @@ var words = refusal.Words{
 		"find threads":         "",
 		"read a thread":        "",
 		"list unread":          "",
-		"list the inbox":       "receive takes the messages in the inbox.",
+		"list the inbox":       "receive returns the messages in the inbox.",
 		"look anywhere":        "list-recipients lists the agents.",
 		"answer somebody else": "list-recipients lists the agents.",
 		"name one project":     "Name one with --project.",

@@ -59,7 +59,7 @@ func (id emailID) usable() error {
 // variants are the two forms of a body. A caller gives one of them.
 type variants struct {
 	TextOnly bool   `json:"text_only,omitempty" jsonschema:"the body is plain text, not markdown; cannot be combined with html_body"`
-	HTML     string `json:"html_body,omitempty" jsonschema:"the body as HTML, sent unchanged beside the text; cannot be combined with text_only" example:"<p>Hello</p>"`
+	HTML     string `json:"html_body,omitempty" jsonschema:"the body as HTML, sent unchanged with the text; cannot be combined with text_only" example:"<p>Hello</p>"`
 }
 
 // exclusive refuses a call that gives both forms.

@@ -36,8 +36,8 @@ func (t *toolset) addAttachments(set *tool.Set) {
 		URITemplate: attachmentTemplate,
 		Name:        "attachment",
 		Title:       "Attachment",
-		Description: "A file that came with an email in a mailbox of yours, at the URI that email_read gives. A large file " +
-			"comes in pieces: pass next_offset of _meta as offset.",
+		Description: "A file attached to an email in one of your mailboxes, at the URI that email_read returns. A large file " +
+			"comes in pieces: pass next_offset from _meta as offset.",
 	}, func(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		uri, ok := ctx.Value(uriKey{}).(string)
 		if !ok {

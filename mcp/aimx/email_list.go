@@ -32,14 +32,14 @@ type listRequest struct {
 	Folder   folder `json:"folder,omitempty" jsonschema:"which folder of the mailbox" enum:"inbox,sent" default:"inbox" as:"given"`
 	Limit    int    `json:"limit,omitempty" jsonschema:"page size, at most 200" most:"200" default:"50" as:"limit"`
 	Offset   int    `json:"offset,omitempty" jsonschema:"number of newest emails to skip"`
-	Archived bool   `json:"archived,omitempty" jsonschema:"also archived emails of the inbox"`
+	Archived bool   `json:"archived,omitempty" jsonschema:"archived emails in the inbox too"`
 }
 
 func (t *toolset) emailList() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "email_list",
 		Hints: tool.Reads(),
-		About: "Use to see what is in a mailbox of yours: lists a page of its emails, newest first.",
+		About: "Use to see what is in your mailbox: lists a page of its emails, newest first.",
 		Out:   emailsShape{},
 	}, func(ctx context.Context, r *listRequest) (any, error) {
 		if err := r.Folder.known(); err != nil {

@@ -18,7 +18,7 @@ type doneShape struct {
 }
 
 type installRequest struct {
-	Project string `json:"project_key" jsonschema:"project whose claims count" example:"/abs/path/backend"`
+	Project string `json:"project_key" jsonschema:"project whose claims apply" example:"/abs/path/backend"`
 	Repo    string `json:"code_repo_path" jsonschema:"absolute path of the repository" example:"/abs/path/backend"`
 }
 

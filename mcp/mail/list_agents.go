@@ -44,7 +44,7 @@ type Directory struct {
 
 type agentsRequest struct {
 	Project string `json:"project_key,omitempty" jsonschema:"omit to list the projects" example:"/abs/path/backend"`
-	Active  bool   `json:"active_only,omitempty" jsonschema:"only agents seen within seven days" default:"true"`
+	Active  bool   `json:"active_only,omitempty" jsonschema:"only agents seen in the last week" default:"true"`
 	After   string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous page" example:"BlueLake"`
 }
 

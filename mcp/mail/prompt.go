@@ -41,7 +41,7 @@ var prompts = []prompt{
 		title: "Read new mail",
 		about: "Read the unread mail, report what arrived and propose answers.",
 		args: []promptArgument{
-			{"agent", "agent whose mail to read", "the agent that you are here"},
+			{"agent", "agent whose mail to read", "the agent you are acting as"},
 			{"project", "absolute path of the code base, or slug", "the project of this code base"},
 		},
 	},

@@ -32,8 +32,8 @@ type Hits struct {
 type searchRequest struct {
 	Project string `json:"project_key" jsonschema:"path of the top of the working tree" example:"/abs/path/backend"`
 	Text    string `json:"query" jsonschema:"words, \"phrases\", prefix*, AND OR NOT -word (), from: to: cc: subject: thread: importance: after: before:" example:"plan users from:GreenCastle"`
-	Bodies  bool   `json:"include_bodies,omitempty" jsonschema:"also return the bodies"`
-	Limit   int    `json:"limit,omitempty" jsonschema:"most messages to return" min:"1" max:"200" default:"20" as:"limit"`
+	Bodies  bool   `json:"include_bodies,omitempty" jsonschema:"return the bodies too"`
+	Limit   int    `json:"limit,omitempty" jsonschema:"max messages to return" min:"1" max:"200" default:"20" as:"limit"`
 	Cursor  string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous page" example:"1234"`
 	Order   string `json:"order,omitempty" jsonschema:"rank: best match first" enum:"newest,rank" default:"newest"`
 }

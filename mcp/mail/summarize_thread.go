@@ -16,7 +16,7 @@ type summaryShape struct {
 type summaryRequest struct {
 	Project  string `json:"project_key" jsonschema:"path of the top of the working tree" example:"/abs/path/backend"`
 	Thread   string `json:"thread_id" jsonschema:"thread, or the id of a message in it" example:"TKT-123"`
-	Examples bool   `json:"include_examples,omitempty" jsonschema:"also return excerpts"`
+	Examples bool   `json:"include_examples,omitempty" jsonschema:"return excerpts too"`
 }
 
 func (t *Toolset) summarizeThread() tool.Tool {

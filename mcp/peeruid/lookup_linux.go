@@ -24,7 +24,7 @@ const established = 1
 const patience = 1
 
 // errUnknown means that the kernel lists no established connection of a process between two addresses.
-var errUnknown = errors.New("no process of this machine has the other end open")
+var errUnknown = errors.New("no process on this machine has the other end open")
 
 // lookup returns the uid of the socket that is bound to client and connected to server.
 func lookup(client, server netip.AddrPort) (uid int, err error) {

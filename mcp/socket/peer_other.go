@@ -9,5 +9,5 @@ import (
 
 // Peer always returns an error, because this system cannot identify the user. Therefore every connection is refused.
 func Peer(*net.UnixConn) (uid int, err error) {
-	return 0, errors.New("this system does not tell the user of a connection")
+	return 0, errors.New("this system cannot identify the user of a connection")
 }

@@ -91,9 +91,9 @@ func (l *Listener) own() error {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
 		if !errors.Is(err, unix.EWOULDBLOCK) {
-			return fmt.Errorf("cannot check whether another server listens on the socket %s: %w", l.cfg.Path, err)
+			return fmt.Errorf("cannot check whether another server is listening on the socket %s: %w", l.cfg.Path, err)
 		}
-		return fmt.Errorf("another server listens on the socket %s: choose another with SOCKET", l.cfg.Path)
+		return fmt.Errorf("another server is listening on the socket %s: choose another with SOCKET", l.cfg.Path)
 	}
 	l.lock = f
 	return nil
@@ -117,7 +117,7 @@ func (l *Listener) listen(ctx context.Context) error {
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "unix", short)
 	if err != nil {
 		return fmt.Errorf("cannot create the socket %s: %w. If its file system is full, free some space. If its file "+
-			"system has no sockets, "+
+			"system does not support sockets, "+
 			"choose a folder on another one", l.cfg.Path, plain(err))
 	}
 	ln.(*net.UnixListener).SetUnlinkOnClose(false) // ln knows only the shortened path
@@ -175,9 +175,9 @@ func clear(ctx context.Context, path string) error {
 	switch {
 	case err == nil:
 		c.Close()
-		return fmt.Errorf("another server listens on the socket %s: stop it, or choose another with SOCKET", path)
+		return fmt.Errorf("another server is listening on the socket %s: stop it, or choose another with SOCKET", path)
 	case !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist): // a timeout, no descriptors, a full queue
-		return fmt.Errorf("cannot check whether another server listens on the socket %s: %w", path, plain(err))
+		return fmt.Errorf("cannot check whether another server is listening on the socket %s: %w", path, plain(err))
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot replace the socket %s of a server that has ended: %w", path, plain(err))

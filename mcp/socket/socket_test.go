@@ -120,9 +120,9 @@ func TestListen(t *testing.T) {
 		{"open", func(*testing.T, string) {}, true, ""},
 		{"left by a server that was killed", leave, false, ""},
 		{"open, left by a server that was killed", leave, true, ""},
-		{"live", func(t *testing.T, path string) { greet(listen(t, Config{Path: path})) }, false, "another server listens"},
-		{"open, live", func(t *testing.T, path string) { greet(listen(t, Config{Path: path, Open: true})) }, true, "another server listens"},
-		{"open, of another program", func(t *testing.T, path string) { greet(listen(t, Config{Path: path})) }, true, "another server listens"},
+		{"live", func(t *testing.T, path string) { greet(listen(t, Config{Path: path})) }, false, "another server is listening"},
+		{"open, live", func(t *testing.T, path string) { greet(listen(t, Config{Path: path, Open: true})) }, true, "another server is listening"},
+		{"open, of another program", func(t *testing.T, path string) { greet(listen(t, Config{Path: path})) }, true, "another server is listening"},
 		{"a file", func(t *testing.T, path string) {
 			if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
 				t.Fatal(err)
@@ -343,7 +343,7 @@ func TestRenew(t *testing.T) {
 			check(t, os.Rename(path+".old", path))
 		}, "", true},
 		{"left by a server that was killed", func(t *testing.T, path string) { check(t, os.Remove(path)); leave(t, path) }, "", false},
-		{"live", func(t *testing.T, path string) { check(t, os.Remove(path)); greet(listen(t, Config{Path: path})) }, "another server listens", false},
+		{"live", func(t *testing.T, path string) { check(t, os.Remove(path)); greet(listen(t, Config{Path: path})) }, "another server is listening", false},
 		{"a file", func(t *testing.T, path string) {
 			check(t, os.Remove(path))
 			check(t, os.WriteFile(path, []byte("mine"), 0o600))

@@ -305,7 +305,7 @@ func (b *bridge) beginCall(ctx context.Context, m *message) (context.Context, fu
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.under) >= maxUnderWay {
-		b.answer(m.failure(fmt.Sprintf("%d requests are in progress already: wait for some of them", maxUnderWay)))
+		b.answer(m.failure(fmt.Sprintf("%d requests are already in progress: wait until some of them have ended", maxUnderWay)))
 		return nil, nil
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -16,7 +16,7 @@ import (
 )
 
 // unknownOutcome is the error for a call if it is unknown whether the server completed it.
-const unknownOutcome = "the server ended while it worked on this call, and the outcome is unknown. Check before you call again " +
+const unknownOutcome = "the server ended while it was working on this call, and the outcome is unknown. Check before you call again " +
 	"(mail with a key can be sent again: it is delivered once)"
 
 // tries is the maximum number of times that a request is sent to a server.
@@ -55,7 +55,7 @@ func (b *bridge) once(ctx context.Context, l *link, m *message) (again bool, err
 		return false, err
 	case unsent(err) || m.method != "tools/call" && !m.batch:
 		b.gone(ctx, l)
-		return true, errors.New("the server ended while it worked on this request: try again")
+		return true, errors.New("the server ended while it was working on this request: try again")
 	}
 	b.gone(ctx, l)
 	if b.onlyReads(ctx, m.tool) {

@@ -11,10 +11,10 @@ type Activity string
 
 // These are the activities. Text may be typed into a pane only if its activity is Waiting.
 const (
-	Waiting Activity = "waits for a line" // the prompt is empty
+	Waiting Activity = "is waiting for a line" // the prompt is empty
 	Typing  Activity = "has text in its prompt"
 	Asking  Activity = "shows a dialog"
-	Working Activity = "shows that it works"
+	Working Activity = "shows that it is working"
 )
 
 // Screen describes the screen of an agent's client.

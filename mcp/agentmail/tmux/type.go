@@ -86,7 +86,7 @@ func (s Session) Type(ctx context.Context, pane, text string, pause time.Duratio
 	case err != nil:
 		return err
 	case screen.Activity == Waiting:
-		return fmt.Errorf("%w: it does not show what was typed; the notice is not submitted", ErrBusy)
+		return fmt.Errorf("%w: it does not show what was typed; the notice was not submitted", ErrBusy)
 	case screen.Activity == Asking || screen.Activity == Typing && !screen.holds(text):
 		return fmt.Errorf("%w: it %s; the notice was typed and not submitted", ErrBusy, screen.Activity)
 	}
