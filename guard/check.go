@@ -215,7 +215,7 @@ func (c *check) author(t *tree.Tree, ch changed, who identity) (string, error) {
 	return who.name, nil
 }
 
-// merge adds the claims of b to a. Each claim appears once, and the earliest comes first.
+// merge adds b's claims to a. Each claim appears once, and the earliest comes first.
 func merge(a, b []Blocked) []Blocked {
 	for _, x := range b {
 		i := slices.IndexFunc(a, func(y Blocked) bool { return y.File == x.File })

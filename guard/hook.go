@@ -69,8 +69,8 @@ func sumOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// parseHook parses a hook's script. It returns nil for a hook that is not ours. changed reports that somebody changed
-// our hook.
+// parseHook parses a hook's script. It returns nil for a hook that is not ours. changed reports that our hook was
+// modified.
 func parseHook(data []byte) (h *hook, changed bool) {
 	text := string(data)
 	if !bytes.HasPrefix(data, []byte("#!/bin/sh\n"+marker)) {

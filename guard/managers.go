@@ -45,8 +45,8 @@ func supersedes(hook, before []byte) bool {
 	return m != unmanaged && m == managerOf(before)
 }
 
-// installed finds our hook: the file with the hook's name, or the file that the hook of the pre-commit framework
-// runs. If there is neither, file is the hook's name. changed reports that somebody changed our hook.
+// installed finds our hook: the file with the hook's name, or the file that the hook of the pre-commit framework runs.
+// If there is neither, file is the hook's name. changed reports that our hook was modified.
 func (f *hooksFolder) installed(name string) (file string, h *hook, changed bool, err error) {
 	data, _, err := f.read(name)
 	if err != nil {

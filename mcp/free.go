@@ -16,7 +16,7 @@ type FreeAsk struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Freed is the answer to POST /mailtree/free.
+// Freed is the response to POST /mailtree/free.
 type Freed struct {
 	Holder string `json:"holder"`
 	Path   string `json:"path"`

@@ -19,7 +19,7 @@ const (
 	plainCheck = `{"tool":"check_mail","args":{}}`
 )
 
-// waiter is a call that waits for the mail of an agent.
+// waiter is a call that waits for an agent's mail.
 type waiter struct{ agent, head, body string }
 
 // waiters returns one waiter for each way of calling.

@@ -10,7 +10,7 @@ import (
 	"mailtree/maildir/history"
 )
 
-// LogLine is one line of the answer to POST /mailtree/log. It is an entry of the history, or says how far back the
+// LogLine is one line of the response to POST /mailtree/log. It is an entry of the history, or says how far back the
 // search has gone.
 type LogLine struct {
 	*history.Entry

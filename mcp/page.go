@@ -20,7 +20,8 @@ type Page interface {
 // pagePaths are the addresses that only the page serves.
 var pagePaths = []string{"/p/", "GET /open/", "GET /static/"}
 
-// servePage passes a request to the page. A stream is counted as a stream, and any other request as a request.
+// servePage passes a request to the page. A stream is counted among the streams, and any other request among the
+// requests.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.cfg.Page == nil:
@@ -44,7 +45,7 @@ type LinkAsk struct {
 	Person string `json:"person"`
 }
 
-// PageLink is the answer to POST /mailtree/link.
+// PageLink is the response to POST /mailtree/link.
 type PageLink struct {
 	URL string `json:"url"`
 }

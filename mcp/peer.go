@@ -201,7 +201,7 @@ func (s *Server) stopServer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Stopping is the answer to POST /mailtree/stop.
+// Stopping is the response to POST /mailtree/stop.
 type Stopping struct {
 	Process int `json:"process"`
 }

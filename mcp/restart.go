@@ -17,11 +17,11 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Sessions survive a restart of the server, because most clients do not begin a new session when they get a 404 for
-// a request in the old session. The store keeps the messages with which a client began its session (package
-// resume). If a request names a session that the SDK no longer has, the server repeats these messages on the
-// client's behalf, under the same id. The server does not know which resources changed meanwhile, so the client's
-// next stream begins with one notification for each subscription.
+// Sessions survive a restart of the server, because most clients do not begin a new session when they get a 404 for a
+// request in the old session. The store keeps the messages with which a client began its session (package resume). If a
+// request names a session that the SDK no longer has, the server repeats these messages on the client's behalf, under
+// the same id. The server does not know which resources have changed in the meantime, so the client's next stream
+// begins with one notification for each subscription.
 
 // sessionsDir is the folder of the store that keeps the sessions.
 const sessionsDir = "sessions"

@@ -14,11 +14,11 @@
 // the number of requests, streams and sessions, and to the time that a client may take to send a body or to read an
 // answer. A batch counts as one request, because the server handles its messages one after the other (batch.go).
 //
-// A client's large uploads or waiting calls do not keep other clients out. A body counts as its bytes arrive, whatever
-// length was declared, and its request counts once the body is complete. A fourth of the requests and bodies is
-// reserved for requests with a body of up to 64 KiB. A call that is waiting for mail counts as a stream until it is
-// answered. If there is no room for one more stream, the server refuses the call as unavailable. A call that finds mail
-// never waits. Other users on the socket have separate limits, each a fourth of the limits above.
+// A client's large uploads or waiting calls do not keep other clients out. A body is counted as its bytes arrive,
+// whatever length was declared, and its request is counted once the body is complete. A fourth of the requests and
+// bodies is reserved for requests with a body of up to 64 KiB. A call that is waiting for mail counts as a stream until
+// it is answered. If there is no room for one more stream, the server refuses the call as unavailable. A call that
+// finds mail never waits. Other users on the socket have separate limits, each a fourth of the limits above.
 package mcp
 
 import (
@@ -179,9 +179,8 @@ func orElse[T int | int64 | time.Duration](v *T, deflt T) {
 	}
 }
 
-// Run runs the background work of the toolsets, which notify subscribers of changes, until ctx ends. Then it ends
-// every stream and long poll, so that the HTTP server can shut down, and returns the errors of the toolsets. It may
-// be called once.
+// Run runs the background work of the toolsets, which notify subscribers of changes, until ctx ends. Then it ends every
+// stream and long poll, so that the HTTP server can shut down, and returns the toolsets' errors. It may be called once.
 func (s *Server) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() {

@@ -92,7 +92,7 @@ func (b *tab) visit(view string) {
 	b.must("visit "+view, chromedp.Navigate(b.url+b.base+view), chromedp.WaitVisible(`main h1`))
 }
 
-// expect compares the result of a script with a text.
+// expect compares the result of a script with the expected text.
 func (b *tab) expect(want, script string) {
 	b.Helper()
 	var got string
@@ -118,7 +118,7 @@ func pressWith(held input.Modifier, key string) chromedp.Action {
 	return input.DispatchKeyEvent(input.KeyDown).WithKey(key).WithModifiers(held)
 }
 
-// said selects an element that shows a text.
+// said selects an element that shows the given text.
 func said(element, text string) chromedp.Action {
 	return chromedp.WaitVisible(fmt.Sprintf(`//%s[contains(., %q)]`, element, text))
 }
@@ -278,8 +278,8 @@ func TestBrowserKeys(t *testing.T) {
 }
 
 // TestBrowserDesk does a day's work with the keyboard. The focus stays in place when mail arrives and after Back.
-// Opening a message marks it as read. A reply goes to everybody, and the next thread follows. Undo restores the text.
-// An action applies to all selected threads at once.
+// Opening a message marks it as read. A reply goes to everyone, and then the next thread is shown. Undo restores the
+// text. An action applies to all selected threads at once.
 func TestBrowserDesk(t *testing.T) {
 	s := open(t, page.Config{})
 	plan := s.send("Ann", maildir.Draft{To: []string{"pat"}, CC: []string{"Bob"}, Subject: "Plan", Body: "p", AckRequired: true})

@@ -53,9 +53,9 @@ func (v *view) isMe(party string) bool {
 	return name != party && (strings.EqualFold(name, v.Me) || strings.EqualFold(before, v.Me))
 }
 
-// replyTo returns the form for an answer to a message. The answer goes to the author and all recipients except the
-// user. An answer to the user's own message goes to that message's recipients. If the address has a parameter "to",
-// the answer goes to the names in it instead.
+// replyTo returns the form for a reply to a message. The reply goes to the author and all recipients except the user. A
+// reply to the user's own message goes to that message's recipients. If the address has a parameter "to", the reply
+// goes to the names in that parameter instead.
 func (v *view) replyTo(m *index.MessageRow) (*draftShown, error) {
 	var to []string
 	for _, name := range slices.Concat([]string{m.From}, m.To, m.CC) {

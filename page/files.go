@@ -22,8 +22,8 @@ import (
 	"mailtree/maildir/media"
 )
 
-// writeFile answers with an attachment. If its bytes are a raster image, the browser shows the image. Anything else
-// is a download, so that no browser opens it as one of our pages.
+// writeFile sends an attachment. If its bytes are a raster image, the browser shows the image. Anything else is a
+// download, so that no browser opens it as one of our pages.
 func (v *view) writeFile(f *attachment.Opened, name string) error {
 	head := make([]byte, min(f.Size, media.HeadBytes))
 	if _, err := io.ReadFull(f, head); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {

@@ -180,7 +180,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// ownFile matches the address of an attachment, or of an image in a text.
+// ownFile matches the address of an attachment, or of an image in a message's text.
 var ownFile = regexp.MustCompile(`^/p/[^/]+/(file|message/[^/]+/image)/[0-9a-f]{40}$`)
 
 // servedAs checks how a file is served: as an image of that type, or as a download.

@@ -209,7 +209,7 @@ func (v *view) findProject() error {
 	return nil
 }
 
-// refuse answers with an error.
+// refuse sends an error as the response.
 func (v *view) refuse(err error) {
 	if v.ctx().Err() == nil {
 		v.fail(v.reason(err))
@@ -244,7 +244,7 @@ func (v *view) reason(err error) (status int, text string) {
 	return status, v.page.cfg.Explain(err)
 }
 
-// fail answers with a sentence.
+// fail sends a view that consists of one sentence.
 func (v *view) fail(status int, text string) {
 	v.Title = http.StatusText(status)
 	if err := v.showAs(status, "refused", text); err != nil {
@@ -252,7 +252,7 @@ func (v *view) fail(status int, text string) {
 	}
 }
 
-// show answers with a template and its data.
+// show sends a view, rendered from a template and its data.
 func (v *view) show(name string, data any) error { return v.showAs(http.StatusOK, name, data) }
 
 func (v *view) showAs(status int, name string, data any) error {
@@ -274,7 +274,7 @@ func (v *view) showAs(status int, name string, data any) error {
 // view has changed, or 1 for now.
 const fragmentHeader = "Mailtree-Fragment"
 
-// goTo answers a form with a redirect to another view.
+// goTo responds to a form with a redirect to another view.
 func (v *view) goTo(path string) error {
 	http.Redirect(v.w, v.r, path, http.StatusSeeOther)
 	return nil

@@ -124,7 +124,7 @@ func (b *browser) get(path string) (*http.Response, string) {
 	return b.do(r)
 }
 
-// see gets a view that must exist.
+// see requests a view that must exist.
 func (b *browser) see(path string) string {
 	b.Helper()
 	res, text := b.get(path)
@@ -320,8 +320,8 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// TestReplyToAll checks that an answer to all reaches nobody twice. It does not go to the user, although the message
-// may contain the user's address.
+// TestReplyToAll checks that a reply to all reaches no recipient twice. It does not go to the user, although the
+// message may contain the user's address.
 func TestReplyToAll(t *testing.T) {
 	s := open(t, page.Config{})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})

@@ -87,7 +87,7 @@ func (r *round) mean() float64 {
 	return all.Seconds() / float64(len(r.each))
 }
 
-// crowd is the senders and the pages of one store.
+// crowd contains the senders and the pages of one store.
 type crowd struct {
 	*testing.B
 	p     *maildir.Project

@@ -193,9 +193,9 @@ func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *mess
 }
 
 // opens reports whether the user opens the view, that is, whether the user's browser follows a link or a form on this
-// page. A prefetch, a request by the script, and a program that copies the cookie do not count, and another site
-// cannot make such a request. The view that is shown after a form does not count either, because the user did not
-// choose it.
+// page. Prefetches, requests from the script, and programs that copy the cookie are not treated as the user, and
+// another site cannot make such a request. The view that is shown after a form is not considered opened either, because
+// the user did not choose it.
 func (v *view) opens() bool {
 	h := v.r.Header
 	return v.Signed && v.r.Method == http.MethodGet && h.Get(fragmentHeader) == "" &&

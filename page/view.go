@@ -59,7 +59,7 @@ func (v *view) Projects() (all []*projectShown) {
 	return all
 }
 
-// Reads reports whether something is shown beside the list: a thread or a form.
+// Reads reports whether something is shown next to the list: a thread or a form.
 func (v *view) Reads() bool { return v.Section == "thread" || v.Section == "compose" }
 
 // WithArchived reports whether the list shows archived mail too.

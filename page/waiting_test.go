@@ -92,8 +92,8 @@ func TestAsleep(t *testing.T) {
 	}
 }
 
-// TestWaitingOpen checks that without a session no view shows the bcc recipients for whom the user waits, even if the
-// user has loaded the view just before.
+// TestWaitingOpen checks that without a session no view shows the bcc recipients for whom the user is waiting, even if
+// the user has loaded the view just before.
 func TestWaitingOpen(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	s.send("pat", maildir.Draft{To: []string{"Ann"}, BCC: []string{"Bob"}, Subject: "Plan", Body: "b", AckRequired: true})

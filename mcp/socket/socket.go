@@ -3,7 +3,7 @@
 //
 // Listen replaces a stale socket, which a killed server has left behind. It never replaces the socket of a live server,
 // because a listening server holds a lock. For server.sock this is the store's lock. For a socket in another place it
-// is the file <path>.lock next to the socket. If somebody removes a listener's socket, Renew creates the socket again.
+// is the file <path>.lock next to the socket. If a listener's socket is removed, Renew creates it again.
 //
 // A socket address has room for about a hundred bytes. On Linux longer paths work too, through a descriptor
 // of their folder. On other systems the error says what to do. See docs/clients.md, "The socket, and other
@@ -82,7 +82,7 @@ func Listen(ctx context.Context, cfg Config) (*Listener, error) {
 	return l, nil
 }
 
-// own takes the lock of a socket outside the store, because the servers of two stores may use the same path.
+// own takes the lock of a socket outside the store, because two stores' servers may use the same path.
 func (l *Listener) own() error {
 	f, err := os.OpenFile(l.cfg.Path+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {

@@ -116,7 +116,7 @@ func (b Budget) Room(ctx context.Context, form Encoding, rest any, shape func(m 
 	}
 }
 
-// reserved returns the memory in bytes that a large answer takes while the server creates it.
+// reserved returns the memory, in bytes, that the server needs to create a large answer.
 func (b Budget) reserved() int64 { return copies * int64(b.bytes()) }
 
 // Listing is a list in an answer whose items are not messages. It contains as many items as fit. It is not safe for

@@ -22,7 +22,7 @@ type Refusal struct {
 	Near  []string `json:"near"` // never nil
 }
 
-// InternalText is all that a client gets to see of an internal fault.
+// InternalText is the only text that a client gets about an internal error.
 const InternalText = "Internal error: see the server's log."
 
 // Invalid returns a refusal of invalid arguments.

@@ -175,8 +175,8 @@ func (n *Waker) everybody(ctx context.Context) (map[whom]attempt, error) {
 }
 
 // wait waits until an agent in look is due, and returns the number of the last change that it has seen. If changes
-// after mark concern an agent, wait adds that agent to look after the time Settle. If turn is closed, every agent
-// in look is due after the time Settle, as if nobody had tried to wake it. Otherwise a retry is due.
+// after mark concern an agent, wait adds that agent to look after the time Settle. If turn is closed, every agent in
+// look is due after the time Settle, as if no attempt had been made to wake it. Otherwise a retry is due.
 func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt, turn <-chan struct{}) (int64, error) {
 	waiting, cancel := waitingUntil(ctx, firstOf(look), turn)
 	defer cancel()
