@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// The hooks that the guard supports.
+// These are the hooks that the guard supports.
 const (
 	PreCommit      = "pre-commit"
 	PreMergeCommit = "pre-merge-commit"
@@ -26,7 +26,7 @@ const (
 
 var hookNames = []string{PreCommit, PreMergeCommit, PrePush}
 
-// Exit statuses of a check.
+// These are the exit statuses of a check.
 const (
 	Pass    = 0
 	Stop    = 1 // other agents' claims block the change
@@ -50,8 +50,8 @@ type Question struct {
 	Program string    // path of mailtree for the suggested command; "": on the PATH
 	Usual   string    // mailtree's store without --store; the suggested command gives the flag for any other
 
-	// Person returns the agent name of the user who is asking at a terminal, or "" if it is not a user. If Person is
-	// nil, no user is asking. Check calls Person only if nothing else identifies the committer.
+	// Person returns the agent name of the user who is asking at a terminal, or "" if no user is at the terminal. If
+	// Person is nil, no user is asking. Check calls Person only if nothing else identifies the committer.
 	Person func() string
 
 	Words refusal.Words // words for refusals

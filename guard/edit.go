@@ -73,7 +73,7 @@ func CheckEdit(e Edit) (deny, warn string) {
 	return "", text.String()
 }
 
-// blocking lists the claims of others that cover one of the files, from every project that contains one of the files,
+// blocking lists other agents' claims that cover one of the files, from every project that contains one of the files,
 // and identifies the agent that is asking.
 func (e Edit) blocking(pol policy) (all []Blocked, who identity, err error) {
 	var files []alias

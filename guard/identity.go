@@ -69,7 +69,7 @@ func (g *git) author(ctx context.Context) string {
 	return name
 }
 
-// tmuxWindow returns the agent name that belongs to the tmux window in which the commit is made, or "" outside tmux.
+// tmuxWindow returns the agent name for the tmux window in which the commit is made, or "" outside tmux.
 func tmuxWindow(ctx context.Context, env []string) string {
 	pane := lookup(env, "TMUX_PANE")
 	if lookup(env, "TMUX") == "" || pane == "" {

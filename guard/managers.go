@@ -38,8 +38,7 @@ func managerOf(data []byte) manager {
 	return unmanaged
 }
 
-// supersedes reports whether the hook replaces the hook that was kept from before, because the same program wrote
-// both.
+// supersedes reports whether the hook replaces the earlier hook that was kept, because the same program wrote both.
 func supersedes(hook, before []byte) bool {
 	m := managerOf(hook)
 	return m != unmanaged && m == managerOf(before)

@@ -21,8 +21,8 @@ import (
 // mostPaths is the maximum number of claims that a report lists, and of files that it lists for each claim.
 const mostPaths = 10
 
-// report tells the user the result of a check. Names and texts are untrusted, so it escapes characters that could
-// control the terminal.
+// report tells the user the result of a check. Names and other texts are untrusted, so report escapes characters that
+// could control the terminal.
 type report struct {
 	w   io.Writer
 	q   *Question
@@ -46,7 +46,7 @@ func (q *Question) doing() string {
 	return "commit"
 }
 
-// unchecked prints that the check failed, and what happens now.
+// unchecked prints that the check failed, and what happens next.
 func (r *report) unchecked(err error, stops bool) {
 	r.say("mailtree guard: NOT CHECKED: %s", format.Printable(r.q.Words.Explain(err)))
 	mode, more := "GUARD_MODE", "mailtree guard status"

@@ -22,8 +22,8 @@ func writeError(w http.ResponseWriter, status int, id []byte, code int, text str
 	_, _ = w.Write(protocol.Failure(id, code, text)) // the client may be gone
 }
 
-// refusalOf converts a plain-text refusal of the SDK to a JSON-RPC error. id is the message's id; nil
-// if the message has none.
+// refusalOf converts one of the SDK's plain-text refusals to a JSON-RPC error. id is the message's id; nil if the
+// message has none.
 func refusalOf(id, body []byte) (code int, text string) {
 	text = strings.TrimSpace(string(body))
 	if method, ok := strings.CutPrefix(text, "JSON RPC not handled: "); ok && id != nil {
@@ -174,8 +174,8 @@ func (a *answer) finish() {
 	writeError(a.ResponseWriter, a.status, a.id, code, text)
 }
 
-// mergeStructured copies the keys of result.structuredContent into result, except keys that result has already.
-// Python clients that call without a session read profile["name"] from result itself.
+// mergeStructured copies the keys of result.structuredContent into result, except keys that result already has. Python
+// clients that call without a session read profile["name"] from result itself.
 func mergeStructured(body []byte) []byte {
 	var m, result, structured map[string]json.RawMessage
 	if json.Unmarshal(body, &m) != nil || json.Unmarshal(m["result"], &result) != nil ||

@@ -13,7 +13,7 @@ import (
 // the memory for its answer (tool.Memory). When the answer has been written or dropped, the request releases the
 // memory. TCP, the socket and all toolsets share the limit. Other users on the socket have a separate limit.
 
-// answers are the limits for the server's own user and for guests.
+// answers contains the limits for the server's own user and for guests.
 type answers struct{ own, guests *tool.Memory }
 
 func newAnswers(bytes int64) answers {

@@ -116,7 +116,7 @@ func (s *Server) post(d *route, w http.ResponseWriter, r *http.Request, era, ses
 	s.serveCall(d, a, place, c)
 }
 
-// call is a request of post.
+// call is a request that post handles.
 type call struct {
 	*message
 	era, session bool // the protocol: see the package comment
@@ -141,7 +141,7 @@ func (s *Server) serveCall(d *route, a *answer, place *place, c call) {
 	case c.era:
 		d.stateless.ServeHTTP(a, a.request)
 	case c.bare:
-		// Only programs that call without a session over HTTP need this. The clients of a bridge read the content.
+		// Only programs that call without a session over HTTP need this. A bridge's clients read the content.
 		a.merge = a.request.Header.Get(protocol.VersionHeader) == "" && c.method == "tools/call" && !c.bridged
 		d.stateless.ServeHTTP(a, a.request)
 	case c.session:
@@ -151,7 +151,7 @@ func (s *Server) serveCall(d *route, a *answer, place *place, c call) {
 	}
 }
 
-// wantsStream reports whether a client accepts an event stream but no document.
+// wantsStream reports whether a client accepts an event stream but not a document.
 func wantsStream(r *http.Request) bool {
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	return strings.Contains(accept, "text/event-stream") && !strings.Contains(accept, "application/") && !strings.Contains(accept, "*/*")

@@ -30,7 +30,7 @@ const (
 	HookEnd      = "end"
 )
 
-// HookAnswer is the output of the hook. It is empty if the folder belongs to no project.
+// HookAnswer is the output of the hook. It is empty if the folder does not belong to a project.
 type HookAnswer struct {
 	Agent string `json:"agent,omitempty"` // the agent of the session
 	Tell  string `json:"tell,omitempty"`  // text for the model

@@ -124,7 +124,7 @@ func (p *place) countWaiting() {
 	}
 }
 
-// leave gives the place back.
+// leave releases the place.
 func (p *place) leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +135,7 @@ func (p *place) leave() {
 	}
 }
 
-// vacate returns what the place occupies in p.in. The caller must hold p.mu.
+// vacate releases what the place occupies in p.in. The caller must hold p.mu.
 func (p *place) vacate() {
 	if p.large && p.in == &p.of.requests {
 		p.of.large.requests.give(1)
@@ -155,7 +155,7 @@ func busy(w http.ResponseWriter, id []byte, what, then string) {
 	writeError(w, http.StatusServiceUnavailable, id, protocol.CodeBusy, "the server is busy ("+what+"): "+then)
 }
 
-// Usage counts the requests, streams and sessions at one moment.
+// Usage contains the numbers of requests, streams and sessions at one moment.
 type Usage struct {
 	Requests int // requests that are being handled
 	Streams  int // open streams and bridges, and calls that are waiting for mail

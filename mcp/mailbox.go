@@ -27,13 +27,13 @@ type MailboxAsk struct {
 	Hook hook.Hook `json:"hook,omitzero"` // the new hook; Name alone: the hook to remove
 }
 
-// Mailboxes are the mailboxes of a project that can receive mail, by name.
+// Mailboxes are the mailboxes of a project that can receive mail, sorted by name.
 type Mailboxes struct {
 	Mailboxes []MailboxLine `json:"mailboxes"`
 	Others    int           `json:"without_address"` // number of agents without an address
 }
 
-// MailboxLine is one mailbox of Mailboxes.
+// MailboxLine is one mailbox in Mailboxes.
 type MailboxLine struct {
 	maildir.Mailbox
 	Address string `json:"address"`
@@ -47,7 +47,7 @@ type Senders struct {
 	Senders []string `json:"senders"`
 }
 
-// Hooks are hooks, by mailbox and name.
+// Hooks is a list of hooks, sorted by mailbox and name.
 type Hooks struct {
 	Hooks []hook.Hook `json:"hooks"`
 }

@@ -8,9 +8,9 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// progress is the ResponseWriter of a call that may wait for mail for an hour. Clients give up on a call that shows
-// no sign of life. Therefore the answer is an event stream after begin. begin sends the headers, and a notification
-// follows in each interval until end. The JSON document that is written after begin becomes an event. progress is
+// progress is the ResponseWriter of a call that may wait for mail for an hour. Clients give up on a call that shows no
+// sign of life. Therefore begin turns the answer into an event stream: it sends the headers, and a notification follows
+// in each interval until end is called. The JSON document that is written after begin becomes an event. progress is
 // safe for concurrent use. Spec: MCP 2025-06-18, progress.
 type progress struct {
 	http.ResponseWriter

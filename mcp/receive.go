@@ -13,8 +13,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// receive wraps every method of the MCP server. The SDK runs methods in its own goroutines, in which a panic would
-// end the process although the HTTP handler recovers from panics.
+// receive wraps every method of the MCP server. The SDK runs methods in its own goroutines, in which a panic would end
+// the process even though the HTTP handler recovers from panics.
 func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		defer func() {
@@ -40,7 +40,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// countCalls reports each call of one of the toolset's tools to Config.Called.
+// countCalls reports each call to one of the toolset's tools to Config.Called.
 func (s *Server) countCalls(toolset string) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -53,7 +53,8 @@ func (s *Server) countCalls(toolset string) mcp.Middleware {
 	}
 }
 
-// namedBy returns the name or URI that a request asks for. If it is unknown, the SDK repeats it in its error.
+// namedBy returns the name or URI that a request asks for. If the name or URI is unknown, the SDK repeats it in its
+// error.
 func namedBy(req mcp.Request) string {
 	switch p := req.GetParams().(type) {
 	case *mcp.CallToolParamsRaw:

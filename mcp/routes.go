@@ -35,7 +35,7 @@ func (s *Server) Handler() http.Handler {
 	return s.recover(s.logged(s.checkHost(s.checkOrigin(mux))))
 }
 
-// recover answers 500 for a panic in the handlers of this package. receive recovers from panics in the SDK.
+// recover responds with 500 to a panic in this package's handlers. receive recovers from panics in the SDK.
 func (s *Server) recover(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {

@@ -70,10 +70,10 @@ type Config struct {
 	// wording is used.
 	Explain func(error) string
 
-	// Page is the page for people. It serves GET / and pagePaths. If it is nil, there is no page.
+	// Page is the web page for users. It serves GET / and pagePaths. If it is nil, there is no page.
 	Page Page
-	// URL returns the URL of this server over TCP, without a path. If the server runs in the background, it begins
-	// to listen when URL is called. If URL is nil, there is no TCP.
+	// URL returns the URL of this server over TCP, without a path. If the server runs in the background, it begins to
+	// listen when URL is called. If URL is nil, the server does not listen on TCP.
 	URL func(context.Context) (string, error)
 
 	Stop  func() // stops the server; nil: the server cannot be stopped over the socket

@@ -61,7 +61,7 @@ func (x *sessions) get(id string) *session {
 // ownerOf returns the kind of caller to whom a session belongs: callers with the token or callers without it.
 func ownerOf(c tool.Caller) string { return "/" + c.Auth }
 
-// setOwner records the owner of a session that begins.
+// setOwner records the owner of a new session.
 func (x *sessions) setOwner(id, owner string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -216,8 +216,8 @@ func (x *sessions) start(most int, living func() map[string]*mcp.ServerSession) 
 	return makeRoom, true
 }
 
-// end ends a session to make room. No request of the session is in progress, except for notifications that have
-// already been answered.
+// end ends a session to make room. No request in the session is in progress, except for notifications that have already
+// been answered.
 func (x *sessions) end(e *session, ss *mcp.ServerSession) {
 	_ = ss.Close() // the session has ended even if Close returns an error
 	x.mu.Lock()

@@ -250,8 +250,8 @@ type mark struct {
 
 func markOf(c *index.Change) mark { return mark{c.ID, c.Agent, c.At.UnixMicro()} }
 
-// readWith returns the acknowledging and archiving marks. Each of these operations has also marked the message as read,
-// but is shown as one operation.
+// readWith returns the marks for acknowledging and archiving. Each of these operations has also marked the message as
+// read, but is shown as one operation.
 func readWith(changes []index.Change) map[mark]bool {
 	all := map[mark]bool{}
 	for i := range changes {

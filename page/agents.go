@@ -85,7 +85,7 @@ func (v *view) stateOf(a *agentShown) string {
 	return "quiet"
 }
 
-// stuckAgent says why an agent cannot continue by itself.
+// stuckAgent describes why an agent cannot continue by itself.
 type stuckAgent struct{ state, why string }
 
 // stuck returns the agents that cannot continue by themselves.
@@ -120,13 +120,13 @@ func (v *view) CanNudge(agent string) (bool, error) {
 	return slices.ContainsFunc(sleepers, func(s maildir.IdleSeat) bool { return s.Way() != "" }), err
 }
 
-// toAgent is a view with a form about an agent.
+// toAgent is a view with a form that concerns an agent.
 type toAgent struct {
 	*view
 	Agent string
 }
 
-// To returns the view for a form about an agent.
+// To returns the view for a form that concerns an agent.
 func (v *view) To(agent string) toAgent { return toAgent{v, agent} }
 
 // nudge wakes an agent now and reports the result.

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Anyone who can reach the server may request any view, and may then not read the answer. Therefore each answer has a
-// limit, all answers together use a limited amount of memory, and a browser that reads nothing for answerPatience loses
-// its connection.
+// Anyone who can reach the server may request any view without reading the answer. Therefore each answer has a limit,
+// all answers together use a limited amount of memory, and a browser that reads nothing for answerPatience loses its
+// connection.
 const (
 	mostHeld       = 64 << 20         // bytes that all answers together may hold
 	whileMade      = 12 << 20         // bytes that a view may hold while it is being built: mostText, escaped
@@ -27,8 +27,8 @@ const (
 	mostHTML = 4 << 20   // of HTML built from bodies; further bodies are shown as plain text
 )
 
-// reserve reserves bytes of the memory for answers. If not enough becomes free within holdPatience, it answers 503
-// and returns false. The caller must call giveBack(0) at the end.
+// reserve reserves part of the memory for answers. If not enough becomes free within holdPatience, it answers 503 and
+// returns false. The caller must call giveBack(0) at the end.
 func (v *view) reserve(bytes int64) bool {
 	ctx, cancel := context.WithTimeout(v.ctx(), holdPatience)
 	defer cancel()

@@ -34,7 +34,7 @@ type holderShown struct {
 	stops  int
 }
 
-// claimsShown are the live claims by their holders, and the claims that ended recently.
+// claimsShown contains the live claims, grouped by holder, and the claims that ended recently.
 type claimsShown struct {
 	Holders []*holderShown // holders that stop the most agents come first, then by name
 	Ended   []endedShown   // the most recent first
@@ -53,7 +53,7 @@ const (
 	endedMost = 20
 )
 
-// claimAnchor returns the anchor of the claim in the given file, in the view of claims.
+// claimAnchor returns the anchor, in the view of claims, of the claim in the given file.
 func claimAnchor(file string) string { return strings.TrimSuffix(path.Base(file), ".json") }
 
 // claimList shows the live claims with the agents that they have stopped, and the claims that ended recently.

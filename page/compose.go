@@ -35,7 +35,7 @@ type draftShown struct {
 	Waits bool // the user can mark the thread as done
 }
 
-// ThreadID returns the thread that the answer belongs to.
+// ThreadID returns the thread that the reply belongs to.
 func (d *draftShown) ThreadID() string { return cmp.Or(d.ReplyTo.ThreadID, d.ReplyTo.ID) }
 
 // Levels lists the levels of importance. The first is the default.
@@ -110,7 +110,7 @@ func (v *view) showDraft(status int, d *draftShown) (err error) {
 	return v.showAs(status, name, d)
 }
 
-// undoneDraft is the text of a message that the author has unsent with undo.
+// undoneDraft is the text of a message whose author has undone the sending.
 type undoneDraft struct {
 	who, id, reply string // reply is the message that it answered; "" for none
 	to, cc, bcc    string
@@ -199,8 +199,8 @@ func (v *view) becomeAgent() (err error) {
 	return err
 }
 
-// send sends the message in a form: a new message or, with reply_to, an answer. After an answer, it shows the next
-// waiting thread.
+// send sends the message in a form: a new message or, with reply_to, a reply. After a reply, it shows the next waiting
+// thread.
 func (h *Page) send(v *view) (to string, err error) {
 	form := v.r.PostForm
 	d := maildir.Draft{

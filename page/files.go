@@ -22,8 +22,8 @@ import (
 	"mailtree/maildir/media"
 )
 
-// writeFile sends an attachment. If its bytes are a raster image, the browser shows the image. Anything else is a
-// download, so that no browser opens it as one of our pages.
+// writeFile sends an attachment. If its bytes are a raster image, the browser shows the image. Anything else is sent as
+// a download, so that no browser opens it as one of our pages.
 func (v *view) writeFile(f *attachment.Opened, name string) error {
 	head := make([]byte, min(f.Size, media.HeadBytes))
 	if _, err := io.ReadFull(f, head); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -50,7 +50,7 @@ func fileAt(m *index.MessageRow, a *format.Attachment) string {
 	return inProject(m.Project, "file", a.SHA1)
 }
 
-// inlined returns the image in a data URI, and a name for it. It returns nil if the URI has no image that may be
+// inlined returns the image in a data URI, and a name for it. It returns nil if the URI contains no image that may be
 // shown.
 func inlined(destination string) (data []byte, name string) {
 	head, text, _ := strings.Cut(destination, ";base64,")
@@ -113,8 +113,8 @@ func pictureAt(m *index.MessageRow, destination string) string {
 	return ""
 }
 
-// means reports whether the destination of an image names an attachment. The image may have been stored in another
-// format than the one that its sender named.
+// means reports whether the destination of an image names an attachment. The image may have been stored in a format
+// other than the one that its sender named.
 func means(destination string, a *format.Attachment) bool {
 	stem := func(name string) string { return strings.TrimSuffix(name, path.Ext(name)) }
 	name := path.Base(destination)

@@ -30,7 +30,7 @@ type session struct {
 	Ends   time.Time `json:"ends"`
 }
 
-// link is an unused one-time link.
+// link is a one-time link that has not been used.
 type link struct {
 	session
 	to   string // path of the view to open

@@ -19,7 +19,7 @@ import (
 //go:embed templates
 var sources embed.FS
 
-// view is one answer: the data of all templates, and its own Data.
+// view is one response: the data that all templates use, and its own Data.
 type view struct {
 	Title   string
 	Section string // entry of the menu
@@ -89,7 +89,7 @@ func (v *view) Verified(m index.MessageRow) string {
 	return voucher.String()
 }
 
-// Left returns the time until something ends.
+// Left returns the time that is left until t.
 func (v *view) Left(t time.Time) string { return format.TimeLeft(t.Sub(v.Now)) }
 
 // Age returns how long ago something happened, as one number and one letter.

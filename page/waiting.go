@@ -184,8 +184,8 @@ func (v *view) myInbox(q index.InboxQuery) (*maildir.InboxPage, error) {
 	return page, err
 }
 
-// nextOf returns the thread after the given thread in a list, or the first thread. It returns "" if there is no
-// other.
+// nextOf returns the thread after the given thread in a list, or otherwise the first thread. It returns "" if there is
+// no other thread.
 func nextOf(list []maildir.WaitingThread, thread string) string {
 	at := slices.IndexFunc(list, func(t maildir.WaitingThread) bool { return t.Thread == thread })
 	for _, t := range slices.Concat(list[at+1:], list) {

@@ -32,9 +32,8 @@ func recipients(ctx context.Context, p *maildir.Project, w *who) ([]string, erro
 	return names, nil
 }
 
-// reach returns the name of a recipient. The caller may give the name of a window instead. reach refuses a
-// recipient to whom the caller cannot write. The contract prescribes the order of the checks: unknown, self,
-// ignored.
+// reach returns the name of a recipient. The caller may give the name of a window instead. reach returns a refusal if
+// the caller cannot write to the recipient. The contract prescribes the order of the checks: unknown, self, ignored.
 func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to string) (string, error) {
 	names, err := recipients(ctx, p, w)
 	if err != nil {
@@ -61,7 +60,8 @@ func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to stri
 	return to, nil
 }
 
-// unknownRecipient refuses an unknown name. The error contains the nearest recipient and the first recipients.
+// unknownRecipient refuses an unknown name. The error lists the recipients with the most similar names, and the first
+// few of all recipients.
 func unknownRecipient(to string, names []string) error {
 	const most = 20
 	hint := "Nobody else is here yet."

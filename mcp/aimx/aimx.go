@@ -1,5 +1,5 @@
-// Package aimx is the toolset *aimx*. It consists of 12 tools for mailboxes, email and hooks. The caller's OS user
-// determines what each call may do. The server offers the toolset only on the Unix socket, because only the socket
+// Package aimx implements the *aimx* toolset. It consists of 12 tools for mailboxes, email and hooks. The caller's OS
+// user determines what each call may do. The server offers the toolset only on the Unix socket, because only the socket
 // identifies that user.
 //
 // A mailbox is an agent, and its address is its name at MAIL_DOMAIN. The rules are in maildir/access. This package

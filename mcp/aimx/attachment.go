@@ -30,7 +30,7 @@ const sniffed = 4 << 10
 
 type uriKey struct{}
 
-// addAttachments adds the attachments of emails as a resource.
+// addAttachments adds a resource for the attachments of emails.
 func (t *toolset) addAttachments(set *tool.Set) {
 	set.Server().AddResourceTemplate(&mcp.ResourceTemplate{
 		URITemplate: attachmentTemplate,

@@ -1,4 +1,5 @@
-// Package mail is the toolset *mail*. It consists of 13 tools, resources, prompts, completions and subscriptions.
+// Package mail implements the *mail* toolset. It consists of 13 tools, resources, prompts, completions and
+// subscriptions.
 //
 // It defines argument names and schemas, defaults and clamps, the shape of the replies and the wording of refusals. It
 // contains no rules. A handler decodes the arguments, calls one verb of maildir and shapes the answer. See
@@ -27,7 +28,7 @@ import (
 //go:embed instructions.md
 var instructions string
 
-// The names of the toolset and of the whole server.
+// These are the names of the toolset and of the whole server.
 const (
 	Title       = "Mailtree"
 	Description = "Mail, threads, search and file claims for coding agents" // at most 100 bytes: SEP-2127

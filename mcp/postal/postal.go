@@ -1,8 +1,8 @@
-// Package postal is the toolset *postal*. It consists of two tools, and gives a mailbox to every agent that is named in
-// an address.
+// Package postal implements the *postal* toolset. It consists of two tools, and gives a mailbox to every agent that is
+// named in an address.
 //
 // check_mail returns each message once, oldest first. A message that is sent again under the same msg_id is delivered
-// only once. An agent is created when a call first names it. Its mail is in the same tree as that of other agents. The
+// only once. An agent is created when a call first names it. Its mail is in the same tree as other agents' mail. The
 // package contains the tools' names, shapes and wording, and no rules. See docs/tools.md, "postal".
 package postal
 

@@ -137,9 +137,9 @@ func (l *Listener) listen(ctx context.Context) error {
 	return nil
 }
 
-// Renew creates the socket again if it was removed or replaced, and logs this. Open connections stay open, and
-// Accept returns the new connections. On a closed listener Renew does nothing. It returns the errors of Listen. In
-// that case the listener and the files of other programs are unchanged.
+// Renew creates the socket again if it was removed or replaced, and logs this. Open connections stay open, and Accept
+// returns the new connections. On a closed listener Renew does nothing. It returns the errors of Listen. If it returns
+// an error, the listener and other programs' files are unchanged.
 func (l *Listener) Renew(ctx context.Context) error {
 	l.place.Lock()
 	defer l.place.Unlock()
@@ -264,8 +264,8 @@ func (l *Listener) leavePeer(uid int) {
 	l.since = time.Now()
 }
 
-// Enter counts a client that is not connected to the socket, such as a browser, so that AwaitIdle waits for it too.
-// The caller calls leave once when the client disconnects. ok is false if AwaitIdle has returned nil.
+// Enter counts a client that is not connected to the socket, such as a browser, so that AwaitIdle waits for it too. The
+// caller must call leave once, when the client disconnects. ok is false if AwaitIdle has returned nil.
 func (l *Listener) Enter() (leave func(), ok bool) {
 	if !l.enterPeer(l.self) {
 		return nil, false
@@ -280,7 +280,7 @@ func (c *Conn) Close() error {
 }
 
 // AwaitIdle returns nil when no client has been connected for the time d and the server is not busy. After that, Accept
-// closes new connections. If ctx ends first, AwaitIdle returns ctx's error. The time before the call does not count,
+// closes new connections. If ctx ends first, AwaitIdle returns ctx's error. The time before the call is ignored,
 // because clients that have connected by then may still be waiting for Accept.
 func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
 	l.mu.Lock()
@@ -299,7 +299,8 @@ func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// rest returns the time until the listener can have been idle for d. The result is 0 or less if that moment has passed.
+// rest returns the time after which the listener may have been idle for d. The result is 0 or less if that time has
+// passed.
 func (l *Listener) rest(d time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -311,8 +312,8 @@ func (l *Listener) rest(d time.Duration) time.Duration {
 	return rest
 }
 
-// Withdraw removes the socket, unless another socket has taken its place. After that no new client can connect.
-// Clients that have connected are still accepted.
+// Withdraw removes the socket, unless another socket has taken its place. After that no new client can connect. Clients
+// that have already connected are still accepted.
 func (l *Listener) Withdraw() {
 	l.place.Lock()
 	defer l.place.Unlock()

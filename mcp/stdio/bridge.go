@@ -217,7 +217,7 @@ func readLine(r *bufio.Reader, most int) (l line) {
 	}
 }
 
-// takeLine starts to handle a line.
+// takeLine starts handling a line.
 func (b *bridge) takeLine(ctx, listening context.Context, l line, requests *sync.WaitGroup) {
 	switch {
 	case l.long:

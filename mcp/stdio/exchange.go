@@ -171,7 +171,7 @@ func (b *bridge) unsubscribe(uri string) {
 	}
 }
 
-// listenTo returns the request for a subscription by the bridge itself.
+// listenTo returns the request for a subscription of the bridge itself.
 func listenTo(uri string) *message {
 	const meta = `{"io.modelcontextprotocol/protocolVersion":"` + protocol.NewEra + `",` +
 		`"io.modelcontextprotocol/clientInfo":{"name":"mailtree stdio","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`

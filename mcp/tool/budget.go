@@ -24,7 +24,7 @@ const envelope = 16 << 10
 // aroundList is the room for fields of an answer that depend on its list: cursors, counts.
 const aroundList = 2 << 10
 
-// aroundRow is the room for the fields of a message outside its head: the fields of a cut body, the marks of a
+// aroundRow is the room for the fields of a message outside its head: the fields of a truncated body, the marks of a
 // delivery, a comma.
 const aroundRow = 800
 
@@ -46,7 +46,7 @@ func (b Budget) bytes() int {
 // Encoding is the form of an answer. It determines how many bytes the parts of the answer take.
 type Encoding int
 
-// The encodings.
+// These are the encodings.
 const (
 	InTool     Encoding = iota // structured content, and its JSON as text; a bare POST also has the keys in the result
 	InText                     // a tool's answer whose text is not JSON

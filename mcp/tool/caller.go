@@ -58,7 +58,7 @@ func (c Caller) WorkDir(project string) string {
 // User returns the caller as an owner of mailboxes.
 func (c Caller) User() maildir.Caller { return maildir.Caller{UID: c.UID, Root: c.Root} }
 
-// PeerAuth returns the Auth of a caller that the server knows by peer credentials.
+// PeerAuth returns the Auth of a caller that the server identified by peer credentials.
 func PeerAuth(uid int) string { return "uid:" + strconv.Itoa(uid) }
 
 // Box returns the mail of a project's agent, for the caller of ctx.
@@ -66,7 +66,7 @@ func Box(ctx context.Context, p *maildir.Project, agent string) *maildir.Box {
 	return p.Box(agent, CallerOf(ctx).Origin)
 }
 
-// Unknown returns a caller without any known field.
+// Unknown returns a caller about whom nothing is known.
 func Unknown() Caller { return Caller{Origin: format.Origin{Auth: "none"}, UID: NoUID} }
 
 type callerKey struct{}

@@ -63,7 +63,7 @@ type About struct {
 	Words        refusal.Words // the wording of its refusals
 	// Extensions are the protocol extensions of the toolset, by identifier, with their settings.
 	Extensions map[string]any
-	// Options hold the handlers that few toolsets have: completions, subscriptions. NewSet adds the rest.
+	// Options contains the handlers that few toolsets have: completions, subscriptions. NewSet adds the rest.
 	Options mcp.ServerOptions
 }
 

@@ -47,7 +47,7 @@ func Adds() mcp.ToolAnnotations {
 	return mcp.ToolAnnotations{DestructiveHint: jsonschema.Ptr(false), OpenWorldHint: jsonschema.Ptr(false)}
 }
 
-// Marks returns the hints of a tool for which a repeated call with the same arguments changes nothing more.
+// Marks returns the hints of a tool for which repeating a call with the same arguments changes nothing more.
 func Marks() mcp.ToolAnnotations {
 	h := Adds()
 	h.IdempotentHint = true
@@ -103,8 +103,8 @@ func (s *Set) handler(t Tool) mcp.ToolHandler {
 	}
 }
 
-// answer serializes the answer of a tool. If the answer is over the budget, it returns a refusal that
-// says how to ask for less.
+// answer serializes a tool's answer. If the answer is over the budget, it returns a refusal that says how to ask for
+// less.
 func (s *Set) answer(ctx context.Context, t Tool, out any) *mcp.CallToolResult {
 	r, ok := out.(Result)
 	if !ok {

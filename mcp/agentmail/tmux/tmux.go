@@ -20,7 +20,7 @@ const (
 	maxOutput = 1 << 20         // bytes of one answer: some ten thousand panes
 )
 
-// Session is one session of a tmux server, as $TMUX names it.
+// Session is one session of a tmux server, as identified by $TMUX.
 type Session struct {
 	socket string
 	pid    string // of the server: a later server on the same socket reuses the ids for other panes
@@ -56,8 +56,9 @@ type Pane struct {
 const facts = `#{pid} #{pane_id} #{pane_active} ` +
 	`#{pane_dead}#{pane_in_mode}#{pane_synchronized}#{pane_input_off} #{q:window_name} #{pane_current_path}`
 
-// Panes lists the panes of the session that currently contains the given pane. If pane is "", it lists the panes of
-// s. If the pane, the session, the server or tmux itself does not exist, the error quotes tmux.
+// Panes lists the panes of the session that currently contains the given pane. If pane is "", it lists the panes of s.
+// If the pane, the session or the server does not exist, the error quotes tmux. It also returns an error if tmux is not
+// installed or does not answer.
 func (s Session) Panes(ctx context.Context, pane string) ([]Pane, error) {
 	target := s.id
 	if pane != "" {

@@ -54,8 +54,8 @@ func Declared(t *testing.T, tools ...tool.Tool) {
 	}
 }
 
-// Surface compares the tools with a table. Each line of the table has a tool's name, and its arguments in their
-// order. A ? marks optional arguments.
+// Surface compares the tools with a table. Each line of the table contains a tool's name and its arguments, in order. A
+// ? marks optional arguments.
 func Surface(t *testing.T, want string, tools ...tool.Tool) {
 	t.Helper()
 	var b strings.Builder
@@ -107,7 +107,7 @@ func checkSchema(t *testing.T, where string, s map[string]any) {
 	}
 }
 
-// Fits checks answers of a tool, as its Run returns them, and a refusal against the tool's output schema, as strict
+// Fits checks a tool's answers, as its Run returns them, and a refusal against the tool's output schema, as strict
 // clients do.
 func Fits(t *testing.T, tl tool.Tool, answers ...any) {
 	t.Helper()
