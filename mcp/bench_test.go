@@ -193,9 +193,9 @@ func grown(b *testing.B, m bulk.Mail) storetest.Config {
 	return storetest.Config{Root: root, Now: func() time.Time { return time.Now().Add(ahead) }}
 }
 
-// BenchmarkCheckMail measures check_my_messages, for 20 of the agent's unread messages, with a lot of mail in the project.
-// Its calls alternate with the same calls in a project with 100 messages. "to-100" is the ratio of their medians, and
-// "mean-to-100" the ratio of their means.
+// BenchmarkCheckMail measures check_my_messages, for 20 of the agent's unread messages, with a lot of mail in the
+// project. Its calls alternate with the same calls in a project with 100 messages. "to-100" is the ratio of their
+// medians, and "mean-to-100" the ratio of their means.
 func BenchmarkCheckMail(b *testing.B) {
 	few := bulk.Mail{Messages: 100, Agents: 4, Git: true}
 	small := newBench(b, storetest.Config{Root: indexed(b, few)})
