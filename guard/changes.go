@@ -19,8 +19,9 @@ type changed struct {
 	paths  []string
 }
 
-// diffIndex lists where the index differs from a tree. Rename detection is off, so that both names are listed. A file
-// that is only meant to be added (git add -N) is in no commit and therefore not listed.
+// diffIndex is the git command that lists the paths at which the index differs from a tree. Rename detection is off, so
+// that both names are listed. A file that is only marked to be added later (git add -N) is not part of the commit, so
+// it is not listed.
 var diffIndex = []string{
 	"diff-index", "--cached", "--ita-invisible-in-index", "-z", "--name-only",
 	"--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty",
@@ -130,9 +131,9 @@ func isFolder(p string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// pushed lists, by author, the paths changed by the commits that a push would add. stdin is the hook's standard
-// input: one line for each ref. Commits that a remote already has are left out, and a deleted ref adds nothing. A
-// merge counts as in staged.
+// pushed lists, by author, the paths changed by the commits that a push would add. stdin is the hook's standard input:
+// one line for each ref. Commits that a remote already has are left out, and a deleted ref adds nothing. A merge is
+// treated as in staged.
 func (g *git) pushed(ctx context.Context, stdin io.Reader) ([]changed, error) {
 	var revs strings.Builder // for git's stdin, because there may be too many for the command line
 	seen := map[string]bool{}

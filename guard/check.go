@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// The hooks that the guard supports.
+// These are the hooks that the guard supports.
 const (
 	PreCommit      = "pre-commit"
 	PreMergeCommit = "pre-merge-commit"
@@ -26,10 +26,10 @@ const (
 
 var hookNames = []string{PreCommit, PreMergeCommit, PrePush}
 
-// Exit statuses of a check.
+// These are the exit statuses of a check.
 const (
 	Pass    = 0
-	Stop    = 1 // claims of others block the change
+	Stop    = 1 // other agents' claims block the change
 	Trouble = 2 // the call was wrong, or the check failed
 )
 
@@ -37,10 +37,10 @@ const (
 type Question struct {
 	Store   string         // absolute
 	Scope   storedir.Scope // of the store's server
-	Project string         // slug or absolute path; "": of the installed guard if ByHand, otherwise of Dir's repository
+	Project string         // slug or absolute path; "": the installed guard's if ByHand, otherwise that of Dir's repository
 	Hook    string         // PreCommit (also ""), PreMergeCommit, PrePush
 	Fixed   bool           // Store was given for this check: ignore an installed guard of another store
-	ByHand  bool           // a user asks: a failed check is then an error
+	ByHand  bool           // a user is asking, so a failed check is an error
 	Paths   []string       // files to check instead of the staged ones, relative to the repository's root
 
 	Dir     string    // where git runs; "": in the working directory
@@ -50,8 +50,8 @@ type Question struct {
 	Program string    // path of mailtree for the suggested command; "": on the PATH
 	Usual   string    // mailtree's store without --store; the suggested command gives the flag for any other
 
-	// Person returns the agent name of the user who asks at a terminal, or "" if that is not a user. nil means that
-	// no user asks. Check calls Person only if nothing else identifies the committer.
+	// Person returns the agent name of the user who is asking at a terminal, or "" if no user is at the terminal. If
+	// Person is nil, no user is asking. Check calls Person only if nothing else identifies the committer.
 	Person func() string
 
 	Words refusal.Words // words for refusals
@@ -59,7 +59,7 @@ type Question struct {
 
 // Verdict is the answer to a Question.
 type Verdict struct {
-	Agent   string // the agent that asks; "" if unknown
+	Agent   string // the agent that is asking; "" if unknown
 	Blocked []Blocked
 	Damaged []format.Problem // claim files that cannot be read and therefore block nothing
 	Code    int              // exit status
@@ -116,8 +116,8 @@ type check struct {
 	git    *git
 }
 
-// run compares the changes with the claims of the question's project, and of every other project whose folder lies in
-// the working tree.
+// run compares the changes with the claims of the question's project, and of every other project whose folder is in the
+// working tree.
 func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 	all, err := c.projects(ctx)
 	defer func() {
@@ -152,14 +152,14 @@ func (c *check) holdAgainst(ctx context.Context, p project, changes []changed) (
 	for _, ch := range changes {
 		paths = append(paths, p.below(ch.paths)...)
 	}
-	const fold = true // ask Git only if a claim may match
+	const fold = true // ask Git only if a claim might match
 	claims, damaged, err := claim.Files(p.tree, claim.NewIntent("", paths, fold, c.q.Now).Concerns)
 	v.Damaged = damaged
 	if err != nil {
 		return v, who, err
 	}
 	if len(claims) == 0 {
-		if c.q.ByHand { // tell a user who asks; a commit need not wait for that
+		if c.q.ByHand { // tell a user who is asking; a commit does not need to wait for that
 			who, err = c.identify(ctx, p.tree)
 			v.Agent = who.name
 		}
@@ -215,7 +215,7 @@ func (c *check) author(t *tree.Tree, ch changed, who identity) (string, error) {
 	return who.name, nil
 }
 
-// merge adds the claims of b to a. Each claim appears once, and the earliest comes first.
+// merge adds b's claims to a. Each claim appears once, and the earliest comes first.
 func merge(a, b []Blocked) []Blocked {
 	for _, x := range b {
 		i := slices.IndexFunc(a, func(y Blocked) bool { return y.File == x.File })
@@ -231,9 +231,9 @@ func merge(a, b []Blocked) []Blocked {
 	return a
 }
 
-// FromRoot converts paths relative to dir into paths relative to the root of the code repository around dir. A path
-// in a linked worktree means the path in the repository. It returns ErrInvalid for a folder or a path outside the
-// repository, and the errors of git.
+// FromRoot converts paths relative to dir into paths relative to the root of the code repository around dir. A path in
+// a linked working tree is treated as the same path in the repository. It returns ErrInvalid for a folder or a path
+// outside the repository, and the errors of git.
 func FromRoot(ctx context.Context, dir string, env []string, paths []string) ([]string, error) {
 	g := &git{dir: dir, env: env}
 	top, err := g.line(ctx, "rev-parse", "--show-toplevel")
@@ -255,7 +255,7 @@ func FromRoot(ctx context.Context, dir string, env []string, paths []string) ([]
 			return nil, err
 		}
 		if !ok {
-			return nil, invalid("%s lies outside the repository %s: give files in the repository.", safe(p), safe(top))
+			return nil, invalid("%s is outside the repository %s: give files in the repository.", safe(p), safe(top))
 		}
 		if fi, err := os.Stat(rooted(dir, p)); err == nil && fi.IsDir() {
 			return nil, invalid("%s is a folder: give the files in it.", safe(p))

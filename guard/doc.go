@@ -15,7 +15,7 @@
 // warning and lets the commit pass, unless GUARD_MODE=block was set. The reason is that claims are advisory, and that
 // a guard that cannot be overridden is worse than none.
 //
-// The guard never executes anything that the code repository's configuration names. It calls only Git plumbing that
+// The guard never executes anything that the code repository's configuration specifies. It calls only Git plumbing that
 // runs no filter, no textconv, no external diff and no pager, with fsmonitor, hooks and transports turned off.
 // Installing writes only into the hooks folder of the code repository (invariant I8). See docs/guard.md, "What it
 // checks".

@@ -24,7 +24,7 @@ type Edit struct {
 	Usual   string                 // as in Question
 	Scope   storedir.Scope         // as in Question
 	Dir     string                 // the folder in which the agent works
-	Agent   func() (string, error) // returns the agent that edits, "" if unknown; called only if a claim may match
+	Agent   func() (string, error) // returns the agent that is editing, "" if unknown; called only if a claim might match
 	Paths   []string               // absolute paths
 	Env     []string               // CLAIM_MODE, GUARD_UNKNOWN, GUARD_BYPASS
 	Now     time.Time              // zero: now
@@ -32,8 +32,8 @@ type Edit struct {
 	Words   refusal.Words          // as in Question
 }
 
-// CheckEdit returns in deny why the agent must not change the files, or in warn what the agent should know about
-// them. Both are "" if no claim matters. It needs only files: no server and no Git. It uses the claims that would
+// CheckEdit returns in deny why the agent must not change the files, or in warn what the agent should know about them.
+// Both are "" if no claim applies. CheckEdit needs only files: no server and no Git. It uses the claims that would
 // apply to a commit of the files. See docs/guard.md, "Before the edit".
 func CheckEdit(e Edit) (deny, warn string) {
 	if e.Now.IsZero() {
@@ -73,8 +73,8 @@ func CheckEdit(e Edit) (deny, warn string) {
 	return "", text.String()
 }
 
-// blocking lists the claims of others that cover one of the files, from every project that contains one of the files,
-// and identifies the agent that asks.
+// blocking lists other agents' claims that cover one of the files, from every project that contains one of the files,
+// and identifies the agent that is asking.
 func (e Edit) blocking(pol policy) (all []Blocked, who identity, err error) {
 	var files []alias
 	for _, p := range e.Paths {
@@ -143,8 +143,8 @@ func (e Edit) holdAgainstProject(pol policy, n storedir.ProjectName, paths []str
 // is none.
 type alias struct{ path, top string }
 
-// aliases lists the paths of a file: the given path, the path without links, and the path in the main working tree.
-// For a link, it also lists those of its target. It returns an error only for a fault of the machine.
+// aliases lists the paths of a file: the given path, the path without links, and the path in the main working tree. For
+// a link, it also lists the paths of the link's target. It returns an error only for a machine fault.
 func aliases(file string) (all []alias, err error) {
 	dir, base := filepath.Split(filepath.Clean(file))
 	dir = filepath.Clean(dir)
@@ -167,8 +167,8 @@ func aliases(file string) (all []alias, err error) {
 	return all, nil
 }
 
-// belowProject lists the files in a project's folder, relative to the folder. As for a commit, a project counts only
-// if its folder is in the file's working tree.
+// belowProject lists the files in a project's folder, relative to the folder. As with a commit, a project is considered
+// only if its folder is in the file's working tree.
 func belowProject(folder string, files []alias) (paths []string) {
 	for _, f := range files {
 		if folder == "" || f.path == folder || !below(f.path, folder) || f.top != "" && !below(folder, f.top) {

@@ -21,8 +21,8 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 //	code          a working tree, the project /code; GreenCastle claims docs, app/*.go and sub/docs for 90 minutes
 //	code/nested   its own project; GreenCastle claims a.txt
 //	code/sub      another working tree inside it
-//	linked        a linked worktree of code
-//	link          leads to code
+//	linked        a linked working tree of code
+//	link          a link to code
 //	plain         a project without a working tree; GreenCastle claims a.txt
 func editScene(t *testing.T) (store, top string) {
 	t.Helper()
@@ -75,20 +75,20 @@ func editScene(t *testing.T) (store, top string) {
 	return store, dir
 }
 
-// session is the session of an agent.
+// session is an agent's session.
 func session(agent string) func() (string, error) {
 	return func() (string, error) { return agent, nil }
 }
 
-// TestCheckEdit checks that an edit is subject to the claims that would apply to a commit of it, by whatever path the
-// file is given.
+// TestCheckEdit checks that an edit is subject to the claims that would apply to a commit of it, whatever path is used
+// for the file.
 func TestCheckEdit(t *testing.T) {
 	t.Parallel()
 	store, dir := editScene(t)
 	for _, c := range []struct {
 		paths, agent, env string
 		in                string // the folder in which the agent works
-		deny, warn        string // a part of the text; "" if there is none
+		deny, warn        string // part of the text; "" if there is none
 	}{
 		{paths: "code/docs/a.md", agent: "BlueLake", deny: "GreenCastle holds docs for another 1h 30m"},
 		{paths: "code/docs/new/b.md", agent: "BlueLake", deny: "  docs/new/b.md\n"},

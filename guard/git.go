@@ -26,7 +26,7 @@ var hardened = []string{
 }
 
 // shield are environment variables that keep Git from fetching missing objects, whatever transport the configuration
-// names.
+// specifies.
 var shield = []string{"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"}
 
 // elsewhere lists the variables in a hook's environment that point Git to the hook's repository.
@@ -86,13 +86,13 @@ func (g *git) run(ctx context.Context, stdin io.Reader, args ...string) (string,
 	return "", &refusal.Own{Kind: refusal.ErrUnavailable, Text: "cannot run git: " + safe(err.Error()), Err: err}
 }
 
-// line is run for output that is one line.
+// line does the same as run, for output that is one line.
 func (g *git) line(ctx context.Context, args ...string) (string, error) {
 	out, err := g.run(ctx, nil, args...)
 	return strings.TrimSuffix(out, "\n"), err
 }
 
-// names is run for output that is a list of names, each followed by NUL.
+// names does the same as run, for output that is a list of names, each followed by NUL.
 func (g *git) names(ctx context.Context, stdin io.Reader, args ...string) ([]string, error) {
 	out, err := g.run(ctx, stdin, args...)
 	if err != nil || out == "" {

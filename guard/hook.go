@@ -22,7 +22,7 @@ type hook struct {
 	Guards  [1]guarding `json:"guards"`  // a list, because earlier versions wrote several into a shared folder
 }
 
-// guarding is the project whose claims count.
+// guarding identifies the project whose claims apply.
 type guarding struct {
 	Store   string `json:"store"`
 	Project string `json:"project"` // slug
@@ -69,8 +69,8 @@ func sumOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// parseHook parses a hook's script. It returns nil for a hook that is not ours. changed reports that somebody changed
-// our hook.
+// parseHook parses a hook's script. It returns nil for a hook that is not ours. changed reports that our hook was
+// modified.
 func parseHook(data []byte) (h *hook, changed bool) {
 	text := string(data)
 	if !bytes.HasPrefix(data, []byte("#!/bin/sh\n"+marker)) {

@@ -39,10 +39,10 @@ type Setup struct {
 	Push    bool   // also install pre-push
 }
 
-// Install writes the guard's hooks and returns a sentence for each thing that it did. It keeps an earlier hook beside
-// ours, and ours runs the earlier one first. A second call changes only what differs. It replaces each hook
-// atomically. It returns ErrNotFound and ErrInvalid for the repository or project, ErrDenied for a hooks folder that
-// is not the repository's own, and ErrConflict if something is in the way.
+// Install writes the guard's hooks and returns a sentence for each thing that it did. It keeps an earlier hook next to
+// ours, and ours runs the earlier one first. A second call changes only what differs. It replaces each hook atomically.
+// It returns ErrNotFound and ErrInvalid for the repository or project, ErrDenied for a hooks folder that is not the
+// repository's own, and ErrConflict if something is in the way.
 func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
@@ -72,7 +72,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	}
 	names := []string{PreCommit, PreMergeCommit}
 	_, old, _, err := f.installed(PrePush)
-	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, refusal.ErrConflict) { // any other error may stay
+	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, refusal.ErrConflict) { // other errors do not matter here
 		return nil, err
 	}
 	if s.Push || old != nil {
@@ -107,13 +107,13 @@ func (r *repository) notes(ctx context.Context, f *hooksFolder) []string {
 	if r.place == insideTree {
 		if _, err := r.git.run(ctx, nil, "check-ignore", "-q", "--", filepath.Join(f.dir, PreCommit)); exited(err, 1) {
 			out = append(out, "Git does not ignore that folder: do not commit the guard's hooks, because they contain "+
-				"paths of this machine.")
+				"paths on this machine.")
 		}
 	}
 	return out
 }
 
-// hooksFolder is an open hooks folder. Because it is open, no name in it can lead out of it.
+// hooksFolder is an open hooks folder. Because it is open, no name in it can lead outside the folder.
 type hooksFolder struct {
 	repo *repository
 	dir  string
@@ -187,7 +187,7 @@ func fileError(what string, err error) error {
 	return &refusal.Own{Kind: refusal.ErrUnavailable, Text: what + ": " + safe(err.Error()) + ".", Err: err}
 }
 
-// maxHook is the number of bytes of a hook that are read; a larger hook is treated as a program.
+// maxHook is the maximum number of bytes that are read from a hook. A larger hook is treated as a program.
 const maxHook = 1 << 20
 
 // read returns at most maxHook bytes of a hook, and its FileInfo. It returns nil if the hook does not exist. It
@@ -222,8 +222,7 @@ func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
 	return data, fi, nil
 }
 
-// follow reads the file that a link leads to, as Git would run it. It returns nil if that is not a small regular
-// file.
+// follow reads the file that a link points to, as Git would run it. It returns nil if that is not a small regular file.
 func (f *hooksFolder) follow(name string) ([]byte, error) {
 	full := filepath.Join(f.dir, name)
 	fi, err := os.Stat(full)
@@ -282,7 +281,7 @@ func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 			"and try again.", safe(full))
 	case old != nil:
 	case fi != nil && asideInfo != nil && !f.twins(name, data, aside) && !supersedes(data, aside):
-		return nil, conflict("%s is the hook from before an earlier guard, but something has since replaced that guard by %s. "+
+		return nil, conflict("%s is the hook from before an earlier guard, but something has since replaced that guard with %s. "+
 			"Delete the one that you no longer want, and try again.", safe(full+behind), safe(full))
 	case fi != nil:
 		p.keep, p.before, h.Shell = true, true, shellFor(data)
@@ -304,7 +303,7 @@ func (f *hooksFolder) twins(name string, a, b []byte) bool {
 }
 
 // write carries out a plan. It first gives the existing hook a second name. If the process is killed at any moment,
-// either the earlier hook remains, or ours with the earlier hook beside it.
+// either the earlier hook remains, or ours with the earlier hook next to it.
 func (f *hooksFolder) write(p *plan) (string, error) {
 	full := safe(filepath.Join(f.dir, p.file))
 	if p.keep {
@@ -353,7 +352,8 @@ func (f *hooksFolder) copyAside(name string) error {
 	return f.root.Link(name, aside)
 }
 
-// replace writes a hook atomically. The temporary name is random, so that nobody can plant a link or a pipe under it.
+// replace writes a hook atomically. The temporary name is random, so that nobody can plant a link or a pipe under that
+// name.
 func (f *hooksFolder) replace(name string, text []byte) error {
 	tmp := "." + name + ".mailtree-" + rand.Text()
 	w, err := f.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o755)

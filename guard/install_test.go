@@ -38,8 +38,8 @@ func newSite(t *testing.T) (Site, Setup) {
 	return Site{Repo: code, Env: env}, Setup{Store: store, Project: "shop", Program: "/p/mailtree"}
 }
 
-// TestInstallsAtOnce installs and uninstalls at the same time. After each round the earlier hook is complete in one
-// place, and nothing else is left.
+// TestInstallsAtOnce installs and uninstalls concurrently. After each round the earlier hook is complete in one place,
+// and nothing else is left.
 func TestInstallsAtOnce(t *testing.T) {
 	at, s := newSite(t)
 	hooks := filepath.Join(at.Repo, ".git", "hooks")
@@ -84,16 +84,16 @@ func TestInstallsAtOnce(t *testing.T) {
 			case string(data) == old && strings.TrimSuffix(e.Name(), behind) == PreCommit:
 				places++
 			case h == nil || changed:
-				t.Errorf("round %d: %s is left: %q", round, e.Name(), data)
+				t.Errorf("round %d: %s is left over: %q", round, e.Name(), data)
 			}
 		}
 		if places != 1 {
-			t.Fatalf("round %d: the hook from before is in %d places: %v", round, places, entries)
+			t.Fatalf("round %d: the earlier hook is in %d places: %v", round, places, entries)
 		}
 	}
 }
 
-// TestInstallWaits holds the lock. An installation that waits can give up, or continues when the lock is free.
+// TestInstallWaits holds the lock. A waiting installation can give up, or it continues when the lock is free.
 func TestInstallWaits(t *testing.T) {
 	at, s := newSite(t)
 	r, err := openRepository(t.Context(), at.Repo, at.Env)
@@ -126,8 +126,8 @@ func TestInstallWaits(t *testing.T) {
 	}
 }
 
-// TestTemporaryName puts a link and a pipe in the place where replace first writes a hook. Nothing is written through
-// them.
+// TestTemporaryName puts a link and a pipe in the place where replace first writes a hook. The test checks that nothing
+// is written through them.
 func TestTemporaryName(t *testing.T) {
 	at, s := newSite(t)
 	hooks := filepath.Join(at.Repo, ".git", "hooks")
@@ -154,7 +154,7 @@ func TestTemporaryName(t *testing.T) {
 }
 
 // TestUninstallShared checks that Install refuses a hooks folder that several repositories may share, and that
-// Uninstall removes what an earlier version wrote there for several.
+// Uninstall removes hooks that an earlier version wrote there for several repositories.
 func TestUninstallShared(t *testing.T) {
 	at, s := newSite(t)
 	hooks := filepath.Join(filepath.Dir(at.Repo), "hooks")

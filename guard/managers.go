@@ -38,15 +38,14 @@ func managerOf(data []byte) manager {
 	return unmanaged
 }
 
-// supersedes reports whether the hook replaces the hook that was kept from before, because the same program wrote
-// both.
+// supersedes reports whether the hook replaces the earlier hook that was kept, because the same program wrote both.
 func supersedes(hook, before []byte) bool {
 	m := managerOf(hook)
 	return m != unmanaged && m == managerOf(before)
 }
 
-// installed finds our hook: the file with the hook's name, or the file that the hook of the pre-commit framework
-// runs. If there is neither, file is the hook's name. changed reports that somebody changed our hook.
+// installed finds our hook: the file with the hook's name, or the file that the hook of the pre-commit framework runs.
+// If there is neither, file is the hook's name. changed reports that our hook was modified.
 func (f *hooksFolder) installed(name string) (file string, h *hook, changed bool, err error) {
 	data, _, err := f.read(name)
 	if err != nil {
@@ -78,7 +77,7 @@ func (f *hooksFolder) stale(name, file string) (files []string, err error) {
 	return files, nil
 }
 
-// oursIfAny is ours, but returns nil for anything that is not a file.
+// oursIfAny is like ours, but returns nil for anything that is not a file.
 func (f *hooksFolder) oursIfAny(name string) (h *hook, changed bool, err error) {
 	h, changed, err = f.ours(name)
 	if errors.Is(err, refusal.ErrConflict) {

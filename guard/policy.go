@@ -15,12 +15,12 @@ type policy struct {
 	bypass  bool
 }
 
-// stops reports whether claims of others stop the agent; otherwise they are only a warning.
+// stops reports whether other agents' claims stop the agent. If not, they cause only a warning.
 func (p policy) stops(who identity) bool {
 	return p.mode == "block" && (who.name != "" || p.unknown == "block")
 }
 
-// readPolicy reads the variable mode, GUARD_UNKNOWN and GUARD_BYPASS. It returns ErrInvalid for an invalid
+// readPolicy reads the variable named by mode, GUARD_UNKNOWN and GUARD_BYPASS. It returns ErrInvalid for an invalid
 // value.
 func readPolicy(env []string, mode string) (p policy, err error) {
 	p.mode, p.sure, err = choice(env, mode, "block", "warn", "off")

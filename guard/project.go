@@ -13,15 +13,15 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// project is one project whose claims count for a check.
+// project is one project whose claims apply to a check.
 type project struct {
 	tree   *tree.Tree // open
 	name   string     // in the form that a tool call uses
 	folder string     // claims are relative to this folder of the working tree; has slashes; "" for the top
 }
 
-// projects opens the question's project, and every other project whose folder lies in the working tree. The caller
-// closes them, even after an error.
+// projects opens the question's project, and every other project whose folder is in the working tree. The caller closes
+// them, even after an error.
 func (c *check) projects(ctx context.Context) (all []project, err error) {
 	dir, err := filepath.Abs(c.q.Dir)
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *check) adoptInstalled(ctx context.Context, dir string) {
 }
 
 // folderBelow returns the path from the top of a working tree to a project's folder, or "" if the folder is the top.
-// inside is false if the folder does not lie in the working tree.
+// inside is false if the folder is not in the working tree.
 func folderBelow(top, folder string) (rel string, inside bool) {
 	if top == "" || !below(folder, top) {
 		return "", false
@@ -100,7 +100,7 @@ func folderBelow(top, folder string) (rel string, inside bool) {
 	return filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(folder, top), "/")), true
 }
 
-// below returns the paths that lie in the project's folder, relative to the folder.
+// below returns the paths in the project's folder, relative to the folder.
 func (p project) below(paths []string) []string {
 	if p.folder == "" {
 		return paths

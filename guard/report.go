@@ -21,8 +21,8 @@ import (
 // mostPaths is the maximum number of claims that a report lists, and of files that it lists for each claim.
 const mostPaths = 10
 
-// report tells the user the result of a check. Names and texts are untrusted, so it escapes characters that could
-// control the terminal.
+// report tells the user the result of a check. Names and other texts are untrusted, so report escapes characters that
+// could control the terminal.
 type report struct {
 	w   io.Writer
 	q   *Question
@@ -46,7 +46,7 @@ func (q *Question) doing() string {
 	return "commit"
 }
 
-// unchecked prints that the check failed, and what happens now.
+// unchecked prints that the check failed, and what happens next.
 func (r *report) unchecked(err error, stops bool) {
 	r.say("mailtree guard: NOT CHECKED: %s", format.Printable(r.q.Words.Explain(err)))
 	mode, more := "GUARD_MODE", "mailtree guard status"
@@ -54,7 +54,7 @@ func (r *report) unchecked(err error, stops bool) {
 		mode, more = "CLAIM_MODE", "mailtree doctor"
 	}
 	if !stops {
-		r.say("The %s continues without a check for claims of other agents. For details: `%s`", r.q.doing(), more)
+		r.say("The %s continues without a check for other agents' claims. For details: `%s`", r.q.doing(), more)
 	} else if !r.q.ByHand {
 		r.say("%s is block, so the %s is refused. To override it once, set GUARD_BYPASS=1.", mode, r.q.doing())
 	}
@@ -103,15 +103,15 @@ func (r *report) blocked(all []Blocked, warn bool) {
 	r.say("To override the guard once: GUARD_BYPASS=1 git %s … (or git %s --no-verify)", r.command(), r.command())
 }
 
-// asker prints which agent the caller counts as, if that may be wrong.
+// asker prints which agent the caller is taken for, if that may be wrong.
 func (r *report) asker() {
 	switch {
 	case r.who.hint != "":
 		r.say("%s", r.who.hint)
 	case r.who.name == "" && r.q.Hook == editing:
-		r.say("Your agent name is unknown, so every claim counts as another agent's. Set AGENT_NAME in the client's environment.")
+		r.say("Your agent name is unknown, so every claim is treated as another agent's. Set AGENT_NAME in the client's environment.")
 	case r.who.name == "":
-		r.say("Your agent name is unknown, so every claim counts as another agent's. If one of these claims is yours, give your name: "+
+		r.say("Your agent name is unknown, so every claim is treated as another agent's. If one of these claims is yours, give your name: "+
 			"AGENT_NAME=YourName git %s …", r.command())
 	case r.q.Hook == editing:
 		r.say("You are %s here.", safe(r.who.name))
@@ -143,7 +143,7 @@ func (r *report) claim(b Blocked) {
 	r.say("    claim file: %s", safe(b.File))
 }
 
-// ask returns a command that asks a claim's holder for it, quoted for the caller's shell.
+// ask returns a command that asks the holder for a claim, quoted for the caller's shell.
 func (r *report) ask(c claim.Row, project string) string {
 	var b strings.Builder
 	if r.who.name != "" && r.who.hint == "" && !r.who.person { // an agent: `mailtree send` would write as the user
@@ -204,7 +204,7 @@ func (q *Question) isHere(project string) bool {
 	return project == cmp.Or(storedir.HumanKeyOf(t), slug)
 }
 
-// safe returns a plain text unchanged. It quotes any other text and escapes characters that a terminal might act on.
+// safe returns plain text unchanged. It quotes any other text and escapes characters that a terminal might act on.
 func safe(s string) string {
 	if s == "" || s[0] == ' ' || s[len(s)-1] == ' ' || strings.ContainsAny(s, `"\`) {
 		return format.Literal(s)
@@ -214,8 +214,8 @@ func safe(s string) string {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)
 
-// ShellWord returns s as one shell word, for users to read. It quotes only if necessary, and returns "…" for a text
-// that a terminal might act on.
+// ShellWord returns s as one shell word, for users to read. It quotes only if necessary, and returns "…" for text that
+// a terminal might act on.
 func ShellWord(s string) string {
 	switch {
 	case plainWord.MatchString(s):
@@ -226,7 +226,7 @@ func ShellWord(s string) string {
 	return shellQuote(s)
 }
 
-// shellText returns a text as one shell word, in double quotes if those preserve every character.
+// shellText returns s as one shell word, in double quotes if they preserve every character.
 func shellText(s string) string {
 	s = format.Printable(s)
 	if strings.ContainsAny(s, "\"$`\\!") {
@@ -235,7 +235,7 @@ func shellText(s string) string {
 	return `"` + s + `"`
 }
 
-// clip returns at most n bytes of a text.
+// clip returns at most n bytes of s.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -57,7 +57,7 @@ func (s *status) add(format string, args ...any) {
 	s.lines = append(s.lines, fmt.Sprintf(format, args...))
 }
 
-// bad is add for a fact that keeps the guard from working.
+// bad is like add, for a fact that keeps the guard from working.
 func (s *status) bad(format string, args ...any) {
 	s.works = false
 	s.add(format, args...)
@@ -103,7 +103,7 @@ func (s *status) hook(name string) {
 	}
 }
 
-// missing is bad for every hook except pre-push, which is installed only on request.
+// missing is like bad for every hook except pre-push, which is installed only on request.
 func (s *status) missing(name, format string, args ...any) {
 	if name == PrePush {
 		s.add(format, args...)

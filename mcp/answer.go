@@ -15,15 +15,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// writeError answers with a JSON-RPC error. id is nil if the request has no known id.
+// writeError sends a JSON-RPC error. id is nil if the request has no known id.
 func writeError(w http.ResponseWriter, status int, id []byte, code int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(protocol.Failure(id, code, text)) // the client may be gone
 }
 
-// refusalOf converts a plain-text refusal of the SDK to a JSON-RPC error. id is the message's id; nil
-// if the message has none.
+// refusalOf converts one of the SDK's plain-text refusals to a JSON-RPC error. id is the message's id; nil if the
+// message has none.
 func refusalOf(id, body []byte) (code int, text string) {
 	text = strings.TrimSpace(string(body))
 	if method, ok := strings.CutPrefix(text, "JSON RPC not handled: "); ok && id != nil {
@@ -32,9 +32,9 @@ func refusalOf(id, body []byte) (code int, text string) {
 	return protocol.CodeRequest, text
 }
 
-// closedEarly is the answer to a client that has closed its side of the connection but still reads. The server
-// considers such a client gone.
-const closedEarly = "the connection was closed before the answer: keep it open until then"
+// closedEarly is the answer to a client that has closed its side of the connection but is still reading. The server
+// treats such a client as gone.
+const closedEarly = "the connection was closed before the answer was sent: keep it open until the answer arrives"
 
 // answer is the ResponseWriter that the SDK writes to. It gives each write a deadline, and turns the SDK's
 // plain-text refusals into JSON-RPC errors. It merges the structured content into the result of a bare tools/call,
@@ -120,16 +120,16 @@ func (a *answer) FlushError() error {
 	return err
 }
 
-// deadline bounds the time of one write of n bytes. Therefore a client that does not read cannot block the writer,
-// and above all not the notifications of other clients.
+// deadline limits the time that one write of n bytes may take. Therefore a client that does not read cannot block the
+// writer and, in particular, cannot block the notifications for other clients.
 func (a *answer) deadline(n int) { extendDeadline(a.ResponseWriter, n) }
 
 func extendDeadline(w http.ResponseWriter, n int) {
 	d := 10*time.Second + time.Duration(n>>16)*time.Second
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d)) // the writers of tests have no deadline
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d)) // the writers in tests do not support deadlines
 }
 
-// showProgress lets the call wait for an hour if it carries a progress token.
+// showProgress allows the call to wait for up to an hour if it carries a progress token.
 func (a *answer) showProgress(every time.Duration) {
 	a.wait = newProgress(a.ResponseWriter, every, a.cancel)
 	a.ResponseWriter = a.wait
@@ -142,7 +142,7 @@ func (a *answer) finish() {
 		defer a.wait.end()
 	}
 	if a.status == 0 && a.id != nil && a.request.Context().Err() != nil {
-		// A client that is still reading must not get an empty success.
+		// A client that is still reading must not get an empty success response.
 		a.deadline(0)
 		if errors.Is(context.Cause(a.request.Context()), errLeft) {
 			writeError(a.ResponseWriter, http.StatusNotFound, a.id, protocol.CodeRequest, errLeft.Error())
@@ -169,13 +169,13 @@ func (a *answer) finish() {
 	}
 	code, text := refusalOf(a.id, body)
 	if code == protocol.CodeMethod {
-		a.status = http.StatusOK // clients consider the SDK's 400 a broken transport
+		a.status = http.StatusOK // clients take the SDK's 400 for a broken transport
 	}
 	writeError(a.ResponseWriter, a.status, a.id, code, text)
 }
 
-// mergeStructured copies the keys of result.structuredContent into result, except keys that result has already.
-// Python clients that call without a session read profile["name"] from result itself.
+// mergeStructured copies the keys of result.structuredContent into result, except keys that result already has. Python
+// clients that call without a session read profile["name"] from result itself.
 func mergeStructured(body []byte) []byte {
 	var m, result, structured map[string]json.RawMessage
 	if json.Unmarshal(body, &m) != nil || json.Unmarshal(m["result"], &result) != nil ||

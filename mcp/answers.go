@@ -9,20 +9,18 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The server counts large answers against one limit, as it does with bodies. Before a call reads the mail, it
-// reserves the memory for its answer (tool.Memory). When the answer has been written or dropped, the request
-// returns the memory. TCP, the socket and all toolsets share the limit. Other users on the socket have a separate
-// limit.
+// The server counts large answers against one limit, as it does with bodies. Before a call reads the mail, it reserves
+// the memory for its answer (tool.Memory). When the answer has been written or dropped, the request releases the
+// memory. TCP, the socket and all toolsets share the limit. Other users on the socket have a separate limit.
 
-// answers are the limits for the server's own user and for guests.
+// answers contains the limits for the server's own user and for guests.
 type answers struct{ own, guests *tool.Memory }
 
 func newAnswers(bytes int64) answers {
 	return answers{own: tool.NewMemory(bytes), guests: tool.NewMemory(bytes / guestShare)}
 }
 
-// holdAnswer gives a request a hold on the limit of its caller. end returns the memory that the hold
-// has reserved.
+// holdAnswer gives a request a hold on the limit of its caller. end releases the memory that the hold has reserved.
 func (s *Server) holdAnswer(r *http.Request) (held *http.Request, end func()) {
 	memory := s.answers.own
 	if s.limitsOf(r) == &s.guests {

@@ -9,8 +9,8 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// TestAttachmentFile: a caller on this machine learns the path of the attachment, both as the sender and as the
-// reader. If a proxy forwards the caller, that path would belong to another machine.
+// TestAttachmentFile: a caller on this machine learns the path of the attachment, both as the sender and as the reader.
+// If a proxy forwards the call, the path would belong to another machine.
 func TestAttachmentFile(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})

@@ -13,13 +13,13 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// Revision 2025-03-26 had batches. The SDK would run all messages of a batch concurrently and keep their answers
-// until the last one is complete, so one request could take the memory and the limits of hundreds. This server
+// Revision 2025-03-26 had batches. The SDK would run all messages of a batch concurrently and keep their answers until
+// the last one is complete, so one request could use up the memory and the limits of hundreds of requests. This server
 // handles the messages in order and writes each answer before it handles the next message. A batch counts as one
-// request. If a message waits for mail, the messages behind it wait too. If a client wants both at once, it sends
-// two requests.
+// request. If a message waits for mail, the messages after it wait too. A client that does not want this can send two
+// requests.
 
-// maxBatch is the maximum number of messages in a batch. A call in a batch waits for mail up to a minute, so a
+// maxBatch is the maximum number of messages in a batch. A call in a batch waits for mail for up to a minute, so a
 // batch may take an hour, which is long enough.
 const maxBatch = 64
 
@@ -62,12 +62,12 @@ func parseBatch(array []byte) (all []entry, err error) {
 	return all, nil
 }
 
-// nobodysAnswer is a message without effect. It is the answer to a request that the server never made.
+// nobodysAnswer is a message without effect: an answer to a request that the server never made.
 const nobodysAnswer = `{"jsonrpc":"2.0","id":"mailtree-batch","result":{}}`
 
-// serveBatch answers a batch with an array of the answers, or 202 if there are none. An
-// error of one message becomes the answer to that message. An error of the whole request, such as a
-// session that has ended, becomes the answer to the request.
+// serveBatch answers a batch with an array of the answers, or 202 if there are none. An error in one message becomes
+// the answer to that message. An error in the whole request, such as a session that has ended, becomes the answer to
+// the request.
 func serveBatch(h http.Handler, a *answer, all []entry) {
 	if p := a.part(h, []byte(nobodysAnswer)); p.status >= 400 {
 		maps.Copy(a.Header(), p.header)

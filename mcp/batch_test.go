@@ -34,7 +34,7 @@ func TestBatch(t *testing.T) {
 	for _, tt := range []struct {
 		head, body string
 		status     int
-		want       string // the answer; if it contains …, its beginning and its end
+		want       string // the answer, or its beginning and end with … between them
 	}{
 		{post, `[` + ping + `]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}}]`},
 		{post, `[` + told + `,` + ping + `,` + answered + `,{"jsonrpc":"2.0","id":"b","method":"ping"}]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":"b","result":{}}]`},
@@ -42,11 +42,11 @@ func TestBatch(t *testing.T) {
 		{session + "\nMcp-Protocol-Version: 2025-03-26", `[` + ping + `]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}}]`},
 		{post, `[` + told + `,` + answered + `]`, 202, ``},
 		{session, `[` + told + `]`, 202, ``},
-		// a fault of one message is the answer to that message
+		// an error in one message is the answer to that message
 		{post, `[{"jsonrpc":"2.0","id":5,"method":"nothing/here"},` + ping + `]`, 200, `[{"error":{"code":-32601,"message":"method not found: … },{"jsonrpc":"2.0","id":1,"result":{}}]`},
 		{session, `[` + ping + `,{"jsonrpc":"2.0","id":5,"method":"nothing/here"}]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}},{"error":{"code":-32601, … "id":5,"jsonrpc":"2.0"}]`},
 		{post, `[{"jsonrpc":"2.0","method":"ping"},` + ping + `]`, 200, `[{"error":{"code":-32600, … "id":null,"jsonrpc":"2.0"},{"jsonrpc":"2.0","id":1,"result":{}}]`},
-		// a fault of all messages is the answer to the request
+		// an error in all messages is the answer to the request
 		{strings.Replace(session, protocol.SessionHeader+": ", protocol.SessionHeader+": gone", 1), `[` + ping + `]`, 404, `{"error":{"code":-32600,"message":"session not found"},"id":null,"jsonrpc":"2.0"}`},
 		{post + "\nMcp-Protocol-Version: 2025-06-18", `[` + ping + `]`, 400, `{"error":{"code":-32600,"message":"JSON-RPC batching is not supported … `},
 		{post + "\nMcp-Protocol-Version: 2026-07-28", `[` + ping + `]`, 400, `{"error":{"code":-32600,"message":"JSON-RPC batching is not supported … `},
@@ -101,12 +101,12 @@ func TestBatchInTurn(t *testing.T) {
 		await(t, func() bool { return s.requests.used.Load() == 0 }) // the previous one, which is answered
 		res, body := request(t, url, head, batchOf(maxBatch, "test/turn"))
 		if res.StatusCode != 200 || done.Load() != maxBatch || most.Load() != 1 {
-			t.Errorf("%d, %d were done, %d at once: %s", res.StatusCode, done.Load(), most.Load(), body)
+			t.Errorf("%d, %d were handled, %d at once: %s", res.StatusCode, done.Load(), most.Load(), body)
 		}
 	}
 }
 
-// TestBatchHoldsNothing: the client has an answer before the next message is handled. If the client disconnects,
+// TestBatchHoldsNothing: the client receives each answer before the next message is handled. If the client disconnects,
 // the other messages are not handled.
 func TestBatchHoldsNothing(t *testing.T) {
 	t.Parallel()
@@ -133,7 +133,7 @@ func TestBatchHoldsNothing(t *testing.T) {
 		<-ended
 		await(t, func() bool { return s.requests.used.Load() == 0 && s.bodies.used.Load() == 0 })
 		if n := after.Load(); n != 0 {
-			t.Errorf("what stood behind a message that was broken off was done %d times", n)
+			t.Errorf("the messages after an interrupted message were handled %d times", n)
 		}
 	}
 }

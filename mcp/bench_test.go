@@ -17,14 +17,14 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// These benchmarks measure the whole way: HTTP, tool, files, sync, index, answer. In each, rounds of calls
-// alternate with rounds of a tool that does nothing on the same server, so that both are exposed to the same noise.
-// The tool's rate is the upper limit. Compare numbers of one line, not of two runs. The clients share the machine
-// with the server.
+// These benchmarks measure the whole path: HTTP, tool, files, sync, index, answer. In each, rounds of calls alternate
+// with rounds of a tool that does nothing on the same server, so that both are exposed to the same noise. The tool's
+// rate is the upper limit. Compare numbers within one line, not across two runs. The clients share the machine with the
+// server.
 //
-//	HTTP      durable sends at 1, 8, 64 and 256 clients
-//	Growth    the same at 64 clients with mail already stored, over many days and all in one, -large for 100,000
-//	CheckMail check_my_messages with much mail in the project, compared with 100 messages
+//	HTTP      durable sends with 1, 8, 64 and 256 clients
+//	Growth    the same with 64 clients and mail already stored, over many days or all on one day; -large for 100,000
+//	CheckMail check_my_messages with a lot of mail in the project, compared with 100 messages
 
 // bench is a server in this process.
 type bench struct {
@@ -58,7 +58,7 @@ func newBench(b *testing.B, cfg storetest.Config) *bench {
 			b.Fatal(err)
 		}
 	}
-	for rests := false; !rests; { // what a start leaves to do beside the writer: the tree is compared with the index and with Git's
+	for rests := false; !rests; { // background work after a start: the tree is compared with the index and with Git's index
 		used := bulk.CPU()
 		waits.Pace(500 * time.Millisecond)
 		rests = bulk.CPU()-used < 25*time.Millisecond
@@ -96,7 +96,7 @@ func (x *bench) checks(agent string) [][]byte {
 	return [][]byte{bulk.Call(x.addr, "check_my_messages", fmt.Sprintf(`{"project_key":%q,"agent_name":%q}`, bulk.HumanKey, agent))}
 }
 
-// series contains the results of the rounds of one kind.
+// series contains the results of all rounds of one kind.
 type series struct {
 	each bulk.Times
 	took time.Duration
@@ -111,7 +111,8 @@ func (s *series) rate() float64 { return float64(len(s.each)) / s.took.Seconds()
 // rounds is the number of times that the two kinds of calls take turns.
 const rounds = 6
 
-// versus runs b.N calls from the given number of clients, in turns with no-ops, and reports both and their ratio.
+// versus runs b.N calls from the given number of clients, alternating with no-ops, and reports both rates and their
+// ratio.
 func (x *bench) versus(b *testing.B, clients int, requests [][]byte) float64 {
 	conns := x.clients(b, clients)
 	var calls, noops series
@@ -130,7 +131,7 @@ func (x *bench) versus(b *testing.B, clients int, requests [][]byte) float64 {
 	return calls.rate()
 }
 
-// split cuts n into at most rounds parts.
+// split divides n into at most rounds parts.
 func split(n int) (parts []int) {
 	for i := range rounds {
 		if part := n*(i+1)/rounds - n*i/rounds; part > 0 {
@@ -153,7 +154,7 @@ func BenchmarkHTTP(b *testing.B) {
 }
 
 // BenchmarkGrowth measures the durable send of 64 clients with mail already stored and committed. "to-empty" is the
-// ratio of its rate to the rate of the first case. If all mail of a store is on one day, the store's clock shows
+// ratio of its rate to the rate of the first case. If all of a store's mail is from one day, the store's clock shows
 // that day.
 func BenchmarkGrowth(b *testing.B) {
 	cases := []bulk.Mail{{}, {Messages: 1_000}}
@@ -179,7 +180,7 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 }
 
-// grown returns a store with that mail, and a clock later than its last message.
+// grown returns a store with that mail, whose clock is later than its last message.
 func grown(b *testing.B, m bulk.Mail) storetest.Config {
 	if m.Messages == 0 {
 		return storetest.Config{}
@@ -192,8 +193,8 @@ func grown(b *testing.B, m bulk.Mail) storetest.Config {
 	return storetest.Config{Root: root, Now: func() time.Time { return time.Now().Add(ahead) }}
 }
 
-// BenchmarkCheckMail measures check_my_messages, for 20 of the agent's unread messages, with much mail in the
-// project. Its calls take turns with the same calls in a project of 100 messages. "to-100" is the ratio of their
+// BenchmarkCheckMail measures check_my_messages, for 20 of the agent's unread messages, with a lot of mail in the
+// project. Its calls alternate with the same calls in a project with 100 messages. "to-100" is the ratio of their
 // medians, and "mean-to-100" the ratio of their means.
 func BenchmarkCheckMail(b *testing.B) {
 	few := bulk.Mail{Messages: 100, Agents: 4, Git: true}
@@ -210,7 +211,7 @@ func BenchmarkCheckMail(b *testing.B) {
 	}
 }
 
-// compare makes a server with much mail and a server with little mail take turns.
+// compare alternates between a server with a lot of mail and a server with little mail.
 func compare(b *testing.B, x, small *bench) {
 	one, other := x.clients(b, 1), small.clients(b, 1)
 	var much, little series

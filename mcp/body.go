@@ -23,11 +23,11 @@ type message struct {
 	tagged bool            // it contains "jsonrpc"
 }
 
-// bodyTime is the time that a client may take to send a body.
+// bodyTime is how long a client may take to send a body.
 const bodyTime = time.Minute
 
-// countedBody reads a body and charges its bytes to the limits as they arrive. Therefore a client that declares
-// more bytes than it sends takes no room from others. The creator of a countedBody calls giveBack.
+// countedBody reads a body and charges its bytes to the limits as they arrive. Therefore a client that declares more
+// bytes than it sends takes no room away from others. The creator of a countedBody calls giveBack.
 type countedBody struct {
 	body  io.Reader
 	of    *limits
@@ -36,7 +36,7 @@ type countedBody struct {
 	share int64 // bytes charged to the bodies of large requests
 }
 
-// errNoRoom is the error of a read whose bytes exceed the limits.
+// errNoRoom is the error for a read whose bytes exceed the limits.
 var errNoRoom = errors.New("no room for the body")
 
 func (b *countedBody) Read(p []byte) (int, error) {
@@ -78,7 +78,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, b *countedBody
 		return nil, false
 	}
 	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // the writers of tests have no deadline
+	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // the writers in tests do not support deadlines
 	b.body, b.large = http.MaxBytesReader(w, r.Body, s.cfg.MaxBody), r.ContentLength > smallBody
 	data, err := io.ReadAll(b)
 	_ = c.SetReadDeadline(time.Time{})
@@ -90,7 +90,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, b *countedBody
 		w.Header().Set("Connection", "close") // the rest of the body is not needed
 		busy(w, nil, "too many large requests at once", aMoment)
 	case err != nil:
-		writeError(w, http.StatusBadRequest, nil, protocol.CodeParse, "the request body did not arrive whole")
+		writeError(w, http.StatusBadRequest, nil, protocol.CodeParse, "the request body did not arrive completely")
 	default:
 		return data, true
 	}
@@ -189,7 +189,7 @@ func (m *message) complete() {
 	}
 	if m.id == nil && m.method != "" && !strings.HasPrefix(m.method, "notifications/") {
 		m.id = json.RawMessage(`1`)
-		add = append(add, `"id":1`) // the last of two equal keys counts, so the id goes after an "id":null
+		add = append(add, `"id":1`) // the last of two equal keys wins, so the id goes after an "id":null
 	}
 	if add == nil {
 		return

@@ -19,7 +19,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// answered contains what the tests check in an answer.
+// answered contains the parts of an answer that the tests check.
 type answered struct {
 	Result struct {
 		Content  []struct{ Text string }
@@ -30,7 +30,7 @@ type answered struct {
 	Error map[string]any
 }
 
-// TestBudget creates the store only once, because this takes a while.
+// TestBudget creates the store only once, because creating it takes a while.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t)
@@ -42,8 +42,8 @@ func TestBudget(t *testing.T) {
 	t.Run("answers are bounded by 256 KiB", func(t *testing.T) { c.answersAreBounded(t, 256<<10) })
 }
 
-// answersAreBounded: whatever the store contains, no tool and no resource of any toolset answers with more than the
-// budget, and none refuses because of the budget. An answer that is not complete says how to continue.
+// answersAreBounded: whatever the store contains, no toolset's tool or resource returns more than the budget, and none
+// refuses because of the budget. An incomplete answer says how to continue.
 func (c *crowd) answersAreBounded(t *testing.T, budget int) {
 	mail := func(more ...any) map[string]any {
 		args := map[string]any{"project_key": crowded, "agent_name": "Bob"}
@@ -61,7 +61,7 @@ func (c *crowd) answersAreBounded(t *testing.T, budget int) {
 	for _, tt := range []struct {
 		toolset, tool string
 		args          map[string]any
-		goesOn        string // a key of the answer, or of its first message, that says so; "": the answer is complete
+		goesOn        string // key of the answer, or of its first message, that shows there is more; "": the answer is complete
 		whole         bool   // the complete answer fits into the larger budget
 	}{
 		{"mail", "check_my_messages", mail("limit", 200), "next_cursor", true},
@@ -114,7 +114,7 @@ func (c *crowd) answersAreBounded(t *testing.T, budget int) {
 	}
 }
 
-// patterns returns what Ann claims, in eight calls.
+// patterns returns the patterns that Ann claims in eight calls.
 func patterns(call int) []string {
 	all := make([]string, 200)
 	for i := range all {
@@ -131,8 +131,8 @@ func manyPaths() []string {
 	return all
 }
 
-// TestCutMailSaysWhere: postal and agentmail mark the messages that they return. If they cut the content, they end
-// it with one line that names the message and its file. They do not change content that is not cut.
+// TestCutMailSaysWhere: postal and agentmail mark the messages that they return. If they truncate the content, they end
+// it with one line that names the message and its file. Otherwise they leave the content unchanged.
 func TestCutMailSaysWhere(t *testing.T) {
 	t.Parallel()
 	c := &crowd{Store: storetest.Open(t, storetest.Config{NoWatcher: true})}
@@ -184,7 +184,7 @@ func TestCutMailSaysWhere(t *testing.T) {
 			t.Errorf("%s: %d of %d bytes, ending %q", tt.tool, len(got), len(m.Body), got[max(0, len(got)-300):])
 		}
 		if d, err := p.Box("Bob", format.Origin{}).Delivery(t.Context(), c.ids[i]); err != nil || !d.Read {
-			t.Errorf("%s is not read: %v", c.ids[i], err)
+			t.Errorf("%s is not marked as read: %v", c.ids[i], err)
 		}
 	}
 }
@@ -194,7 +194,7 @@ func (c *crowd) listsGoOn(t *testing.T) {
 	for _, tt := range []struct {
 		toolset, tool string
 		args          map[string]any
-		list, name    string // keys of the list, and of what distinguishes its items
+		list, name    string // keys of the list, and of the field that distinguishes its items
 		next, pass    string // key that says where the next page begins, and the argument for it
 		want          int
 	}{
@@ -257,7 +257,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestTooLarge: if a tool does not cut its answer, the answer is refused with a sentence that says what to do.
+// TestTooLarge: if a tool does not shorten its answer, the answer is refused with a sentence that says what to do.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	size := 0
@@ -282,8 +282,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestAnswersWait: large answers wait for the memory of other answers, which is released when those answers have
-// been written. A call that waits for mail meanwhile has no memory.
+// TestAnswersWait: large answers wait for the memory of other answers, which is released when those answers have been
+// written. A call that is waiting for mail in the meantime holds no memory.
 func TestAnswersWait(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -322,7 +322,7 @@ func TestAnswersWait(t *testing.T) {
 		t.Errorf("%.300s", data)
 	}
 	if err := s.answers.own.Hold().Reserve(t.Context(), 1<<40); err != nil {
-		t.Errorf("not all came back: %v", err)
+		t.Errorf("not all memory was released: %v", err)
 	}
 }
 

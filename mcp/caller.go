@@ -12,8 +12,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// callerHeader passes the caller to the handlers of the SDK, which see the headers of every request but only the
-// context of the first request of a session. If a client sends this header, the server overwrites its value.
+// callerHeader passes the caller to the SDK's handlers, which see the headers of every request but only the context of
+// a session's first request. If a client sends this header, the server overwrites its value.
 const callerHeader = "Mailtree-Caller"
 
 // headerOf encodes a caller as the value of callerHeader.
@@ -36,7 +36,7 @@ func withCaller(ctx context.Context, extra *mcp.RequestExtra) context.Context {
 	return tool.WithCaller(ctx, c)
 }
 
-// requestHeader passes the id of the HTTP request that contains a method call in the same way.
+// requestHeader passes, in the same way, the id of the HTTP request that contains a method call.
 const requestHeader = "Mailtree-Request"
 
 // inFlight contains the HTTP requests that are being answered. It is safe for concurrent use.
@@ -52,7 +52,7 @@ type openRequest struct {
 	wait  *progress // same as answer.wait
 }
 
-// enterRequest registers a request, so that the request's methods end with it. The caller calls leave when the
+// enterRequest registers a request, so that the request's methods end with it. The caller must call leave when the
 // request has been answered.
 func (u *inFlight) enterRequest(a *answer, p *place) (leave func()) {
 	id := strconv.FormatInt(u.last.Add(1), 10)
@@ -61,8 +61,8 @@ func (u *inFlight) enterRequest(a *answer, p *place) (leave func()) {
 	return func() { u.byID.Delete(id) }
 }
 
-// bind calls cancel when the HTTP request of a method ends, or at once if the request has ended. stop
-// undoes bind.
+// bind calls cancel when the HTTP request of a method ends, or at once if the request has already ended. stop undoes
+// bind.
 func (u *inFlight) bind(extra *mcp.RequestExtra, cancel func()) (stop func() bool) {
 	stop = func() bool { return true }
 	if extra == nil || extra.Header.Get(requestHeader) == "" {

@@ -32,8 +32,8 @@ type cardHeader struct {
 }
 
 const (
-	// cardName is the server's name in the registry's form, as in server.json. The part before the slash must not
-	// be a domain that somebody can own. The domain .internal is reserved for private names.
+	// cardName is the server's name in the registry's form, as in server.json. The part before the slash must not be a
+	// domain that anyone can own. The domain .internal is reserved for private names.
 	cardName   = "internal.mailtree/mailtree"
 	cardSchema = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"
 	cardType   = "application/mcp-server-card+json"
@@ -50,7 +50,7 @@ func (s *Server) card(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.RequireToken {
 		remote.Headers = []cardHeader{{
 			Name:        "Authorization",
-			Description: "Bearer TOKEN, where TOKEN is what the file named token in the mail store says",
+			Description: "Bearer TOKEN, where TOKEN is the content of the file named token in the mail store",
 			Required:    true,
 			Secret:      true,
 		}}

@@ -71,7 +71,7 @@ func keepsRules(t *testing.T, data []byte) (c card) {
 	return c
 }
 
-// TestCard: the card leads to a server that describes itself in the same way.
+// TestCard: the card points to a server that describes itself in the same way.
 func TestCard(t *testing.T) {
 	t.Parallel()
 	for _, required := range []bool{false, true} {
@@ -91,7 +91,7 @@ func TestCard(t *testing.T) {
 		res, answer := request(t, url, head, initialize)
 		about := `"serverInfo":` + strings.TrimSuffix(string(tool.Encode(map[string]string{"name": "mailtree", "title": c.Title})), "}")
 		if res.StatusCode != http.StatusOK || !strings.Contains(answer, about) || !strings.Contains(answer, `"version":"1.2.3"`) {
-			t.Errorf("%s leads to %d %s", body, res.StatusCode, answer)
+			t.Errorf("%s returns %d %s", body, res.StatusCode, answer)
 		}
 	}
 }

@@ -15,10 +15,9 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// checkHost refuses requests for another host. This stops DNS rebinding, in which a web page makes its own name
-// resolve to this machine. A server bound to loopback accepts only loopback names and addresses. A server bound to
-// an address also accepts that address. A server bound to all addresses accepts any name, and the token protects
-// it.
+// checkHost refuses requests for another host. This stops DNS rebinding, in which a web page makes its own host name
+// resolve to this machine. A server bound to loopback accepts only loopback names and addresses. A server bound to an
+// address also accepts that address. A server bound to all addresses accepts any name, because the token protects it.
 func (s *Server) checkHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.rightHost(hostname(r.Host)) {
@@ -40,10 +39,10 @@ func (s *Server) rightHost(host string) bool {
 	return !loopback(s.cfg.Host) && same(s.cfg.Host) || slices.ContainsFunc(s.cfg.Hosts, same)
 }
 
-// checkOrigin refuses requests from web pages of other origins, whatever the method. Programs send no Origin. A
-// page of this server itself may call it. On loopback a page served from another port of the same name may call it
-// too. Browsers leave Origin out of some requests, such as requests for images and links, and mark these requests
-// with Sec-Fetch-Site.
+// checkOrigin refuses requests from web pages of other origins, whatever the method. Programs send no Origin. Pages of
+// this server itself may call it. On loopback, pages served from another port of the same host name may call it too.
+// Browsers leave Origin out of some requests, such as requests for images and links, and mark these requests with
+// Sec-Fetch-Site.
 func (s *Server) checkOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !rightOrigin(r) {
@@ -64,8 +63,8 @@ func rightOrigin(r *http.Request) bool {
 	return false
 }
 
-// foreignSite reports whether a Sec-Fetch-Site header says that another site's page makes the request, rather than
-// a page of this server or the user at the browser.
+// foreignSite reports whether a Sec-Fetch-Site header says that the request comes from another site's page, rather than
+// from a page of this server or directly from the user.
 func foreignSite(site string) bool { return site != "same-origin" && site != "none" }
 
 func sameOrigin(origin, host string) bool {
@@ -95,7 +94,7 @@ func loopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// checkToken determines how the server knows the caller. It refuses a wrong token even if no token is needed,
+// checkToken determines how the server identifies the caller. It refuses a wrong token even if no token is needed,
 // because a client that sends a token believes that the token identifies it.
 func (s *Server) checkToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -116,7 +115,7 @@ func (s *Server) checkToken(next http.Handler) http.Handler {
 	})
 }
 
-// here reports whether a request comes from this machine. If a request has a header of a proxy or tunnel that
+// here reports whether a request comes from this machine. If a request has a header that a proxy or tunnel adds when it
 // forwards for another machine, here returns false.
 func here(r *http.Request) bool {
 	forwarded := r.Header.Get("Forwarded") != "" || r.Header.Get("X-Forwarded-For") != ""
@@ -130,7 +129,7 @@ func (s *Server) rightToken(header string) bool {
 	return subtle.ConstantTimeCompare(sum[:], s.token[:]) == 1 && strings.EqualFold(scheme, "Bearer")
 }
 
-const howToToken = "send the header Authorization: Bearer TOKEN, where TOKEN is what the file named token in the mail store says"
+const howToToken = "send the header Authorization: Bearer TOKEN, where TOKEN is the content of the file named token in the mail store"
 
 func unauthorized(w http.ResponseWriter, detail, text string) {
 	w.Header().Set("WWW-Authenticate", `Bearer realm="mailtree"`+detail)

@@ -13,8 +13,8 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// TestClaimsNeverBothWin: requests of both eras, in sessions and bare ones, run at both paths at the same time. If
-// any two patterns overlap, only one of them is granted, and no two agents have claim files that contradict this.
+// TestClaimsNeverBothWin: requests of both eras, in sessions and bare, run on both paths at the same time. If two
+// patterns overlap, only one of them is granted, and no two agents have claim files that contradict this.
 func TestClaimsNeverBothWin(t *testing.T) {
 	t.Parallel()
 	st := storetest.Open(t, storetest.Config{})

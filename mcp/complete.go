@@ -18,7 +18,7 @@ type CompleteAsk struct {
 	Begun  string `json:"begun"`
 }
 
-// What can be completed.
+// These are the kinds of words that can be completed.
 const (
 	CompleteAgents   = "agents"
 	CompleteMessages = "messages"

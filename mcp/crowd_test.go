@@ -21,14 +21,14 @@ import (
 // crowd is a store that contains more of everything than fits into an answer.
 type crowd struct {
 	*storetest.Store
-	ids  []string // ids of Bob's messages, in the order they came
+	ids  []string // ids of Bob's messages, in the order of arrival
 	url  string   // URL of a server, over TCP
 	sock *http.Client
 }
 
 const crowded = "/abs/crowded"
 
-// hostileText returns a text of n bytes that grows the most when it is written as JSON twice.
+// hostileText returns a text of n bytes that grows as much as possible when it is encoded as JSON twice.
 func hostileText(n int) string {
 	const piece = "<\"\\&> \t€😀\x01 plain words "
 	return strings.Repeat(piece, n/len(piece)) + strings.Repeat("\"", n%len(piece))

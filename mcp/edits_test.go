@@ -15,8 +15,7 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// TestEditsAreHeard: subscribers of both eras are notified about what somebody does in the tree with an editor and
-// a shell.
+// TestEditsAreHeard: subscribers of both eras are notified about changes made to the tree with an editor or a shell.
 func TestEditsAreHeard(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{})
@@ -34,7 +33,7 @@ func TestEditsAreHeard(t *testing.T) {
 			missing[u] = true
 		}
 		body := 0
-		await(t, func() bool { // Run may not have found its position when the first edit is made
+		await(t, func() bool { // Run might not have found its position when the first edit is made
 			body++
 			file := "---json\n{\"id\": \"h1\", \"thread_id\": \"T-1\", \"from\": \"Ann\", \"to\": [\"Ann\"], \"created\": \"2026-01-01T00:00:00Z\"}\n---\n" + strings.Repeat("x", body) + era + "\n"
 			for _, name := range []string{"messages/by/hand/h1.md", "agents/Ann/inbox/by/hand/h1.md"} {
@@ -53,7 +52,7 @@ func TestEditsAreHeard(t *testing.T) {
 	}
 }
 
-// save writes as editors do. It writes a new file and renames it into place.
+// save writes a file as editors do: it writes a new file and renames it into place.
 func save(t *testing.T, name, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {

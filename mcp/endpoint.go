@@ -14,12 +14,12 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// noSession is an id that no session has. If a request names another caller's session, the server
-// replaces the id by noSession, so the client gets the same answer as for an unknown session.
+// noSession is an id that no session has. If a request names another caller's session, the server replaces the id with
+// noSession, so the client gets the same answer as for an unknown session.
 const noSession = "none"
 
-// endpoint serves the URLs of a toolset. Only the version header decides the era. Mcp-Method must not decide,
-// because some old clients (mcp-remote) send it too, and the wrong era would silently break push.
+// endpoint serves the URLs of a toolset. Only the version header determines the protocol era. Mcp-Method must not be
+// used for this, because some old clients (mcp-remote) send it too, and the wrong era would silently break push.
 func (s *Server) endpoint(d *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set(callerHeader, headerOf(tool.CallerOf(r.Context())))
@@ -116,7 +116,7 @@ func (s *Server) post(d *route, w http.ResponseWriter, r *http.Request, era, ses
 	s.serveCall(d, a, place, c)
 }
 
-// call is a request of post.
+// call is a request that post handles.
 type call struct {
 	*message
 	era, session bool // the protocol: see the package comment
@@ -141,7 +141,7 @@ func (s *Server) serveCall(d *route, a *answer, place *place, c call) {
 	case c.era:
 		d.stateless.ServeHTTP(a, a.request)
 	case c.bare:
-		// Only programs that call without a session over HTTP need this. The clients of a bridge read the content.
+		// Only programs that call without a session over HTTP need this. A bridge's clients read the content.
 		a.merge = a.request.Header.Get(protocol.VersionHeader) == "" && c.method == "tools/call" && !c.bridged
 		d.stateless.ServeHTTP(a, a.request)
 	case c.session:
@@ -151,15 +151,15 @@ func (s *Server) serveCall(d *route, a *answer, place *place, c call) {
 	}
 }
 
-// wantsStream reports whether a client accepts an event stream but no document.
+// wantsStream reports whether a client accepts an event stream but not a document.
 func wantsStream(r *http.Request) bool {
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	return strings.Contains(accept, "text/event-stream") && !strings.Contains(accept, "application/") && !strings.Contains(accept, "*/*")
 }
 
 // knownRevision refuses a revision of MCP that is newer than the server's latest revision. The refusal lists the
-// supported revisions. The SDK itself refuses unknown older revisions. For a newer revision it would ask for fields
-// that only the new era has.
+// supported revisions. The SDK itself refuses unknown older revisions. For a newer revision it would require fields
+// that exist only in the new era.
 func knownRevision(w http.ResponseWriter, r *http.Request, id json.RawMessage) bool {
 	revision, known := r.Header.Get(protocol.VersionHeader), mcp.SupportedProtocolVersions()
 	if !protocol.IsStateless(revision) || slices.Contains(known, revision) {

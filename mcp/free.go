@@ -16,14 +16,14 @@ type FreeAsk struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Freed is the answer to POST /mailtree/free.
+// Freed is the response to POST /mailtree/free.
 type Freed struct {
 	Holder string `json:"holder"`
 	Path   string `json:"path"`
 	ID     string `json:"id"` // id of the message that notifies the holder
 }
 
-// free releases another agent's claim. Only a user may do that. Agents must ask the holder.
+// free releases another agent's claim. Only a user may do this; agents must ask the holder.
 func (s *Server) free(ctx context.Context, p *maildir.Project, ask *FreeAsk) (f Freed, err error) {
 	is, err := p.Agents.IsPerson(ctx, ask.Person)
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Server) free(ctx context.Context, p *maildir.Project, ask *FreeAsk) (f 
 	}
 	if !is {
 		return f, &maildir.Error{
-			What: refusal.Invalid("{=name} is not a person, and only a person may release the claim of another agent: ask {=other} with " +
+			What: refusal.Invalid("{=name} is not a person, and only a person may release another agent's claim: ask {=other} with " +
 				"a message."),
 			Name:  ask.Person,
 			Other: ask.Holder,

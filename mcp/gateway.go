@@ -11,11 +11,11 @@ import (
 
 // Queue is the queue of mail to other domains.
 type Queue interface {
-	// List lists the items that have not ended.
+	// List lists the items that are still pending.
 	List(ctx context.Context) ([]outgoing.Item, error)
 	// Retry makes an item due for sending now.
 	Retry(ctx context.Context, id string) error
-	// Drop ends an item that is not sent.
+	// Drop ends an item without sending it.
 	Drop(ctx context.Context, id string) error
 }
 

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// heartbeat is the ResponseWriter of a stream that may have no event for hours. Proxies and clients close a
-// connection that is silent for a minute, so a comment follows in each interval. The HTML standard advises a
-// comment "every 15 seconds or so"; fewer are enough. heartbeat is safe for concurrent use.
+// heartbeat is the ResponseWriter of a stream that may have no event for hours. Proxies and clients close a connection
+// that is silent for a minute, so run writes a comment in each interval. The HTML standard recommends a comment "every
+// 15 seconds or so", but fewer are enough. heartbeat is safe for concurrent use.
 type heartbeat struct {
 	http.ResponseWriter
 	mu    sync.Mutex
-	begun bool // something was written or flushed, so the headers are out
+	begun bool // something was written or flushed, so the headers have been sent
 }
 
 // beat is a comment of an event stream.
@@ -38,8 +38,7 @@ func (h *heartbeat) FlushError() error {
 	return http.NewResponseController(h.ResponseWriter).Flush()
 }
 
-// run writes a comment in each interval until ctx ends. It calls gone if the client can no longer be
-// written to.
+// run writes a comment in each interval until ctx ends. It calls gone if it can no longer write to the client.
 func (h *heartbeat) run(ctx context.Context, every time.Duration, gone func()) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -43,7 +43,7 @@ func TestHeartbeat(t *testing.T) {
 	comments(t, lines, 3)
 }
 
-// TestPostalStream: a bare call of postal that accepts only an event stream gets one at once. The stream contains
+// TestPostalStream: a bare call to postal that accepts only an event stream gets one at once. The stream contains
 // comments while the call waits, and then the answer as the event.
 func TestPostalStream(t *testing.T) {
 	t.Parallel()

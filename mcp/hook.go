@@ -16,9 +16,9 @@ type HookEvent struct {
 	Deaf bool `json:"deaf,omitempty"` // the client cannot pass text to the model at this event
 }
 
-// The kinds of HookEvent: a session begins or loses its context, a prompt comes, tools have run, a subagent has
-// done something, the client asks the user whether a tool may run, a turn ends, the context is cut, the session
-// ends.
+// These are the kinds of HookEvent: a session begins or loses its context, the user enters a prompt, tools have run, a
+// subagent has done something, the client asks the user whether a tool may run, a turn ends, the context is compacted,
+// the session ends.
 const (
 	HookStart    = "start"
 	HookPrompt   = "prompt"
@@ -30,10 +30,10 @@ const (
 	HookEnd      = "end"
 )
 
-// HookAnswer is the output of the hook. It is empty if the folder belongs to no project.
+// HookAnswer is the output of the hook. It is empty if the folder does not belong to a project.
 type HookAnswer struct {
 	Agent string `json:"agent,omitempty"` // the agent of the session
-	Tell  string `json:"tell,omitempty"`  // a text for the model
+	Tell  string `json:"tell,omitempty"`  // text for the model
 	Turn  int    `json:"turn,omitempty"`  // at HookPrompt, the number of the turn that begins
 }
 
@@ -41,8 +41,7 @@ func (s *Server) hookEvent(ctx context.Context, _ *maildir.Project, e *HookEvent
 	return e.happened(ctx, s.cfg.Store)
 }
 
-// happened records the event in the store and returns the text for the model. It returns the errors of
-// the store.
+// happened records the event in the store and returns the text for the model. It returns the store's errors.
 func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookAnswer, err error) {
 	v := e.SessionEvent
 	if !v.Valid() || e.Dir == "" {
@@ -81,7 +80,7 @@ func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookA
 	return a, err
 }
 
-// nobody returns the answer for a session without an agent. If the session begins, the answer explains why the
+// nobody returns the answer for a session without an agent. If the session is beginning, the answer explains why the
 // session's AGENT_NAME is refused.
 func (e *HookEvent) nobody(err error) (a HookAnswer, _ error) {
 	unusable := errors.Is(err, maildir.ErrInvalid) || errors.Is(err, maildir.ErrConflict)
@@ -92,9 +91,9 @@ func (e *HookEvent) nobody(err error) (a HookAnswer, _ error) {
 	return a, nil
 }
 
-// tell returns the text for the model at the event. The text contains the introduction, once in a session, and new
-// mail, except at the start of a session. At HookStop tell returns "" if there is no new mail, because the
-// introduction alone must not prolong a turn.
+// tell returns the text for the model at the event. The text contains the introduction, once per session, and new mail,
+// except at the start of a session. At HookStop tell returns "" if there is no new mail, because the introduction alone
+// must not prolong a turn.
 func (e *HookEvent) tell(ctx context.Context, p *maildir.Project, k maildir.SessionKey, agent string) (string, error) {
 	news := ""
 	if e.Kind != HookStart {

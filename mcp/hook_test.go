@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestIntroductionIsKnown: every text that tells agents to begin with create_agent also says that an introduced
-// agent already has a name. Otherwise the model would have two agents, and notices for the mail of only one.
+// TestIntroductionIsKnown: every text that tells agents to begin with create_agent also says that an introduced agent
+// already has a name. Otherwise the model would have two agents, and would be notified of only one agent's mail.
 func TestIntroductionIsKnown(t *testing.T) {
 	t.Parallel()
 	const known = "You are NAME (mail: "

@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// The SDK decodes JSON-RPC numbers as float64 and casts ids to int64, so it would answer 2^53+1 with 2^53, and 1.5
-// with 1. Therefore the server gives the SDK a string in place of a number that the SDK would change, and puts the
-// number back into the answer. This concerns ids, the id in a cancellation, and progress tokens.
+// The SDK decodes JSON-RPC numbers as float64 and casts ids to int64, so it would answer 2^53+1 with 2^53, and 1.5 with
+// 1. Therefore the server gives the SDK a string in place of a number that the SDK would change, and puts the number
+// back into the answer. This applies to ids, the id in a cancellation, and progress tokens.
 
 // numberMark begins the strings that replace numbers. No client can know the mark, so the server never mistakes a
 // client's text for such a string.

@@ -8,7 +8,7 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// TestIDs: an answer has the id of its request exactly as it was written, in all eras and in a batch, whatever
+// TestIDs: an answer repeats the id of its request exactly as it was written, in all eras and in a batch, whatever
 // number it is.
 func TestIDs(t *testing.T) {
 	t.Parallel()
@@ -40,8 +40,8 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// TestUnknownRevision: if the revision of a request is newer than the server's, the request is refused, and the
-// refusal lists the revisions that the server supports.
+// TestUnknownRevision: if a request's revision is newer than any that the server supports, the request is refused, and
+// the refusal lists the supported revisions.
 func TestUnknownRevision(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{})

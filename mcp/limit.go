@@ -26,19 +26,20 @@ func (g *gauge) tryTake(n int64) bool {
 
 func (g *gauge) give(n int64) { g.used.Add(-n) }
 
-// limits bound the requests, bodies and streams that are in use at the same time. Large requests count twice: among
-// all requests and bodies, and in large. The maxima of large are lower, so that small requests always find room.
+// limits restricts the requests, bodies and streams that are in use at the same time. Large requests are counted twice:
+// among all requests and bodies, and in large. The maxima in large are lower, so that there is always room for small
+// requests.
 type limits struct {
 	requests, streams, bodies gauge
-	waiting                   atomic.Int64 // calls that wait for mail; they also count as streams
+	waiting                   atomic.Int64 // calls that are waiting for mail; they also count as streams
 	large                     struct{ requests, bodies gauge }
 }
 
-// smallBody is the maximum body size in bytes of a small request. It has room for a message as agents write them,
+// smallBody is the maximum body size in bytes of a small request. It is enough for a typical message from an agent,
 // escaped as JSON.
 const smallBody = 64 << 10
 
-// smallShare divides the requests and bodies. Only small requests get this share, which is a fourth.
+// smallShare is the divisor for the share of requests and bodies that is reserved for small requests: a fourth.
 const smallShare = 4
 
 func (l *limits) set(requests, streams, bodies int64) {
@@ -46,8 +47,8 @@ func (l *limits) set(requests, streams, bodies int64) {
 	l.large.requests.max, l.large.bodies.max = requests-requests/smallShare, bodies-bodies/smallShare
 }
 
-// guestShare divides each limit for other users on the socket. They have a separate fourth, so they can never keep
-// the server's own user from being served.
+// guestShare is the divisor of each limit for other users on the socket. They get a separate fourth, so they can never
+// keep the server's own user from being served.
 const guestShare = 4
 
 // limitsOf returns the limits of the user who makes the request.
@@ -58,8 +59,8 @@ func (s *Server) limitsOf(r *http.Request) *limits {
 	return &s.limits
 }
 
-// place is the place of one request among the requests that are being handled. A request that takes long (a stream,
-// or a call that waits for mail) moves to the streams. It is safe for concurrent use.
+// place is the place of one request among the requests that are being handled. A request that takes a long time (a
+// stream, or a call that waits for mail) moves to the streams. It is safe for concurrent use.
 type place struct {
 	of    *limits
 	large bool
@@ -84,9 +85,9 @@ func (l *limits) admit(large bool) *place {
 	return &place{of: l, large: large, in: &l.requests}
 }
 
-// moveToStreams moves the request to the streams until it is answered, and reports whether it did so. If there is
-// no room for one more stream, the request stays among the requests. A request that was answered meanwhile takes no
-// room.
+// moveToStreams moves the request to the streams until it is answered, and reports whether it did so. If there is no
+// room for one more stream, the request stays where it is. If the request has been answered in the meantime, it takes
+// no room.
 func (p *place) moveToStreams() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,11 +110,11 @@ func (p *place) roomToWait() error {
 		return nil
 	}
 	return tool.Refused(maildir.ErrUnavailable,
-		"There is no mail, and no room to wait for it: %d calls wait or hold a stream open, which is the limit. "+
+		"There is no mail, and no room to wait for it: %d calls are waiting or holding a stream open, which is the limit. "+
 			"Leave out wait_seconds to be answered at once, or ask again in a minute.", p.of.streams.max)
 }
 
-// countWaiting counts the request among the calls that wait, once, until it is answered.
+// countWaiting counts the request as a waiting call, once, until it is answered.
 func (p *place) countWaiting() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,7 +124,7 @@ func (p *place) countWaiting() {
 	}
 }
 
-// leave gives the place back.
+// leave releases the place.
 func (p *place) leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +135,7 @@ func (p *place) leave() {
 	}
 }
 
-// vacate returns what the place occupies in p.in. The caller must hold p.mu.
+// vacate releases what the place occupies in p.in. The caller must hold p.mu.
 func (p *place) vacate() {
 	if p.large && p.in == &p.of.requests {
 		p.of.large.requests.give(1)
@@ -148,17 +149,17 @@ func (p *place) vacate() {
 // aMoment says when to retry if requests end soon.
 const aMoment = "try again in a moment"
 
-// busy answers that a limit is reached; text names the limit.
+// busy answers that a limit has been reached. what names the limit, and then says when to try again.
 func busy(w http.ResponseWriter, id []byte, what, then string) {
 	w.Header().Set("Retry-After", "1")
 	writeError(w, http.StatusServiceUnavailable, id, protocol.CodeBusy, "the server is busy ("+what+"): "+then)
 }
 
-// Usage counts the requests, streams and sessions at one moment.
+// Usage contains the numbers of requests, streams and sessions at one moment.
 type Usage struct {
 	Requests int // requests that are being handled
-	Streams  int // open streams and bridges, and calls that wait for mail
-	Waiting  int // calls that wait for mail
+	Streams  int // open streams and bridges, and calls that are waiting for mail
+	Waiting  int // calls that are waiting for mail
 	Sessions int // sessions in memory; other sessions are resumed from the store
 }
 

@@ -19,7 +19,7 @@ const (
 	plainCheck = `{"tool":"check_mail","args":{}}`
 )
 
-// waiter is a call that waits for the mail of an agent.
+// waiter is a call that waits for an agent's mail.
 type waiter struct{ agent, head, body string }
 
 // waiters returns one waiter for each way of calling.
@@ -35,8 +35,8 @@ func waiters(t *testing.T, url string) []waiter {
 	}
 }
 
-// TestWaitingIsNoRequest: calls that wait for mail keep nobody from sending it. If there is one such call too many,
-// it is refused with the reason.
+// TestWaitingIsNoRequest: calls that wait for mail do not keep anyone from sending it. A waiting call over the limit is
+// refused, and the refusal gives the reason.
 func TestWaitingIsNoRequest(t *testing.T) {
 	t.Parallel()
 	const streams = 5
@@ -44,7 +44,7 @@ func TestWaitingIsNoRequest(t *testing.T) {
 	all := waiters(t, url)
 	for _, w := range append(all, waiter{agent: "late"}) {
 		if res, body := request(t, url, fmt.Sprintf(plainPost, w.agent), plainCheck); res.StatusCode != 200 {
-			t.Fatalf("%s is made: %d %s", w.agent, res.StatusCode, body)
+			t.Fatalf("%s is created: %d %s", w.agent, res.StatusCode, body)
 		}
 	}
 	answered := make(chan string, len(all))
@@ -54,7 +54,7 @@ func TestWaitingIsNoRequest(t *testing.T) {
 		waiting.Go(func() {
 			res, body := request(t, url, w.head, w.body)
 			if answered <- w.agent; res.StatusCode != 200 || !strings.Contains(body, "for "+w.agent) {
-				t.Errorf("%s waits: %d %s", w.agent, res.StatusCode, body)
+				t.Errorf("%s is waiting: %d %s", w.agent, res.StatusCode, body)
 			}
 		})
 		await(t, func() bool {
@@ -62,22 +62,22 @@ func TestWaitingIsNoRequest(t *testing.T) {
 		})
 	}
 	if len(answered) > 0 {
-		t.Fatalf("%s waits for mail no longer", <-answered)
+		t.Fatalf("%s no longer waits for mail", <-answered)
 	}
 
 	late := fmt.Sprintf(plainPost, "late")
-	const noRoom = `There is no mail, and no room to wait for it: 5 calls wait or hold a stream open, which is the limit. Leave out wait_seconds to be answered at once`
+	const noRoom = `There is no mail, and no room to wait for it: 5 calls are waiting or holding a stream open, which is the limit. Leave out wait_seconds to be answered at once`
 	if res, body := request(t, url, late, plainWait); res.StatusCode != 503 || !strings.Contains(body, noRoom) || !strings.Contains(body, `"code":"unavailable"`) {
-		t.Errorf("one waits too many: %d %s", res.StatusCode, body)
+		t.Errorf("one waiting call too many: %d %s", res.StatusCode, body)
 	}
 	for _, w := range append(all, waiter{agent: "late"}) {
 		send := fmt.Sprintf(`{"tool":"send_to_agent","args":{"name":"%[1]s","msg":"for %[1]s"}}`, w.agent)
 		if res, body := request(t, url, fmt.Sprintf(plainPost, "sender"), send); res.StatusCode != 200 {
-			t.Errorf("a send to %s, who waits: %d %s", w.agent, res.StatusCode, body)
+			t.Errorf("a send to %s, who is waiting: %d %s", w.agent, res.StatusCode, body)
 		}
 	}
 	if res, body := request(t, url, late, plainWait); res.StatusCode != 200 || !strings.Contains(body, "for late") {
-		t.Errorf("a call that need not wait: %d %s", res.StatusCode, body)
+		t.Errorf("a call that does not need to wait: %d %s", res.StatusCode, body)
 	}
 	waiting.Wait()
 	await(t, func() bool { return s.streams.used.Load() == 0 && s.requests.used.Load() == 0 })
@@ -129,7 +129,7 @@ func padded(method string, n int) string {
 	return strings.Replace(text, `""`, `"`+strings.Repeat("x", n-len(text))+`"`, 1)
 }
 
-// TestDeclaredBodies: bodies that are declared and do not arrive take nothing from others.
+// TestDeclaredBodies: bodies that are declared but do not arrive take no room from others.
 func TestDeclaredBodies(t *testing.T) {
 	t.Parallel()
 	const size, n = 1 << 20, 35
@@ -167,8 +167,8 @@ func TestDeclaredBodies(t *testing.T) {
 	await(t, func() bool { return s.bodies.used.Load() == 0 && s.requests.used.Load() == 0 })
 }
 
-// TestBodiesRunOut: if there is no room for the rest of a large body, it is refused and returns what it took. Small
-// bodies have their own room.
+// TestBodiesRunOut: if there is no room for the rest of a large body, the request is refused and releases the room that
+// it took. Small bodies have their own room.
 func TestBodiesRunOut(t *testing.T) {
 	t.Parallel()
 	const size, sent = 1 << 20, 768 << 10
@@ -189,7 +189,7 @@ func TestBodiesRunOut(t *testing.T) {
 	}
 	used(4 * sent)
 	if res, body := request(t, url, post, padded("ping", smallBody)); res.StatusCode != 200 {
-		t.Errorf("a small request beside large ones: %d %s", res.StatusCode, body)
+		t.Errorf("a small request next to large ones: %d %s", res.StatusCode, body)
 	}
 	used(4 * sent)
 	all[0].send(text[sent:])
@@ -206,11 +206,11 @@ func TestBodiesRunOut(t *testing.T) {
 	all[3].Close()
 	used(0)
 	if large := s.large.bodies.used.Load(); large != 0 {
-		t.Errorf("%d bytes of large bodies are left", large)
+		t.Errorf("%d bytes of large bodies are still counted", large)
 	}
 }
 
-// TestRequestsForSmall: large requests leave a fourth of the requests for small ones.
+// TestRequestsForSmall: large requests leave a fourth of the places to small ones.
 func TestRequestsForSmall(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxRequests: 4})
@@ -224,6 +224,6 @@ func TestRequestsForSmall(t *testing.T) {
 		t.Errorf("a fourth large request of four: %d %s", res.StatusCode, body)
 	}
 	if res, body := request(t, url, post, padded("ping", smallBody)); res.StatusCode != 200 {
-		t.Errorf("a small request beside three large ones: %d %s", res.StatusCode, body)
+		t.Errorf("a small request next to three large ones: %d %s", res.StatusCode, body)
 	}
 }

@@ -10,7 +10,7 @@ import (
 // prompt of every conversation.
 const maxListing = 16 << 10
 
-// TestListing measures tools/list of each toolset as it is served.
+// TestListing measures each toolset's tools/list result as it is served.
 func TestListing(t *testing.T) {
 	t.Parallel()
 	for name, result := range listings(t) {

@@ -27,13 +27,13 @@ type MailboxAsk struct {
 	Hook hook.Hook `json:"hook,omitzero"` // the new hook; Name alone: the hook to remove
 }
 
-// Mailboxes are the mailboxes of a project that can receive mail, by name.
+// Mailboxes are the mailboxes of a project that can receive mail, sorted by name.
 type Mailboxes struct {
 	Mailboxes []MailboxLine `json:"mailboxes"`
 	Others    int           `json:"without_address"` // number of agents without an address
 }
 
-// MailboxLine is one mailbox of Mailboxes.
+// MailboxLine is one mailbox in Mailboxes.
 type MailboxLine struct {
 	maildir.Mailbox
 	Address string `json:"address"`
@@ -47,7 +47,7 @@ type Senders struct {
 	Senders []string `json:"senders"`
 }
 
-// Hooks are hooks, by mailbox and name.
+// Hooks is a list of hooks, sorted by mailbox and name.
 type Hooks struct {
 	Hooks []hook.Hook `json:"hooks"`
 }
@@ -55,7 +55,7 @@ type Hooks struct {
 // operator returns the OS user who runs the server, or root, who may do everything.
 func operator() maildir.Caller { return maildir.Caller{UID: os.Geteuid(), Root: true} }
 
-// boxes returns the project that a command about mailboxes refers to. It creates no project. ErrNotFound means that
+// boxes returns the project that a command about mailboxes applies to. It creates no project. ErrNotFound means that
 // there is no default project yet.
 func (s *Server) boxes(ctx context.Context, named *maildir.Project) (*maildir.Project, error) {
 	if named != nil {

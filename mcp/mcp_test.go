@@ -67,7 +67,7 @@ const (
 		`"params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 )
 
-// What a request of 2026-07-28 says about itself: a field of its params, and the content of that field.
+// These are what a request of 2026-07-28 says about itself: a field of its params, and the content of that field.
 const (
 	newEraMeta   = `"_meta":{` + newEraFields + `}`
 	newEraFields = `"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
@@ -80,7 +80,7 @@ func begin(t *testing.T, url string) string {
 	return beginAs(t, url, post)
 }
 
-// beginAs does the same as begin, with a head that the caller gives.
+// beginAs does the same as begin, with the given head.
 func beginAs(t *testing.T, url, head string) string {
 	t.Helper()
 	res, body := request(t, url, head+"\nAccept: application/json, text/event-stream", initialize)
@@ -306,7 +306,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// FuzzMessage: a completed message is JSON, has what it lacked, and keeps the rest.
+// FuzzMessage: a completed message is JSON, contains what was missing, and keeps the rest.
 func FuzzMessage(f *testing.F) {
 	for _, s := range []string{`{}`, `{"method":"tools/call"}`, `{"id":null,"method":"a","params":{}}`, `{"jsonrpc":"2.0","id":"x","method":"y" }`, `{"method":"notifications/x"}`, `[1]`} {
 		f.Add([]byte(s))

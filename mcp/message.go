@@ -16,7 +16,7 @@ type MessageAsk struct {
 	Version string `json:"version,omitempty"` // only for POST /mailtree/amend
 }
 
-// Archived is the answer to POST /mailtree/archive.
+// Archived is the response to POST /mailtree/archive.
 type Archived struct {
 	ID      string `json:"message_id"`
 	Subject string `json:"subject"`
@@ -42,7 +42,7 @@ func (s *Server) redo(ctx context.Context, p *maildir.Project, ask *MessageAsk) 
 	return tool.Box(ctx, p, ask.Agent).Redo(ctx, maildir.Undoing{ID: ask.ID})
 }
 
-// Undoable is the answer to POST /mailtree/undoable.
+// Undoable is the response to POST /mailtree/undoable.
 type Undoable struct {
 	Acts []maildir.OperationInfo `json:"operations"` // newest first
 }

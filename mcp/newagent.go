@@ -13,7 +13,7 @@ type NewAgent struct {
 	maildir.Registration
 }
 
-// MadeAgent is the answer to POST /mailtree/agent.
+// MadeAgent is the response to POST /mailtree/agent.
 type MadeAgent struct {
 	Name    string `json:"name"`
 	Project string `json:"project"` // slug
@@ -29,7 +29,7 @@ type NewDraft struct {
 	To    []string `json:"to,omitempty"`
 }
 
-// MadeDraft is the answer to POST /mailtree/draft.
+// MadeDraft is the response to POST /mailtree/draft.
 type MadeDraft struct {
 	File   string `json:"file"`   // absolute path of the draft
 	Outbox string `json:"outbox"` // the folder from which drafts are sent

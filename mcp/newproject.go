@@ -11,7 +11,7 @@ type NewProject struct {
 	Key string `json:"key"` // an absolute path
 }
 
-// MadeProject is the answer to POST /mailtree/project. It is the new or existing project for the key.
+// MadeProject is the response to POST /mailtree/project. It is the new or existing project for the key.
 type MadeProject struct {
 	Slug     string `json:"slug"`
 	HumanKey string `json:"human_key"`

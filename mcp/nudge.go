@@ -12,7 +12,7 @@ type NudgeAsk struct {
 	Watch bool `json:"watch,omitempty"` // continue until the client or the server ends; false: once
 }
 
-// nudge notifies agents about their mail. The answer has one line for each agent that has mail to announce.
+// nudge notifies agents about their mail. The answer contains one line for each agent that has mail to announce.
 func (s *Server) nudge(ctx context.Context, _ *maildir.Project, ask *NudgeAsk, say func(any) error) error {
 	told := func(v any) { _ = say(v) } // if the client is gone, ctx ends
 	err := s.cfg.Nudge(ctx, tool.CallerOf(ctx), ask.Watch, told)

@@ -9,18 +9,19 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Page is the page for people. The Page itself decides who may read and write.
+// Page is the web page for users. The Page itself decides who may read and write.
 type Page interface {
 	http.Handler
-	// Link returns a path that can be opened once. Opening it begins a session of the user and shows the project of
-	// the slug, or the first page if slug is "". auth says how the server knows the user.
+	// Link returns a path that can be opened once. Opening it begins a session for the user and shows the project with
+	// the given slug, or the home page if slug is "". auth says how the server identified the user.
 	Link(person, auth, slug string) string
 }
 
 // pagePaths are the addresses that only the page serves.
 var pagePaths = []string{"/p/", "GET /open/", "GET /static/"}
 
-// servePage passes a request to the page. A stream counts as a stream, and any other request counts as a request.
+// servePage passes a request to the page. A stream is counted among the streams, and any other request among the
+// requests.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.cfg.Page == nil:
@@ -44,7 +45,7 @@ type LinkAsk struct {
 	Person string `json:"person"`
 }
 
-// PageLink is the answer to POST /mailtree/link.
+// PageLink is the response to POST /mailtree/link.
 type PageLink struct {
 	URL string `json:"url"`
 }

@@ -167,11 +167,11 @@ func (s *Server) noToolset(w http.ResponseWriter, r *http.Request) {
 		fmt.Sprintf("there is no toolset %q here: use %s", r.PathValue("name"), strings.Join(names, ", ")))
 }
 
-// hold answers until the client disconnects or the server stops.
+// hold keeps its answer open until the client disconnects or the server stops.
 func (s *Server) hold(w http.ResponseWriter, r *http.Request) {
 	s.lasting(w, r, func(ctx context.Context, a *answer) {
 		a.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_ = a.FlushError() // if the client is gone, ctx ends
+		_ = a.FlushError() // if the client has gone, ctx ends
 		<-ctx.Done()
 	})
 }
@@ -201,7 +201,7 @@ func (s *Server) stopServer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Stopping is the answer to POST /mailtree/stop.
+// Stopping is the response to POST /mailtree/stop.
 type Stopping struct {
 	Process int `json:"process"`
 }

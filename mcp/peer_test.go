@@ -80,7 +80,7 @@ func (a *asked) ask(c *http.Client) error {
 	return err
 }
 
-// askEnv makes the test binary a process of another user, which sends the requests in its input.
+// askEnv turns the test binary into a process of another user, which sends the requests in its input.
 const askEnv = "MAILTREE_ASK"
 
 func askAsGuest() {
@@ -121,7 +121,7 @@ func checkAnswers(t *testing.T, got, want []asked) {
 
 const callWhoami = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{}}}`
 
-// TestSocket: the caller consists only of the user of the connection and what its bridge says about itself.
+// TestSocket: the caller is determined only by the connection's user and by what the bridge says about itself.
 func TestSocket(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.sock")
@@ -192,8 +192,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestOtherUser: another user can use the toolsets made for several users under its own uid, nothing else, and only
-// a share of the limits.
+// TestOtherUser: another user can use the toolsets for several users under their own uid, but nothing else, and only
+// with a share of the limits.
 func TestOtherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not done here: two users need root")

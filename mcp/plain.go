@@ -45,8 +45,8 @@ func plainAnswer(body []byte, shape envelopeless) (status int, answer []byte) {
 		panic(err) // the SDK has encoded body
 	}
 	switch {
-	case m.Error != nil: // the arguments are not wrong: the tool does not exist
-		text := m.Error.Message + "; the method tools/list names those there are"
+	case m.Error != nil: // the problem is not the arguments: the tool does not exist
+		text := m.Error.Message + "; the method tools/list lists the existing tools"
 		return http.StatusBadRequest, tool.Encode(tool.Refusal{Error: text, Code: "invalid", Near: []string{}})
 	case !m.Result.IsError:
 		return http.StatusOK, shape.Plain(m.Result.Structured)

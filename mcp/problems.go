@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Problems are the invalid files, by path.
+// Problems are the invalid files, sorted by path.
 type Problems struct {
 	Problems []format.Problem `json:"problems"`
 	More     bool             `json:"more"` // there are more invalid files

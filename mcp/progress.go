@@ -8,9 +8,9 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// progress is the ResponseWriter of a call that may wait for mail for an hour. Clients give up on a call that shows
-// no sign of life. Therefore the answer is an event stream after begin. begin sends the headers, and a notification
-// follows in each interval until end. The JSON document that is written after begin becomes an event. progress is
+// progress is the ResponseWriter of a call that may wait for mail for an hour. Clients give up on a call that shows no
+// sign of life. Therefore begin turns the answer into an event stream: it sends the headers, and a notification follows
+// in each interval until end is called. The JSON document that is written after begin becomes an event. progress is
 // safe for concurrent use. Spec: MCP 2025-06-18, progress.
 type progress struct {
 	http.ResponseWriter
@@ -36,8 +36,8 @@ func newProgress(w http.ResponseWriter, every time.Duration, gone func()) *progr
 // Unwrap is used by http.ResponseController.
 func (p *progress) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// begin turns the answer into an event stream, once, unless the answer has ended. token is the call's progress
-// token. If it is nil, the client expects no notifications and gets comments.
+// begin turns the answer into an event stream, once, unless the answer has ended. token is the call's progress token.
+// If it is nil, the client expects no notifications and gets comments instead.
 func (p *progress) begin(token any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,7 +119,7 @@ func (p *progress) isStream() bool {
 	return p.begun
 }
 
-// say writes a notification. It reports false if no further notification can be written.
+// say writes a notification. It reports false if no more notifications can be written.
 func (p *progress) say(notification []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -122,7 +122,7 @@ func TestProgressEnds(t *testing.T) {
 	res := open(t, t.Context(), http.MethodPost, url, fmt.Sprintf(waitWithToken, ""), protocol.SessionHeader, begin(t, url))
 	s.end()
 	if data, _ := events(t, res)(); !strings.Contains(data, `"id":7`) || !strings.Contains(data, `"messages":[]`) {
-		t.Errorf("the server stops: %q", data)
+		t.Errorf("when the server stops: %q", data)
 	}
 }
 

@@ -27,7 +27,7 @@ import (
 	"mailtree/mcp/tool/tooltest"
 )
 
-// speaker is a toolset with the names that its clients can use: its tools and their arguments.
+// speaker is a toolset with the names that its clients can use: the names of its tools and their arguments.
 type speaker struct {
 	*tool.Set
 	names map[string]bool
@@ -81,7 +81,7 @@ func namesOf(t *testing.T, server *mcp.Server) map[string]bool {
 	return names
 }
 
-// compound matches a name that cannot be an English word, as most names of tools and arguments are.
+// compound matches a name that cannot be an English word, which is true of most names of tools and arguments.
 var compound = regexp.MustCompile(`[A-Za-z]+(?:[_-][A-Za-z]+)+`)
 
 // TestRefusalsNameOwnTools: no toolset mentions a tool or an argument that only another toolset has.
@@ -106,7 +106,8 @@ func TestRefusalsNameOwnTools(t *testing.T) {
 
 var setting = regexp.MustCompile(`\{Name: "([A-Z_]+)"`)
 
-// TestDomainNamesNoTool: no text of the domain names a tool, an argument, a setting or a command of the program.
+// TestDomainNamesNoTool: no text in the domain packages mentions a tool, an argument, a setting or a command of the
+// program.
 func TestDomainNamesNoTool(t *testing.T) {
 	config, err := os.ReadFile("../cmd/mailtree/config.go")
 	if err != nil {
@@ -124,11 +125,11 @@ func TestDomainNamesNoTool(t *testing.T) {
 	}
 	for _, text := range texts(t, "../maildir") {
 		if strings.Contains(text, "`mailtree ") {
-			t.Errorf("the domain names a command: %s", text)
+			t.Errorf("the domain mentions a command: %s", text)
 		}
 		for _, word := range compound.FindAllString(text, -1) {
 			if banned[word] {
-				t.Errorf("the domain names %s: %s", word, text)
+				t.Errorf("the domain mentions %s: %s", word, text)
 			}
 		}
 	}

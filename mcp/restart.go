@@ -17,13 +17,13 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Sessions survive a restart of the server, because most clients do not begin a new session when they get a 404 for
-// a request in the old session. The store keeps the messages with which a client began its session (package
-// resume). If a request names a session that the SDK no longer has, the server repeats these messages on the
-// client's behalf, under the same id. The server does not know which resources changed meanwhile, so the client's
-// next stream begins with one notification for each subscription.
+// Sessions survive a restart of the server, because most clients do not begin a new session when they get a 404 for a
+// request in the old session. The store keeps the messages with which a client began its session (package resume). If a
+// request names a session that the SDK no longer has, the server repeats these messages on the client's behalf, under
+// the same id. The server does not know which resources have changed in the meantime, so the client's next stream
+// begins with one notification for each subscription.
 
-// sessionsDir is the folder of the store that keeps the sessions.
+// sessionsDir is the folder of the store that contains the sessions.
 const sessionsDir = "sessions"
 
 // keepIn returns the folder of sessions below the store's folder. Without a store, sessions are not
@@ -155,7 +155,7 @@ func (s *Server) resume(d *route, r *http.Request, id string) bool {
 	return true
 }
 
-// forClient creates a POST on behalf of the client whose request had that header.
+// forClient creates a POST on behalf of the client whose request had the given header.
 func forClient(ctx context.Context, header http.Header, text string) *http.Request {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/mcp", strings.NewReader(text))
 	if err != nil {

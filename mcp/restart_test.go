@@ -22,7 +22,7 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// restarting is one address that several servers use one after the other.
+// restarting is an address that several servers use one after the other.
 type restarting struct {
 	*Server
 	url string
@@ -159,8 +159,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestRestartSDK: a client on the SDK that knows only sessions continues at the next server. It is notified that
-// the resources it watches may have changed, and later about changes.
+// TestRestartSDK: a client that uses the SDK and supports only sessions continues at the next server. It is notified
+// that the resources it watches may have changed, and later about actual changes.
 func TestRestartSDK(t *testing.T) {
 	t.Parallel()
 	s := startRestarting(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})
@@ -181,7 +181,7 @@ func TestRestartSDK(t *testing.T) {
 	id := session.ID()
 	s.restart(t)
 	if got := <-updated; got != annsInbox {
-		t.Errorf("told of %s", got)
+		t.Errorf("notified about %s", got)
 	}
 	res, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "whois", Arguments: map[string]any{"project_key": "/abs/p", "agent_name": "Ann"}})
 	if err != nil || res.IsError || session.ID() != id {
@@ -189,7 +189,7 @@ func TestRestartSDK(t *testing.T) {
 	}
 	mailAnn(t, s.url)
 	if got := <-updated; got != annsInbox {
-		t.Errorf("told of %s", got)
+		t.Errorf("notified about %s", got)
 	}
 }
 
@@ -238,10 +238,10 @@ func TestRestartStrangers(t *testing.T) {
 		}
 		again := beginAs(t, tt.url, tt.head+"\nMcp-Session-Id: "+tt.id)
 		if again == tt.id {
-			t.Errorf("%s: initialize takes the id that it names", tt.what)
+			t.Errorf("%s: initialize uses the id that it names", tt.what)
 		}
 		if res, body := request(t, tt.url, head+again, `{"jsonrpc":"2.0","id":5,"method":"ping"}`); res.StatusCode != 200 {
-			t.Errorf("%s, begun anew: %d %s", tt.what, res.StatusCode, body)
+			t.Errorf("%s, begun again: %d %s", tt.what, res.StatusCode, body)
 		}
 	}
 }
@@ -254,13 +254,13 @@ func TestRestartRoom(t *testing.T) {
 	var ids [5]string
 	for i := range ids {
 		if i > 0 {
-			ping(t, s.url, ids[0]) // the next session is now unused for longest
+			ping(t, s.url, ids[0]) // the next session has now been unused for the longest time
 		}
 		ids[i] = begin(t, s.url)
 	}
 	s.restart(t)
 	if a, b, c := ping(t, s.url, ids[0]), ping(t, s.url, ids[1]), ping(t, s.url, ids[4]); a != 200 || b != 404 || c != 200 {
-		t.Errorf("the first answers %d, the second %d, the last %d", a, b, c)
+		t.Errorf("the first session answers %d, the second %d, the last %d", a, b, c)
 	}
 	files, err := filepath.Glob(filepath.Join(store.Root(), sessionsDir, "*.*"))
 	if err != nil || len(files) != 4 {
@@ -268,7 +268,7 @@ func TestRestartRoom(t *testing.T) {
 	}
 }
 
-// TestIdle: a session that was idle for a long time continues.
+// TestIdle: a session that has been idle for a long time continues.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	s := startRestarting(t, Config{Store: storetest.Open(t, storetest.Config{}).Store, SessionTimeout: time.Millisecond})
@@ -279,8 +279,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestEndWhileWaiting: ending a session does not wait for a call in the session that waits. The call is answered
-// with the reason.
+// TestEndWhileWaiting: ending a session does not wait for a waiting call in that session. The call is answered with the
+// reason.
 func TestEndWhileWaiting(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{})

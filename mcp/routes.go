@@ -35,7 +35,7 @@ func (s *Server) Handler() http.Handler {
 	return s.recover(s.logged(s.checkHost(s.checkOrigin(mux))))
 }
 
-// recover answers 500 for a panic in the handlers of this package. receive recovers from panics in the SDK.
+// recover responds with 500 to a panic in this package's handlers. receive recovers from panics in the SDK.
 func (s *Server) recover(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -49,7 +49,7 @@ func (s *Server) recover(next http.Handler) http.Handler {
 			s.log.Error("mcp: panic", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 			writeError(w, http.StatusInternalServerError, nil, protocol.CodeInternal, tool.InternalText)
 		}()
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // of the previous request on the connection, see answer.deadline
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // the previous request set one, see answer.deadline
 		next.ServeHTTP(w, r)
 	})
 }
@@ -137,5 +137,5 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 // notFound answers with a real 404. Clients probe /.well-known/ for OAuth metadata and would mistake any page for
 // metadata. The server has only its card there.
 func notFound(w http.ResponseWriter, _ *http.Request) {
-	http.Error(w, "404: there is nothing here. The MCP endpoint is /mcp, the state of the server /health.", http.StatusNotFound)
+	http.Error(w, "404: there is nothing here. The MCP endpoint is /mcp, and the server's state is at /health.", http.StatusNotFound)
 }

@@ -1,4 +1,4 @@
-// Package mcp is the wire protocol: HTTP routes, protocol eras, callers. It contains no rules about mail. The
+// Package mcp implements the wire protocol: HTTP routes, protocol eras, callers. It contains no rules about mail. The
 // toolsets below it call the domain.
 //
 // Each toolset has its own URLs (the table is in toolsets.go), and one URL serves every client. Only the headers
@@ -8,16 +8,15 @@
 //	Mcp-Session-Id, or initialize        the stateful handler: sessions, GET streams
 //	neither                              a bare POST, answered statelessly as one JSON document
 //
-// The handlers are wrapped, outermost first, by: recovery from panics, the request log, the Host and Origin checks,
-// the user, the token, limits. The limits bound the cost of a request. They apply to the bytes of its body and of
-// all bodies together, and to the bytes of an answer and of all large answers together (answers.go). They also
-// apply to the number of requests, streams and sessions, and to the time that a client may take to send a body or
-// to read an answer. A batch counts as one request, because the server handles its messages one after the other
-// (batch.go).
+// The handlers are wrapped, from the outside in, by: recovery from panics, the request log, the Host and Origin checks,
+// the user, the token, limits. The limits restrict the cost of a request. They apply to the bytes of its body and of
+// all bodies together, and to the bytes of an answer and of all large answers together (answers.go). They also apply to
+// the number of requests, streams and sessions, and to the time that a client may take to send a body or to read an
+// answer. A batch counts as one request, because the server handles its messages one after the other (batch.go).
 //
-// A client's large uploads or waiting calls do not keep other clients out. A body counts as its bytes arrive,
-// whatever length was declared, and its request counts once the body is complete. A fourth of the requests and
-// bodies is reserved for requests with a body of up to 64 KiB. A call that waits for mail counts as a stream until
+// A client's large uploads or waiting calls do not keep other clients out. A body is counted as its bytes arrive,
+// whatever length was declared, and its request is counted once the body is complete. A fourth of the requests and
+// bodies is reserved for requests with a body of up to 64 KiB. A call that is waiting for mail counts as a stream until
 // it is answered. If there is no room for one more stream, the server refuses the call as unavailable. A call that
 // finds mail never waits. Other users on the socket have separate limits, each a fourth of the limits above.
 package mcp
@@ -54,7 +53,7 @@ type Config struct {
 	Version string
 
 	Host  string   // address that the server is bound to; "" is 127.0.0.1. It decides which Host headers are accepted
-	Hosts []string // further names that a Host header may have (a reverse proxy's names)
+	Hosts []string // more names that a Host header may contain, such as a reverse proxy's
 
 	Token        string // bearer token; "" if there is none to compare with
 	RequireToken bool   // refuse requests without it (AUTH=token, or Host is not loopback)
@@ -71,10 +70,10 @@ type Config struct {
 	// wording is used.
 	Explain func(error) string
 
-	// Page is the page for people. It serves GET / and pagePaths. If it is nil, there is no page.
+	// Page is the web page for users. It serves GET / and pagePaths. If it is nil, there is no page.
 	Page Page
-	// URL returns the URL of this server over TCP, without a path. If the server runs in the background, it begins
-	// to listen when URL is called. If URL is nil, there is no TCP.
+	// URL returns the URL of this server over TCP, without a path. If the server runs in the background, it begins to
+	// listen when URL is called. If URL is nil, the server does not listen on TCP.
 	URL func(context.Context) (string, error)
 
 	Stop  func() // stops the server; nil: the server cannot be stopped over the socket
@@ -94,12 +93,12 @@ type Config struct {
 	MaxAnswers  int64 // bytes of memory for all large answers; calls wait for memory and are then refused
 	MaxRequests int   // requests being handled; more is answered with 503
 
-	// MaxStreams bounds open GET and subscriptions/listen streams, bridges, and calls that wait for mail. One more
-	// stream is answered with 503. One more call is refused.
+	// MaxStreams bounds open GET and subscriptions/listen streams, bridges, and calls that wait for mail. A stream over
+	// the limit is answered with 503. A call over the limit is refused.
 	MaxStreams int
-	// MaxSessions bounds the sessions in memory, and the sessions kept in the store. One more session ends the
-	// session that has been unused for longest. If all sessions are in use, the request for one more is answered
-	// with 503.
+	// MaxSessions bounds the sessions in memory, and the sessions kept in the store. A new session over the limit ends
+	// the session that has been unused for the longest time. If all sessions are in use, the request for a new one is
+	// answered with 503.
 	MaxSessions int
 	// SessionTimeout is how long a session stays in memory without a request or an open stream. After that it is
 	// resumed from the store, as after a restart.
@@ -107,7 +106,7 @@ type Config struct {
 	// Progress is the time between two notifications to a call that waits for mail, and between two comments
 	// on a stream.
 	Progress time.Duration
-	// Settle is the time for which mail for an idle session is collected before the session is woken.
+	// Settle is how long mail for an idle session is collected before the session is woken.
 	Settle time.Duration
 }
 
@@ -180,9 +179,8 @@ func orElse[T int | int64 | time.Duration](v *T, deflt T) {
 	}
 }
 
-// Run runs the background work of the toolsets, which notify subscribers of changes, until ctx ends. Then it ends
-// every stream and long poll, so that the HTTP server can shut down, and returns the errors of the toolsets. It may
-// be called once.
+// Run runs the background work of the toolsets, which notify subscribers of changes, until ctx ends. Then it ends every
+// stream and long poll, so that the HTTP server can shut down, and returns the toolsets' errors. It may be called once.
 func (s *Server) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -200,9 +198,9 @@ func (s *Server) Run(ctx context.Context) error {
 // end closes stopping, once.
 func (s *Server) end() { s.stop.Do(func() { close(s.stopping) }) }
 
-// HTTPServer returns an http.Server for the handler, with suitable timeouts. There is no timeout for all of
-// writing, because streams and long polls take their time. Instead, each single write has a deadline. There is no
-// timeout for all of reading, because the body has a separate timeout.
+// HTTPServer returns an http.Server for the handler, with suitable timeouts. There is no overall write timeout, because
+// streams and long polls take a long time. Instead, each write has a deadline. There is no overall read timeout,
+// because the body has a separate timeout.
 func (s *Server) HTTPServer(addr string) *http.Server {
 	srv := &http.Server{
 		Addr:              addr,

@@ -71,7 +71,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestSessionTimeout: a session without requests ends, and a session with an open stream stays.
+// TestSessionTimeout: a session without requests ends, and a session with an open stream continues.
 func TestSessionTimeout(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{SessionTimeout: 3 * time.Second})
@@ -96,7 +96,7 @@ type blockResult struct {
 	Auth string `json:"auth"`
 }
 
-// blocking adds a method that waits for its context, and a method that reports how the server knows the caller.
+// blocking adds a method that waits for its context, and a method that reports how the server identified the caller.
 func blocking(t *testing.T, s *Server) (started, ended chan struct{}) {
 	t.Helper()
 	started, ended = make(chan struct{}, 10), make(chan struct{}, 10)
@@ -167,7 +167,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestCaller: only the token counts, in a session too, and not a header that a client invents.
+// TestCaller: only the token identifies the caller, in a session too, and not a header that a client invents.
 func TestCaller(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{Token: "tok"})
@@ -202,7 +202,7 @@ func TestStop(t *testing.T) {
 		t.Errorf("one stream too many: %d", res.StatusCode)
 	}
 	if n := s.requests.used.Load(); n != 0 {
-		t.Errorf("streams count as %d requests", n)
+		t.Errorf("streams are counted as %d requests", n)
 	}
 	s.end()
 	if _, err := io.ReadAll(get.Body); err != nil {
@@ -215,8 +215,8 @@ func TestStop(t *testing.T) {
 	await(t, func() bool { return s.streams.used.Load() == 0 })
 }
 
-// TestHalfClosed: a client that closes its writing side before the answer ends the call, and reads no empty
-// success.
+// TestHalfClosed: if a client closes its writing side before the answer, the call ends, and the client does not get an
+// empty success response.
 func TestHalfClosed(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})
@@ -231,7 +231,7 @@ func TestHalfClosed(t *testing.T) {
 		}
 		defer c.Close()
 		fmt.Fprintf(c, "POST /agents/bob/mcp/ HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-		await(t, func() bool { return s.streams.used.Load() == 1 }) // it waits
+		await(t, func() bool { return s.streams.used.Load() == 1 }) // it is waiting
 		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
 			t.Fatal(err)
 		}

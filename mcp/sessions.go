@@ -16,11 +16,10 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// sessions records which sessions are in use. Most clients that die do not end their sessions. If there are too
-// many sessions, a new session therefore ends the session that has been unused for longest. If the client of the
-// ended session still lives, it is answered with 404 and begins a new session. Spec: MCP 2025-06-18, transports,
-// session management. A session exists only for its owner, even if another caller knows its id. sessions is safe
-// for concurrent use.
+// sessions records which sessions are in use. Most clients that die do not end their sessions. If there are too many
+// sessions, a new session therefore ends the session that has been unused for the longest time. If the ended session's
+// client is still alive, it gets a 404 and begins a new session. Spec: MCP 2025-06-18, transports, session management.
+// A session exists only for its owner, even if another caller knows its id. sessions is safe for concurrent use.
 type sessions struct {
 	mu       sync.Mutex
 	byID     map[string]*session
@@ -62,7 +61,7 @@ func (x *sessions) get(id string) *session {
 // ownerOf returns the kind of caller to whom a session belongs: callers with the token or callers without it.
 func ownerOf(c tool.Caller) string { return "/" + c.Auth }
 
-// setOwner records the owner of a session that begins.
+// setOwner records the owner of a new session.
 func (x *sessions) setOwner(id, owner string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -182,9 +181,9 @@ func (x *sessions) await(ctx context.Context, e *session) (done func()) {
 	return func() {}
 }
 
-// start records that an initialize is in progress. began removes the record. ok is false, and nothing is recorded,
-// if the allowed number of sessions (most) is in use. If a session must end, makeRoom ends the session that has
-// been unused for longest, and returns its id. living returns the sessions that exist, by id.
+// start records that an initialize is in progress. began removes the record. ok is false, and nothing is recorded, if
+// the allowed number of sessions (most) is in use. If a session must end, makeRoom ends the session that has been
+// unused for the longest time, and returns its id. living returns the sessions that exist, by id.
 func (x *sessions) start(most int, living func() map[string]*mcp.ServerSession) (makeRoom func() (ended string), ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -217,8 +216,8 @@ func (x *sessions) start(most int, living func() map[string]*mcp.ServerSession) 
 	return makeRoom, true
 }
 
-// end ends a session to make room. No request of the session is in progress, except for notifications that have
-// already been answered.
+// end ends a session to make room. No request in the session is in progress, except for notifications that have already
+// been answered.
 func (x *sessions) end(e *session, ss *mcp.ServerSession) {
 	_ = ss.Close() // the session has ended even if Close returns an error
 	x.mu.Lock()

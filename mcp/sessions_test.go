@@ -33,8 +33,8 @@ func full(t *testing.T, url, why string) {
 	}
 }
 
-// TestSessionCap: if the maximum number of sessions exists, a new session replaces the session that has been unused
-// for longest. It never replaces a session with a stream or a request in progress.
+// TestSessionCap: if the maximum number of sessions exists, a new session replaces the session that has been unused for
+// the longest time. It never replaces a session with a stream or a request in progress.
 func TestSessionCap(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxSessions: 4})
@@ -49,7 +49,7 @@ func TestSessionCap(t *testing.T) {
 		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {protocol.AcceptBoth}, protocol.SessionHeader: {busy}}
 		if res, err := http.DefaultClient.Do(r); err == nil {
 			res.Body.Close()
-			t.Errorf("a request that waits was answered: %d", res.StatusCode)
+			t.Errorf("a waiting request was answered: %d", res.StatusCode)
 		}
 	}()
 	<-started
@@ -58,17 +58,17 @@ func TestSessionCap(t *testing.T) {
 	}
 	one := begin(t, url)
 	if a, b := ping(t, url, unused), ping(t, url, used); a != 404 || b != 200 {
-		t.Errorf("the one unused for longest answers %d, the one used since %d", a, b)
+		t.Errorf("the session unused for the longest time answers %d, the one used since answers %d", a, b)
 	}
 	two := begin(t, url)
 	if a, b, c := ping(t, url, one), ping(t, url, streaming), ping(t, url, busy); a != 404 || b != 200 || c != 200 {
-		t.Errorf("the one unused for longest answers %d, the one with a stream %d, the one with a request %d", a, b, c)
+		t.Errorf("the session unused for the longest time answers %d, the one with a stream %d, the one with a request %d", a, b, c)
 	}
 	open(t, t.Context(), http.MethodGet, url, "", protocol.SessionHeader, used)
 	open(t, t.Context(), http.MethodGet, url, "", protocol.SessionHeader, two)
 	full(t, url, "all 4 sessions")
 	if res, body := request(t, url, post, `{"method":"ping"}`); res.StatusCode != 200 {
-		t.Errorf("a bare request beside full sessions: %d %s", res.StatusCode, body)
+		t.Errorf("a bare request while all sessions are in use: %d %s", res.StatusCode, body)
 	}
 	request(t, url, "DELETE /mcp\nMcp-Session-Id: "+two, "")
 	begin(t, url)
@@ -82,7 +82,7 @@ func TestSessionCap(t *testing.T) {
 	begin(t, url)
 	begin(t, url)
 	if status := ping(t, url, busy); status != 404 {
-		t.Errorf("the one whose request was broken off answers %d", status)
+		t.Errorf("the session whose request was interrupted answers %d", status)
 	}
 	if n := len(s.living()); n != 4 {
 		t.Errorf("%d sessions", n)
@@ -139,7 +139,7 @@ func socketOf(t *testing.T, s *Server, uid int) string {
 	return srv.URL
 }
 
-// TestSessionOwner: to another kind of caller a session looks like one that does not exist, and the session
+// TestSessionOwner: to another kind of caller, a session looks like a session that does not exist, and the session
 // continues.
 func TestSessionOwner(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,7 @@ func result(t *testing.T, url, tool, args string) map[string]any {
 	return answerOf(t, url, "user-agent: test", tool, args)
 }
 
-// answerOf does the same as result, for a client that sends one more header.
+// answerOf does the same as result, for a client that sends one additional header.
 func answerOf(t *testing.T, url, header, tool, args string) map[string]any {
 	t.Helper()
 	_, body := request(t, url, "POST /mcp/\ncontent-type: application/json\n"+header, `{"jsonrpc": "2.0", "id": "1", "method": "tools/call", "params": {"name": "`+tool+`", "arguments": `+args+`}}`)
@@ -119,7 +119,7 @@ func TestRun(t *testing.T) {
 	if err := <-ran; err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	if body := <-polled; !strings.Contains(body, `"messages":[]`) { // answered as if its time were over
+	if body := <-polled; !strings.Contains(body, `"messages":[]`) { // answered as if its time had run out
 		t.Errorf("long poll: %s", body)
 	}
 	for range heard { // until the stream ends
@@ -147,7 +147,7 @@ func TestListResources(t *testing.T) {
 	}
 	const skill = "skill://mailtree/SKILL.md"
 	if uris, _ := list(); !slices.Equal(uris, []string{skill}) {
-		t.Errorf("of an empty store: %v", uris)
+		t.Errorf("an empty store: %v", uris)
 	}
 	slug := ""
 	for _, n := range []string{"Ann", "Bob", "Cid"} {

@@ -11,7 +11,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// whoami is a toolset whose only tool reports who calls it.
+// whoami is a toolset whose only tool reports its caller.
 func whoami(cfg tool.Config) *tool.Set {
 	return tool.NewSet(cfg, tool.About{Name: "whoami"}, tool.Tool{
 		Name:  "whoami",
@@ -32,7 +32,7 @@ func (s *Server) door(name string) *route {
 	return nil
 }
 
-// serveWhoami serves whoami beside the other toolsets at the paths of agents.
+// serveWhoami serves whoami in addition to the other toolsets, at the agents' paths.
 func serveWhoami(t *testing.T, cfg Config) (*Server, string) {
 	t.Helper()
 	s := New(cfg)

@@ -7,7 +7,7 @@ import (
 	"mailtree/maildir"
 )
 
-// TurnReport is the body of POST /mailtree/turn. It contains what the files of a client say about its session.
+// TurnReport is the body of POST /mailtree/turn. It contains what a client's files say about its session.
 type TurnReport struct {
 	maildir.SessionKey
 	Dir  string               `json:"dir"`            // folder in which the client was started

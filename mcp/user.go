@@ -29,8 +29,8 @@ func findUser(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, userKey{}, tcpUser{uid, err})
 }
 
-// checkUser refuses requests from other OS users of this machine (Config.UserOnly). It lets the server's own user
-// and root pass, and also anyone with the right token.
+// checkUser refuses requests from other OS users of this machine (Config.UserOnly). It admits the server's own user and
+// root, and also anyone with the right token.
 func (s *Server) checkUser(next http.Handler) http.Handler {
 	if !s.cfg.UserOnly {
 		return next
@@ -48,7 +48,7 @@ func (s *Server) checkUser(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		s.log.Debug("a request of another user was refused", "uid", u.uid, "error", u.err)
+		s.log.Debug("a request from another user was refused", "uid", u.uid, "error", u.err)
 		if strings.Contains(r.Header.Get("Accept"), "text/html") {
 			http.Error(w, "403: "+u.refusal(), http.StatusForbidden)
 			return

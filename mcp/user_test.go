@@ -12,7 +12,7 @@ import (
 	"mailtree/mcp/peeruid"
 )
 
-// onePage is a page that shows a text to everyone.
+// onePage is a page that shows the same text to everyone.
 type onePage struct{}
 
 func (onePage) ServeHTTP(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("the page")) }
@@ -37,7 +37,7 @@ func TestUserOnly(t *testing.T) {
 	}
 }
 
-// TestUserUnknown: a connection whose user is unknown is refused, and a token lets it in.
+// TestUserUnknown: a connection whose user is unknown is refused, unless it sends the token.
 func TestUserUnknown(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Token: "tok", UserOnly: true})
@@ -53,8 +53,8 @@ func TestUserUnknown(t *testing.T) {
 	}
 }
 
-// TestOtherUserTCP: another user without the token gets nothing over TCP except the description of both ways out.
-// With the token, the user gets everything.
+// TestOtherUserTCP: another user without the token gets nothing over TCP except the description of both ways to get
+// access. With the token, the user gets everything.
 func TestOtherUserTCP(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -14,8 +14,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// maxVerb bounds the body of a POST /mailtree/…. It has room for a message of the default size with every byte
-// escaped.
+// maxVerb is the maximum size in bytes of the body of a POST /mailtree/…. It is enough for a message of the default
+// size with every byte escaped.
 const maxVerb = 64 << 20
 
 // verb returns the handler of a POST /mailtree/…?project=… by the OS user who runs the server. do gets the decoded
@@ -31,9 +31,10 @@ func verb[Ask, Answer any](s *Server, do func(context.Context, *maildir.Project,
 	}))
 }
 
-// streamVerb is a verb whose answer consists of lines. Each value that do passes to say is sent at once as a line
-// of JSON. If do returns an error before the first line, it is answered like an error of verb. After the first
-// line, the error is the last line, {"error": …}. It is dropped if the client has disconnected or the server stops.
+// streamVerb is a verb whose answer consists of lines. Each value that do passes to say is sent at once as a line of
+// JSON. If do returns an error before the first line, the error is answered as verb answers it. After the first line,
+// the error becomes the last line, {"error": …}. The error is dropped if the client has disconnected or the server is
+// stopping.
 func streamVerb[Ask any](s *Server, do func(ctx context.Context, p *maildir.Project, ask *Ask, say func(any) error) error) http.Handler {
 	return s.requireOwner(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, ask, err := readVerb[Ask](s, w, r)

@@ -10,8 +10,8 @@ import (
 // WaitAnswer tells the client how to continue. If the server ended before there was an answer, both fields are
 // empty, and the client asks the next server.
 type WaitAnswer struct {
-	Tell string `json:"tell,omitempty"` // a text for the model, which begins a turn
-	Over bool   `json:"over,omitempty"` // the client need not wait any longer
+	Tell string `json:"tell,omitempty"` // text for the model, which begins a turn
+	Over bool   `json:"over,omitempty"` // the client does not need to wait any longer
 }
 
 // wait answers when a client's session must be woken, or when there is no session to wake.

@@ -7,8 +7,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// waiting returns what waits for an agent in the project. It marks nothing.
+// waiting returns what is waiting for an agent in the project. It marks nothing.
 func (s *Server) waiting(ctx context.Context, p *maildir.Project, agent *string) (*maildir.Waits, error) {
-	const open = false // the agent itself asks
+	const open = false // the agent itself is asking
 	return p.Box(*agent, format.Origin{}).Waits(ctx, open)
 }

@@ -6,8 +6,8 @@ import (
 	"mailtree/maildir"
 )
 
-// WatchAsk is the body of POST /mailtree/watch. The answer contains the events in the project, or in every project
-// if none is named. The first line has only a Seq, which is the position at which the watching has begun.
+// WatchAsk is the body of POST /mailtree/watch. The answer contains the events in the project, or in every project if
+// none is named. The first line contains only a Seq, the position from which events are reported.
 type WatchAsk struct {
 	After *int64 `json:"after,omitempty"` // begin after this Seq; nil: from now on
 }

@@ -33,18 +33,18 @@ type activityShown struct {
 	Next   int64     // mark of the next page; 0 at the end
 }
 
-// activityRows is how many operations one page of the activity shows. The page reads changes activityRead at a time,
-// at most activityReads times.
+// activityRows is how many operations one page of the activity view shows. The page reads changes activityRead at a
+// time, at most activityReads times.
 const (
 	activityRows  = 100
 	activityRead  = 1000
 	activityReads = 5
 )
 
-// activityAgents is how many agents the reader can choose from in the activity.
+// activityAgents is how many agents the reader can choose from in the activity view.
 const activityAgents = 30
 
-// told contains the words for the changes that show an operation.
+// told contains the verb for each kind of change that stands for an operation.
 var told = map[format.Kind]map[string]string{
 	format.KindCanonical: {index.Added: "wrote", index.Changed: "changed", index.Removed: "removed"},
 	format.KindRead:      {index.Added: "read"},
@@ -86,7 +86,7 @@ func (h *Page) activity(v *view) error {
 	return v.show("activity", a.shown)
 }
 
-// activeAgents lists the agents that were active most recently, and the agent also, by name.
+// activeAgents lists the agents that were active most recently, plus the agent in also, sorted by name.
 func (v *view) activeAgents(also string) (names []string, err error) {
 	var agents []maildir.AgentInfo
 	_, err = v.p.Agents.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
@@ -108,7 +108,7 @@ func (v *view) activeAgents(also string) (names []string, err error) {
 type activityReading struct {
 	*view
 	shown  activityShown
-	held   map[string]claim.Row // by the claims' files
+	held   map[string]claim.Row // by claim file
 	before int64                // mark of the change that was read last; 0: nothing was read
 	over   bool                 // there is nothing more to read, or no room for it
 
@@ -149,9 +149,9 @@ func opOf(verb string) string {
 	return ""
 }
 
-// deedOf takes from a.deeds the operation behind a change of a message's file, or returns nil if it is unknown. It
-// takes the operation nearest in time, because a commit comes after its operations. Among the operations of one
-// commit it takes the newest, because changes come newest first.
+// deedOf takes from a.deeds the operation behind a change to a message's file, or returns nil if it is unknown. It
+// takes the operation nearest in time, because a commit comes after its operations. Among the operations of one commit
+// it takes the newest, because changes come newest first.
 func (a *activityReading) deedOf(c *index.Change) *history.Entry {
 	key := deed{c.ID, c.Op}
 	all, at := a.deeds[key], 0
@@ -202,8 +202,8 @@ func (a *activityReading) read() error {
 	return nil
 }
 
-// operationOf returns the operation that a change shows. It returns nil if the change shows none, or none of the
-// chosen agent.
+// operationOf returns the operation that a change shows. It returns nil if the change shows no operation, or one that
+// is not by the chosen agent.
 func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 	what := told[c.Kind][c.Op]
 	if c.Kind == format.KindCanonical {
@@ -219,7 +219,7 @@ func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 		case e != nil && c.Op != index.Added:
 			c.Agent = e.Who
 		case c.Op != index.Added:
-			c.Agent = "" // the feed gives the message's sender
+			c.Agent = "" // the feed contains the message's sender here
 		}
 	}
 	file := c.Path
@@ -250,8 +250,8 @@ type mark struct {
 
 func markOf(c *index.Change) mark { return mark{c.ID, c.Agent, c.At.UnixMicro()} }
 
-// readWith returns the acknowledging and archiving marks. Each of these operations has also marked the message as
-// read, but counts as one operation.
+// readWith returns the marks for acknowledging and archiving. Each of these operations has also marked the message as
+// read, but is shown as one operation.
 func readWith(changes []index.Change) map[mark]bool {
 	all := map[mark]bool{}
 	for i := range changes {

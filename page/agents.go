@@ -13,7 +13,7 @@ import (
 // agentShown is an agent in the directory.
 type agentShown struct {
 	maildir.AgentInfo
-	State      string    // what the agent does, in one word
+	State      string    // what the agent is doing, in one word
 	Stuck      string    // why the agent needs help; "" if it does not
 	Oldest     time.Time // when its oldest unread mail arrived; zero: no unread mail
 	Wakes      bool      // a nudge can reach the agent
@@ -22,11 +22,11 @@ type agentShown struct {
 	Unwakeable string // why mail cannot wake it; "" if mail can
 }
 
-// agentsMost is the most agents that one view shows.
+// agentsMost is the maximum number of agents that one view shows.
 const agentsMost = 1000
 
-// agents shows the agents, the most recently active first. It shows what each does, its unread mail and its claims,
-// how it can be woken and how its last wake went.
+// agents shows the agents, the most recently active first. For each agent, it shows what the agent is doing, its unread
+// mail and claims, how it can be woken, and how its last wake went.
 func (h *Page) agents(v *view) error {
 	if err := v.in("agents", "Agents"); err != nil {
 		return err
@@ -68,9 +68,9 @@ func (h *Page) agents(v *view) error {
 }
 
 // states contains the words for the agents' states.
-var states = map[string]string{format.Ready: "ready", format.Work: "works", format.Offline: "offline"}
+var states = map[string]string{format.Ready: "ready", format.Work: "working", format.Offline: "offline"}
 
-// quietAfter is how long an agent that reports no state counts as active after its last call.
+// quietAfter is how long an agent that reports no state is shown as active after its last call.
 const quietAfter = 10 * time.Minute
 
 func (v *view) stateOf(a *agentShown) string {
@@ -85,10 +85,10 @@ func (v *view) stateOf(a *agentShown) string {
 	return "quiet"
 }
 
-// stuckAgent says why an agent does not continue by itself.
+// stuckAgent describes why an agent cannot continue by itself.
 type stuckAgent struct{ state, why string }
 
-// stuck returns the agents that do not continue by themselves.
+// stuck returns the agents that cannot continue by themselves.
 func (v *view) stuck() (map[string]stuckAgent, error) {
 	all := map[string]stuckAgent{}
 	asleep, err := v.p.Sessions.Unwoken(v.ctx())
@@ -104,7 +104,7 @@ func (v *view) stuck() (map[string]stuckAgent, error) {
 	}
 	for name := range v.p.Sessions.WakeStatuses() {
 		if v.p.Sessions.Asks(name) {
-			all[name] = stuckAgent{"asks", "Its client waits for the user's permission."}
+			all[name] = stuckAgent{"asking", "Its client is waiting for the user's permission."}
 		}
 	}
 	return all, err
@@ -120,13 +120,13 @@ func (v *view) CanNudge(agent string) (bool, error) {
 	return slices.ContainsFunc(sleepers, func(s maildir.IdleSeat) bool { return s.Way() != "" }), err
 }
 
-// toAgent is a view with a form about an agent.
+// toAgent is a view with a form that concerns an agent.
 type toAgent struct {
 	*view
 	Agent string
 }
 
-// To returns the view for a form about an agent.
+// To returns the view for a form that concerns an agent.
 func (v *view) To(agent string) toAgent { return toAgent{v, agent} }
 
 // nudge wakes an agent now and reports the result.
@@ -152,7 +152,7 @@ func (h *Page) nudge(v *view) (to string, err error) {
 	return v.saidAt(v.at("agents"), text) + "#" + agent, err
 }
 
-// whyNobody returns why there was nobody to wake for an agent's mail.
+// whyNobody returns the reason why no session was woken for an agent's mail.
 func (v *view) whyNobody(agent string) (string, error) {
 	mail, err := v.p.Box(agent, v.origin()).Counts(v.ctx())
 	waits := slices.ContainsFunc(v.p.Sessions.WakeStatuses()[agent], func(r maildir.WakeStatus) bool { return r.Waits })
@@ -165,7 +165,7 @@ func (v *view) whyNobody(agent string) (string, error) {
 	return "none of its sessions can be woken", err
 }
 
-// hows contains the words for the outcomes of package seat.
+// hows contains the words for package seat's outcomes.
 var hows = map[string]string{
 	seat.Queued: ": the notice is in its client's queue",
 	seat.Typed:  ": the notice was typed into its window",

@@ -24,7 +24,7 @@ func (b *browser) words(view, from, to string) string {
 	return strings.Join(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(text, " ")), " ")
 }
 
-// TestAgents checks that each agent has one line: what it does, its unread mail, its claims, and when it was last
+// TestAgents checks that each agent has one line: what it is doing, its unread mail, its claims, and when it was last
 // seen.
 func TestAgents(t *testing.T) {
 	s := tell(t)
@@ -45,7 +45,7 @@ func TestAgents(t *testing.T) {
 	contains(t, b.words(s.base+"/agents", `<li id="RedStone">`, "</li>"), "has had unread mail for", "gemini, ended")
 }
 
-// TestClaims checks that the claims are listed below their holders, starting with claims that have stopped somebody.
+// TestClaims checks that the claims are listed below their holders, starting with claims that have stopped an agent.
 // Claims that ended within a day are listed after that.
 func TestClaims(t *testing.T) {
 	c := &clock{now: time.Now()}
@@ -83,13 +83,13 @@ func TestClaims(t *testing.T) {
 	}
 	b.press(s.base+"/claims", s.base+"/claims/release", "agent", "Bob", "path", "b.go")
 	contains(t, b.see(s.base+"/claims"), "Bob</bdi>’s, released by <bdi class=\"name\">pat</bdi>")
-	c.pass(23 * time.Hour) // by then, the stop of Ann is forgotten
+	c.pass(23 * time.Hour) // by then, Ann's stop is forgotten
 	if got := paths(); !slices.Equal(got, []string{"a.go", "c.go", "b.go"}) {
 		t.Errorf("a day later the claims are %v", got)
 	}
 }
 
-// TestAgentsElsewhere checks that an agent of another machine is shown with its machine if the project is shared.
+// TestAgentsElsewhere checks that an agent on another machine is shown with its machine if the project is shared.
 func TestAgentsElsewhere(t *testing.T) {
 	t.Parallel()
 	s := open(t, page.Config{})

@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// Anyone who can reach the server may request any view, and need not read the answer. Therefore each answer has a
-// limit, all answers together use a limited amount of memory, and a browser that reads nothing for answerPatience
-// loses its connection.
+// Anyone who can reach the server may request any view without reading the answer. Therefore each answer has a limit,
+// all answers together use a limited amount of memory, and a browser that reads nothing for answerPatience loses its
+// connection.
 const (
 	mostHeld       = 64 << 20         // bytes that all answers together may hold
 	whileMade      = 12 << 20         // bytes that a view may hold while it is being built: mostText, escaped
 	pieceBytes     = 64 << 10         // bytes per write
 	holdPatience   = 5 * time.Second  // how long a request waits for memory
-	answerPatience = 30 * time.Second // how long a browser may read nothing
+	answerPatience = 30 * time.Second // how long a browser may go without reading
 )
 
-// These limits are the bytes of message text that a view or a feed shows.
+// These limits apply to the message text that a view or a feed shows, in bytes.
 const (
 	mostText = 2 << 20
 	mostBody = 256 << 10 // of one body
 	mostHTML = 4 << 20   // of HTML built from bodies; further bodies are shown as plain text
 )
 
-// reserve reserves bytes of the memory for answers. If not enough becomes free within holdPatience, it answers 503
-// and returns false. The caller must call giveBack(0) at the end.
+// reserve reserves part of the memory for answers. If not enough becomes free within holdPatience, it answers 503 and
+// returns false. The caller must call giveBack(0) at the end.
 func (v *view) reserve(bytes int64) bool {
 	ctx, cancel := context.WithTimeout(v.ctx(), holdPatience)
 	defer cancel()

@@ -46,7 +46,7 @@ func TestWritePieces(t *testing.T) {
 		t.Errorf("%d bytes in pieces of %v, deadline %v", to.Body.Len(), to.pieces, to.deadline)
 	}
 	if v.held > int64(len(text))*2 {
-		t.Errorf("%d bytes are held while %d are written", v.held, len(text))
+		t.Errorf("%d bytes are reserved while %d are written", v.held, len(text))
 	}
 }
 
@@ -72,7 +72,7 @@ func TestMemory(t *testing.T) {
 	h.memory.Release(mostHeld)
 	for range 2 * mostHeld / whileMade {
 		if w := asked(); w.Code != http.StatusOK {
-			t.Fatalf("%d after the memory was given back", w.Code)
+			t.Fatalf("%d after the memory was released", w.Code)
 		}
 	}
 }

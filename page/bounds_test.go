@@ -104,7 +104,7 @@ func TestActivityBeside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 30 { // more changes than the activity reads
+	for range 30 { // more changes than the activity view reads
 		if _, err := busy.Box(all[0], format.Origin{}).Send(t.Context(), maildir.Draft{To: all, Subject: "s", Body: "b"}); err != nil {
 			t.Fatal(err)
 		}

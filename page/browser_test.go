@@ -49,14 +49,14 @@ func (s *site) tab() *tab {
 	s.Cleanup(stop)
 	ctx, stop = chromedp.NewContext(ctx)
 	s.Cleanup(stop)
-	if err := chromedp.Run(ctx); err != nil { // the browser lives as long as the context that starts it
+	if err := chromedp.Run(ctx); err != nil { // the browser runs as long as the context that starts it
 		s.Fatal(err)
 	}
 	return &tab{s, ctx}
 }
 
-// profile returns a new folder for the browser. Processes of the browser write to it for a moment after the browser
-// has ended, so that removing it may need several attempts.
+// profile returns a new folder for the browser. The browser's processes write to it for a moment after the browser has
+// ended, so removing it may take several attempts.
 func (s *site) profile() string {
 	s.Helper()
 	dir, err := os.MkdirTemp("", "chromium-")
@@ -69,7 +69,7 @@ func (s *site) profile() string {
 	return dir
 }
 
-// must makes the browser act, for at most a minute.
+// must makes the browser perform the actions, for at most a minute.
 func (b *tab) must(what string, actions ...chromedp.Action) {
 	b.Helper()
 	ctx, stop := context.WithTimeout(b.browser, time.Minute)
@@ -92,7 +92,7 @@ func (b *tab) visit(view string) {
 	b.must("visit "+view, chromedp.Navigate(b.url+b.base+view), chromedp.WaitVisible(`main h1`))
 }
 
-// expect compares the result of a script with a text.
+// expect compares the result of a script with the expected text.
 func (b *tab) expect(want, script string) {
 	b.Helper()
 	var got string
@@ -118,7 +118,7 @@ func pressWith(held input.Modifier, key string) chromedp.Action {
 	return input.DispatchKeyEvent(input.KeyDown).WithKey(key).WithModifiers(held)
 }
 
-// said selects an element that shows a text.
+// said selects an element that shows the given text.
 func said(element, text string) chromedp.Action {
 	return chromedp.WaitVisible(fmt.Sprintf(`//%s[contains(., %q)]`, element, text))
 }
@@ -151,7 +151,7 @@ func TestBrowserLive(t *testing.T) {
 	b.must("ask for it", chromedp.Click(`#stale button`), said("article", "A third"))
 }
 
-// TestBrowserTimes checks that times advance on an open page when nothing happens, and that they do not count as
+// TestBrowserTimes checks that times advance on an open page when nothing happens, and that this is not treated as
 // news: only new items fade, and selecting or opening something is not disturbed.
 func TestBrowserTimes(t *testing.T) {
 	var ahead atomic.Int64
@@ -204,7 +204,7 @@ func hide(state string) string {
 }
 
 // TestBrowserDraft checks that a draft survives a restart of the server and a reload of the page, and that it is
-// dropped once it is sent. The page says when the server is away.
+// dropped once it is sent. The page says when the server is not responding.
 func TestBrowserDraft(t *testing.T) {
 	s := open(t, page.Config{})
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which?", Body: "a?"})
@@ -277,9 +277,9 @@ func TestBrowserKeys(t *testing.T) {
 	b.expect("to", `document.activeElement.id`)
 }
 
-// TestBrowserDesk does a day's work with keys. The focus stays in place when mail arrives and after Back. Opening a
-// message marks it as read. A reply goes to everybody, and the next thread follows. Undo restores the text. An action
-// applies to all selected threads at once.
+// TestBrowserDesk does a day's work with the keyboard. The focus stays in place when mail arrives and after Back.
+// Opening a message marks it as read. A reply goes to everyone, and then the next thread is shown. Undo restores the
+// text. An action applies to all selected threads at once.
 func TestBrowserDesk(t *testing.T) {
 	s := open(t, page.Config{})
 	plan := s.send("Ann", maildir.Draft{To: []string{"pat"}, CC: []string{"Bob"}, Subject: "Plan", Body: "p", AckRequired: true})
@@ -305,7 +305,7 @@ func TestBrowserDesk(t *testing.T) {
 		t.Errorf("%d are unread after one was opened", n)
 	}
 
-	b.must("open what asks", press("k"), press("k"), press("k"), press("o"), chromedp.WaitVisible(`#reply-body`))
+	b.must("open the one that asks", press("k"), press("k"), press("k"), press("o"), chromedp.WaitVisible(`#reply-body`))
 	b.expect("Ann, Bob", `document.getElementById("to").value`)
 	b.must("answer its author only", press("R"))
 	b.expect("Ann reply-body", `document.getElementById("to").value + " " + document.activeElement.id`)
@@ -390,14 +390,14 @@ func TestBrowserNoScript(t *testing.T) {
 		chromedp.Click(`[data-done]`), said("p", "Acknowledged: "))
 	b.must("reply", chromedp.Click(`//main//a[contains(., "Which index?")]`), chromedp.SendKeys(`#reply-body`, "By name."),
 		chromedp.Click(`button.main`), said("article", "By name."))
-	b.must("take it back", chromedp.Click(`.done button`), said("p", "Undone"))
+	b.must("undo the reply", chromedp.Click(`.done button`), said("p", "Undone"))
 	b.must("say it better", chromedp.SetValue(`#reply-body`, "By name. Always."), chromedp.Click(`#reply button.main`), said("article", "By name. Always."))
 
 	b.must("compose", chromedp.Click(`header .write`), chromedp.WaitVisible(`#to`),
 		chromedp.SendKeys(`#to`, "Nob"), chromedp.SendKeys(`#subject`, "Plan"), chromedp.SendKeys(`#body`, "Zirconium first."),
 		chromedp.Click(`button.main`), said("p", "Bob"))
 	b.shoot("refused")
-	b.must("mend the name", chromedp.SetValue(`#to`, "Bob"), chromedp.Click(`button.main`), said("article", "Zirconium"))
+	b.must("fix the name", chromedp.SetValue(`#to`, "Bob"), chromedp.Click(`button.main`), said("article", "Zirconium"))
 	b.must("search", chromedp.SendKeys(`#find`, "zirconium\r"), said("mark", "Zirconium"))
 	b.must("read what was found", chromedp.Click(`main a.row`), said("article", "Zirconium"))
 
@@ -414,7 +414,7 @@ func TestBrowserNoScript(t *testing.T) {
 	}
 }
 
-// TestBrowserHostile shows texts of hostile agents in a browser. The browser opens no dialog, does not leave the
+// TestBrowserHostile shows texts from hostile agents in a browser. The browser opens no dialog, does not leave the
 // page, and requests nothing from any other server.
 func TestBrowserHostile(t *testing.T) {
 	s := open(t, page.Config{})
@@ -442,7 +442,7 @@ func TestBrowserHostile(t *testing.T) {
 			go chromedp.Run(b.browser, cdp.HandleJavaScriptDialog(true)) //nolint:errcheck // the test has failed
 		case *network.EventRequestWillBeSent:
 			if !strings.HasPrefix(e.Request.URL, s.url+"/") && e.Request.URL != "about:blank" {
-				t.Errorf("it asks for %s", e.Request.URL)
+				t.Errorf("it requests %s", e.Request.URL)
 			}
 		}
 	})

@@ -30,13 +30,13 @@ type stopShown struct {
 // holderShown is an agent with its live claims.
 type holderShown struct {
 	Agent  string
-	Claims []claimShown // claims that have stopped somebody first, then by path
+	Claims []claimShown // claims that have stopped an agent come first, then by path
 	stops  int
 }
 
-// claimsShown are the live claims by their holders, and the claims that ended recently.
+// claimsShown contains the live claims, grouped by holder, and the claims that ended recently.
 type claimsShown struct {
-	Holders []*holderShown // holders that stop the most agents first, then by name
+	Holders []*holderShown // holders that stop the most agents come first, then by name
 	Ended   []endedShown   // the most recent first
 }
 
@@ -53,7 +53,7 @@ const (
 	endedMost = 20
 )
 
-// claimAnchor returns the anchor that the claim in the given file has in the view of claims.
+// claimAnchor returns the anchor, in the view of claims, of the claim in the given file.
 func claimAnchor(file string) string { return strings.TrimSuffix(path.Base(file), ".json") }
 
 // claimList shows the live claims with the agents that they have stopped, and the claims that ended recently.

@@ -35,15 +35,15 @@ type draftShown struct {
 	Waits bool // the user can mark the thread as done
 }
 
-// ThreadID returns the thread that the answer belongs to.
+// ThreadID returns the thread that the reply belongs to.
 func (d *draftShown) ThreadID() string { return cmp.Or(d.ReplyTo.ThreadID, d.ReplyTo.ID) }
 
-// Levels lists the degrees of importance; the first is the default.
+// Levels lists the levels of importance. The first is the default.
 func (d *draftShown) Levels() []string {
 	return []string{format.Normal, format.Low, format.High, format.Urgent}
 }
 
-// isMe reports whether a sender or recipient is the user, by name or by an address at a domain of the store.
+// isMe reports whether a sender or recipient is the user, by name or by an address at one of the store's domains.
 func (v *view) isMe(party string) bool {
 	if party == v.Me {
 		return true
@@ -53,9 +53,9 @@ func (v *view) isMe(party string) bool {
 	return name != party && (strings.EqualFold(name, v.Me) || strings.EqualFold(before, v.Me))
 }
 
-// replyTo returns the form for an answer to a message. The answer goes to the author and all recipients except the
-// user. An answer to the user's own message goes to that message's recipients. If the address has a parameter "to",
-// the answer goes to the names in it instead.
+// replyTo returns the form for a reply to a message. The reply goes to the author and all recipients except the user. A
+// reply to the user's own message goes to that message's recipients. If the address has a parameter "to", the reply
+// goes to the names in that parameter instead.
 func (v *view) replyTo(m *index.MessageRow) (*draftShown, error) {
 	var to []string
 	for _, name := range slices.Concat([]string{m.From}, m.To, m.CC) {
@@ -91,7 +91,7 @@ func (h *Page) compose(v *view) error {
 	return v.showDraft(http.StatusOK, d)
 }
 
-// showDraft shows only the form for a message, beside the list.
+// showDraft shows only the form for a message, next to the list.
 func (v *view) showDraft(status int, d *draftShown) (err error) {
 	name, title := "compose", "New message"
 	if d.ReplyTo != nil {
@@ -110,7 +110,7 @@ func (v *view) showDraft(status int, d *draftShown) (err error) {
 	return v.showAs(status, name, d)
 }
 
-// undoneDraft is the text of a message whose sending the author has undone.
+// undoneDraft is the text of a message whose author has undone the sending.
 type undoneDraft struct {
 	who, id, reply string // reply is the message that it answered; "" for none
 	to, cc, bcc    string
@@ -123,7 +123,7 @@ type undoneDraft struct {
 // undoneKept is how many texts are kept. Older texts are dropped.
 const undoneKept = 20
 
-// keepUndone keeps the text of a message whose sending was undone, unless the text is longer than views show.
+// keepUndone keeps the text of a message whose sending was undone, unless the text is longer than a view can show.
 func (v *view) keepUndone(m *index.MessageRow, bcc []string) {
 	if len(m.Body) > mostBody {
 		return
@@ -199,8 +199,8 @@ func (v *view) becomeAgent() (err error) {
 	return err
 }
 
-// send sends the message in a form: a new message or, with reply_to, an answer. After an answer it shows what waits
-// next.
+// send sends the message in a form: a new message or, with reply_to, a reply. After a reply, it shows the next waiting
+// thread.
 func (h *Page) send(v *view) (to string, err error) {
 	form := v.r.PostForm
 	d := maildir.Draft{
@@ -288,8 +288,8 @@ func (h *Page) mark(v *view) (to string, err error) {
 	return v.saying(to, as, id, readers), nil
 }
 
-// undo undoes the user's last operation on each of the given messages. If that operation sent the message, its text
-// is in its form again.
+// undo undoes the user's last operation on each of the given messages. If that operation sent the message, its text is
+// back in the form.
 func (h *Page) undo(v *view) (to string, err error) {
 	ids := names(v.r.PathValue("id"))
 	var readers []string
@@ -319,7 +319,7 @@ func (h *Page) undo(v *view) (to string, err error) {
 				to = v.linkTo(back)
 			}
 		case "send", "reply":
-			if m == nil { // its file came back meanwhile
+			if m == nil { // its file came back in the meantime
 				break
 			}
 			v.keepUndone(m, bcc)

@@ -51,7 +51,7 @@ func TestUndo(t *testing.T) {
 		t.Errorf("after the undo: %+v, %v", d, err)
 	}
 	if text := b.see(message + "/history"); strings.Contains(text, "Undo your last action") {
-		t.Errorf("what was undone can be undone:\n%s", text)
+		t.Errorf("an undone action can be undone:\n%s", text)
 	}
 
 	text := b.press(s.base+"/compose", s.base+"/send", "to", "Bob", "subject", "Plan", "body", "b")
@@ -67,7 +67,7 @@ func TestUndo(t *testing.T) {
 	contains(t, b.press(s.base+"/compose", s.base+"/message/"+plan+"/undo"), "Undone: <bdi>Plan</bdi>.")
 	contains(t, b.press(s.base+"/compose", s.base+"/message/"+plan+"/undo"), "Undone: <bdi>Plan</bdi>.", "Bob</bdi> had read it and has been notified.")
 	if _, err := s.p.Message(t.Context(), plan); !errors.Is(err, maildir.ErrNotFound) {
-		t.Errorf("the message is there: %v", err)
+		t.Errorf("the message still exists: %v", err)
 	}
 }
 
@@ -123,8 +123,8 @@ func TestHistoryOpen(t *testing.T) {
 	}
 }
 
-// TestOnce checks that a second click does nothing, even while the first one is being handled. A changed form counts
-// as a new one.
+// TestOnce checks that a second click does nothing, even while the first one is being handled. A changed form is
+// treated as a new one.
 func TestOnce(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -190,7 +190,7 @@ func TestGoneOutside(t *testing.T) {
 		"It was already sent to <bdi>cat@example.org</bdi> and cannot be recalled there.")
 }
 
-// TestForgedOutcome checks that a link by someone else does not say what was done.
+// TestForgedOutcome checks that someone else's link cannot make a view say what was done.
 func TestForgedOutcome(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -251,8 +251,8 @@ func TestOncePanic(t *testing.T) {
 	}
 }
 
-// TestNudge checks that the agents' view shows how each agent can be woken and how its last wake went. A nudge wakes
-// an agent and reports the result, in words that nobody else can put there.
+// TestNudge checks that the agents' view shows how each agent can be woken and how its last wake went. A nudge wakes an
+// agent and reports the result, in words that nobody else can put into the view.
 func TestNudge(t *testing.T) {
 	nudged := ""
 	s := open(t, page.Config{Nudge: func(_ context.Context, _, agent string, told func(how, why string)) error {
@@ -288,10 +288,10 @@ func TestNudge(t *testing.T) {
 		contains(t, b.press(s.base+"/agents", s.base+"/agents/"+agent+"/nudge"), agent+" was not woken: "+why+".")
 	}
 	if n := strings.Count(b.see(s.base+"/agents"), "Nudge</button>"); n != 1 {
-		t.Errorf("%d agents can be nudged, and Bob alone has unread mail and a window", n)
+		t.Errorf("%d agents can be nudged, but only Bob has unread mail and a window", n)
 	}
 	if text := b.see(s.base + "/agents?by=x&said=Send+your+token"); strings.Contains(text, "token") {
-		t.Errorf("a link says what it likes:\n%s", text)
+		t.Errorf("a link can make the view say anything:\n%s", text)
 	}
 }
 

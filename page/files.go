@@ -22,8 +22,8 @@ import (
 	"mailtree/maildir/media"
 )
 
-// writeFile answers with an attachment. If its bytes are a raster image, the browser shows the image. Anything else
-// is a download, so that no browser opens it as one of our pages.
+// writeFile sends an attachment. If its bytes are a raster image, the browser shows the image. Anything else is sent as
+// a download, so that no browser opens it as one of our pages.
 func (v *view) writeFile(f *attachment.Opened, name string) error {
 	head := make([]byte, min(f.Size, media.HeadBytes))
 	if _, err := io.ReadFull(f, head); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -37,7 +37,7 @@ func (v *view) writeFile(f *attachment.Opened, name string) error {
 	header.Set("Content-Type", kind)
 	header.Set("Content-Disposition", mime.FormatMediaType(how, map[string]string{"filename": name}))
 	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
-	header.Set("Cache-Control", "private, max-age=86400, immutable") // the address contains the content's sum
+	header.Set("Cache-Control", "private, max-age=86400, immutable") // the address contains the content's checksum
 	v.writePieces(http.StatusOK, f.Size, io.MultiReader(bytes.NewReader(head), f))
 	return nil
 }
@@ -50,7 +50,7 @@ func fileAt(m *index.MessageRow, a *format.Attachment) string {
 	return inProject(m.Project, "file", a.SHA1)
 }
 
-// inlined returns the image in a data URI, and a name for it. It returns nil if the URI has no image that may be
+// inlined returns the image in a data URI, and a name for it. It returns nil if the URI contains no image that may be
 // shown.
 func inlined(destination string) (data []byte, name string) {
 	head, text, _ := strings.Cut(destination, ";base64,")
@@ -113,8 +113,8 @@ func pictureAt(m *index.MessageRow, destination string) string {
 	return ""
 }
 
-// means reports whether the destination of an image names an attachment. The image may have been stored in another
-// format than the one that its sender named.
+// means reports whether the destination of an image names an attachment. The image may have been stored in a format
+// other than the one that its sender named.
 func means(destination string, a *format.Attachment) bool {
 	stem := func(name string) string { return strings.TrimSuffix(name, path.Ext(name)) }
 	name := path.Base(destination)
@@ -137,7 +137,7 @@ func thumbnail(body template.HTML, m index.MessageRow, a format.Attachment) stri
 	return at
 }
 
-// inWords returns a number of bytes as a text such as "99 KB".
+// inWords returns a number of bytes in words, such as "99 KB".
 func inWords(n int64) string {
 	switch {
 	case n < 1000:

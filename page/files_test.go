@@ -86,7 +86,7 @@ func TestPictures(t *testing.T) {
 	view := b.see(s.base + "/thread/" + sent.ID)
 	contains(t, view, "<small>99 KB</small>")
 	if strings.Contains(view, "<img") {
-		t.Errorf("a text is shown as an image:\n%s", view)
+		t.Errorf("text is shown as an image:\n%s", view)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestInlined(t *testing.T) {
 		return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString([]byte(data))
 	}
 	data := drawn(t, "png")
-	big := data + strings.Repeat("tail", 15<<10) // with its data, the text exceeds what markdown reads
+	big := data + strings.Repeat("tail", 15<<10) // with its data, the text is longer than what markdown reads
 	sum := sha1.Sum([]byte(big))
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Menu", Body: "Look: ![account menu](" + uri("image/png", big) +
 		") ![vector](" + uri("image/svg+xml", "<svg onload='alert(1)'/>") + ") ![page](" + uri("image/png", "<html>") + ") end"})
@@ -121,7 +121,7 @@ func TestInlined(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(got), h)
 	}
 	if res, _ := b.get(at[:len(at)-1] + "x"); res.StatusCode != http.StatusNotFound {
-		t.Error("another sum:", res.Status)
+		t.Error("another checksum:", res.Status)
 	}
 	sent = s.attach("both.png", data, "![x]("+uri("image/png", data)+")")
 	view = b.see(s.base + "/thread/" + sent.ID)
@@ -180,7 +180,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// ownFile matches the address of an attachment, or of an image in a text.
+// ownFile matches the address of an attachment, or of an image in a message's text.
 var ownFile = regexp.MustCompile(`^/p/[^/]+/(file|message/[^/]+/image)/[0-9a-f]{40}$`)
 
 // servedAs checks how a file is served: as an image of that type, or as a download.
@@ -201,7 +201,7 @@ func (s *site) servedAs(b *browser, name, sum, kind string) {
 	}
 }
 
-// write writes a file of the tree by hand.
+// write writes a file in the tree by hand.
 func (s *site) write(path, data string) {
 	s.Helper()
 	file := filepath.Join(s.p.Dir(), path)

@@ -18,8 +18,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Each form is handled only once: a second click gets the answer of the first. Every form is answered with the
-// address of a view that shows what was done (outcome) and offers to undo it.
+// Each form is handled only once: a second click gets the answer to the first. Every form is answered with the address
+// of a view that shows what was done (outcome) and offers to undo it.
 
 // formsKept is how many handled forms are remembered.
 const formsKept = 1000
@@ -102,7 +102,8 @@ func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 			v.fail(http.StatusBadRequest, "The form is incomplete or too large.")
 			return nil
 		}
-		// Do not end with the request: a second click gets the result even if the first click's connection is gone.
+		// Handling does not stop when the request ends: a second click gets the result even if the first click's
+		// connection is gone.
 		v.r = v.r.WithContext(format.Through(context.WithoutCancel(v.r.Context()), format.DoorPage))
 		form := v.r.PostForm
 		if !hmac.Equal([]byte(form.Get("csrf")), []byte(v.CSRF())) {
@@ -127,7 +128,7 @@ func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 	}
 }
 
-// formSum returns the sum of a form: its fields, and the names and sizes of its files.
+// formSum returns the checksum of a form: its fields, and the names and sizes of its files.
 func (v *view) formSum() formSum {
 	text := v.Path + "?" + v.r.PostForm.Encode()
 	for _, f := range v.uploads() {
@@ -175,7 +176,7 @@ const (
 
 var dones = []string{didWhat, didID, "readers", "said", "by"}
 
-// didWords are the sentences for what was done.
+// didWords contains the sentences that say what was done.
 var didWords = map[string]string{
 	"sent":         "Sent.",
 	"read":         "Marked as read.",
@@ -242,7 +243,7 @@ func (v *view) subjectOf(id string) string {
 	return ""
 }
 
-// tellSent adds who got the sent message, and whether sending it acknowledged the message that it answers.
+// tellSent adds who received the sent message, and whether sending it acknowledged the message that it answers.
 func (v *view) tellSent(d *outcome, id string) {
 	m, err := v.p.MessageHead(v.ctx(), id)
 	if err != nil || !v.Signed || m.From != v.Me {
@@ -261,8 +262,8 @@ func (v *view) tellSent(d *outcome, id string) {
 	d.Text += "."
 }
 
-// saidAt returns an address with a sentence of ours. The sentence is signed, so that a link by someone else cannot
-// put words on a view.
+// saidAt returns an address that contains one of the page's own sentences. The sentence is signed, so that other
+// people's links cannot make a view show their text.
 func (v *view) saidAt(path, text string) string {
 	return with(path, url.Values{"said": {text}, "by": {v.page.signature("said", text)}})
 }
@@ -284,7 +285,7 @@ func saidOf(done, ids, readers string) url.Values {
 	return q
 }
 
-// with returns an address with further parameters.
+// with returns an address with additional parameters.
 func with(to string, q url.Values) string {
 	to, anchor, anchored := strings.Cut(to, "#")
 	sign := "?"

@@ -21,7 +21,7 @@ func claimOf(agent, pattern string) claim.Request {
 	return claim.Request{Agent: agent, Patterns: []string{pattern}, Reason: "<script>alert(1)</script>"}
 }
 
-// hostile are texts that a page must show and never run.
+// hostile contains texts that a page must show and never run.
 var hostile = []string{
 	`<script>alert(1)</script>`,
 	`<img src=x onerror=alert(1)>`,
@@ -51,7 +51,7 @@ var hostile = []string{
 	`<object data="x"></object><embed src="x">`,
 }
 
-// TestHostile checks that no text by an agent becomes an element, a handler or an address, wherever it is shown.
+// TestHostile checks that no text from an agent becomes an element, a handler or an address, wherever it is shown.
 func TestHostile(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -161,7 +161,7 @@ func TestSyncProblem(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.p.Sync.Now(t.Context()); err == nil {
-		t.Fatal("it meets nothing")
+		t.Fatal("it is in sync")
 	}
 	text := s.person().see(s.base + "/problems")
 	contains(t, text, "The mail has not been synchronized with other machines since", "nowhere", "All files are valid.")

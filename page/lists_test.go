@@ -91,7 +91,7 @@ func TestActivity(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
 	if text := b.see(s.base + "/activity?agent=Nob"); !strings.Contains(text, "Nothing has happened.") {
-		t.Errorf("of an agent that is not there:\n%s", text)
+		t.Errorf("an agent that does not exist:\n%s", text)
 	}
 	for i := range 130 {
 		sent := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: fmt.Sprintf("Message %d.", i), Body: "b", AckRequired: true})
@@ -110,7 +110,7 @@ func TestActivity(t *testing.T) {
 		}
 	}
 	if n := strings.Count(all, `<span class="why">read</span>`); n != 0 {
-		t.Errorf("%d acknowledgements count as reading", n)
+		t.Errorf("%d acknowledgements are shown as reading", n)
 	}
 	contains(t, pages[0], `<a href="?agent=Ann"><bdi class="name">Ann</bdi></a>`, `aria-current="true">All agents`)
 	bobs := b.follow(s.base + "/activity?agent=Bob")
@@ -120,7 +120,7 @@ func TestActivity(t *testing.T) {
 	contains(t, bobs[1], "came", `<a href="?agent=Bob" aria-current="true">`)
 }
 
-// TestActivityWindow checks a view in which the newest changes contain nothing of the chosen agent. The view says how
+// TestActivityWindow checks a view in which the newest changes contain nothing by the chosen agent. The view says how
 // far back it has read, and links to older changes.
 func TestActivityWindow(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})

@@ -36,12 +36,13 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// story is a project in the middle of a day's work. A question and a request for an acknowledgement wait for pat,
-// others owe pat one, RedStone is idle with unread mail, files are claimed, and one file is invalid.
+// story is a project in the middle of a day's work. A question and a request for an acknowledgement are waiting for
+// pat, others owe pat an acknowledgement, RedStone is idle with unread mail, files are claimed, and one file is
+// invalid.
 type story struct {
 	*site
 	clock *clock
-	asked string // the message that waits for pat
+	asked string // the message that is waiting for pat
 }
 
 func tell(t *testing.T) *story {
@@ -118,7 +119,7 @@ func (s *story) late() {
 	s.clock.pass(4 * time.Minute)
 }
 
-// ask sends the question that waits for pat.
+// ask sends the question that is waiting for pat.
 func (s *story) ask() {
 	s.asked = s.send("GreenCastle", maildir.Draft{
 		To:      []string{"pat"},
@@ -181,9 +182,9 @@ func scheme(name string) chromedp.Action {
 // shape shows a view in the given width, at its full height.
 func shape(width int64) chromedp.Action { return chromedp.EmulateViewport(width, 800) }
 
-// TestBrowserLooks checks that each view fits into 360 pixels and follows the preference for dark, and that axe finds
-// no accessibility faults. If SCREENSHOTS is set to a folder, the test writes pictures there. MAILTREE_AXE is the
-// path of axe-core's axe.min.js.
+// TestBrowserLooks checks that each view fits into 360 pixels and follows the preference for a dark theme, and that axe
+// finds no accessibility problems. If SCREENSHOTS is set to a folder, the test writes pictures there. MAILTREE_AXE is
+// the path of axe-core's axe.min.js.
 func TestBrowserLooks(t *testing.T) {
 	s := tell(t)
 	b := s.tab()
@@ -227,11 +228,11 @@ const small = `[...document.querySelectorAll("a, button, summary, select, input:
 	.filter(e => e.checkVisibility() && !e.closest(".body, .skip, .done") && e.getBoundingClientRect().height < 40)
 	.map(e => e.outerHTML.slice(0, 80) + " " + e.getBoundingClientRect().height).join("\n")`
 
-// aligned returns whether the times in a list are aligned in one column.
+// aligned reports whether the times in a list are aligned in one column.
 const aligned = `new Set([...document.querySelectorAll(".row > time")].map(e => Math.round(e.getBoundingClientRect().right))).size < 2
 	? "aligned" : "the times end in several columns"`
 
-// wide returns whether a view without a menu is as wide as the window.
+// wide reports whether a view without a menu is as wide as the window.
 const wide = `document.querySelector("main").offsetWidth > 1000 ? "wide" : "main is " + document.querySelector("main").offsetWidth`
 
 // readAxe returns the script of axe-core, or "" if it is not installed.

@@ -7,7 +7,7 @@ import (
 	"mailtree/maildir"
 )
 
-// menu contains what waits for the user, and the counts beside the menu.
+// menu contains what is waiting for the user, and the counts in the menu.
 type menu struct {
 	Waits  *maildir.Waits
 	Agents int
@@ -54,20 +54,20 @@ type mailbox struct {
 	signed bool
 }
 
-// keptWaits caches what waits for a user. Reading it takes tens of milliseconds in a large project, so a user's views
-// share the result. It is safe for concurrent use.
+// keptWaits caches what is waiting for a user. Reading it takes tens of milliseconds in a large project, so a user's
+// views share the result. It is safe for concurrent use.
 type keptWaits struct {
-	mu    sync.Mutex      // held during a read: views that arrive meanwhile share the result
+	mu    sync.Mutex      // held during a read: views requested in the meantime share the result
 	bell  <-chan struct{} // rings when the project has changed since the read
 	tick  int64           // the tick at which the last read began
 	waits *maildir.Waits
 }
 
-// waitsLast is how many ticks a read stays valid if the project does not change. The limit is needed because agents
-// get stuck and become idle without an event.
+// waitsLast is how many ticks a read stays valid if the project does not change. The limit is needed because agents can
+// get stuck or become idle without an event.
 const waitsLast = 10
 
-// waitsOf returns the cache of what waits for the view's user. It creates an empty entry at first use.
+// waitsOf returns the cache of what is waiting for the view's user. It creates an empty entry at first use.
 func (h *Page) waitsOf(v *view) *keptWaits {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,8 +78,8 @@ func (h *Page) waitsOf(v *view) *keptWaits {
 	return h.waits[of]
 }
 
-// read returns what waits now. For a part of a view, it may return what waited at the tick that the part asks for, or
-// later.
+// read returns what is waiting now. For a part of a view, it may return what was waiting at the tick that the part asks
+// for, or later.
 func (k *keptWaits) read(v *view) (*maildir.Waits, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

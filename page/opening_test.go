@@ -47,7 +47,7 @@ func TestOpening(t *testing.T) {
 			t.Errorf("%s: %s\n%s", c.what, res.Status, text)
 		}
 		if done := strings.Contains(text, "data-done>Done"); done != (c.unread == 1 && c.by.cookies != nil) {
-			t.Errorf("%s: it can be marked as read: %v", c.what, done)
+			t.Errorf("%s: the message can be marked as read: %v", c.what, done)
 		}
 		if n := s.unread(); n != c.unread {
 			t.Errorf("%s: %d are unread", c.what, n)

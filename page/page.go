@@ -1,13 +1,13 @@
-// Package page shows a user the mail in a browser: what waits, mailboxes, threads, agents, claims. It has no rules of
-// its own; it calls maildir and shows the answers.
+// Package page shows a user the mail in a browser: what is waiting, mailboxes, threads, agents, claims. It has no rules
+// of its own; it calls maildir and shows the answers.
 //
 //   - Every view is a URL, works without a script, and is rendered from one template below templates/.
 //   - Reading needs no session if the server is bound to loopback; Config.Closed requires one. Writing always
 //     needs a session: session.go.
-//   - Texts by agents are data: names and subjects are escaped and isolated from the direction of the
-//     surrounding text, and bodies go through maildir/markdown and bluemonday (body.go). No view loads
-//     anything from other sites, and Content-Security-Policy enforces that.
-//   - A script of our own replaces the part of a view that has changed (static/script.js, stream.go).
+//   - Text from agents is data: names and subjects are escaped and isolated from the writing direction of the
+//     surrounding text, and bodies go through maildir/markdown and bluemonday (body.go). No view loads anything from
+//     other sites, and Content-Security-Policy enforces that.
+//   - The page's own script replaces the part of a view that has changed (static/script.js, stream.go).
 //
 // The user is an agent like any other. The user's messages are sealed with format.DoorPage.
 package page
@@ -148,7 +148,7 @@ func protect(header http.Header) {
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-// cached serves files that change only with the program. Their addresses carry the version.
+// cached serves files that change only with the program. Their addresses contain the version.
 func cached(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		protect(w.Header())
@@ -209,7 +209,7 @@ func (v *view) findProject() error {
 	return nil
 }
 
-// refuse answers with an error.
+// refuse sends an error as the response.
 func (v *view) refuse(err error) {
 	if v.ctx().Err() == nil {
 		v.fail(v.reason(err))
@@ -244,7 +244,7 @@ func (v *view) reason(err error) (status int, text string) {
 	return status, v.page.cfg.Explain(err)
 }
 
-// fail answers with a sentence.
+// fail sends a view that consists of one sentence.
 func (v *view) fail(status int, text string) {
 	v.Title = http.StatusText(status)
 	if err := v.showAs(status, "refused", text); err != nil {
@@ -252,7 +252,7 @@ func (v *view) fail(status int, text string) {
 	}
 }
 
-// show answers with a template and its data.
+// show sends a view, rendered from a template and its data.
 func (v *view) show(name string, data any) error { return v.showAs(http.StatusOK, name, data) }
 
 func (v *view) showAs(status int, name string, data any) error {
@@ -274,7 +274,7 @@ func (v *view) showAs(status int, name string, data any) error {
 // view has changed, or 1 for now.
 const fragmentHeader = "Mailtree-Fragment"
 
-// goTo answers a form with a redirect to another view.
+// goTo responds to a form with a redirect to another view.
 func (v *view) goTo(path string) error {
 	http.Redirect(v.w, v.r, path, http.StatusSeeOther)
 	return nil

@@ -124,7 +124,7 @@ func (b *browser) get(path string) (*http.Response, string) {
 	return b.do(r)
 }
 
-// see gets a view that must exist.
+// see requests a view that must exist.
 func (b *browser) see(path string) string {
 	b.Helper()
 	res, text := b.get(path)
@@ -280,10 +280,10 @@ func TestSession(t *testing.T) {
 		t.Fatalf("the link makes the cookies %v", cookies)
 	}
 	if to := res.Header.Get("Location"); to != s.base+"/" {
-		t.Errorf("the link of a project leads to %q", to)
+		t.Errorf("a project's link leads to %q", to)
 	}
 	if res, _ := b.get(link); res.StatusCode != http.StatusForbidden || len(res.Cookies()) != 0 {
-		t.Errorf("the link holds twice: %s", res.Status)
+		t.Errorf("the link works twice: %s", res.Status)
 	}
 	b.cookies = cookies
 	contains(t, b.see(s.base+"/"), "pat")
@@ -316,12 +316,12 @@ func TestReply(t *testing.T) {
 		t.Errorf("the thread is %+v, %v", rows, err)
 	}
 	if text := b.see(s.base + "/"); !strings.Contains(text, "Nothing is waiting for you.") {
-		t.Errorf("what was answered waits:\n%s", text)
+		t.Errorf("an answered message is still waiting:\n%s", text)
 	}
 }
 
-// TestReplyToAll checks that an answer to all reaches nobody twice. It does not go to the user, although the message
-// may contain the user's address.
+// TestReplyToAll checks that a reply to all reaches no recipient twice. It does not go to the user, although the
+// message may contain the user's address.
 func TestReplyToAll(t *testing.T) {
 	s := open(t, page.Config{})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
@@ -377,7 +377,7 @@ func TestWrites(t *testing.T) {
 	}
 	inbox, err = s.p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Bodies: true}, false, maildir.Waiting{})
 	if err != nil || inbox.Messages[0].Subject != "Your claim on app/api/*.py was released" {
-		t.Errorf("Bob is told %+v, %v", inbox, err)
+		t.Errorf("Bob is notified %+v, %v", inbox, err)
 	}
 	contains(t, b.see(s.base+"/activity?agent=pat"), "released", "app/api/*.py")
 	contains(t, b.see(s.base+"/message/"+inbox.Messages[0].ID+"/history"), "released the claim and sent it")
@@ -449,14 +449,14 @@ func TestFormAgain(t *testing.T) {
 	contains(t, text, `role="alert"`, "Bob", `value="Nob"`, `value="Ann"`, `value="Plan"`, "Long &lt;thought&gt;</textarea>",
 		"<option selected>high", `name="ack" value="1" checked`)
 	if strings.Contains(text, "data-stream") {
-		t.Error("the address of a form is asked for what is new")
+		t.Error("the page reloads the address of a form for updates")
 	}
 
 	form.Set("to", "Bob")
 	form.Set("body", " \r\n")
 	res, text = b.post(s.base+"/send", form)
 	if res.StatusCode != http.StatusBadRequest {
-		t.Errorf("a message without a text is answered %s", res.Status)
+		t.Errorf("a message without text is answered %s", res.Status)
 	}
 	contains(t, text, "the message has no text", `value="Plan"`)
 

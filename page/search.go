@@ -62,7 +62,7 @@ func (h *Page) search(v *view) error {
 	return v.show("search", shown)
 }
 
-// Counted returns a text that says how many messages were found.
+// Counted returns a phrase that says how many messages were found.
 func (s searchShown) Counted() string {
 	if s.Count > countMost {
 		return "More than " + counted(countMost, "message")
@@ -77,7 +77,7 @@ type piece struct {
 }
 
 // These letters replace the marks of a snippet while its markup is removed. markdown treats them as letters, but
-// removes control characters. If the text itself contains these letters, wrong places are shown as matches.
+// removes control characters. If the text itself contains these letters, the wrong places are shown as matches.
 const (
 	openLetter  = "\uE000"
 	closeLetter = "\uE001"
@@ -88,7 +88,7 @@ var letterMarks = strings.NewReplacer(index.MarkOpen, openLetter, index.MarkClos
 // blockMarkup matches lines that consist only of markup. A fragment does not show to which block such a line belongs.
 var blockMarkup = regexp.MustCompile("(?m)^[ \t]*(?:(?:```|~~~).*|[-|:= \t]{3,})$")
 
-// tableRow matches rows of tables. markdown recognizes a table only by its head, which a fragment may lack.
+// tableRow matches table rows. markdown recognizes a table only by its head, which a fragment may lack.
 var tableRow = regexp.MustCompile(`(?m)^[ \t]*\|.*$`)
 
 // imageData matches an image with its data, or the part of it that a fragment contains. The group is the image's

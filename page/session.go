@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// A session associates a browser with a user. It begins with a one-time link, which the OS user who owns the store
-// gets over the socket. It exists only in a cookie: the server stores nothing, and sessions survive a restart. A new
-// token of the store ends all sessions.
+// A session associates a browser with a user. It begins with a one-time link, which the OS user who owns the store gets
+// over the socket. It exists only in a cookie: the server stores nothing, and sessions survive a restart. Replacing the
+// store's token ends all sessions.
 
 const (
 	linkLasts    = 10 * time.Minute
@@ -30,14 +30,14 @@ type session struct {
 	Ends   time.Time `json:"ends"`
 }
 
-// link is an unused one-time link.
+// link is a one-time link that has not been used.
 type link struct {
 	session
 	to   string // path of the view to open
 	ends time.Time
 }
 
-// sessionKey returns the key that signs the sessions of the store with that token.
+// sessionKey returns the key that signs the sessions of the store that has the given token.
 func sessionKey(token string) []byte {
 	sum := sha256.Sum256([]byte("mailtree page\n" + token))
 	return sum[:]
@@ -64,7 +64,7 @@ func (h *Page) Link(person, auth, slug string) string {
 	return "/open/" + code
 }
 
-// enter begins the session of a link.
+// enter begins the session to which a link belongs.
 func (h *Page) enter(w http.ResponseWriter, r *http.Request) {
 	protect(w.Header())
 	if r.Method == http.MethodHead { // a HEAD request does not use up the link

@@ -15,7 +15,7 @@ import (
 // again (fragmentHeader) and replaces what differs.
 //
 // Time is divided into ticks. All streams report changes at the beginning of a tick, with its number. All views that
-// were notified about the same tick then share one read of what waits for a user (keptWaits).
+// were notified about the same tick then share one read of what is waiting for a user (keptWaits).
 
 // tickLasts is the time between two events of a stream. It keeps open pages from slowing down senders.
 const tickLasts = time.Second
@@ -41,7 +41,7 @@ func untilTick(t time.Time) time.Duration {
 }
 
 const (
-	streamBeat    = 20 * time.Second // after this silence, a beat is sent: a page that gets no event is stale
+	streamBeat    = 20 * time.Second // after this silence, a beat is sent: a page that gets no event is considered stale
 	streamPatient = 10 * time.Second // time limit for a browser that reads nothing
 )
 
@@ -53,7 +53,7 @@ func (h *Page) stream(v *view) error {
 	for text := "retry: 2000\n\n"; text != ""; text, bell = nextEvent(v.ctx(), v.p, bell) {
 		_ = out.SetWriteDeadline(time.Now().Add(streamPatient)) // if there is a connection
 		if _, err := fmt.Fprint(v.w, text); err != nil || out.Flush() != nil {
-			return nil //nolint:nilerr // the browser is gone, or reads nothing
+			return nil //nolint:nilerr // the browser is gone, or is not reading
 		}
 	}
 	return nil

@@ -49,7 +49,7 @@ func TestFragment(t *testing.T) {
 	_, text := s.browser().do(r)
 	contains(t, text, `<nav aria-label="Views" id="menu" data-live>`, `<div id="list" data-live>`, "New")
 	if strings.Contains(text, "<html") {
-		t.Errorf("the whole page comes:\n%s", text)
+		t.Errorf("the whole page was returned:\n%s", text)
 	}
 }
 

@@ -131,8 +131,8 @@ func (h *Page) thread(v *view) error {
 
 // fold fills in the messages of a thread. It opens messages that are new, messages that ask for something, and the
 // newest message. It returns the message that the user's answer refers to: the newest message that asks the user for
-// something. If none does, it returns the newest that the user received or wrote, and otherwise the newest. It
-// returns nil if there is none. asks reports that a message asks the user for an acknowledgement, waits that a
+// something. If none does, it returns the newest that the user received or wrote, and otherwise the newest. It returns
+// nil if there is none. asks reports that a message asks the user for an acknowledgement, and waits reports that a
 // message asks for anything.
 func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *messageShown, asks, waits bool, err error) {
 	agents, err := v.p.Agents.List(v.ctx())
@@ -193,9 +193,9 @@ func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *mess
 }
 
 // opens reports whether the user opens the view, that is, whether the user's browser follows a link or a form on this
-// page. A prefetch, a request by the script, and a program that copies the cookie do not count, and another site
-// cannot make such a request. The view that is shown after a form does not count either, because the user did not
-// choose it.
+// page. Prefetches, requests from the script, and programs that copy the cookie are not treated as the user, and
+// another site cannot make such a request. The view that is shown after a form is not considered opened either, because
+// the user did not choose it.
 func (v *view) opens() bool {
 	h := v.r.Header
 	return v.Signed && v.r.Method == http.MethodGet && h.Get(fragmentHeader) == "" &&
@@ -225,8 +225,8 @@ func (v *view) readAll(shown *threadShown) {
 	}
 }
 
-// Heard returns a phrase that says how far the other recipients have got with a message. It returns "" if nobody else
-// received it.
+// Heard returns a phrase that says whether the other recipients have received and read a message. It returns "" if
+// nobody else received it.
 func (v *view) Heard(m messageShown) string {
 	var others []string
 	read, acked, lost := 0, 0, 0
@@ -320,7 +320,7 @@ func (h *Page) file(v *view) error {
 	return v.writeFile(f, filepath.Base(f.Path))
 }
 
-// These types are the feed of a thread: RFC 4287.
+// These types make up a thread's feed: RFC 4287.
 type (
 	atomFeed struct {
 		XMLName xml.Name    `xml:"http://www.w3.org/2005/Atom feed"`

@@ -19,7 +19,7 @@ import (
 //go:embed templates
 var sources embed.FS
 
-// view is one answer: the data of all templates, and its own Data.
+// view is one response: the data that all templates use, and its own Data.
 type view struct {
 	Title   string
 	Section string // entry of the menu
@@ -59,7 +59,7 @@ func (v *view) Projects() (all []*projectShown) {
 	return all
 }
 
-// Reads reports whether something is shown beside the list: a thread or a form.
+// Reads reports whether something is shown next to the list: a thread or a form.
 func (v *view) Reads() bool { return v.Section == "thread" || v.Section == "compose" }
 
 // WithArchived reports whether the list shows archived mail too.
@@ -89,10 +89,10 @@ func (v *view) Verified(m index.MessageRow) string {
 	return voucher.String()
 }
 
-// Left returns the time until something ends.
+// Left returns the time that is left until t.
 func (v *view) Left(t time.Time) string { return format.TimeLeft(t.Sub(v.Now)) }
 
-// Age returns how long ago something was, as one number and one letter.
+// Age returns how long ago something happened, as one number and one letter.
 func (v *view) Age(t time.Time) string {
 	d := v.Now.Sub(t)
 	switch {
@@ -158,7 +158,7 @@ func mixedScripts(name string) bool {
 }
 
 // templates contains the views by name: each file below templates/ combined with base.html. They are parsed at first
-// use: otherwise every start of the program, even as a hook, would wait for the parsing.
+// use. Otherwise every start of the program, even as a hook, would have to wait for the parsing.
 var templates = sync.OnceValue(parseTemplates)
 
 func parseTemplates() map[string]*template.Template {

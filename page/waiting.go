@@ -15,16 +15,16 @@ import (
 	"mailtree/maildir/index"
 )
 
-// desk is the list of the user's mail: what waits, and below it mail that was read earlier. Wide windows show the
-// list beside a thread.
+// desk is the list of the user's mail: what is waiting, and below that the mail that was read earlier. Wide windows
+// show the list next to a thread.
 type desk struct {
 	Groups []group
-	Rest   []rowShown // threads with nothing that waits, newest first
+	Rest   []rowShown // threads in which nothing is waiting, newest first
 	Older  string     // cursor of the mail older than Rest; "" at the end
-	All    bool       // this is the view of all mail: without Groups
-	Open   string     // the thread beside the list; "" for none
+	All    bool       // this is the view of all mail, which has no Groups
+	Open   string     // the thread next to the list; "" for none
 	Next   string     // the thread to show after Open; "" for none
-	Looked time.Time  // when the user looked last; zero: unknown
+	Looked time.Time  // when the user last looked; zero: unknown
 	News   *maildir.News
 }
 
@@ -34,7 +34,7 @@ type group struct {
 	Rows      []rowShown
 }
 
-// Count returns how many of the threads wait. A thread that is being read stays in the group but does not count.
+// Count returns how many of the threads are waiting. A thread that is being read stays in the group but is not counted.
 func (g group) Count() (n int) {
 	for _, r := range g.Rows {
 		n += min(r.Waiting, 1)
@@ -50,7 +50,7 @@ type rowShown struct {
 	Unread bool // in all mail: one of its listed messages is unread
 }
 
-// waiting shows what waits for the user, and what has happened since the user looked last.
+// waiting shows what is waiting for the user, and what has happened since the user last looked.
 func (h *Page) waiting(v *view) error {
 	if err := v.in("waiting", "Waiting for you"); err != nil {
 		return err
@@ -68,7 +68,8 @@ func (h *Page) waiting(v *view) error {
 	return v.show("waiting", nil)
 }
 
-// restMost is how many messages that were read earlier the list shows. It is also the page size of all mail.
+// restMost is the maximum number of previously read messages that the list shows. It is also the page size of the view
+// of all mail.
 const restMost = 30
 
 // all shows the user's inbox: all mail except archived mail or, on request, including it.
@@ -83,7 +84,7 @@ func (h *Page) all(v *view) error {
 	return v.show("waiting", nil)
 }
 
-// lay fills in the list. If the open thread beside the list was new, it keeps its place in the list while it is read.
+// lay fills in the list. If the open thread next to the list was new, it keeps its place in the list while it is read.
 func (v *view) lay(open *threadShown) error {
 	d, w := &desk{}, v.Menu.Waits
 	v.Desk = d
@@ -183,8 +184,8 @@ func (v *view) myInbox(q index.InboxQuery) (*maildir.InboxPage, error) {
 	return page, err
 }
 
-// nextOf returns the thread after the given thread in a list, or the first thread. It returns "" if there is no
-// other.
+// nextOf returns the thread after the given thread in a list, or otherwise the first thread. It returns "" if there is
+// no other thread.
 func nextOf(list []maildir.WaitingThread, thread string) string {
 	at := slices.IndexFunc(list, func(t maildir.WaitingThread) bool { return t.Thread == thread })
 	for _, t := range slices.Concat(list[at+1:], list) {
@@ -196,7 +197,8 @@ func nextOf(list []maildir.WaitingThread, thread string) string {
 }
 
 // nextAfter returns the address of the thread to show after some threads were dealt with. That is the thread that the
-// form names if it still waits, or else the first thread that waits. If none waits, it returns otherwise.
+// form names if it is still waiting, or otherwise the first waiting thread. If none is waiting, nextAfter returns the
+// argument otherwise.
 func (v *view) nextAfter(threads []string, otherwise string) (string, error) {
 	w, err := v.box().Waits(v.ctx(), !v.Signed)
 	if err != nil {
@@ -260,12 +262,12 @@ func (v *view) back() string {
 const awayAfter = 10 * time.Minute
 
 // lastLooked returns when the user last looked at the project before being away, or zero if that is unknown. The
-// browser stores it in a cookie of the project, so each browser counts separately.
+// browser stores it in a cookie of the project, so each browser keeps its own time.
 func (v *view) lastLooked() (looked time.Time) {
 	name := "looked-" + cookieName(v.r)
 	var before, last int64 // the visit before the last, and the last visit, in seconds
 	if c, err := v.r.Cookie(name); err == nil {
-		_, _ = fmt.Sscanf(c.Value, "%d.%d", &before, &last) // a damaged cookie counts as unknown
+		_, _ = fmt.Sscanf(c.Value, "%d.%d", &before, &last) // a damaged cookie is treated as missing
 	}
 	now := v.Now.Unix()
 	if now-last > int64(awayAfter/time.Second) {
@@ -287,7 +289,7 @@ func (v *view) lastLooked() (looked time.Time) {
 	return time.Unix(before, 0)
 }
 
-// counted returns a text with a number of things.
+// counted returns a number of things in words, such as "2 messages".
 func counted(n int, what string) string {
 	if n != 1 {
 		what += "s"

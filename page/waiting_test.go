@@ -18,7 +18,7 @@ import (
 	"mailtree/page"
 )
 
-// TestWaiting checks that each thing waits until it is dealt with: questions, agents that claims have stopped,
+// TestWaiting checks that each thing keeps waiting until it is dealt with: questions, agents that claims have stopped,
 // invalid files.
 func TestWaiting(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
@@ -92,8 +92,8 @@ func TestAsleep(t *testing.T) {
 	}
 }
 
-// TestWaitingOpen checks that without a session no view shows the bcc recipients for whom the user waits, even if the
-// user has loaded the view just before.
+// TestWaitingOpen checks that without a session no view shows the bcc recipients for whom the user is waiting, even if
+// the user has loaded the view just before.
 func TestWaitingOpen(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	s.send("pat", maildir.Draft{To: []string{"Ann"}, BCC: []string{"Bob"}, Subject: "Plan", Body: "b", AckRequired: true})
@@ -150,8 +150,8 @@ func TestMenu(t *testing.T) {
 	has(b.part("/agents", "1"), "Waiting 52", "Agents 3")
 }
 
-// TestSince checks that a user who was away sees how much has happened meanwhile. Leaving a view open does not count
-// as a visit.
+// TestSince checks that a user who was away sees how much has happened in the meantime. Leaving a view open does not
+// count as a visit.
 func TestSince(t *testing.T) {
 	var jump atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }
@@ -168,7 +168,7 @@ func TestSince(t *testing.T) {
 	hasNews := func(want bool) {
 		t.Helper()
 		if text := look(); strings.Contains(text, "Since you last looked") != want {
-			t.Errorf("it tells of news: %v\n%s", !want, text)
+			t.Errorf("it reports news: %v\n%s", !want, text)
 		}
 	}
 	jump.Store(int64(-time.Hour))
@@ -201,7 +201,7 @@ func TestSince(t *testing.T) {
 	}
 	r.Header.Set("Mailtree-Fragment", "1")
 	if res, _ := b.do(r); len(res.Cookies()) != 0 {
-		t.Error("a view that is left open counts as a look")
+		t.Error("a view that is left open is treated as a visit")
 	}
 	contains(t, look(), "Since you last looked", "2 messages</a> · 1 thread", "1 claim ended", "1 edit by hand")
 	hasNews(true) // they were here a moment ago, and may not have read the news

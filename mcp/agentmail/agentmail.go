@@ -1,10 +1,11 @@
-// Package agentmail is the toolset *agentmail*. It consists of four tools for agents that know each other by name.
+// Package agentmail implements the *agentmail* toolset. It consists of four tools for agents that know each other by
+// name.
 //
-// The caller's name is --as or AGENT_NAME. Without them it is the name of the caller's tmux window. Inside tmux the
-// recipients are the windows of the session, which need no registration. Outside tmux the recipients are the agents
-// of the project. A call creates the caller and the recipient as ordinary agents, whose mail is in the same tree.
-// The package defines the tools' names, shapes, wording, size limit and ignore list. It contains no rule that
-// another toolset would need. See docs/agentmail.md.
+// The caller's name comes from --as or AGENT_NAME. Without either, it is the name of the caller's tmux window. Inside
+// tmux the recipients are the session's windows, which need no registration. Outside tmux the recipients are the
+// project's agents. A call creates the caller and the recipient as ordinary agents, whose mail is in the same tree. The
+// package defines the tools' names, shapes, wording, size limit and ignore list. It contains no rule that another
+// toolset would need. See docs/agentmail.md.
 package agentmail
 
 import (

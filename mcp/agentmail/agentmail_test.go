@@ -41,7 +41,7 @@ func TestDeclared(t *testing.T) {
 	for _, tl := range tools {
 		got = append(got, tl.Name)
 		if tl.Hints.ReadOnlyHint {
-			t.Errorf("%s says that it only reads, but makes its caller known", tl.Name)
+			t.Errorf("%s is marked as read-only, but registers its caller", tl.Name)
 		}
 		for _, p := range tl.In {
 			got = append(got, p.Name)
@@ -59,7 +59,7 @@ func TestDeclared(t *testing.T) {
 
 func TestWords(t *testing.T) { tooltest.Words(t, &words, newToolset(tool.Config{}).tools()...) }
 
-// world is a store and the toolset that works on it.
+// world is a store and the toolset that uses it.
 type world struct {
 	t     *testing.T
 	store *storetest.Store
@@ -79,7 +79,7 @@ func newWorld(t *testing.T) *world {
 	}
 }
 
-// lastRead matches a time of reading, which only TestLastRead checks.
+// lastRead matches the time of the last read, which only TestLastRead checks.
 var lastRead = regexp.MustCompile(`,"last_read_at":[0-9]+`)
 
 var messageID = regexp.MustCompile(`msg_[0-9a-f_]+`)
@@ -171,7 +171,7 @@ func TestCalls(t *testing.T) {
 		{"postmaster", "receive", `{}`, `The agent name "Postmaster" cannot be used: reserved. [invalid]`},
 
 		{"carol", "list-recipients", `{}`, `{"recipients":[{"name":"alice","is_current":false},{"name":"bob","is_current":false},{"name":"carol","is_current":true}]}`},
-		{"alice", "send", `{"recipient":"carol","message":"m"}`, `{"message_id":"ID"}`}, // it was carol's first call
+		{"alice", "send", `{"recipient":"carol","message":"m"}`, `{"message_id":"ID"}`}, // this was carol's first call
 		{"Bob", "list-recipients", `{}`, `The agent name "Bob" differs from "bob" only in case: use "bob", or a different name. [conflict]`},
 
 		{"bob", "status", `{"status":"Ready"}`, "Invalid status: Ready. Valid: ready, work, offline [invalid]"},
@@ -188,7 +188,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestBody: a body is received as it was sent, and the answer names the sender that the server knows.
+// TestBody: a body is received exactly as it was sent, and the answer contains the sender as the server identified it.
 func TestBody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -199,7 +199,7 @@ func TestBody(t *testing.T) {
 		w.call(ann, "send", string(args))
 		var got mailShape
 		if err := json.Unmarshal([]byte(w.answer(bob, "receive", `{}`)), &got); err != nil || got.Message != body || got.From != "ann" {
-			t.Errorf("%q came as %q from %s (%v)", body, got.Message, got.From, err)
+			t.Errorf("%q arrived as %q from %s (%v)", body, got.Message, got.From, err)
 		}
 		d, err := w.project(maildir.DefaultProject).Box("bob", format.Origin{}).Delivery(t.Context(), got.ID)
 		if err != nil || d.Auth != "uid:7" || d.Seal == "" || !d.Read {
@@ -208,8 +208,8 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// TestOnce: 200 messages from 2 senders to 4 receivers at once become 200 deliveries. A file in the mailbox that is
-// not a message hides none of them.
+// TestOnce: 200 messages that 2 senders send to 4 receivers concurrently become 200 deliveries. A file in the mailbox
+// that is not a message hides none of them.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -266,7 +266,7 @@ func TestOnce(t *testing.T) {
 	all.Wait()
 	for m, n := range got {
 		if n != 1 {
-			t.Errorf("%s came %d times", m, n)
+			t.Errorf("%s arrived %d times", m, n)
 		}
 	}
 	if last := w.call(bob, "receive", `{}`); last != `{"status":"No unread messages"}` || len(got) != total {
@@ -338,7 +338,7 @@ func TestToolsetsShare(t *testing.T) {
 	})
 }
 
-// repository creates a repository with a linked worktree.
+// repository creates a repository with a linked working tree.
 func repository(t *testing.T) (repo, linked string) {
 	t.Helper()
 	top := t.TempDir()
@@ -352,7 +352,7 @@ func repository(t *testing.T) (repo, linked string) {
 	return repo, linked
 }
 
-// TestWorkTrees: agents in two worktrees of one repository reach each other.
+// TestWorkTrees: agents in two working trees of one repository can reach each other.
 func TestWorkTrees(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -367,7 +367,7 @@ func TestWorkTrees(t *testing.T) {
 	})
 }
 
-// TestIgnore: a name in the ignore file of any of the worktrees is not a recipient. An ignore file that is not a
+// TestIgnore: a name in the ignore file of any of the working trees is not a recipient. An ignore file that is not a
 // regular file, or is too large, is skipped without blocking.
 func TestIgnore(t *testing.T) {
 	t.Parallel()
@@ -412,7 +412,7 @@ func TestIgnore(t *testing.T) {
 	}
 	w.calls(me, [][4]string{
 		{"me", "send", `{"recipient":"bob","message":"m"}`, "recipient not found [not_found]"},
-		{"ann", "send", `{"recipient":"bob","message":"m"}`, `{"message_id":"ID"}`}, // her worktree does not
+		{"ann", "send", `{"recipient":"bob","message":"m"}`, `{"message_id":"ID"}`}, // her working tree does not
 		{"ann", "send", `{"recipient":"me","message":"m"}`, `{"message_id":"ID"}`},
 	})
 	if err := os.WriteFile(main, []byte("me\n"), 0o600); err != nil {
@@ -444,7 +444,7 @@ func TestTmux(t *testing.T) {
 	callers := map[string]tool.Caller{
 		"alice": in("work", "alice", repo), "bob": in("work", "bob", linked), "odd": in("work", "my/window", repo), "zed": in("other", "zed", repo),
 	}
-	in("work", "bob", repo) // a second window of the same name is not a second agent
+	in("work", "bob", repo) // a second window with the same name is not a second agent
 	split := callers["alice"]
 	split.Pane = srv.Run("split-window", "-d", "-P", "-F", "#{pane_id}", "-t", split.Pane, "exec cat")
 	named := callers["alice"]
@@ -471,13 +471,13 @@ func TestTmux(t *testing.T) {
 		{"dave", "send", `{"recipient":"alice","message":"by name"}`, sent},
 		{"split", "receive", `{}`, `{"from":"dave","id":"ID","auth":"uid 7 (program)","message":"by name"}`},
 		{"odd", "receive", `{}`, `Your tmux window is called "my/window", which is not a valid agent name: rename it (tmux rename-window NAME), or set AGENT_NAME. [invalid]`},
-		{"gone", "receive", `{}`, `Your tmux session cannot be looked at (tmux says: can't find pane: %99). Restart the bridge in a running session, or unset TMUX and set AGENT_NAME. [unavailable]`},
-		{"forged", "receive", `{}`, `Your tmux session cannot be looked at (TMUX has an unexpected value (want socket,pid,session)). Restart the bridge in a running session, or unset TMUX and set AGENT_NAME. [unavailable]`},
+		{"gone", "receive", `{}`, `Your tmux session cannot be inspected (tmux says: can't find pane: %99). Restart the bridge in a running session, or unset TMUX and set AGENT_NAME. [unavailable]`},
+		{"forged", "receive", `{}`, `Your tmux session cannot be inspected (TMUX has an unexpected value (want socket,pid,session)). Restart the bridge in a running session, or unset TMUX and set AGENT_NAME. [unavailable]`},
 		{"gone", "send", `{"recipient":"bob","message":""}`, "no message provided [invalid]"},
 		{"outside", "list-recipients", `{}`, fmt.Sprintf(windows, false, false, `,{"name":"dave","is_current":false},{"name":"eve","is_current":true},{"name":"zed","is_current":false}`)},
 	})
 	w.calls(callers, [][4]string{
-		{"frank", "list-recipients", `{}`, `{"recipients":[{"name":"frank","is_current":true}]}`}, // no window can be an agent's
+		{"frank", "list-recipients", `{}`, `{"recipients":[{"name":"frank","is_current":true}]}`}, // no window has a valid name
 	})
 	srv.Run("rename-window", "-t", callers["bob"].Pane, "carol")
 	w.calls(callers, [][4]string{
@@ -486,7 +486,7 @@ func TestTmux(t *testing.T) {
 	})
 }
 
-// TestTmuxBlanks: a window represents the agent whose name is the window's name without blanks, in any case.
+// TestTmuxBlanks: a window represents the agent whose name is the window's name without spaces, regardless of case.
 func TestTmuxBlanks(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)
@@ -513,7 +513,7 @@ func TestTmuxBlanks(t *testing.T) {
 	})
 }
 
-// TestCancelled: if the caller of a call has disconnected, the call is not reported as a fault of the server.
+// TestCancelled: if the caller has disconnected, the call is not reported as a server fault.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(tool.WithCaller(t.Context(), tool.Caller{Tmux: "/nowhere,1,0", Pane: "%1"}))
@@ -538,7 +538,7 @@ func TestLastRead(t *testing.T) {
 	}
 	for _, r := range all.Recipients {
 		if read := r.LastRead >= before; read != (r.Name == "Bob") {
-			t.Errorf("%+v, and Bob alone has read, at %d or later", r, before)
+			t.Errorf("%+v, but only Bob has read, at %d or later", r, before)
 		}
 	}
 	if len(all.Recipients) != 2 {

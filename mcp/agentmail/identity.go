@@ -20,8 +20,8 @@ type who struct {
 	windows []string     // agents that the windows of the session are named after; nil outside tmux
 }
 
-// caller identifies the caller: by the name that the connection gives, or else by the name of the tmux window. It
-// returns ErrInvalid if there is no name or if the name is not a valid agent name, and ErrUnavailable if tmux does
+// caller identifies the caller by the name that the connection specifies, or otherwise by the name of the tmux window.
+// It returns ErrInvalid if there is no name or if the name is not a valid agent name, and ErrUnavailable if tmux does
 // not answer. See docs/agentmail.md, "Who is who".
 func caller(ctx context.Context) (*who, error) {
 	c := tool.CallerOf(ctx)
@@ -68,7 +68,7 @@ func (w *who) lookAround(ctx context.Context, c tool.Caller) error {
 	return nil
 }
 
-// spell changes the names of windows to the spelling that the agents of the project use.
+// spell changes the names of windows to the spelling that the project's agents use.
 func (w *who) spell(ctx context.Context, p *maildir.Project) error {
 	if w.windows == nil {
 		return nil
@@ -94,5 +94,5 @@ func (w *who) spell(ctx context.Context, p *maildir.Project) error {
 
 func noTmux(err error) error {
 	return tool.Refused(refusal.ErrUnavailable,
-		"Your tmux session cannot be looked at (%v). Restart the bridge in a running session, or unset TMUX and set AGENT_NAME.", err)
+		"Your tmux session cannot be inspected (%v). Restart the bridge in a running session, or unset TMUX and set AGENT_NAME.", err)
 }

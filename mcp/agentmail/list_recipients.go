@@ -10,7 +10,7 @@ import (
 
 type recipientShape struct {
 	Name      string `json:"name"`                   // agent name
-	IsCurrent bool   `json:"is_current"`             // whether it is you
+	IsCurrent bool   `json:"is_current"`             // whether this is you
 	LastRead  int64  `json:"last_read_at,omitempty"` // when it last read mail, Unix time in ms
 }
 

@@ -32,9 +32,8 @@ func recipients(ctx context.Context, p *maildir.Project, w *who) ([]string, erro
 	return names, nil
 }
 
-// reach returns the name of a recipient. The caller may give the name of a window instead. reach refuses a
-// recipient to whom the caller cannot write. The contract prescribes the order of the checks: unknown, self,
-// ignored.
+// reach returns the name of a recipient. The caller may give the name of a window instead. reach returns a refusal if
+// the caller cannot write to the recipient. The contract prescribes the order of the checks: unknown, self, ignored.
 func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to string) (string, error) {
 	names, err := recipients(ctx, p, w)
 	if err != nil {
@@ -61,7 +60,8 @@ func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to stri
 	return to, nil
 }
 
-// unknownRecipient refuses an unknown name. The error contains the nearest recipient and the first recipients.
+// unknownRecipient refuses an unknown name. The error lists the recipients with the most similar names, and the first
+// few of all recipients.
 func unknownRecipient(to string, names []string) error {
 	const most = 20
 	hint := "Nobody else is here yet."
@@ -88,9 +88,9 @@ const notFound = "recipient not found"
 // ignoreFile is the ignore file at the top of the code repository: one name per line.
 const ignoreFile = ".agentmailignore"
 
-// ignored returns the names in the ignore files of the project's repository and of the caller's own working tree.
-// It skips an ignore file that is not a regular file or that it may not read, and logs this. If a fault of the
-// machine prevents reading a file, it returns ErrUnavailable, because the file may contain the recipient's name.
+// ignored returns the names in the ignore files of the project's repository and of the caller's own working tree. It
+// skips an ignore file that is not a regular file or that it may not read, and logs this. If a machine fault prevents
+// it from reading a file, it returns ErrUnavailable, because the file may contain the recipient's name.
 func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []string, err error) {
 	tops := []string{p.HumanKey(), tool.CallerOf(ctx).WorkTree}
 	for _, top := range slices.Compact(tops) {
@@ -102,7 +102,7 @@ func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []stri
 		case tree.FaultMachine:
 			return nil, &refusal.Own{
 				Kind: refusal.ErrUnavailable,
-				Text: ignoreFile + " cannot be read now, so whom you may write to is not known: try again in a moment.",
+				Text: ignoreFile + " cannot be read now, so it is not known whom you may write to: try again in a moment.",
 				Err:  err,
 			}
 		case tree.FaultFile:

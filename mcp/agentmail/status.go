@@ -19,7 +19,7 @@ func (t *toolset) status() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "status",
 		Hints: tool.Marks(),
-		About: "Use when what you do changes: sets your status to ready (notify me of new mail), work (do not disturb) or offline.",
+		About: "Use when your activity changes: sets your status to ready (notify me of new mail), work (do not disturb) or offline.",
 		Out:   statusShape{},
 	}, func(ctx context.Context, r *statusRequest) (any, error) {
 		if err := maildir.CheckPresence(r.Status); err != nil {

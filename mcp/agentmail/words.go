@@ -5,8 +5,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// words is the wording of the tools. Programs written for agentmail depend on one of the sentences. See
-// docs/agentmail.md.
+// words is the wording of the tools. Programs written for agentmail depend on the exact text of one of the sentences.
+// See docs/agentmail.md.
 var words = refusal.Words{
 	Args: map[refusal.Field]string{
 		refusal.Recipients: "recipient",
@@ -22,7 +22,7 @@ var words = refusal.Words{
 		"find threads":         "",
 		"read a thread":        "",
 		"list unread":          "",
-		"list the inbox":       "receive takes the messages in the inbox.",
+		"list the inbox":       "receive returns the messages in the inbox.",
 		"look anywhere":        "list-recipients lists the agents.",
 		"answer somebody else": "list-recipients lists the agents.",
 		"name one project":     "Name one with --project.",

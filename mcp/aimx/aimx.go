@@ -1,14 +1,14 @@
-// Package aimx is the toolset *aimx*. It consists of 12 tools for mailboxes, email and hooks. The caller's OS user
-// decides what each call may do. The server offers the toolset only on the Unix socket, because only the socket
+// Package aimx implements the *aimx* toolset. It consists of 12 tools for mailboxes, email and hooks. The caller's OS
+// user determines what each call may do. The server offers the toolset only on the Unix socket, because only the socket
 // identifies that user.
 //
 // A mailbox is an agent, and its address is its name at MAIL_DOMAIN. The rules are in maildir/access. This package
 // contains the tools' names, argument checks, shapes and refusals. Programs written for aimx depend on the exact
 // text of the refusals. See docs/email.md, "Texts".
 //
-// Package tool documents the answers of every toolset. This toolset guarantees one more thing. If the contract
-// calls a result a list or a sentence, the text is exactly that list or sentence, and structuredContent is an
-// object that contains it.
+// Package tool documents what every toolset guarantees about its answers. This toolset guarantees one more thing. If
+// the contract calls a result a list or a sentence, the text is exactly that list or sentence, and structuredContent is
+// an object that contains it.
 package aimx
 
 import (
@@ -56,8 +56,8 @@ func New(cfg tool.Config) *tool.Set {
 // primerURI is the URI at which clients read the primer: skill://NAME/SKILL.md (SEP-2640, "Resource Mapping").
 const primerURI = "skill://mailtree-email/SKILL.md"
 
-// addPrimer adds the primer as a resource. The primer says what an agent must know about the tools, about trust and
-// about the files.
+// addPrimer adds the primer as a resource. The primer explains what an agent must know about the tools, trust and the
+// files.
 func addPrimer(server *mcp.Server) {
 	head := skills.Head(skills.Email)
 	primer := &mcp.Resource{
@@ -140,7 +140,7 @@ func (t *toolset) box(ctx context.Context, name string) (*maildir.UserBox, error
 	return b, err
 }
 
-// email opens a mailbox and returns the whole id of an email in it.
+// email opens a mailbox and returns the full id of an email in it.
 func (t *toolset) email(ctx context.Context, mailbox string, id emailID) (*maildir.UserBox, string, error) {
 	b, err := t.box(ctx, mailbox)
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// This file contains the arguments that several tools share, and the checks of their syntax.
+// This file contains the arguments that several tools share, and checks their syntax.
 
 // pageRequest selects the next page of a list that was too long for one answer.
 type pageRequest struct {
 	Offset int `json:"offset,omitempty" jsonschema:"next_offset of the previous answer"`
 }
 
-// goesOn is the second text of an answer that is cut. It is separate, because the first text is a list or a file
-// and cannot contain such a note.
+// goesOn returns the second text of a truncated answer. It is separate, because the first text is a list or a file and
+// cannot contain such a note.
 func goesOn(next int) string {
 	if next == 0 {
 		return ""
@@ -28,7 +28,7 @@ func goesOn(next int) string {
 // folder is one folder of a mailbox.
 type folder string
 
-// The folders of a mailbox.
+// These are the folders of a mailbox.
 const (
 	inbox folder = "inbox"
 	sent  folder = "sent"
@@ -56,13 +56,13 @@ func (id emailID) usable() error {
 	return nil
 }
 
-// variants are the two forms of a body. A caller gives one of them.
+// variants are the two forms of a body. A caller passes at most one of them.
 type variants struct {
 	TextOnly bool   `json:"text_only,omitempty" jsonschema:"the body is plain text, not markdown; cannot be combined with html_body"`
-	HTML     string `json:"html_body,omitempty" jsonschema:"the body as HTML, sent unchanged beside the text; cannot be combined with text_only" example:"<p>Hello</p>"`
+	HTML     string `json:"html_body,omitempty" jsonschema:"the body as HTML, sent unchanged with the text; cannot be combined with text_only" example:"<p>Hello</p>"`
 }
 
-// exclusive refuses a call that gives both forms.
+// exclusive refuses a call that passes both forms.
 func (v variants) exclusive() error {
 	if v.TextOnly && v.HTML != "" {
 		return tool.Invalid("text_only and html_body are mutually exclusive: pass one of them.")

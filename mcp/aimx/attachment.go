@@ -15,7 +15,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// attachmentURI is the address at which the attachments of emails can be read. mcp/mail has the same address for
+// attachmentURI is the address at which the attachments of emails can be read. mcp/mail uses the same address for
 // callers who may read every attachment.
 const (
 	attachmentURI      = "resource://attachment/"
@@ -30,14 +30,14 @@ const sniffed = 4 << 10
 
 type uriKey struct{}
 
-// addAttachments adds the attachments of emails as a resource.
+// addAttachments adds a resource for the attachments of emails.
 func (t *toolset) addAttachments(set *tool.Set) {
 	set.Server().AddResourceTemplate(&mcp.ResourceTemplate{
 		URITemplate: attachmentTemplate,
 		Name:        "attachment",
 		Title:       "Attachment",
-		Description: "A file that came with an email in a mailbox of yours, at the URI that email_read gives. A large file " +
-			"comes in pieces: pass next_offset of _meta as offset.",
+		Description: "A file attached to an email in one of your mailboxes, at the URI that email_read returns. A large file " +
+			"comes in pieces: pass next_offset from _meta as offset.",
 	}, func(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		uri, ok := ctx.Value(uriKey{}).(string)
 		if !ok {
@@ -45,8 +45,8 @@ func (t *toolset) addAttachments(set *tool.Set) {
 		}
 		return t.readAttachment(ctx, uri)
 	})
-	// The SDK matches URIs against the strict expansion of the template, and ?offset=1&project=/abs/path does not
-	// match it. Therefore the handler takes the requested URI from ctx.
+	// The SDK matches URIs strictly against the template, and ?offset=1&project=/abs/path does not match. Therefore the
+	// handler takes the requested URI from ctx.
 	set.Server().AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			r, ok := req.(*mcp.ReadResourceRequest)
@@ -97,9 +97,8 @@ func parseAttachment(uri string) (r attachmentRef, err error) {
 	return r, nil
 }
 
-// readAttachment answers with the text of a file if the file is text and fits as a whole. Otherwise it answers with
-// the file's bytes from an offset on. It returns ErrNotFound if no email in one of the caller's mailboxes lists the
-// file.
+// readAttachment returns a file as text if it is text and fits into one answer. Otherwise it returns the file's bytes,
+// starting at an offset. It returns ErrNotFound if no email in one of the caller's mailboxes lists the file.
 func (t *toolset) readAttachment(ctx context.Context, uri string) (*mcp.ReadResourceResult, error) {
 	c := tool.CallerOf(ctx)
 	if c.UID < 0 {
@@ -127,7 +126,7 @@ func (t *toolset) readAttachment(ctx context.Context, uri string) (*mcp.ReadReso
 	return t.piece(ctx, v, uri, r, most)
 }
 
-// piece reads at most most bytes of an attachment.
+// piece reads up to most bytes of an attachment.
 func (t *toolset) piece(
 	ctx context.Context, v *maildir.View, uri string, r attachmentRef, most int64,
 ) (*mcp.ReadResourceResult, error) {

@@ -8,8 +8,9 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// rowShape is one email of a list. Only inbox rows have Read. Only rows of sent mail have Status, which is
-// delivered or pending. For mail to other domains it is queued, deferred, sending, sent, unknown or failed.
+// rowShape is one email in a list. Only inbox rows have Read, and only rows of sent mail have Status. Status is
+// delivered or pending for local mail. For mail to other domains it is queued, deferred, sending, sent, unknown or
+// failed.
 type rowShape struct {
 	ID      string `json:"id"`
 	From    string `json:"from"` // address
@@ -23,7 +24,7 @@ type rowShape struct {
 
 type emailsShape struct {
 	Emails []rowShape `json:"emails"`                // newest first
-	Next   int        `json:"next_offset,omitempty"` // the offset of the next page, if this one ended early because it was large
+	Next   int        `json:"next_offset,omitempty"` // offset of the next page, if this page ended early because of its size
 }
 
 type listRequest struct {
@@ -31,14 +32,14 @@ type listRequest struct {
 	Folder   folder `json:"folder,omitempty" jsonschema:"which folder of the mailbox" enum:"inbox,sent" default:"inbox" as:"given"`
 	Limit    int    `json:"limit,omitempty" jsonschema:"page size, at most 200" most:"200" default:"50" as:"limit"`
 	Offset   int    `json:"offset,omitempty" jsonschema:"number of newest emails to skip"`
-	Archived bool   `json:"archived,omitempty" jsonschema:"also archived emails of the inbox"`
+	Archived bool   `json:"archived,omitempty" jsonschema:"archived emails in the inbox too"`
 }
 
 func (t *toolset) emailList() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "email_list",
 		Hints: tool.Reads(),
-		About: "Use to see what is in a mailbox of yours: lists a page of its emails, newest first.",
+		About: "Use to see what is in your mailbox: lists a page of its emails, newest first.",
 		Out:   emailsShape{},
 	}, func(ctx context.Context, r *listRequest) (any, error) {
 		if err := r.Folder.known(); err != nil {

@@ -6,7 +6,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The marks of an email. The names of the two tools end with these words.
+// These are the marks of an email. The names of the two tools end with these words.
 const (
 	markRead   = "read"
 	markUnread = "unread"

@@ -12,7 +12,7 @@ import (
 )
 
 type sentShape struct {
-	To        string `json:"to"` // where it went
+	To        string `json:"to"` // the recipients
 	MessageID string `json:"message_id"`
 
 	Notes []string `json:"notes,omitempty"`
@@ -80,8 +80,8 @@ func (r *sendRequest) lines() error {
 	return nil
 }
 
-// answers makes the draft a reply to the messages that reply_to and references name. Without reply_to it
-// ignores references.
+// answers turns the draft into a reply to the messages that reply_to and references name. Without reply_to it ignores
+// references.
 func (t *toolset) answers(r *sendRequest, d *maildir.Draft) (err error) {
 	if strings.TrimSpace(r.ReplyTo) == "" {
 		return nil
@@ -90,7 +90,7 @@ func (t *toolset) answers(r *sendRequest, d *maildir.Draft) (err error) {
 	if d.InReplyTo, err = domains.IDOf(refusal.InReplyTo, r.ReplyTo); err != nil {
 		return err
 	}
-	for _, m := range strings.Fields(strings.ReplaceAll(r.References, "><", "> <")) { // RFC 5322 requires no blank between them
+	for _, m := range strings.Fields(strings.ReplaceAll(r.References, "><", "> <")) { // RFC 5322: no space needed
 		id, err := domains.IDOf(refusal.References, m)
 		if err != nil {
 			return err

@@ -26,7 +26,7 @@ func (d *desk) callIn(uid int, project, workTree, name, args string) *mcp.CallTo
 }
 
 // TestGuestMakesNoProject: whatever project a guest names, the server uses only existing projects and the default
-// project. Only the store's user and root create projects.
+// project. Only the store's user and root can create projects.
 func TestGuestMakesNoProject(t *testing.T) {
 	t.Parallel()
 	const guest = 1000
@@ -45,7 +45,7 @@ func TestGuestMakesNoProject(t *testing.T) {
 		{guest, "default", "/srv/shop", "ann", "ann@", 1},
 		{storeUser, "/srv/shop", "", "ann", "EACCES", 2}, // the address belongs to another user
 		{storeUser, "/srv/shop", "", "eve", "eve@", 2},
-		{guest, "/srv/shop", "", "eve", "EACCES", 2}, // the project exists, and eve belongs to another user
+		{guest, "/srv/shop", "", "eve", "EACCES", 2}, // the project exists, and the mailbox eve belongs to another user
 		{guest, "/srv/shops", "", "ann", `No project "/srv/shops"`, 2},
 		{0, "/srv/other", "", "zoe", "zoe@", 3},
 	} {
@@ -60,6 +60,6 @@ func TestGuestMakesNoProject(t *testing.T) {
 		}
 	}
 	if res := d.callIn(guest, "/srv/shop", "", "mailbox_create", `{"name": "bob"}`); res.IsError {
-		t.Errorf("a guest in a project that exists: %+v", res.Content[0])
+		t.Errorf("a guest in an existing project: %+v", res.Content[0])
 	}
 }

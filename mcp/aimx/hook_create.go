@@ -27,7 +27,7 @@ func (t *toolset) hookCreate() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "hook_create",
 		Hints: tool.Marks(),
-		About: "Use to run a command when your mailbox receives an email or has sent one: the command gets the email on standard input.",
+		About: "Use to run a command when your mailbox receives or has sent an email: the command gets the email on standard input.",
 		Out:   hookNameShape{},
 	}, func(ctx context.Context, r *hookRequest) (any, error) {
 		h := hook.Hook{
@@ -52,8 +52,8 @@ func (t *toolset) hookCreate() tool.Tool {
 	})
 }
 
-// hookBox works like box, but tells every caller whether a mailbox does not exist, because the contract requires
-// this for hooks.
+// hookBox works like box, but tells every caller if a mailbox does not exist, because the contract requires this for
+// hooks.
 func (t *toolset) hookBox(ctx context.Context, name string) (*maildir.UserBox, error) {
 	b, err := t.box(ctx, name)
 	if !errors.Is(err, maildir.ErrDenied) {

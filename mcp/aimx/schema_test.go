@@ -47,7 +47,7 @@ func TestDenied(t *testing.T) {
 	for _, what := range refusaltest.All(t) {
 		e := tooltest.Refusal(what, refusal.Mailbox)
 		if said := words.Say(e); errors.Is(e, refusal.ErrDenied) != (said == denied) {
-			t.Errorf("%s is said as %s", refusal.Code(e), said)
+			t.Errorf("%s is worded as %s", refusal.Code(e), said)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func TestRootIsLogged(t *testing.T) {
 	}
 }
 
-// TestFacts: a text in a header that was written by hand stays on its line and cannot add another fact.
+// TestFacts: text in a header that was written by hand stays on its line and cannot add another fact.
 func TestFacts(t *testing.T) {
 	t.Parallel()
 	s := letterShape{

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 //	= ann@mailtree.local                       the text of the answer, or after ! of a refusal with its code
 //	~ {"address": "ann@mailtree.local"}        structuredContent, if it differs from the text
 //	1000 read resource://attachment/SHA1       a resource: its text, or after ! the refusal
-//	mail send_message {…}                      a call of the toolset mail, by an unnamed caller
+//	mail send_message {…}                      a call to the mail toolset, by an unnamed caller
 //	write agents/ann/inbox/x.md TEXT           the user saves a file, \n for a line end
 //
 // The ids of messages become M1, M2 … in order of appearance, also in calls, and the short forms of the ids
@@ -192,7 +192,7 @@ func (d *desk) request(who, name, args string) *mcp.CallToolResult {
 	return d.ask(d.become(who), name, args)
 }
 
-// become makes who the caller of further requests, and returns the toolset that who uses.
+// become makes who the caller of the following requests, and returns the toolset that who uses.
 func (d *desk) become(who string) (set string) {
 	set, c := "aimx", tool.Unknown()
 	if who == "mail" {
@@ -200,7 +200,7 @@ func (d *desk) become(who string) (set string) {
 	} else {
 		uid, err := strconv.Atoi(who)
 		if err != nil {
-			d.t.Fatalf("%q is nobody", who)
+			d.t.Fatalf("unknown user %q", who)
 		}
 		c = tool.Caller{Origin: format.Origin{Auth: tool.PeerAuth(uid)}, UID: uid, Root: uid == 0}
 	}
@@ -265,8 +265,8 @@ func sameJSON(text string, structured []byte) bool {
 	return json.Unmarshal([]byte(text), &a) == nil && json.Unmarshal(structured, &b) == nil && cmp.Equal(a, b)
 }
 
-// ordered returns an object with its keys in order. For email_read it omits the content, which equals the
-// text.
+// ordered returns an object with its keys in order. For email_read it omits the content, because that is the same as
+// the text.
 func ordered(data []byte) string {
 	var v map[string]any
 	if err := json.Unmarshal(data, &v); err != nil {
@@ -276,7 +276,7 @@ func ordered(data []byte) string {
 	return string(tool.Encode(v))
 }
 
-// TestPrimer: the primer is the toolset's only resource, and names every tool.
+// TestPrimer: the primer is the toolset's only resource, and mentions every tool.
 func TestPrimer(t *testing.T) {
 	t.Parallel()
 	client := newDesk(t).sets["aimx"]
@@ -294,7 +294,7 @@ func TestPrimer(t *testing.T) {
 	}
 	for _, tl := range tools.Tools {
 		if !strings.Contains(res.Contents[0].Text, "`"+tl.Name+"`") {
-			t.Errorf("it does not name %s", tl.Name)
+			t.Errorf("it does not mention %s", tl.Name)
 		}
 	}
 }

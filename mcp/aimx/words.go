@@ -6,7 +6,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// denied is the complete refusal for a caller without permission. It gives no reason and no name.
+// denied is the complete text of the refusal for a caller without permission. It gives no reason and no name.
 const denied = "EACCES not authorized"
 
 // noEmail is the refusal if no folder of the mailbox contains the message.

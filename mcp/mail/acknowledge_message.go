@@ -7,7 +7,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Acked is the answer to acknowledge_message.
+// Acked is the result of acknowledge_message.
 type Acked struct {
 	ID string `json:"message_id"`
 	index.Marks
@@ -24,7 +24,7 @@ func (t *Toolset) acknowledgeMessage() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "acknowledge_message",
 		Hints: tool.Marks(),
-		About: "Use when a message has ack_required and you have taken note: acknowledges it and marks it as read.",
+		About: "Use once you have taken note of a message with ack_required: acknowledges it and marks it as read.",
 		Out:   Acked{},
 	}, func(ctx context.Context, r *ackRequest) (any, error) {
 		p, note, err := t.project(ctx, r.Project)

@@ -15,15 +15,15 @@ type inboxRequest struct {
 	Project     string    `json:"project_key" jsonschema:"path of the top of the working tree" example:"/abs/path/backend"`
 	Agent       string    `json:"agent_name" jsonschema:"your agent name" example:"BlueLake"`
 	Since       time.Time `json:"since_ts,omitempty" jsonschema:"only messages after this time: RFC 3339 or Unix seconds" example:"2025-10-23T15:22:14Z"`
-	Urgent      bool      `json:"urgent_only,omitempty" jsonschema:"only importance high and urgent"`
+	Urgent      bool      `json:"urgent_only,omitempty" jsonschema:"only high or urgent messages"`
 	Unread      bool      `json:"unread_only,omitempty" jsonschema:"only unread messages"`
-	Archived    bool      `json:"archived,omitempty" jsonschema:"also archived messages"`
-	Bodies      bool      `json:"include_bodies,omitempty" jsonschema:"also return the bodies"`
+	Archived    bool      `json:"archived,omitempty" jsonschema:"archived messages too"`
+	Bodies      bool      `json:"include_bodies,omitempty" jsonschema:"return the bodies too"`
 	ID          string    `json:"message_id,omitempty" jsonschema:"read only this message, with its body" example:"msg_20251023_3a51c0f7b3dc3a7e"`
 	Thread      string    `json:"thread_id,omitempty" jsonschema:"read only this thread, oldest first, including what you sent" example:"TKT-123"`
 	AwaitingAck bool      `json:"awaiting_ack,omitempty" jsonschema:"only messages still waiting for an acknowledgement, from you or from your recipients"`
-	Offset      *int      `json:"body_offset,omitempty" jsonschema:"next_offset: continue reading the body there"`
-	Limit       int       `json:"limit,omitempty" jsonschema:"most messages to return" min:"1" max:"200" default:"20" as:"limit"`
+	Offset      *int      `json:"body_offset,omitempty" jsonschema:"next_offset, to read the rest of the body"`
+	Limit       int       `json:"limit,omitempty" jsonschema:"max messages to return" min:"1" max:"200" default:"20" as:"limit"`
 	Cursor      int64     `json:"cursor,omitempty" jsonschema:"next_cursor of the previous page" example:"1234" as:"cursor"`
 	Mark        bool      `json:"mark_read,omitempty" jsonschema:"mark the returned messages as read"`
 	Wait        tool.Wait `json:"wait_seconds,omitempty" jsonschema:"wait for new mail if nothing is unread; over 50 only with a progressToken" max:"900"`
@@ -33,8 +33,8 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "check_my_messages",
 		Hints: tool.Marks(),
-		About: "Use when you begin, between steps, and to wait for an answer: reads your inbox, newest first, with mail from agents " +
-			"in other sessions and programs, and from people. Also resource://inbox/{agent}.",
+		About: "Use at the start, between steps, or to wait for an answer: reads your inbox, newest first, with mail from agents " +
+			"in other sessions and programs, and from people. Also at resource://inbox/{agent}.",
 		Out: Inbox{},
 	}, func(ctx context.Context, r *inboxRequest) (any, error) {
 		if err := r.coherent(); err != nil {
@@ -92,7 +92,7 @@ func (r *inboxRequest) coherent() error {
 	case r.Thread != "":
 		reads = "thread_id lists a whole thread"
 	case r.AwaitingAck:
-		reads = "awaiting_ack lists all messages that wait for an acknowledgement"
+		reads = "awaiting_ack lists all messages that are waiting for an acknowledgement"
 	default:
 		return nil
 	}

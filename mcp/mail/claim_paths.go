@@ -21,7 +21,7 @@ type conflictShape struct {
 	Expires   string `json:"expires_ts"`
 }
 
-// Claimed is the answer to claim_paths.
+// Claimed is the result of claim_paths.
 type Claimed struct {
 	Granted   []claimShape    `json:"granted"`
 	Conflicts []conflictShape `json:"conflicts"`
@@ -105,12 +105,12 @@ func unmatchedNote(paths []string) string {
 	return note
 }
 
-// hasBrackets reports whether a pattern contains brackets or braces that are not quoted with \.
+// hasBrackets reports whether a pattern contains brackets or braces that are not escaped with \.
 func hasBrackets(pattern string) bool {
 	return strings.ContainsAny(strings.NewReplacer(`\[`, "", `\{`, "", `\\`, "").Replace(pattern), "[{")
 }
 
-// aloneNote says that the other machines do not know about the claims in the answer.
+// aloneNote returns the note that the other machines do not know about the claims in the answer.
 func aloneNote(r *claim.Result) string {
 	switch {
 	case r.Alone == "":
@@ -148,8 +148,8 @@ func shapeClaimed(r *claim.Result) Claimed {
 	return out
 }
 
-// fitClaimed drops the claims or conflicts that do not fit into the answer. It cannot refuse the answer, because
-// the claims already exist. One of the lists is empty.
+// fitClaimed drops the claims or conflicts that do not fit into the answer. It cannot refuse the call instead, because
+// the claims already exist. One of the two lists is always empty.
 func (t *Toolset) fitClaimed(ctx context.Context, out Claimed) Claimed {
 	rest := Claimed{Note: out.Note}
 	granted, _ := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Granted)

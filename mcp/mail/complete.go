@@ -12,7 +12,7 @@ import (
 // maxCompletions is the maximum number of values that the protocol allows in one answer.
 const maxCompletions = 100
 
-// completes maps the arguments of each template and prompt to the kind of thing that they name.
+// completes maps each argument of a template or prompt to the kind of thing that the argument names.
 var completes = map[string]map[string]format.Kind{
 	inboxTemplate:      {"agent": format.KindProfile, "project": format.KindProject},
 	messageTemplate:    {"project": format.KindProject},
@@ -25,8 +25,8 @@ var completes = map[string]map[string]format.Kind{
 	"handoff": {"to": format.KindProfile},
 }
 
-// complete offers names for an argument of a template or prompt. An unknown argument has no
-// completions and is not an error.
+// complete suggests values for an argument of a template or prompt. For an unknown argument, it suggests nothing and
+// returns no error.
 func (t *Toolset) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 	res := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
 	of := req.Params.Ref

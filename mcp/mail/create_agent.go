@@ -14,17 +14,17 @@ type createdShape struct {
 
 type agentRequest struct {
 	Project  string `json:"project_key" jsonschema:"absolute path of the top of the working tree; the same in all tools" example:"/abs/path/backend"`
-	Program  string `json:"program" jsonschema:"the program that you run in" example:"claude-code"`
+	Program  string `json:"program" jsonschema:"the program you run in" example:"claude-code"`
 	Model    string `json:"model" jsonschema:"your model" example:"opus-4.1"`
 	Task     string `json:"task_description" jsonschema:"what you are working on" example:"Auth refactor"`
-	NameHint string `json:"name_hint,omitempty" jsonschema:"name that you want; used if free" example:"GreenCastle"`
+	NameHint string `json:"name_hint,omitempty" jsonschema:"name you want; used if free" example:"GreenCastle"`
 }
 
 func (t *Toolset) createAgent() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "create_agent",
 		Hints: tool.Adds(),
-		About: "Use once, if nothing tells you your agent name: registers an agent identity and returns its memorable name. Creates the " +
+		About: "Use once, if you do not know your agent name: registers an agent identity and returns its memorable name. Creates the " +
 			"project if it is new.",
 		Out: createdShape{},
 	}, func(ctx context.Context, r *agentRequest) (any, error) {

@@ -9,7 +9,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The guard's tools write only into the hooks folder of the code repository that a call names. They refuse a folder
+// The guard's tools write only into the hooks folder of the code repository named in the call. They refuse a folder
 // outside that repository (Invariant I8).
 
 type doneShape struct {
@@ -18,7 +18,7 @@ type doneShape struct {
 }
 
 type installRequest struct {
-	Project string `json:"project_key" jsonschema:"project whose claims count" example:"/abs/path/backend"`
+	Project string `json:"project_key" jsonschema:"project whose claims apply" example:"/abs/path/backend"`
 	Repo    string `json:"code_repo_path" jsonschema:"absolute path of the repository" example:"/abs/path/backend"`
 }
 
@@ -71,8 +71,8 @@ func shapeDone(done []string, note string) doneShape {
 	return doneShape{append([]string{}, done...), note}
 }
 
-// site returns the code repository that a call names. Its path must be absolute, because the server has its own
-// working directory.
+// site returns the code repository named in a call. Its path must be absolute, because the server has its own working
+// directory.
 func site(repo string) (guard.Site, error) {
 	if !filepath.IsAbs(repo) {
 		return guard.Site{}, tool.Invalid("code_repo_path is %q: give the absolute path of the repository.", tool.Clip(repo))

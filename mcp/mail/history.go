@@ -18,7 +18,7 @@ type historyResource struct {
 	Note    string          `json:"note,omitempty"`
 }
 
-// olderNote is the note in the answer if older entries are left out.
+// olderNote is the note that the answer contains if older entries are left out.
 const olderNote = "older entries are left out: `mailtree log ID` shows them"
 
 // readHistory reads the newest operations on a message. The answer reveals no bcc recipient (Invariant
@@ -27,7 +27,7 @@ func (t *Toolset) readHistory(ctx context.Context, p *maildir.Project, r ref) (a
 	out := historyResource{Project: p.Slug, ID: r.name, History: []history.Entry{}}
 	q := maildir.LogQuery{Of: r.name, Limit: maxHistory + 1, Open: true}
 	err := p.Log(ctx, q, func(e *history.Entry) error {
-		e.ID, e.Files = "", tool.Listed(e.Files) // the resource names the message only once
+		e.ID, e.Files = "", tool.Listed(e.Files) // the resource gives the message's id only once
 		out.History = append(out.History, *e)
 		return nil
 	})

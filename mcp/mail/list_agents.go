@@ -14,7 +14,7 @@ const maxListedClaims = 20
 // Listed is an agent of a Directory.
 type Listed struct {
 	profileShape
-	Machine  string       `json:"machine,omitempty"`  // if it is another machine
+	Machine  string       `json:"machine,omitempty"`  // if the agent is on another machine
 	Wakeable string       `json:"wakeable,omitempty"` // why mail cannot wake it; "" if mail can
 	Unread   int          `json:"unread"`
 	Claims   []claimShape `json:"claims"`
@@ -33,7 +33,7 @@ func shapeListed(p *maildir.Project, a *maildir.AgentInfo) Listed {
 	}
 }
 
-// Directory is the answer to list_agents. It contains agents, or projects.
+// Directory is the result of list_agents. It contains either agents or projects.
 type Directory struct {
 	Project  string   `json:"project,omitempty"`
 	Agents   []Listed `json:"agents"`
@@ -44,7 +44,7 @@ type Directory struct {
 
 type agentsRequest struct {
 	Project string `json:"project_key,omitempty" jsonschema:"omit to list the projects" example:"/abs/path/backend"`
-	Active  bool   `json:"active_only,omitempty" jsonschema:"only agents seen within seven days" default:"true"`
+	Active  bool   `json:"active_only,omitempty" jsonschema:"only agents seen in the last week" default:"true"`
 	After   string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous page" example:"BlueLake"`
 }
 

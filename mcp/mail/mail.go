@@ -1,13 +1,14 @@
-// Package mail is the toolset *mail*. It consists of 13 tools, resources, prompts, completions and subscriptions.
+// Package mail implements the *mail* toolset. It consists of 13 tools, resources, prompts, completions and
+// subscriptions.
 //
-// It defines argument names and schemas, defaults and clamps, the shape of the replies and the words of refusals.
-// It contains no rules. A handler decodes the arguments, calls one verb of maildir and shapes the answer. See
+// It defines argument names and schemas, defaults and clamps, the shape of the replies and the wording of refusals. It
+// contains no rules. A handler decodes the arguments, calls one verb of maildir and shapes the answer. See
 // docs/tools.md.
 //
-// Package tool documents the answers of every toolset. In addition, this toolset guarantees:
+// Package tool documents what every toolset guarantees about its answers. In addition, this toolset guarantees:
 //
-//   - the body of a message has a separate field (body_md);
-//   - a resource has the same shape as the tool that reads the same thing.
+//   - the body of a message is in a separate field (body_md);
+//   - a resource has the same shape as the result of the tool that reads the same thing.
 package mail
 
 import (
@@ -27,13 +28,13 @@ import (
 //go:embed instructions.md
 var instructions string
 
-// The names of the toolset and of the whole server.
+// These are the names of the toolset and of the whole server.
 const (
 	Title       = "Mailtree"
 	Description = "Mail, threads, search and file claims for coding agents" // at most 100 bytes: SEP-2127
 )
 
-// Toolset is the MCP server of the tools, with the subscriptions of its clients.
+// Toolset is the MCP server that provides the tools and keeps its clients' subscriptions.
 type Toolset struct {
 	*tool.Set
 	store    *maildir.Store
@@ -46,7 +47,7 @@ type Toolset struct {
 	projects map[string]bool // slugs of projects for which Run has seen a change
 
 	starting sync.Mutex // guards from
-	from     int64      // see start; below zero: not known yet
+	from     int64      // see start; negative: not known yet
 }
 
 // New creates the toolset. It starts nothing. Run starts the background work.
@@ -88,8 +89,8 @@ func (t *Toolset) tools() []tool.Tool {
 	}
 }
 
-// project finds the project that a key or slug names. If the key names a folder below the project's folder, note
-// says so. note also says if that folder does not exist. Otherwise note is "".
+// project finds the project with the given key or slug. If the key is a folder below the project's folder, note says
+// so, and it also says if that folder does not exist. Otherwise note is "".
 func (t *Toolset) project(ctx context.Context, key string) (p *maildir.Project, note string, err error) {
 	p, err = t.store.Project(ctx, key)
 	if err != nil {

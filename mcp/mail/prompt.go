@@ -15,20 +15,20 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// promptTexts contains what the prompts say to the model, with {arguments}.
+// promptTexts contains the texts that the prompts send to the model, with {argument} placeholders.
 //
 //go:embed prompts
 var promptTexts embed.FS
 
-// prompt is a prompt that the user chooses in a client, such as /mail. Claude Code splits the line at blanks, gives
-// each argument one word and drops the other words, but shows the model the whole line. Therefore free text comes
-// last, and the text of the prompt refers to the line.
+// prompt is a prompt that the user chooses in a client, such as /mail. Claude Code splits the line at spaces, gives
+// each argument one word and drops the other words, but shows the model the whole line. Therefore an argument with free
+// text comes last, and the text of the prompt refers to the line.
 type prompt struct {
 	name, title, about string
 	args               []promptArgument
 }
 
-// promptArgument is an argument that the user adds. It consists of one or more words.
+// promptArgument is an argument of one or more words that the user types after the prompt's name.
 type promptArgument struct {
 	name, about string
 	absent      string // replaces the argument in the text if it is left out; "": the argument is required
@@ -41,7 +41,7 @@ var prompts = []prompt{
 		title: "Read new mail",
 		about: "Read the unread mail, report what arrived and propose answers.",
 		args: []promptArgument{
-			{"agent", "agent whose mail to read", "the agent that you are here"},
+			{"agent", "agent whose mail to read", "the agent you are acting as"},
 			{"project", "absolute path of the code base, or slug", "the project of this code base"},
 		},
 	},
@@ -61,7 +61,7 @@ var prompts = []prompt{
 
 var toWhom = promptArgument{"to", "agent name", ""}
 
-// maxArgument bounds the size in bytes of an argument, because the answer repeats it.
+// maxArgument is the maximum size of an argument in bytes. There is a limit because the answer repeats the argument.
 const maxArgument = 4096
 
 func (t *Toolset) addPrompts() {
@@ -86,8 +86,8 @@ func (p *prompt) get(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetProm
 	}, nil
 }
 
-// textWith puts the arguments into the text. An empty argument counts as left out, because clients send
-// the empty fields of a form.
+// textWith puts the arguments into the text. An empty argument is treated as omitted, because clients also send the
+// empty fields of a form.
 func (p *prompt) textWith(given map[string]string) (string, error) {
 	var pairs []string
 	unknown := maps.Clone(given)

@@ -28,7 +28,7 @@ func TestPromptTexts(t *testing.T) {
 		}
 		for name := range completes[p.name] {
 			if given[name] == "" {
-				t.Errorf("%s completes %s, which is no argument", p.name, name)
+				t.Errorf("%s completes %s, which is not an argument", p.name, name)
 			}
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Released is the answer to release_claims.
+// Released is the result of release_claims.
 type Released struct {
 	Released []claimShape `json:"released"`
-	Count    int          `json:"count"` // number of all released claims
+	Count    int          `json:"count"` // number of released claims, listed or not
 	NotHeld  []string     `json:"not_held,omitempty"`
 	Held     []string     `json:"held,omitempty"`
 	Note     string       `json:"note,omitempty"`

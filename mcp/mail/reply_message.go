@@ -11,7 +11,7 @@ import (
 type replyRequest struct {
 	Project     string   `json:"project_key" jsonschema:"path of the top of the working tree" example:"/abs/path/backend"`
 	From        string   `json:"from_agent" jsonschema:"your agent name" example:"GreenCastle"`
-	ReplyTo     string   `json:"reply_to_message_id" jsonschema:"id of the message that you answer" example:"msg_20251023_3a51c0f7b3dc3a7e"`
+	ReplyTo     string   `json:"reply_to_message_id" jsonschema:"id of the message to answer" example:"msg_20251023_3a51c0f7b3dc3a7e"`
 	Body        string   `json:"body_md" jsonschema:"markdown" example:"Questions: ..."`
 	Subject     string   `json:"subject,omitempty" jsonschema:"default: Re: and its subject"`
 	To          []string `json:"to,omitempty" jsonschema:"instead of the sender" example:"GreenCastle" as:"commas"`

@@ -18,8 +18,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The templates of docs/tools.md, "Resources". The only fixed resource is the skill (skill.go). listRecent lists
-// others.
+// These are the URI templates in docs/tools.md, "Resources". The only resource with a fixed URI is the skill
+// (skill.go). listRecent lists other resources.
 const (
 	inboxTemplate      = "resource://inbox/{agent}{?project,since_ts,urgent_only,include_bodies,limit,cursor,as_of}"
 	historyTemplate    = "resource://history/{id}{?project}"
@@ -118,11 +118,11 @@ var refParams = map[string]string{
 	"history":    "project",
 }
 
-// maxURI bounds the size in bytes of a URI, because the server remembers URIs for subscribers.
+// maxURI is the maximum size of a URI in bytes. There is a limit because the server stores the URIs of subscriptions.
 const maxURI = 4096
 
 // parseRef parses a resource URI. It accepts the expansions of the templates (RFC 6570), and unescaped slashes in
-// project, as people write them. A '+' is a plus sign, not a blank.
+// project, as people write them. A '+' is a plus sign, not a space.
 func parseRef(uri string) (ref, error) {
 	rest, ok := strings.CutPrefix(uri, "resource://")
 	path, query, _ := strings.Cut(rest, "?")
@@ -214,8 +214,8 @@ func parseLimit(v string) (int, error) {
 	return min(n, maildir.MaxPage), err
 }
 
-// parseMoment reads a time, or the hash of a commit or a prefix of the hash. Digits alone are a time unless there
-// are as many as in a whole hash.
+// parseMoment parses a time, a commit's hash, or a prefix of such a hash. A string of digits is a time, unless it is as
+// long as a full hash.
 func parseMoment(v string) (*history.Moment, error) {
 	name := strings.ToLower(v)
 	hex := strings.Trim(name, "0123456789abcdef") == ""
@@ -254,10 +254,9 @@ type (
 	}
 )
 
-// anyURI passes every URI to the handler of resources/read. The SDK would match the URI against the strict
-// expansion of the templates, and a URI that a person writes, with ?project=/abs/path/backend, does not match it.
-// The handler takes the requested URI from ctx. anyURI also gives errors the code that the era of the protocol
-// requires.
+// anyURI passes every URI to the handler of resources/read. The SDK would match the URI strictly against the templates,
+// and a URI that a person writes, with ?project=/abs/path/backend, does not match. The handler takes the requested URI
+// from ctx. anyURI also gives errors the code that the protocol era requires.
 func (t *Toolset) anyURI(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if method == "resources/list" {
@@ -309,7 +308,7 @@ func (t *Toolset) listRecent(ctx context.Context, next mcp.MethodHandler, req mc
 	return list, nil
 }
 
-// resourceError converts the error of reading a resource to a protocol error.
+// resourceError converts an error from reading a resource to a protocol error.
 func (t *Toolset) resourceError(ctx context.Context, uri, version string, err error) error {
 	return t.ResourceError(ctx, &resourceWords, uri, version, err)
 }
@@ -356,7 +355,7 @@ func (t *Toolset) read(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.Re
 }
 
 // locate returns the project of a resource. It is the project that the URI names, or otherwise the project that the
-// domain chooses. If the URI names a message by a shortened id, locate puts the whole id into the reference.
+// domain chooses. If the URI contains a shortened message id, locate replaces it with the full id in r.
 func (t *Toolset) locate(ctx context.Context, r *ref) (p *maildir.Project, err error) {
 	if r.project != "" {
 		p, err = t.store.Project(ctx, r.project)
@@ -424,8 +423,8 @@ func (t *Toolset) readThread(ctx context.Context, p *maildir.Project, r ref) (an
 	return out, nil
 }
 
-// readAttachment answers with text if the file is text, and otherwise with its bytes. For an empty file it answers
-// with no bytes, because the SDK would leave out an empty text.
+// readAttachment returns the file as text if it is text, and otherwise as bytes. It returns an empty file as zero
+// bytes, because the SDK would omit an empty string.
 func (t *Toolset) readAttachment(ctx context.Context, p *maildir.Project, uri, sum string) (*mcp.ReadResourceResult, error) {
 	most, err := t.budget.Blob(ctx)
 	if err != nil {

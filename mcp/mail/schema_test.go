@@ -18,7 +18,7 @@ import (
 	"mailtree/mcp/tool/tooltest"
 )
 
-// surface is the table of the tools. It contains every argument, and optional ones have a ?.
+// surface lists the tools with all their arguments. Optional arguments end in ?.
 const surface = `
 create_agent project_key program model task_description name_hint?
 whois project_key agent_name
@@ -41,7 +41,7 @@ func TestDeclared(t *testing.T) { tooltest.Declared(t, New(tool.Config{}).tools(
 
 func TestWords(t *testing.T) { tooltest.Words(t, &words, New(tool.Config{}).tools()...) }
 
-// TestResourcesNamed: a model that sees only tools learns which resources there are.
+// TestResourcesNamed: a model that sees only the tools learns which resources exist.
 func TestResourcesNamed(t *testing.T) {
 	t.Parallel()
 	var said strings.Builder
@@ -50,13 +50,13 @@ func TestResourcesNamed(t *testing.T) {
 	}
 	for _, uri := range []string{"inbox/{agent}", "message/{id}", "thread/{thread_id}", "claims/{project}"} {
 		if !strings.Contains(said.String(), "resource://"+uri) {
-			t.Errorf("no description names resource://%s", uri)
+			t.Errorf("no description mentions resource://%s", uri)
 		}
 	}
 }
 
-// TestWalkthroughCalls: the literal calls of the walkthrough are valid, even for clients that check schemas. Its
-// paths_list is a name that no model sees.
+// TestWalkthroughCalls: the calls in the walkthrough are valid as written, even for clients that check schemas. Its
+// argument name paths_list is not shown to models.
 func TestWalkthroughCalls(t *testing.T) {
 	t.Parallel()
 	a, err := txtar.ParseFile("../../fixtures/scripts/walkthrough.txtar")
@@ -82,7 +82,7 @@ func TestWalkthroughCalls(t *testing.T) {
 		}
 	}
 	if seen != 3 {
-		t.Errorf("%d calls were found, want create_agent, claim_paths and send_message", seen)
+		t.Errorf("found %d calls, want create_agent, claim_paths and send_message", seen)
 	}
 	published, err := json.Marshal(tool.Declare(all))
 	if err != nil || strings.Contains(string(published), "paths_list") {
@@ -216,9 +216,9 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestNewest: if ids are too many or too long for an answer, the newest ids stay.
+// TestNewest: if there are too many ids for an answer, or they are too long, the newest ids are kept.
 func TestNewest(t *testing.T) {
-	long := strings.Repeat("x", maxReferenceBytes/2-3) // with quotes and a comma it takes half of the room
+	long := strings.Repeat("x", maxReferenceBytes/2-3) // with quotes and a comma, each takes half of the room
 	for _, tt := range []struct {
 		ids  []string
 		kept int
@@ -230,7 +230,7 @@ func TestNewest(t *testing.T) {
 		{[]string{"a", strings.Repeat("x", maxReferenceBytes)}, 0},
 	} {
 		if got := newest(tt.ids); !slices.Equal(got, tt.ids[len(tt.ids)-tt.kept:]) {
-			t.Errorf("%d ids are cut to %d, want the last %d", len(tt.ids), len(got), tt.kept)
+			t.Errorf("%d ids are reduced to %d, want the last %d", len(tt.ids), len(got), tt.kept)
 		}
 	}
 }

@@ -21,7 +21,7 @@ type hitShape struct {
 	bodyShape
 }
 
-// Hits is the answer to search_messages.
+// Hits is the result of search_messages.
 type Hits struct {
 	Hits   []hitShape `json:"hits"`
 	Next   string     `json:"next_cursor,omitempty"`
@@ -32,8 +32,8 @@ type Hits struct {
 type searchRequest struct {
 	Project string `json:"project_key" jsonschema:"path of the top of the working tree" example:"/abs/path/backend"`
 	Text    string `json:"query" jsonschema:"words, \"phrases\", prefix*, AND OR NOT -word (), from: to: cc: subject: thread: importance: after: before:" example:"plan users from:GreenCastle"`
-	Bodies  bool   `json:"include_bodies,omitempty" jsonschema:"also return the bodies"`
-	Limit   int    `json:"limit,omitempty" jsonschema:"most messages to return" min:"1" max:"200" default:"20" as:"limit"`
+	Bodies  bool   `json:"include_bodies,omitempty" jsonschema:"return the bodies too"`
+	Limit   int    `json:"limit,omitempty" jsonschema:"max messages to return" min:"1" max:"200" default:"20" as:"limit"`
 	Cursor  string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous page" example:"1234"`
 	Order   string `json:"order,omitempty" jsonschema:"rank: best match first" enum:"newest,rank" default:"newest"`
 }
@@ -97,7 +97,7 @@ func (t *Toolset) shapeHits(page *maildir.SearchPage, note string) Hits {
 	return out
 }
 
-// addBodies returns the answer with as many bodies of the hits as fit.
+// addBodies returns the answer with as many of the hits' bodies as fit.
 func (t *Toolset) addBodies(ctx context.Context, p *maildir.Project, page *maildir.SearchPage, note string) (any, error) {
 	out := t.shapeHits(page, note)
 	heads := map[string]hitShape{}

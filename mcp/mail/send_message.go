@@ -20,7 +20,7 @@ type sendRequest struct {
 	AckRequired bool                   `json:"ack_required,omitempty" jsonschema:"request acknowledgement with acknowledge_message"`
 	ThreadID    string                 `json:"thread_id,omitempty" jsonschema:"thread to start or continue, such as a ticket; omit for a new thread" example:"TKT-123"`
 	Convert     *bool                  `json:"convert_images,omitempty" jsonschema:"convert images to WebP; false keeps them"`
-	Embed       attachment.ImagePolicy `json:"image_embed_policy,omitempty" jsonschema:"where images of the body go: files beside it or inline" enum:"auto,file,inline"`
+	Embed       attachment.ImagePolicy `json:"image_embed_policy,omitempty" jsonschema:"where images in the body go: separate files or inline" enum:"auto,file,inline"`
 	MaxInline   *int                   `json:"inline_max_bytes,omitempty" jsonschema:"largest inline image"`
 	Attachments []string               `json:"attachments,omitempty" jsonschema:"paths, absolute or relative to the top of the working tree" example:"docs/flow.png"`
 	variants
@@ -28,7 +28,7 @@ type sendRequest struct {
 	Wait tool.Wait `json:"wait_reply_seconds,omitempty" jsonschema:"wait for an answer" max:"50"`
 }
 
-// variants are further forms of a body.
+// variants are alternative forms of a body.
 type variants struct {
 	TextOnly bool   `json:"text_only,omitempty" jsonschema:"body_md is plain text"`
 	HTML     string `json:"html_body,omitempty" jsonschema:"body_md as HTML" example:"<p>Hello</p>"`
@@ -70,7 +70,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 	})
 }
 
-// images returns the arguments about images. The settings of the store apply to absent arguments.
+// images returns the arguments about images. If an argument is omitted, the store's setting applies.
 func (r *sendRequest) images() *attachment.Images {
 	i := &attachment.Images{Embed: r.Embed}
 	if r.Convert != nil {

@@ -13,10 +13,11 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Subscriptions of both eras come through the same two handlers: resources/subscribe of a session, and
-// subscriptions/listen, for which the SDK calls subscribe when the stream opens and unsubscribe when it ends. If an
-// older session ends while it still has subscriptions, the SDK calls nothing. Therefore the toolset keeps the
-// sessions and checks before each use which of them still exist.
+// Subscriptions of both protocol eras arrive at the same two handlers. In the older era, a session calls
+// resources/subscribe. In the newer era, a client calls subscriptions/listen, and the SDK calls subscribe when the
+// stream opens and unsubscribe when it ends. If a session of the older era ends while it still has subscriptions, the
+// SDK calls neither handler. Therefore the toolset keeps a record of the sessions, and checks before each use which of
+// them still exist.
 
 // maxSubscriptions is the maximum number of URIs to which all sessions together may subscribe.
 const maxSubscriptions = 10000
@@ -50,7 +51,8 @@ func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) erro
 	if err := t.enterSubscription(ctx, req, r); err != nil {
 		return err
 	}
-	// Not earlier, so that a project created meanwhile is found here, or by resolve at its first change.
+	// The slug is looked up only now, so that a project created in the meantime is found here, or by resolve at its
+	// first change.
 	t.settleSubscription(uri, t.slug(ctx, r))
 	return nil
 }
@@ -92,8 +94,8 @@ func (t *Toolset) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) er
 	return nil
 }
 
-// slug returns the slug of the project of a reference; "" if the reference names no project, or a project
-// that does not exist yet.
+// slug returns the slug of a reference's project, or "" if the reference names no project or a project that does not
+// exist yet.
 func (t *Toolset) slug(ctx context.Context, r ref) string {
 	if r.project == "" || t.store == nil {
 		return ""
@@ -132,8 +134,8 @@ func (t *Toolset) sweep() {
 	}
 }
 
-// Run notifies subscribers of every change, regardless of who made it, until ctx ends. Then it waits for the notifications in
-// progress and returns nil.
+// Run notifies subscribers of every change, regardless of who made it, until ctx ends. Then it waits for the
+// notifications in progress and returns nil.
 func (t *Toolset) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -224,7 +226,7 @@ func (t *Toolset) resolve(ctx context.Context, batch []index.Change) {
 	}
 }
 
-// concerns reports whether a change may change the content of the resource.
+// concerns reports whether a change may affect the content of the resource.
 func (s *subscription) concerns(c *index.Change) bool {
 	if s.ref.project != "" && s.slug != c.Project {
 		return false
@@ -249,8 +251,8 @@ func (s *subscription) concerns(c *index.Change) bool {
 	return content && (c.Thread == s.ref.name || c.ID == s.ref.name)
 }
 
-// tell notifies the subscribers of each URI in a separate goroutine, because a subscriber that does not read its
-// stream blocks the writer. If changes come meanwhile, they cause one more notification.
+// tell notifies the subscribers of each URI in a separate goroutine, because a subscriber that does not read its stream
+// blocks the writer. If more changes arrive in the meantime, they cause one more notification.
 func (t *Toolset) tell(ctx context.Context, wg *sync.WaitGroup, uris []string) {
 	for _, uri := range uris {
 		t.mu.Lock()

@@ -122,7 +122,7 @@ func TestSubscribers(t *testing.T) {
 				return len(told) > 0
 			})
 			if touched, got := ts.touched(t.Context(), batch), <-told; !slices.Equal(touched, []string{uri}) || got != uri {
-				t.Errorf("touched %q, told %q", touched, got)
+				t.Errorf("touched %q, notified %q", touched, got)
 			}
 			if err := session.Close(); err != nil {
 				t.Error(err)
@@ -131,7 +131,7 @@ func TestSubscribers(t *testing.T) {
 			ts.mu.Lock()
 			defer ts.mu.Unlock()
 			if len(ts.subs) != 0 {
-				t.Errorf("%d subscriptions left", len(ts.subs))
+				t.Errorf("%d subscriptions are left", len(ts.subs))
 			}
 		})
 	}
@@ -183,7 +183,7 @@ func TestSubscribeToProjectBeingMade(t *testing.T) {
 	go func() { done <- session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}) }()
 	waits.Until(t, "the subscription to be entered", func() bool { return waits.Waiting(`mail\.\(\*Toolset\)\.enterSubscription$`) })
 	q := agentIn(t, ts.store, "/q")
-	ts.projects[q.Slug] = true // its first change was reported, and nobody waited for it
+	ts.projects[q.Slug] = true // its first change was reported when nobody was waiting for it
 	ts.mu.Unlock()
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -193,7 +193,7 @@ func TestSubscribeToProjectBeingMade(t *testing.T) {
 }
 
 // TestSubscribeToRemovedProject: a client that subscribes to something in a project is notified when the project's
-// folder is removed. It is also notified about mail in the next project that is created there.
+// folder is removed. It is also notified about mail in the next project created in that folder.
 func TestSubscribeToRemovedProject(t *testing.T) {
 	t.Parallel()
 	ts, p := newProject(t, "/p")
@@ -236,7 +236,7 @@ func TestSubscribeShort(t *testing.T) {
 	hears(t, told, uri)
 }
 
-// newProject returns a toolset for a store with a project of that key and Ann in it.
+// newProject returns a toolset for a store with a project that has the given key and the agent Ann.
 func newProject(t *testing.T, key string) (*Toolset, *maildir.Project) {
 	t.Helper()
 	st := storetest.Open(t, storetest.Config{})
@@ -276,10 +276,10 @@ func hears(t *testing.T, told <-chan string, uri string) {
 	select {
 	case got := <-told:
 		if got != uri {
-			t.Errorf("told of %s", got)
+			t.Errorf("notified about %s", got)
 		}
 	case <-time.After(time.Minute):
-		t.Error("not told")
+		t.Error("not notified")
 	}
 }
 

@@ -16,7 +16,7 @@ type summaryShape struct {
 type summaryRequest struct {
 	Project  string `json:"project_key" jsonschema:"path of the top of the working tree" example:"/abs/path/backend"`
 	Thread   string `json:"thread_id" jsonschema:"thread, or the id of a message in it" example:"TKT-123"`
-	Examples bool   `json:"include_examples,omitempty" jsonschema:"also return excerpts"`
+	Examples bool   `json:"include_examples,omitempty" jsonschema:"return excerpts too"`
 }
 
 func (t *Toolset) summarizeThread() tool.Tool {
@@ -44,11 +44,11 @@ func (t *Toolset) summarizeThread() tool.Tool {
 	})
 }
 
-// parsing is the memory, in bytes, that reading the longest body takes.
+// parsing is the memory, in bytes, that is needed to parse the longest body.
 const parsing = 16 << 20
 
-// maxParticipants is the maximum number of participants in an answer. The recipients of the messages include the
-// others.
+// maxParticipants is the maximum number of participants in an answer. The other participants can be found among the
+// messages' recipients.
 const maxParticipants = 1000
 
 // shorten drops the older half of each list until the summary fits into an answer.

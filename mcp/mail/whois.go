@@ -8,10 +8,10 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Whois is the answer to whois.
+// Whois is the result of whois.
 type Whois struct {
 	profileShape
-	Machine  string       `json:"machine,omitempty"`  // if it is another machine
+	Machine  string       `json:"machine,omitempty"`  // if the agent is on another machine
 	Wakeable string       `json:"wakeable,omitempty"` // why mail cannot wake it; "" if mail can
 	Unread   int          `json:"unread"`
 	Total    int          `json:"total"`
@@ -22,7 +22,7 @@ type Whois struct {
 	Note     string       `json:"note,omitempty"`
 }
 
-// heldShape is the receipt of an agent for a message in its inbox.
+// heldShape is an agent's receipt for a message in its inbox.
 type heldShape struct {
 	ID      string        `json:"message_id"`
 	From    string        `json:"from"`

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sizes of struct inet_diag_req_v2, of struct inet_diag_msg and of the header of a netlink message
+// These are the sizes of struct inet_diag_req_v2, struct inet_diag_msg and a netlink message's header
 // (linux/inet_diag.h, linux/netlink.h), in bytes.
 const (
 	requestSize = 56
@@ -23,8 +23,8 @@ const established = 1
 // patience is the time in seconds that the kernel may take to answer. It answers within microseconds.
 const patience = 1
 
-// errUnknown says that the kernel lists no established connection of a process between two addresses.
-var errUnknown = errors.New("no process of this machine has the other end open")
+// errUnknown means that the kernel lists no established connection of a process between two addresses.
+var errUnknown = errors.New("no process on this machine has the other end open")
 
 // lookup returns the uid of the socket that is bound to client and connected to server.
 func lookup(client, server netip.AddrPort) (uid int, err error) {
@@ -80,7 +80,7 @@ func socketID(client, server netip.AddrPort) []byte {
 	return b
 }
 
-// read returns the uid in the kernel's answer. If the kernel has no other socket, it answers with a listening
+// read returns the uid in the kernel's answer. If the kernel has no matching connection, it answers with a listening
 // socket, or with a socket that its process has closed. Therefore read checks the state and the inode.
 func read(answer []byte, client, server netip.AddrPort) (uid int, err error) {
 	if len(answer) < headerSize+4 {

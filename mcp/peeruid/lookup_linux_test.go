@@ -17,7 +17,7 @@ import (
 	"mailtree/fixtures/guesttest"
 )
 
-// dialEnv makes the test binary a process of another user. The process connects to this address, reports that, and
+// dialEnv turns the test binary into a process of another user. The process connects to this address, reports that, and
 // keeps the connection until its input ends.
 const dialEnv = "PEERUID_DIAL"
 
@@ -106,8 +106,8 @@ func TestMapped(t *testing.T) {
 	}
 }
 
-// TestGone: if an end was closed, or no process has it, its user is unknown and not root. The test does not run
-// beside TestOther, because a process that is being started has a copy of each socket until it runs its program.
+// TestGone: if an end was closed, or no process has it, its user is unknown and not root. The test does not run in
+// parallel with TestOther, because a process that is being started has a copy of each socket until it runs its program.
 func TestGone(t *testing.T) {
 	l := listen(t, "127.0.0.1:0")
 	client, server := connect(t, l, l.Addr().String())
@@ -133,9 +133,9 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestReused: if a client has reset its connection and the next client uses the same port, the reset connection
-// does not count as the next client's. The next client's connection waits to be accepted. The clients have an
-// address on which no other program uses a port, and the test does not run beside TestOther, see TestGone.
+// TestReused: if a client has reset its connection and the next client uses the same port, the reset connection is not
+// taken for the next client's. The next client's connection is waiting to be accepted. The clients have an address on
+// which no other program uses a port, and the test does not run in parallel with TestOther: see TestGone.
 func TestReused(t *testing.T) {
 	l := listen(t, "127.0.0.1:0")
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 77)}, Control: func(_, _ string, c syscall.RawConn) (err error) {
@@ -213,7 +213,7 @@ func TestOther(t *testing.T) {
 	}
 }
 
-// BenchmarkOf measures the lookup beside 4,000 other connections.
+// BenchmarkOf measures the lookup while there are 4,000 other connections.
 func BenchmarkOf(b *testing.B) {
 	for _, others := range []int{0, 4_000} {
 		b.Run(fmt.Sprint(others), func(b *testing.B) {

@@ -1,7 +1,7 @@
 // Package peeruid looks up the OS user at the other end of a TCP connection from this machine.
 //
-// On Linux the kernel answers for one connection (sock_diag, the interface of ss), at the same cost however many
-// sockets there are. On other systems Check and Of return an error.
+// On Linux the kernel is asked about a single connection (sock_diag, the interface that ss uses), so the cost does not
+// depend on the number of sockets. On other systems Check and Of return an error.
 package peeruid
 
 import (
@@ -11,14 +11,14 @@ import (
 	"os"
 )
 
-// Of returns the uid of the process that opened the other end of a TCP connection. It returns an error if that end
-// is not on this machine, or is no longer an established connection of a process. The kernel lists an end that its
-// process has closed with uid 0, so such an end counts as unknown. Call Of once, right after accept, before the
-// listener accepts another connection.
+// Of returns the uid of the process that opened the other end of a TCP connection. It returns an error if that end is
+// not on this machine, or is no longer an established connection of a process. The kernel lists an end that its process
+// has closed with uid 0, so such an end is treated as unknown. Call Of once, right after accept, before the listener
+// accepts another connection.
 //
 // A client may reset a connection that is not accepted yet. The server can still read what the client sent, but the
-// client's port is free for another user, who may then establish a connection between the same addresses. So Of
-// also asks for the end on this side. Only an accepted connection has an inode there.
+// client's port is free for another user, who may then establish a connection between the same addresses. So Of also
+// looks up the end on this side. Only an accepted connection has an inode on this side.
 func Of(c net.Conn) (uid int, err error) {
 	client, err := addrPort(c.RemoteAddr())
 	if err != nil {
@@ -37,7 +37,7 @@ func Of(c net.Conn) (uid int, err error) {
 	return uid, nil
 }
 
-// addrPort returns a TCP address, with IPv4 in its short form.
+// addrPort returns a TCP address. An IPv4 address is in its short form.
 func addrPort(a net.Addr) (netip.AddrPort, error) {
 	t, ok := a.(*net.TCPAddr)
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// mailShape is a message. If there is no message, it is Empty, because structured content must be an object.
+// mailShape is a message. If there is no message, Empty is true, because structured content must be an object.
 type mailShape struct {
 	Empty bool   `json:"empty,omitempty"` // true if there is no mail
 	ID    string `json:"id,omitempty"`    // its id, which is the sender's msg_id if there is one

@@ -1,8 +1,8 @@
-// Package postal is the toolset *postal*. It consists of two tools, and gives a mailbox to every agent that an
-// address names.
+// Package postal implements the *postal* toolset. It consists of two tools, and gives a mailbox to every agent that is
+// named in an address.
 //
-// check_mail returns each message once, oldest first. Sending a message again under the same msg_id delivers it
-// once. An agent is created when a call first names it. Its mail is in the same tree as that of other agents. The
+// check_mail returns each message once, oldest first. A message that is sent again under the same msg_id is delivered
+// only once. An agent is created when a call first names it. Its mail is in the same tree as other agents' mail. The
 // package contains the tools' names, shapes and wording, and no rules. See docs/tools.md, "postal".
 package postal
 
@@ -61,8 +61,8 @@ func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Projec
 	return p, c.Agent, nil
 }
 
-// Plain converts structured content to the result of postal's functions: the id, a message of three fields,
-// or null. See docs/tools.md, "postal".
+// Plain converts structured content to what postal's functions return: the id, a message of three fields, or null. See
+// docs/tools.md, "postal".
 func (t *Toolset) Plain(structured []byte) []byte {
 	var m mailShape
 	if err := json.Unmarshal(structured, &m); err != nil {

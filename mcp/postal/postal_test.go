@@ -26,7 +26,7 @@ func TestDeclared(t *testing.T) {
 	tooltest.Declared(t, tools...)
 }
 
-// TestShapes: the answers match their schemas, and Plain of an answer is the result of postal's function.
+// TestShapes: the answers match their schemas, and Plain converts an answer to what postal's function returns.
 func TestShapes(t *testing.T) {
 	ts := New(tool.Config{})
 	mail := func(id, key, body string) any {

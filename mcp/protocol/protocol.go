@@ -1,5 +1,5 @@
 // Package protocol defines what both ends of the wire must agree on: revisions, headers, error codes. It imports no
-// other package of mailtree, so servers, bridges and clients can all import it.
+// other mailtree package, so servers, bridges and clients can all import it.
 package protocol
 
 import (
@@ -16,7 +16,7 @@ const NewEra = "2026-07-28"
 // belongs to the old era.
 func IsStateless(revision string) bool { return revision >= NewEra }
 
-// Headers of MCP over HTTP.
+// These are the headers of MCP over HTTP.
 const (
 	VersionHeader = "Mcp-Protocol-Version"
 	SessionHeader = "Mcp-Session-Id"
@@ -30,7 +30,8 @@ const HelloHeader = "Mailtree-Hello"
 // AcceptBoth is the Accept header of a client that accepts a document as well as a stream.
 const AcceptBoth = "application/json, text/event-stream"
 
-// Codes of JSON-RPC errors. The codes from CodeBusy on are defined by this server, and the others by the standard.
+// These are the codes of JSON-RPC errors. This server defines the codes from CodeBusy on, and the standard defines the
+// others.
 const (
 	CodeParse    = jsonrpc.CodeParseError
 	CodeRequest  = jsonrpc.CodeInvalidRequest
@@ -45,7 +46,7 @@ const (
 	CodeUnknown  = -32023 // an unknown event (SEP-3415)
 )
 
-// Failure returns a JSON-RPC error as the answer to the message with the given id. id is nil if it is unknown.
+// Failure returns a JSON-RPC error as the response to the message with the given id. id is nil if it is unknown.
 func Failure(id json.RawMessage, code int, text string) []byte {
 	if id == nil {
 		id = json.RawMessage("null")

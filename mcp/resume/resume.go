@@ -1,6 +1,6 @@
-// Package resume stores on disk what an MCP session needs in order to continue after a restart of the server. It
-// stores what the client said in initialize, and the session's subscriptions. Each session is one file in a Folder,
-// with mode 0600 and the session's id as its name:
+// Package resume stores on disk what an MCP session needs in order to continue after a restart of the server. It stores
+// the params of the client's initialize, and the session's subscriptions. Each session is one file in a Folder, with
+// mode 0600 and the session's id as its name:
 //
 //	{"initialize":{"protocolVersion":"2025-06-18",…},"uris":["resource://inbox/BlueLake"]}
 //
@@ -33,7 +33,7 @@ type Session struct {
 // Lasts is how long an unused session is kept.
 const Lasts = 24 * time.Hour
 
-// Limits of one session. A larger session is not kept, so its client must begin again.
+// These are the limits of one session. A larger session is not kept, so its client must begin again.
 const (
 	maxURIs  = 256
 	maxBytes = 256 << 10
@@ -69,7 +69,7 @@ func (f *Folder) made(id, owner string) bool {
 	return ok && plain && hmac.Equal([]byte(signature), []byte(f.sign(nonce, owner)))
 }
 
-// Load returns the stored session. ok is false if there is none, if it was unused for Lasts, or if the id was not
+// Load returns the stored session. ok is false if there is none, if it has been unused for Lasts, or if the id was not
 // created for this owner.
 func (f *Folder) Load(id, owner string) (s Session, ok bool) {
 	if f.Dir == "" || !f.made(id, owner) {
@@ -107,7 +107,7 @@ func (f *Folder) Save(id string, s Session) error {
 	return tree.WriteFile(name, data)
 }
 
-// makeRoom drops the sessions that were unused for Lasts. Then it drops the longest unused sessions until there is
+// makeRoom drops the sessions that have been unused for Lasts. Then it drops the longest unused sessions until there is
 // room for one more.
 func (f *Folder) makeRoom() error {
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {

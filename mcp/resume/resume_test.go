@@ -18,7 +18,7 @@ func folder(t *testing.T) *Folder {
 
 var params = json.RawMessage(`{"protocolVersion":"2025-06-18"}`)
 
-// save stores a new session that was last used at the given time ago.
+// save stores a new session that was last used the given time ago.
 func save(t *testing.T, f *Folder, owner string, ago time.Duration) (id string) {
 	t.Helper()
 	id = f.NewID(owner)
@@ -66,7 +66,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestOwner: an id is invalid for another owner, with another key, or changed. A path is never a valid id,
+// TestOwner: an id is invalid for another owner, with another key, or if it was changed. A path is never a valid id,
 // even if it is signed.
 func TestOwner(t *testing.T) {
 	f := folder(t)
@@ -99,13 +99,13 @@ func TestOwner(t *testing.T) {
 		{&Folder{Key: f.Key}, id, "me", false},
 	} {
 		if got := loads(tt.f, tt.id, tt.owner); got != tt.want {
-			t.Errorf("%q of %q is loaded: %t", tt.id, tt.owner, got)
+			t.Errorf("%q of %q was loaded: %t", tt.id, tt.owner, got)
 		}
 	}
 }
 
-// TestRoom: sessions that were unused for a day are dropped. If there are more than Most, the longest unused
-// sessions are dropped.
+// TestRoom: sessions that have been unused for a day are dropped. If there are more than Most, the sessions that have
+// been unused for the longest time are dropped.
 func TestRoom(t *testing.T) {
 	f := folder(t)
 	old := save(t, f, "me", Lasts+time.Minute)
@@ -114,7 +114,7 @@ func TestRoom(t *testing.T) {
 	}
 	a, b, c := save(t, f, "me", 2*time.Hour), save(t, f, "me", 3*time.Hour), save(t, f, "me", time.Hour)
 	if _, err := os.Lstat(filepath.Join(f.Dir, old)); err == nil {
-		t.Error("the file is there after a day")
+		t.Error("the file still exists after a day")
 	}
 	f.Use(b)
 	d := save(t, f, "me", 0)

@@ -7,8 +7,7 @@ import (
 	"net"
 )
 
-// Peer always returns an error, because this system cannot identify the user. So every connection is
-// refused.
+// Peer always returns an error, because this system cannot identify the user. Therefore every connection is refused.
 func Peer(*net.UnixConn) (uid int, err error) {
-	return 0, errors.New("this system does not tell the user of a connection")
+	return 0, errors.New("this system cannot identify the user of a connection")
 }

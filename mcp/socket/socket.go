@@ -1,10 +1,9 @@
 // Package socket is the Unix socket of a store. It listens, connects, and identifies the OS user behind each
 // connection.
 //
-// Listen replaces a stale socket, which a killed server has left behind. It never replaces the socket of a live
-// server, because a server that listens holds a lock. For server.sock this is the store's lock. For a socket in
-// another place it is the file <path>.lock beside the socket. If somebody removes a listener's socket, Renew
-// creates the socket again.
+// Listen replaces a stale socket, which a killed server has left behind. It never replaces the socket of a live server,
+// because a listening server holds a lock. For server.sock this is the store's lock. For a socket in another place it
+// is the file <path>.lock next to the socket. If a listener's socket is removed, Renew creates it again.
 //
 // A socket address has room for about a hundred bytes. On Linux longer paths work too, through a descriptor
 // of their folder. On other systems the error says what to do. See docs/clients.md, "The socket, and other
@@ -25,14 +24,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxGuestConns is the maximum number of open connections for each other user. The listener closes further
-// connections at once.
+// MaxGuestConns is the maximum number of open connections for each other user. The listener closes any more connections
+// at once.
 const MaxGuestConns = 64
 
 // Config says where to listen and who may connect.
 type Config struct {
 	Path string
-	Open bool         // mode 0666 instead of 0600, and a lock beside the socket: other users may connect
+	Open bool         // mode 0666 instead of 0600, and a lock next to the socket: other users may connect
 	Busy func() bool  // reports that AwaitIdle must wait for other work; nil: never
 	Log  *slog.Logger // nil: discarded
 }
@@ -63,9 +62,9 @@ type Conn struct {
 	from *Listener
 }
 
-// Listen creates the socket. If the path is in the store, the caller must hold the store's lock. The caller must
-// close the listener, which removes the socket. Errors say what to do. They occur if another server listens at the
-// path, if another file is in the way, or if the path is too long for this system.
+// Listen creates the socket. If the path is in the store, the caller must hold the store's lock. The caller must close
+// the listener, which removes the socket. Errors say what to do. They occur if another server is listening at the path,
+// if another file is in the way, or if the path is too long for this system.
 func Listen(ctx context.Context, cfg Config) (*Listener, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -83,7 +82,7 @@ func Listen(ctx context.Context, cfg Config) (*Listener, error) {
 	return l, nil
 }
 
-// own takes the lock of a socket outside the store, because the servers of two stores may use the same path.
+// own takes the lock of a socket outside the store, because two stores' servers may use the same path.
 func (l *Listener) own() error {
 	f, err := os.OpenFile(l.cfg.Path+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -92,9 +91,9 @@ func (l *Listener) own() error {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
 		if !errors.Is(err, unix.EWOULDBLOCK) {
-			return fmt.Errorf("cannot check whether another server listens on the socket %s: %w", l.cfg.Path, err)
+			return fmt.Errorf("cannot check whether another server is listening on the socket %s: %w", l.cfg.Path, err)
 		}
-		return fmt.Errorf("another server listens on the socket %s: choose another with SOCKET", l.cfg.Path)
+		return fmt.Errorf("another server is listening on the socket %s: choose another with SOCKET", l.cfg.Path)
 	}
 	l.lock = f
 	return nil
@@ -118,7 +117,7 @@ func (l *Listener) listen(ctx context.Context) error {
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "unix", short)
 	if err != nil {
 		return fmt.Errorf("cannot create the socket %s: %w. If its file system is full, free some space. If its file "+
-			"system has no sockets, "+
+			"system does not support sockets, "+
 			"choose a folder on another one", l.cfg.Path, plain(err))
 	}
 	ln.(*net.UnixListener).SetUnlinkOnClose(false) // ln knows only the shortened path
@@ -138,9 +137,9 @@ func (l *Listener) listen(ctx context.Context) error {
 	return nil
 }
 
-// Renew creates the socket again if it was removed or replaced, and logs this. Open connections stay open, and
-// Accept returns the new connections. On a closed listener Renew does nothing. It returns the errors of Listen. In
-// that case the listener and the files of other programs are unchanged.
+// Renew creates the socket again if it was removed or replaced, and logs this. Open connections stay open, and Accept
+// returns the new connections. On a closed listener Renew does nothing. It returns the errors of Listen. If it returns
+// an error, the listener and other programs' files are unchanged.
 func (l *Listener) Renew(ctx context.Context) error {
 	l.place.Lock()
 	defer l.place.Unlock()
@@ -151,7 +150,7 @@ func (l *Listener) Renew(ctx context.Context) error {
 	if err := l.listen(ctx); err != nil {
 		return err
 	}
-	old.Close() // only now, because Accept continues with l.ln
+	old.Close() // closed only now, because Accept continues with l.ln
 	l.cfg.Log.Warn("the socket was removed or replaced; the server has created it again", "path", l.cfg.Path)
 	return nil
 }
@@ -176,9 +175,9 @@ func clear(ctx context.Context, path string) error {
 	switch {
 	case err == nil:
 		c.Close()
-		return fmt.Errorf("another server listens on the socket %s: stop it, or choose another with SOCKET", path)
+		return fmt.Errorf("another server is listening on the socket %s: stop it, or choose another with SOCKET", path)
 	case !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist): // a timeout, no descriptors, a full queue
-		return fmt.Errorf("cannot check whether another server listens on the socket %s: %w", path, plain(err))
+		return fmt.Errorf("cannot check whether another server is listening on the socket %s: %w", path, plain(err))
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot replace the socket %s of a server that has ended: %w", path, plain(err))
@@ -186,8 +185,8 @@ func clear(ctx context.Context, path string) error {
 	return nil
 }
 
-// Dial connects to the server that listens at path. The error wraps fs.ErrNotExist or ECONNREFUSED if no
-// server listens, and fs.ErrPermission if this user may not connect.
+// Dial connects to the server that listens at path. The error wraps fs.ErrNotExist or ECONNREFUSED if no server is
+// listening, and fs.ErrPermission if this user may not connect.
 func Dial(ctx context.Context, path string) (net.Conn, error) {
 	short, done, err := shorten(path)
 	if err != nil {
@@ -265,8 +264,8 @@ func (l *Listener) leavePeer(uid int) {
 	l.since = time.Now()
 }
 
-// Enter counts a client that is not connected to the socket, such as a browser, so that AwaitIdle waits for it too.
-// The caller calls leave once when the client disconnects. ok is false if AwaitIdle has returned nil.
+// Enter counts a client that is not connected to the socket, such as a browser, so that AwaitIdle waits for it too. The
+// caller must call leave once, when the client disconnects. ok is false if AwaitIdle has returned nil.
 func (l *Listener) Enter() (leave func(), ok bool) {
 	if !l.enterPeer(l.self) {
 		return nil, false
@@ -280,9 +279,9 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// AwaitIdle returns nil when no client has been connected for the time d and the server is not busy. From then on
-// Accept closes new connections. If ctx ends first, AwaitIdle returns ctx's error. The time before the call does
-// not count, because clients that connected meanwhile may still wait for Accept.
+// AwaitIdle returns nil when no client has been connected for the time d and the server is not busy. After that, Accept
+// closes new connections. If ctx ends first, AwaitIdle returns ctx's error. The time before the call is ignored,
+// because clients that have connected by then may still be waiting for Accept.
 func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
 	l.mu.Lock()
 	l.since = time.Now()
@@ -300,7 +299,8 @@ func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// rest returns the time until the listener can have been idle for d. It is 0 or less if that time has passed.
+// rest returns the time after which the listener may have been idle for d. The result is 0 or less if that time has
+// passed.
 func (l *Listener) rest(d time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -312,8 +312,8 @@ func (l *Listener) rest(d time.Duration) time.Duration {
 	return rest
 }
 
-// Withdraw removes the socket, unless another socket has taken its place. After that no new client can connect.
-// Clients that have connected are still accepted.
+// Withdraw removes the socket, unless another socket has taken its place. After that no new client can connect. Clients
+// that have already connected are still accepted.
 func (l *Listener) Withdraw() {
 	l.place.Lock()
 	defer l.place.Unlock()

@@ -18,7 +18,7 @@ import (
 	"mailtree/fixtures/guesttest"
 )
 
-// TestMain also runs the test binary as a process of another user. That process connects SOCKET_GUEST times, prints
+// TestMain can also run the test binary as a process of another user. That process connects SOCKET_GUEST times, prints
 // how many connections were accepted, and waits for the end of its input.
 func TestMain(m *testing.M) {
 	if n, err := strconv.Atoi(os.Getenv("SOCKET_GUEST")); err == nil {
@@ -78,11 +78,11 @@ func TestWithdraw(t *testing.T) {
 	defer c.Close()
 	l.Withdraw()
 	if _, err := Dial(t.Context(), path); err == nil {
-		t.Error("somebody connects to a socket that was withdrawn")
+		t.Error("a client could connect to a withdrawn socket")
 	}
 	greet(l)
 	if n, err := c.Read(make([]byte, 1)); n != 1 {
-		t.Error("who had connected is not accepted:", err)
+		t.Error("a connected client is not accepted:", err)
 	}
 }
 
@@ -98,7 +98,7 @@ func greeted(t *testing.T, path string) bool {
 	return n == 1
 }
 
-// leave creates a stale socket, as a killed server leaves it behind.
+// leave creates a stale socket, like one that a killed server leaves behind.
 func leave(t *testing.T, path string) {
 	t.Helper()
 	ln, err := net.Listen("unix", path)
@@ -120,9 +120,9 @@ func TestListen(t *testing.T) {
 		{"open", func(*testing.T, string) {}, true, ""},
 		{"left by a server that was killed", leave, false, ""},
 		{"open, left by a server that was killed", leave, true, ""},
-		{"live", func(t *testing.T, path string) { greet(listen(t, Config{Path: path})) }, false, "another server listens"},
-		{"open, live", func(t *testing.T, path string) { greet(listen(t, Config{Path: path, Open: true})) }, true, "another server listens"},
-		{"open, of another program", func(t *testing.T, path string) { greet(listen(t, Config{Path: path})) }, true, "another server listens"},
+		{"live", func(t *testing.T, path string) { greet(listen(t, Config{Path: path})) }, false, "another server is listening"},
+		{"open, live", func(t *testing.T, path string) { greet(listen(t, Config{Path: path, Open: true})) }, true, "another server is listening"},
+		{"open, of another program", func(t *testing.T, path string) { greet(listen(t, Config{Path: path})) }, true, "another server is listening"},
 		{"a file", func(t *testing.T, path string) {
 			if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
 				t.Fatal(err)
@@ -155,7 +155,7 @@ func TestListen(t *testing.T) {
 			}
 			conns := greet(l)
 			if !greeted(t, path) {
-				t.Error("nobody answers")
+				t.Error("the server does not answer")
 			}
 			if c := <-conns; c.UID != os.Geteuid() {
 				t.Errorf("the peer is %d", c.UID)
@@ -187,7 +187,7 @@ func TestReplaced(t *testing.T) {
 	greet(listen(t, Config{Path: path}))
 	l.Close()
 	if !greeted(t, path) {
-		t.Error("nobody answers any more")
+		t.Error("the server no longer answers")
 	}
 }
 
@@ -211,7 +211,7 @@ func TestLongPath(t *testing.T) {
 	}
 	greet(l)
 	if !greeted(t, path) {
-		t.Error("nobody answers")
+		t.Error("the server does not answer")
 	}
 	if _, err := Listen(t.Context(), Config{Path: path}); err == nil {
 		t.Error("a live socket was replaced")
@@ -236,10 +236,10 @@ func TestAwaitIdle(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if err := l.AwaitIdle(ctx, time.Microsecond); err == nil {
-		t.Error("idle though somebody is connected")
+		t.Error("idle although a client is connected")
 	}
 	if !greeted(t, path) {
-		t.Error("nobody answers though it is not idle")
+		t.Error("the server does not answer although it is not idle")
 	}
 	(<-conns).Close()
 	c.Close()
@@ -248,14 +248,14 @@ func TestAwaitIdle(t *testing.T) {
 	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if err := l.AwaitIdle(ctx, time.Microsecond); err == nil {
-		t.Error("idle though the server is busy")
+		t.Error("idle although the server is busy")
 	}
 	busy.Store(false)
 	if err := l.AwaitIdle(t.Context(), time.Millisecond); err != nil {
 		t.Error(err)
 	}
 	if greeted(t, path) {
-		t.Error("somebody was let in after it was said that nobody is there")
+		t.Error("a client was accepted after the listener reported that it was idle")
 	}
 }
 
@@ -280,9 +280,9 @@ func TestAwaitIdleOfLateStart(t *testing.T) {
 	}
 	defer c.Close()
 	const idle = time.Minute
-	l.since = time.Now().Add(-idle) // the start took this long
+	l.since = time.Now().Add(-idle) // how long the start took
 	if err := l.AwaitIdle(ctx, idle); err == nil {
-		t.Error("idle though somebody is connected")
+		t.Error("idle although a client is connected")
 	}
 }
 
@@ -312,7 +312,7 @@ func TestGuests(t *testing.T) {
 	said := make([]byte, 100)
 	n, _ := out.Read(said)
 	if got := strings.TrimSpace(string(said[:n])); got != strconv.Itoa(MaxGuestConns) {
-		t.Errorf("let in: %s, want %d", got, MaxGuestConns)
+		t.Errorf("accepted: %s, want %d", got, MaxGuestConns)
 	}
 	for range MaxGuestConns {
 		if c := <-conns; c.UID != guest {
@@ -320,7 +320,7 @@ func TestGuests(t *testing.T) {
 		}
 	}
 	if !greeted(t, path) {
-		t.Error("the guest's connections keep us out")
+		t.Error("the guest's connections keep this user out")
 	}
 	in.Close()
 	cmd.Wait()
@@ -343,7 +343,7 @@ func TestRenew(t *testing.T) {
 			check(t, os.Rename(path+".old", path))
 		}, "", true},
 		{"left by a server that was killed", func(t *testing.T, path string) { check(t, os.Remove(path)); leave(t, path) }, "", false},
-		{"live", func(t *testing.T, path string) { check(t, os.Remove(path)); greet(listen(t, Config{Path: path})) }, "another server listens", false},
+		{"live", func(t *testing.T, path string) { check(t, os.Remove(path)); greet(listen(t, Config{Path: path})) }, "another server is listening", false},
 		{"a file", func(t *testing.T, path string) {
 			check(t, os.Remove(path))
 			check(t, os.WriteFile(path, []byte("mine"), 0o600))
@@ -376,19 +376,19 @@ func TestRenew(t *testing.T) {
 					case err != nil || gone != nil || os.SameFile(made, after) != tt.kept || after.Mode() != made.Mode():
 						t.Fatalf("%v, %v, %v", err, gone, after)
 					case !greeted(t, path):
-						t.Fatal("nobody answers")
+						t.Fatal("the server does not answer")
 					}
 				}
 				check(t, os.RemoveAll(path))
 				check(t, os.MkdirAll(filepath.Dir(path), 0o700))
 				if err := l.Renew(t.Context()); err != nil || !greeted(t, path) {
-					t.Errorf("when nothing is in the way any more: %v", err)
+					t.Errorf("after the obstacle is gone: %v", err)
 				}
 				if _, err := server.Write([]byte("still")); err != nil {
 					t.Error(err)
 				}
 				if got := make([]byte, 6); read(client, got) != ".still" {
-					t.Errorf("who was connected reads %q", got)
+					t.Errorf("the connected client reads %q", got)
 				}
 				if err := l.Close(); err != nil {
 					t.Error(err)
@@ -414,7 +414,7 @@ func TestUnsure(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !greeted(t, path) {
-		t.Error("nobody answers any more")
+		t.Error("the server no longer answers")
 	}
 }
 

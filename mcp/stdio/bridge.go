@@ -2,9 +2,9 @@
 // the server of a store, over the server's Unix socket. It knows nothing about tools. It passes messages on
 // unchanged.
 //
-//   - It supports both eras, which it distinguishes by the message. The server keeps no session. Each request is one
-//     POST, with the revision that the message names (2026-07-28 and later) or that initialize has agreed on. The
-//     bridge itself keeps the subscriptions of a client of the older era, as subscriptions of the newer era.
+//   - It supports both protocol eras, and recognizes the era by the message. The server keeps no session. Each request
+//     is one POST, with the revision that the message names (2026-07-28 and later) or that initialize has agreed on.
+//     The bridge itself keeps the subscriptions of a client of the older era, as subscriptions of the newer era.
 //   - Piped input is handled in order. The next line waits for the answer to the previous one, but at most two
 //     seconds, and not for a call that asks to wait (wait_seconds, wait_reply_seconds). Such calls run in parallel.
 //   - When the server ends, the bridge finds or starts the next one, repeats the client's subscriptions, and tells
@@ -12,9 +12,9 @@
 //     the request had not reached the server or only reads. It answers other requests with an error that explains this.
 //   - It answers a line that is too long or not a JSON-RPC message with an error (-32700 or -32600, id null) and
 //     continues. At the end Run returns an error.
-//   - When the input ends, requests in progress are answered first. A client's requests then no longer wait for
-//     mail, because the client is about to end. Piped requests, without a handshake, do wait. When no process reads
-//     the output any more, all requests are canceled, whether or not the input has ended, and the bridge ends.
+//   - When the input ends, requests in progress are answered first. A client's requests then no longer wait for mail,
+//     because the client is about to end. Piped requests, without a handshake, do wait. When no process is reading the
+//     output any more, all requests are canceled, whether or not the input has ended, and the bridge ends.
 package stdio
 
 import (
@@ -39,7 +39,7 @@ const (
 	DefaultMaxLine  = 12 << 20              // bytes of a line, the same limit as for a request over HTTP
 	maxUnderWay     = 256                   // requests in progress at once
 	defaultInOrder  = 2 * time.Second       // see Config.inOrder
-	lastWait        = time.Second           // how long a client's calls may still wait for mail after the input ended
+	lastWait        = time.Second           // how long a client's calls may still wait for mail after the input has ended
 	DefaultPatience = 2 * time.Second       // how long another process may take to start the next server
 	lookAgain       = 50 * time.Millisecond // between checks for a server
 )
@@ -217,7 +217,7 @@ func readLine(r *bufio.Reader, most int) (l line) {
 	}
 }
 
-// takeLine starts to handle a line.
+// takeLine starts handling a line.
 func (b *bridge) takeLine(ctx, listening context.Context, l line, requests *sync.WaitGroup) {
 	switch {
 	case l.long:
@@ -305,7 +305,7 @@ func (b *bridge) beginCall(ctx context.Context, m *message) (context.Context, fu
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.under) >= maxUnderWay {
-		b.answer(m.failure(fmt.Sprintf("%d requests are in progress already: wait for some of them", maxUnderWay)))
+		b.answer(m.failure(fmt.Sprintf("%d requests are already in progress: wait until some of them have ended", maxUnderWay)))
 		return nil, nil
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -73,7 +73,7 @@ func TestStreamOpens(t *testing.T) {
 		c.hear(update, inbox)
 		w.kill()
 		w.start()
-		c.hear(update, inbox) // it may have changed meanwhile
+		c.hear(update, inbox) // it may have changed in the meantime
 		drain(c.out)
 	}
 	if err := c.finish(); err != nil {
@@ -107,7 +107,7 @@ func TestEndWhileStreamOpens(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(time.Minute):
-		t.Error("it waits for the stream")
+		t.Error("the bridge waits for the stream")
 		w.kill()
 	}
 }
@@ -166,13 +166,13 @@ func TestListenToNothing(t *testing.T) {
 			t.Error(err)
 		}
 		if got := w.holds.Load(); got != 1 {
-			t.Errorf("the bridge began anew %d times", got-1)
+			t.Errorf("the bridge started again %d times", got-1)
 		}
 	}
 }
 
-// TestLostAnswer: if the server did a call and died before it answered, a reading call is repeated, and for
-// other calls the error says that the outcome is unknown. Nothing is done twice.
+// TestLostAnswer: if the server handled a call and died before it answered, a call that only reads is repeated. For
+// other calls, the error says that the outcome is unknown. Nothing is done twice.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, line, want string }{

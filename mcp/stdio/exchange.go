@@ -15,8 +15,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// unknownOutcome is the error for a call if it is unknown whether the server has done it.
-const unknownOutcome = "the server ended while it worked on this call, and the outcome is unknown. Check before you call again " +
+// unknownOutcome is the error for a call if it is unknown whether the server completed it.
+const unknownOutcome = "the server ended while it was working on this call, and the outcome is unknown. Check before you call again " +
 	"(mail with a key can be sent again: it is delivered once)"
 
 // tries is the maximum number of times that a request is sent to a server.
@@ -55,7 +55,7 @@ func (b *bridge) once(ctx context.Context, l *link, m *message) (again bool, err
 		return false, err
 	case unsent(err) || m.method != "tools/call" && !m.batch:
 		b.gone(ctx, l)
-		return true, errors.New("the server ended while it worked on this request: try again")
+		return true, errors.New("the server ended while it was working on this request: try again")
 	}
 	b.gone(ctx, l)
 	if b.onlyReads(ctx, m.tool) {
@@ -64,7 +64,7 @@ func (b *bridge) once(ctx context.Context, l *link, m *message) (again bool, err
 	return false, errors.New(unknownOutcome)
 }
 
-// gone waits until the bridge knows that the link to a server which broke off an answer is down.
+// gone waits until the bridge has noticed that the link is down, after the server broke off an answer.
 func (b *bridge) gone(ctx context.Context, l *link) {
 	l.end()
 	select {
@@ -171,7 +171,7 @@ func (b *bridge) unsubscribe(uri string) {
 	}
 }
 
-// listenTo returns the request for a subscription by the bridge itself.
+// listenTo returns the request for a subscription of the bridge itself.
 func listenTo(uri string) *message {
 	const meta = `{"io.modelcontextprotocol/protocolVersion":"` + protocol.NewEra + `",` +
 		`"io.modelcontextprotocol/clientInfo":{"name":"mailtree stdio","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
@@ -205,8 +205,8 @@ func (b *bridge) listen(ctx context.Context, m *message, say func(e *envelope, d
 	return nil
 }
 
-// hear passes on what one server sends. over reports that the server has refused or that the client needs nothing
-// more. begun says whether the client was told that the subscription began.
+// hear passes on what one server sends. over reports that the server has refused the subscription or that the client
+// needs nothing more. begun says whether the client was told that the subscription began.
 func (b *bridge) hear(ctx context.Context, m *message, begun *bool, say func(e *envelope, data []byte)) (over bool) {
 	res, err := b.post(ctx, m)
 	if err != nil {
@@ -216,7 +216,7 @@ func (b *bridge) hear(ctx context.Context, m *message, begun *bool, say func(e *
 	lasts := true
 	tell := func(data []byte) bool {
 		var e envelope
-		if json.Unmarshal(data, &e) != nil || e.Result != nil && lasts { // the server stops: the client is not notified
+		if json.Unmarshal(data, &e) != nil || e.Result != nil && lasts { // the server is stopping: the client is not notified
 			return false
 		}
 		if over = e.Error != nil || e.Result != nil; e.Method == "notifications/subscriptions/acknowledged" {

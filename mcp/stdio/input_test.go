@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestEOF: requests that are in progress when the input ends are answered. A client's calls then no longer wait for
-// mail and take no mail. Piped calls do.
+// TestEOF: requests that are in progress when the input ends are answered. After that, a client's calls no longer wait
+// for mail and take no mail. Piped calls do.
 func TestEOF(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -61,7 +61,7 @@ func TestEOF(t *testing.T) {
 	}
 }
 
-// TestUnread: when no process reads the output any more, requests in progress are canceled and the bridge ends,
+// TestUnread: when no process is reading the output any more, requests in progress are canceled and the bridge ends,
 // whether or not the input has ended.
 func TestUnread(t *testing.T) {
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestUnread(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		case <-time.After(time.Minute):
-			t.Fatalf("%s: the bridge goes on", name)
+			t.Fatalf("%s: the bridge keeps running", name)
 		}
 		await(t, func() bool { return w.posts.Load() == 0 })
 		if _, err := w.project().Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Subject: "s"}); err != nil {

@@ -14,8 +14,8 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// link is a connection to a server, from the time when the server is found until it ends. Meanwhile the server
-// holds a request of the bridge (GET …/hold), so that a background server stays, and each side notices when the
+// link is a connection to a server, from the time when the server is found until it ends. Meanwhile the server keeps a
+// request from the bridge open (GET …/hold), so that a background server keeps running, and each side notices when the
 // other one ends.
 type link struct {
 	down chan struct{} // closed when the server has ended
@@ -124,7 +124,7 @@ func (l *link) up() bool {
 }
 
 // keep looks for the next server when one has ended, without starting one. Therefore a client that only waits for
-// notifications gets them again once a server was started. A request starts a server.
+// notifications gets them again once a server has been started. A request starts a server.
 func (b *bridge) keep(ctx context.Context) {
 	for {
 		select {
@@ -161,7 +161,7 @@ func (b *bridge) do(ctx context.Context, method, what string, body []byte, h htt
 	return b.client.Do(r)
 }
 
-// pause waits a moment. It reports false if ctx ended.
+// pause waits a moment. It reports false if ctx has ended.
 func pause(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():

@@ -36,7 +36,7 @@ type world struct {
 	t     *testing.T
 	store *storetest.Store
 	path  string
-	cut   atomic.Bool  // the next POST is done, but the server dies before it answers
+	cut   atomic.Bool  // the next POST is handled, but the server dies before it answers
 	holds atomic.Int32 // how many links the servers have received
 	posts atomic.Int32 // POSTs that servers are working on
 	late  atomic.Value // method whose answer waits for freed
@@ -129,7 +129,7 @@ func (w *world) answerLate(inner http.Handler, rw http.ResponseWriter, r *http.R
 	rw.Write(answer.Body.Bytes())
 }
 
-// asks reports whether a request has a message with that method.
+// asks reports whether a request contains a message with that method.
 func (w *world) asks(r *http.Request, method string) bool {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -253,7 +253,7 @@ func (c *client) hear(want ...string) (line string, before []string) {
 			}
 			before = append(before, l)
 		case <-late:
-			c.t.Fatalf("waited in vain for %q; heard %q", want, before)
+			c.t.Fatalf("%q did not arrive; heard %q", want, before)
 		}
 	}
 }
@@ -322,7 +322,7 @@ func TestSession(t *testing.T) {
 				drain(c.out)
 				restart(w)
 				if name == "started by another" {
-					c.hear(update, inbox) // it may have changed meanwhile: no message of the client is needed
+					c.hear(update, inbox) // it may have changed in the meantime: no message from the client is needed
 				}
 			}
 			c.send(call("3", "whois", `{"project_key":"/p","agent_name":"Ann"}`, ""))

@@ -11,18 +11,19 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// args contains the raw arguments of one call of a tool that has the arguments in. err joins their faults.
+// args contains the raw arguments of one call to a tool that declares the arguments in. err joins the errors found in
+// them.
 //
-// Models write a single string for a list, a list as a string of JSON, "true" for true, "20" for 20 and "" for an
-// argument that they leave out. The method into accepts a value if it can mean only one thing.
+// Models may write a single string for a list, a list as a JSON string, "true" for true, "20" for 20, or "" for an
+// argument that they leave out. The method into accepts such a value if it can mean only one thing.
 type args struct {
 	raw map[string]json.RawMessage
 	in  []Arg
 	err error
 }
 
-// decode checks that the tool has each argument, that each is given only once, and that no argument is missing. If
-// data is absent or null, there are no arguments.
+// decode checks that the tool has each given argument, that each is given only once, and that no required argument is
+// missing. If data is absent or null, there are no arguments.
 func decode(tool string, data json.RawMessage, in []Arg) *args {
 	a := &args{raw: map[string]json.RawMessage{}, in: in}
 	if data = bytes.TrimSpace(data); len(data) > 0 {
@@ -52,7 +53,7 @@ func decode(tool string, data json.RawMessage, in []Arg) *args {
 // has reports whether the argument was given and is not null.
 func (a *args) has(name string) bool { return a.raw[name] != nil }
 
-// repeatedKey returns the first key that a JSON object repeats, whatever the values contain. data is valid JSON.
+// repeatedKey returns the first key that a JSON object repeats, whatever the values contain. data must be valid JSON.
 // repeatedKey reads each byte once and copies only keys, because arguments may be 8 MiB.
 func repeatedKey(data []byte) (key string, ok bool) {
 	seen, depth, atKey := map[string]bool{}, 0, false
@@ -88,7 +89,7 @@ func repeatedKey(data []byte) (key string, ok bool) {
 	return "", false
 }
 
-// checkNames fails if the call gives an argument that the tool does not have, or lacks an argument that the tool
+// checkNames fails if the call passes an argument that the tool does not have, or lacks an argument that the tool
 // needs. The error lists all of them, and for each unknown argument the argument that the caller probably meant.
 func (a *args) checkNames(tool string) error {
 	var strange, missing, said, near []string
@@ -135,7 +136,7 @@ func (a *args) absent(names []string) string {
 	return "Arguments are missing: " + strings.Join(meant, "; ") + "."
 }
 
-// mostStrange is the maximum number of unknown arguments that a refusal lists. A call may have a million.
+// mostStrange is the maximum number of unknown arguments that a refusal lists. A call may contain a million.
 const mostStrange = 20
 
 // unknown returns a sentence that lists the first mostStrange unknown arguments. near contains the arguments that

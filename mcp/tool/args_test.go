@@ -169,7 +169,7 @@ func FuzzArgs(f *testing.F) {
 	})
 }
 
-// TestEmbedded: the fields of an embedded struct are arguments in its place, and a pointer shows whether its
+// TestEmbedded: the fields of an embedded struct are arguments in the struct's place, and a pointer shows whether its
 // argument was given.
 func TestEmbedded(t *testing.T) {
 	type page struct {

@@ -9,31 +9,31 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Budget is the maximum size in bytes of an answer, as a whole serialized response. 0 means DefaultBudget.
+// Budget is the maximum size of an answer in bytes, measured on the whole serialized response. 0 means DefaultBudget.
 type Budget int
 
-// Budgets. With less than the smallest budget, a message to 500 recipients may not fit.
+// These are the default and the smallest budget. With a smaller budget, a message to 500 recipients might not fit.
 const (
 	DefaultBudget Budget = 1 << 20
 	LeastBudget   Budget = 256 << 10
 )
 
-// envelope is the room for the parts around an answer: JSON-RPC, fields of the SDK, a URI of the maximum length.
+// envelope is the room for the parts around an answer: JSON-RPC, the SDK's fields, a URI of the maximum length.
 const envelope = 16 << 10
 
 // aroundList is the room for fields of an answer that depend on its list: cursors, counts.
 const aroundList = 2 << 10
 
-// aroundRow is the room for the fields of a message outside its head: the fields of a cut body, the marks of a
+// aroundRow is the room for the fields of a message outside its head: the fields of a truncated body, the marks of a
 // delivery, a comma.
 const aroundRow = 800
 
-// unreserved is the maximum size in bytes of an answer without a reservation of memory. The server has enough
-// memory to answer all allowed requests at once with that many bytes.
+// unreserved is the maximum size in bytes of an answer for which no memory is reserved. The server has enough memory to
+// answer all allowed requests at once with answers of that size.
 const unreserved = 32 << 10
 
-// copies is the number of copies of an answer that the server has while it creates the answer: as values, as JSON,
-// as text, in the SDK's result, message and buffer, and merged. Measured: cmd/mailtree, TestFaultMemory.
+// copies is the number of copies of an answer that are in memory while the server creates the answer: as values, as
+// JSON, as text, in the SDK's result, message and buffer, and merged. Measured: cmd/mailtree, TestFaultMemory.
 const copies = 8
 
 func (b Budget) bytes() int {
@@ -43,10 +43,10 @@ func (b Budget) bytes() int {
 	return int(b) - envelope
 }
 
-// Encoding is the form of an answer. It decides how many bytes the parts of the answer take.
+// Encoding is the form of an answer. It determines how many bytes the parts of the answer take.
 type Encoding int
 
-// The encodings.
+// These are the encodings.
 const (
 	InTool     Encoding = iota // structured content, and its JSON as text; a bare POST also has the keys in the result
 	InText                     // a tool's answer whose text is not JSON
@@ -83,10 +83,10 @@ func (f Encoding) fit(text string, most int) (n, size int) {
 	return n, size
 }
 
-// Size returns the bytes that a value takes.
+// Size returns the number of bytes that a value takes.
 func (f Encoding) Size(v any) int { return f.ofJSON(Encode(v)) }
 
-// ofJSON returns the bytes that JSON takes.
+// ofJSON returns the number of bytes that the given JSON takes.
 func (f Encoding) ofJSON(data []byte) (size int) {
 	plain, quoted := f.repeats()
 	for _, c := range data {
@@ -116,11 +116,11 @@ func (b Budget) Room(ctx context.Context, form Encoding, rest any, shape func(m 
 	}
 }
 
-// reserved returns the memory in bytes that a large answer takes while the server creates it.
+// reserved returns the memory, in bytes, that the server needs to create a large answer.
 func (b Budget) reserved() int64 { return copies * int64(b.bytes()) }
 
-// Listing is a list in an answer, of things other than messages. It contains as many items as fit. It is not safe
-// for concurrent use.
+// Listing is a list in an answer whose items are not messages. It contains as many items as fit. It is not safe for
+// concurrent use.
 type Listing struct {
 	ctx  context.Context
 	b    Budget
@@ -140,7 +140,7 @@ func (b Budget) Listing(ctx context.Context, form Encoding, rest any) *Listing {
 }
 
 // Add reports whether one more item fits. If it does not fit, the list ends before that item. A long list reserves
-// memory. If no memory is free, no further item fits, and Err returns the reason.
+// memory. If no memory is free, no more items fit, and Err returns the reason.
 func (l *Listing) Add(item any) bool {
 	size := l.form.Size(item) + l.form.ofJSON([]byte(","))
 	if size > l.left || l.err != nil {
@@ -152,10 +152,11 @@ func (l *Listing) Add(item any) bool {
 	return l.err == nil
 }
 
-// Err returns the reason why no further item fits. It is nil if the reason is the length of the list.
+// Err returns the error that ended the list. It returns nil if the list ended only because the answer is full.
 func (l *Listing) Err() error { return l.err }
 
-// Fit returns how many of the first items fit into an answer in addition to rest. Its error is ErrUnavailable.
+// Fit returns the number of items, counted from the first, that fit into an answer in addition to rest. Its error is
+// ErrUnavailable.
 func Fit[T any](ctx context.Context, b Budget, form Encoding, rest any, items []T) (n int, err error) {
 	l := b.Listing(ctx, form, rest)
 	for n < len(items) && l.Add(items[n]) {

@@ -13,9 +13,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestFit: a text that is measured in steps has the size of its JSON, in every form. Its beginning fits, ends
-// between two characters, and leaves less than a tenth of the room free. TestSizes of package mcp checks the sizes
-// on the wire.
+// TestFit: the measured size of a text is the size of its JSON, in every form. Its beginning fits, ends between two
+// characters, and leaves less than a tenth of the room free. TestSizes of package mcp checks the sizes on the wire.
 func TestFit(t *testing.T) {
 	for _, form := range []Encoding{InTool, InText, InResource} {
 		around := form.Size("")
@@ -29,14 +28,14 @@ func TestFit(t *testing.T) {
 			for _, most := range []int{0, 10, 1000, 10_000} {
 				n, size := form.fit(text, most)
 				if got := form.Size(text[:n]) - around; got != size || size > most || size < most*9/10-100 || utf8.ValidString(text) && !utf8.ValidString(text[:n]) {
-					t.Errorf("form %d: %q in %d bytes: %d bytes take %d, said %d", form, piece, most, n, got, size)
+					t.Errorf("form %d: %q in %d bytes: %d bytes take %d, reported %d", form, piece, most, n, got, size)
 				}
 			}
 		}
 	}
 }
 
-// free returns how many bytes nobody has reserved, if nobody waits.
+// free returns how many bytes are not reserved, if no caller is waiting.
 func free(m *Memory) int64 {
 	for n := m.size; ; n-- {
 		if m.free.TryAcquire(n) {
@@ -46,8 +45,9 @@ func free(m *Memory) int64 {
 	}
 }
 
-// TestMemory: nobody gets more than there is. The first caller is served first, and a caller that leaves lets the
-// next one through. Bytes that are reserved again are not counted twice, and reserved bytes are returned once.
+// TestMemory: no caller gets more memory than there is. The first caller is served first, and if a waiting caller
+// leaves, the next one gets its turn. Bytes that are reserved again are not counted twice, and reserved bytes are
+// released once.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	m := NewMemory(100)
@@ -61,10 +61,10 @@ func TestMemory(t *testing.T) {
 	var waiting sync.WaitGroup
 	waiting.Go(func() {
 		if err := second.Reserve(ctx, 50); !errors.Is(err, context.Canceled) {
-			t.Errorf("who leaves: %v", err)
+			t.Errorf("the caller that leaves: %v", err)
 		}
 	})
-	for m.free.TryAcquire(1) { // nobody waits yet
+	for m.free.TryAcquire(1) { // nobody is waiting yet
 		m.free.Release(1)
 		runtime.Gosched()
 	}

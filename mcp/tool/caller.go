@@ -13,10 +13,10 @@ import (
 // from maildir.NoOwner.
 const NoUID = -2
 
-// Caller is the author of a call. The server derives it from the address of the call, the token or the peer
-// credentials of the connection, and the statements of a bridge. A handler gets it with CallerOf. The server itself
-// determines Auth, UID and Here. It also determines Door, except for format.DoorCLI on the socket. The other fields
-// are self-asserted.
+// Caller describes who makes a call. The server derives it from the address of the call, the token or the connection's
+// peer credentials, and what a bridge says about itself. A handler gets it with CallerOf. The server itself determines
+// Auth, UID and Here. It also determines Door, except for format.DoorCLI on the socket. The other fields are
+// self-asserted.
 type Caller struct {
 	format.Origin
 	UID  int    `json:"uid"`            // OS user of the peer process on the Unix socket; otherwise NoUID
@@ -58,7 +58,7 @@ func (c Caller) WorkDir(project string) string {
 // User returns the caller as an owner of mailboxes.
 func (c Caller) User() maildir.Caller { return maildir.Caller{UID: c.UID, Root: c.Root} }
 
-// PeerAuth returns the Auth of a caller that the server knows by peer credentials.
+// PeerAuth returns the Auth of a caller that the server identified by peer credentials.
 func PeerAuth(uid int) string { return "uid:" + strconv.Itoa(uid) }
 
 // Box returns the mail of a project's agent, for the caller of ctx.
@@ -66,7 +66,7 @@ func Box(ctx context.Context, p *maildir.Project, agent string) *maildir.Box {
 	return p.Box(agent, CallerOf(ctx).Origin)
 }
 
-// Unknown returns a caller without any known field.
+// Unknown returns a caller about whom nothing is known.
 func Unknown() Caller { return Caller{Origin: format.Origin{Auth: "none"}, UID: NoUID} }
 
 type callerKey struct{}

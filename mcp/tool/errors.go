@@ -17,29 +17,29 @@ import (
 // Refusal is the structured part of a tool error.
 // See docs/tools.md, "Refusals".
 type Refusal struct {
-	Error string   `json:"error"` // a sentence, or a text that the toolset's contract prescribes
+	Error string   `json:"error"` // a sentence, or the text that the toolset's contract prescribes
 	Code  string   `json:"code"`
 	Near  []string `json:"near"` // never nil
 }
 
-// InternalText is the only text that a client gets about a fault.
+// InternalText is the only text that a client gets about an internal error.
 const InternalText = "Internal error: see the server's log."
 
-// Invalid refuses arguments.
+// Invalid returns a refusal of invalid arguments.
 func Invalid(format string, a ...any) error { return Refused(refusal.ErrInvalid, format, a...) }
 
-// Refused refuses a call for a reason that only the toolset knows. The sentence is the toolset's own.
+// Refused returns a refusal for a reason that only the toolset knows, in the toolset's own words.
 func Refused(kind error, format string, a ...any) error {
 	return &refusal.Own{Kind: kind, Text: fmt.Sprintf(format, a...)}
 }
 
-// Explain converts an error to a text for the caller, in the toolset's words. If the error is a fault, Explain logs
-// it and gives the caller only InternalText. what is the operation's name in the log.
+// Explain converts an error to text for the caller, in the toolset's words. If the error is a fault, Explain logs it
+// and gives the caller only InternalText. what is the operation's name in the log.
 func (s *Set) Explain(what string, err error) Refusal {
 	return s.explain(s.words.Explain, s.log, what, err)
 }
 
-// ExplainIn does the same as Explain in the given words, for the caller of ctx.
+// ExplainIn does the same as Explain, but in the given words, for the caller of ctx.
 func (s *Set) ExplainIn(ctx context.Context, words *refusal.Words, what string, err error) Refusal {
 	return s.explain(s.saying(ctx, words), s.log.With("project", CallerOf(ctx).ProjectKey()), what, err)
 }
@@ -52,8 +52,8 @@ func (s *Set) Note(ctx context.Context, err error) string {
 	return s.saying(ctx, &s.words)(err)
 }
 
-// saying returns the function that words refusals for the caller of ctx. A separate wording exists for users at a
-// command line, who do not know the tools.
+// saying returns the function that puts refusals into words for the caller of ctx. Users at a command line get their
+// own wording, because they do not know the tools.
 func (s *Set) saying(ctx context.Context, words *refusal.Words) func(error) string {
 	if s.people != nil && CallerOf(ctx).Door == format.DoorCLI {
 		return s.people
@@ -66,7 +66,7 @@ func (s *Set) explain(say func(error) string, log *slog.Logger, what string, err
 	switch {
 	case r.Code != "internal":
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		r.Error, r.Code = "The call was cancelled before it was done: ask again.", "unavailable"
+		r.Error, r.Code = "The call was cancelled before it was done: try again.", "unavailable"
 	default:
 		log.Error(s.name+": "+what+" failed", "error", err)
 		r.Error = InternalText

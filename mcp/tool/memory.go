@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Memory bounds the memory of a server's large answers. A call reserves its part before it reads the mail for its
-// answer. Calls wait for memory in the order of their arrival. Memory is safe for concurrent use.
+// Memory limits the memory that a server's large answers use. A call reserves its share before it reads the mail for
+// its answer. Calls get memory in the order in which they arrive. Memory is safe for concurrent use.
 type Memory struct {
 	size int64
 	free *semaphore.Weighted
@@ -22,11 +22,11 @@ func NewMemory(bytes int64) *Memory {
 	return &Memory{size: bytes, free: semaphore.NewWeighted(bytes)}
 }
 
-// patience is how long a call waits for memory. An answer takes well under a second, but many calls may
-// wait first.
+// patience is how long a call waits for memory. An answer takes well under a second, but many calls may be waiting
+// ahead of it.
 const patience = 20 * time.Second
 
-// errCrowded says that no memory became free in time.
+// errCrowded means that no memory became free in time.
 var errCrowded error = &refusal.Own{Kind: refusal.ErrUnavailable,
 	Text: "The server is busy (too many large answers at once): try again in a moment, or ask for less at once.",
 }
@@ -41,8 +41,8 @@ func (m *Memory) reserve(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// Hold is the part of a Memory that one request has until its answer has been written or dropped. A nil Hold has no
-// bound. Hold is safe for concurrent use.
+// Hold is the part of a Memory that one request holds until its answer has been written or dropped. A nil Hold is
+// unlimited. Hold is safe for concurrent use.
 type Hold struct {
 	memory *Memory
 
@@ -51,7 +51,7 @@ type Hold struct {
 	over  bool
 }
 
-// Hold begins a hold. The owner of the hold releases it.
+// Hold begins a hold. The caller must end it.
 func (m *Memory) Hold() *Hold { return &Hold{memory: m} }
 
 // Reserve waits until the request has at least the given bytes, or the whole Memory if it is smaller. It
@@ -76,8 +76,8 @@ func (h *Hold) Reserve(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// drop releases the bytes of the hold if there are fewer than bytes of them, and reports whether that is the case.
-// If requests kept their parts while they wait for more, they could wait for each other.
+// drop releases what h holds if that is less than the given number of bytes, and reports whether it did so. Requests
+// that kept their memory while waiting for more could block each other.
 func (h *Hold) drop(bytes int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

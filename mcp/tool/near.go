@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// alike contains groups of words that models confuse in the names of arguments.
+// alike contains groups of words that models confuse in argument names.
 var alike = [][]string{
 	{"body", "text", "message", "msg", "content", "markdown", "md"},
 	{"query", "text", "search", "q", "keyword", "term"},
@@ -29,10 +29,10 @@ var alike = [][]string{
 	{"cmd", "command"},
 }
 
-// meant returns the arguments that a call probably means by a name that the tool does not have. These are at most
-// three equally near arguments that the call does not give. It returns nil if no argument is near.
+// meant returns the arguments that a caller probably meant by a name that the tool does not have. These are at most
+// three equally similar arguments that the call does not pass. It returns nil if no argument is similar enough.
 func (a *args) meant(given string) (near []string) {
-	const least = 0.5 // half of the words mean the same
+	const least = 0.5 // half of the words have the same meaning
 	best := least
 	var spelled []string
 	for _, p := range a.in {
@@ -42,7 +42,7 @@ func (a *args) meant(given string) (near []string) {
 		spelled = append(spelled, p.Name)
 		score := likeness(nameWords(given), nameWords(p.Name))
 		if p.Need && score > 0.3 {
-			score += 0.25 // the call probably means an argument that it still needs
+			score += 0.25 // the caller probably meant an argument that is still missing
 		}
 		switch {
 		case score > best, score == best && near == nil:
@@ -62,8 +62,8 @@ func (a *args) meant(given string) (near []string) {
 var telling = []string{"reply", "thread", "program", "model"}
 
 // likeness compares a given name with an argument's name. It returns the share of their words that have an equal or
-// similar word in the other name, from 0 to 1. If only one of the names has the word id or byte, similar words do
-// not count, because "message" does not mean message_id.
+// similar word in the other name, from 0 to 1. If only one of the names contains the word id or byte, only equal words
+// count, because "message" does not mean message_id.
 func likeness(given, name []string) float64 {
 	only := func(word string) bool { return slices.Contains(given, word) && !slices.Contains(name, word) }
 	if slices.ContainsFunc(telling, only) {

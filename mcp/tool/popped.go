@@ -13,9 +13,9 @@ import (
 	"mailtree/maildir/index"
 )
 
-// PoppedText returns a popped message as one text, for tools whose answer has no other place for it. The text
-// consists of the subject if there is one, a blank line, the body, and the attachments. The message now counts as
-// read, so no part may be left out silently.
+// PoppedText returns a popped message as one text, for tools whose answer has no other place for it. The text consists
+// of the subject if there is one, a blank line, the body, and the attachments. The message is now marked as read, so no
+// part may be left out silently.
 func PoppedText(p *maildir.Project, d *index.Delivery) string {
 	body := d.Body
 	if d.BodyNext > 0 {
@@ -44,12 +44,12 @@ func poppedText(p *maildir.Project, m *index.MessageRow, body string) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// maxAttachmentList is the maximum size in bytes of a list of attachments. It is enough for 50 attachments as they
-// are sent. A header written by hand may contain thirty times as much.
+// maxAttachmentList is the maximum size in bytes of a list of attachments. It is enough for 50 attachments of a sent
+// message. A header written by hand may contain thirty times as much.
 const maxAttachmentList = 16 << 10
 
-// attachmentList returns a line with the name of each attachment. It includes the attachment's file if the file
-// lies in the store, because a header written by hand may contain any path.
+// attachmentList returns a line with the name of each attachment. It includes the attachment's path only if the file is
+// in the store, because a header written by hand may contain any path.
 func attachmentList(p *maildir.Project, m *index.MessageRow) string {
 	list := "Attachments:"
 	for i, a := range m.Attachments {
@@ -66,7 +66,7 @@ func attachmentList(p *maildir.Project, m *index.MessageRow) string {
 	return list
 }
 
-// cutLine returns the last line of a cut body. The line names the file that contains the rest.
+// cutLine returns the last line of a truncated body. The line names the file that contains the rest.
 func cutLine(p *maildir.Project, d *index.Delivery) string {
 	return fmt.Sprintf("\n[truncated: the rest of the %d bytes of %s is in %s]", d.BodyBytes, d.ID, filepath.Join(p.Dir(), d.CopyPath))
 }

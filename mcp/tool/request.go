@@ -16,15 +16,15 @@ import (
 // the argument:
 //
 //   - json is its name; with omitempty, a call may leave it out;
-//   - jsonschema describes it, and example appears in refusals of it;
-//   - default, min and max are in the schema; most is a max that is not in the schema;
+//   - jsonschema describes it, and example appears in messages that refuse it;
+//   - default, min and max appear in the schema; most is a max that does not appear in the schema;
 //   - enum lists the values of a string, in lower case and separated by commas;
 //   - alias is another name that other programs use. The alias is not in the schema, and the schema does
 //     not require the argument, so a call with the alias is valid;
-//   - as says how to read it if the type alone does not say so: see the constants.
+//   - as says how to read it if the type alone does not determine that: see the constants.
 //
-// A pointer stays nil if the argument is absent. The fields of an embedded struct are arguments in its place. run
-// gets only valid arguments.
+// A pointer stays nil if the argument is absent. The fields of an embedded struct are arguments in the struct's place.
+// run is called only with valid arguments.
 func Of[R any](t Tool, run func(ctx context.Context, r *R) (any, error)) Tool {
 	t.In = argsOf(reflect.TypeFor[R]())
 	t.Run = func(ctx context.Context, data json.RawMessage) (any, error) {
@@ -41,10 +41,10 @@ func Of[R any](t Tool, run func(ctx context.Context, r *R) (any, error)) Tool {
 	return t
 }
 
-// The values of the tag as.
+// These are the values of the tag as.
 const (
-	asCommas = "commas" // one string may hold several items of the list, with commas between them
-	asJoined = "joined" // a list of strings is one string, with commas between them
+	asCommas = "commas" // one string may contain several items of the list, separated by commas
+	asJoined = "joined" // a list of strings becomes one string, joined with commas
 	asLimit  = "limit"  // the size of a page: "all" and numbers above most mean most; 0 means the default if the least is 1
 	asCursor = "cursor" // the position that an earlier answer gave as next_cursor
 	asLate   = "late"   // the tool itself refuses a call without it, with Missing, after other checks
@@ -58,7 +58,7 @@ type Wait struct {
 	Note string
 }
 
-// Missing refuses a call of R's tool that lacks an argument.
+// Missing returns the refusal of a call to R's tool that lacks an argument.
 func Missing[R any](name string) error {
 	a := &args{in: argsOf(reflect.TypeFor[R]())}
 	return Invalid("%s", a.absent([]string{name}))
@@ -67,7 +67,7 @@ func Missing[R any](name string) error {
 // Arg is one argument of a tool.
 type Arg struct {
 	Name    string
-	Need    bool              // every call must give it
+	Need    bool              // every call must pass it
 	schema  jsonschema.Schema // the schema must not allow null
 	choices []string          // values of an enum
 	example string            // JSON that appears in refusals and not in the schema
@@ -150,7 +150,7 @@ func (n *Arg) bounds(tag reflect.StructTag) {
 		}
 		v, err := strconv.Atoi(text)
 		if err != nil {
-			panic(err) // a wrong declaration in this program
+			panic(err) // the declaration in this program is wrong
 		}
 		*to = v
 		return jsonschema.Ptr(float64(v))

@@ -9,7 +9,7 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// ResourceError converts the error of reading the resource at uri to an error of the protocol version, in the
+// ResourceError converts an error from reading the resource at uri to an error of the given protocol version, in the
 // given words.
 func (s *Set) ResourceError(ctx context.Context, words *refusal.Words, uri, version string, err error) error {
 	r := s.ExplainIn(ctx, words, "resources/read", err)

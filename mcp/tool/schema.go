@@ -29,9 +29,9 @@ func inferred(answer any) *jsonschema.Schema {
 	return s
 }
 
-// simplify makes an inferred schema acceptable to strict clients, which want one type and never null
-// (tooltest.Fits checks that lists are not null). Objects stay open, so answers may get new fields, and may have fields
-// that are not declared. No field has a description.
+// simplify makes an inferred schema acceptable to strict clients, which accept only one type per value, and never null
+// (tooltest.Fits checks that lists are not null). Objects stay open, so answers may gain new fields and may contain
+// fields that are not declared. No field has a description.
 func simplify(s *jsonschema.Schema) {
 	s.Required, s.AdditionalProperties, s.Description = nil, nil, ""
 	if s.Types != nil {
@@ -46,9 +46,10 @@ func simplify(s *jsonschema.Schema) {
 	}
 }
 
-// published returns, by tool, the output schemas that a client gets: those of OutputSchema without the fields of nested
-// objects. Clients check answers against these schemas, and the clients that were measured show them to no model, so the
-// room in a listing belongs to what models read. If two tools have the same answer, only the first declares its fields.
+// published returns the output schema of each tool as a client gets it: the result of OutputSchema without the fields
+// of nested objects. Clients check answers against these schemas, but none of the clients that were tested shows them
+// to its model. Therefore the room in a listing is kept for what models read. If two tools have the same answer, only
+// the first declares its fields.
 func published(tools []Tool) []json.RawMessage {
 	all, seen := make([]json.RawMessage, len(tools)), map[string]bool{}
 	for i, t := range tools {

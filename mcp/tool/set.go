@@ -1,5 +1,5 @@
-// Package tool is the base of every toolset. It defines the declaration of a tool (schema, hints), the reading of
-// its arguments, the form of answers and refusals, and the caller. It contains no tool and no rules about mail.
+// Package tool is the base of every toolset. It defines how a tool is declared (schema, hints), how its arguments are
+// read, the form of answers and refusals, and the caller. It contains no tool and no rules about mail.
 //
 // A toolset package lists its tools and creates a Set of them:
 //
@@ -8,18 +8,17 @@
 //		return tool.NewSet(cfg, tool.About{Name: "mailtree-postal"}, t.checkMail(), t.send())
 //	}
 //
-// Package mcp mounts the Set (the table is in mcp/toolsets.go). Every toolset guarantees its clients:
+// Package mcp mounts the Set (the table is in mcp/toolsets.go). Every toolset gives its clients these guarantees:
 //
-//   - every fact is in structuredContent and in one text content, which is the same JSON or a text with the
-//     same facts;
+//   - every fact is in structuredContent and in one text content, which is the same JSON or text with the same facts;
 //   - a refusal is a tool error: a sentence in the text, {error, code, near} in structuredContent;
 //   - wrong arguments are also such refusals, with the valid names or an example; they are never
 //     protocol errors;
 //   - the output schema describes every field of an answer, and a refusal fits it;
-//   - a list is never null, a time is RFC 3339 UTC;
-//   - no answer is larger than Config.Budget: a list ends earlier and says how to continue, perhaps in
-//     a second text content; a text is cut and says where the rest is. A tool refuses an answer that
-//     it cannot cut (too_large).
+//   - a list is never null, and a time is in RFC 3339 format, in UTC;
+//   - no answer is larger than Config.Budget: a list that is too long ends early and says how to continue, perhaps in a
+//     second text content; a long text is truncated and says where the rest is. If a tool cannot shorten its answer, it
+//     refuses the call (too_large).
 package tool
 
 import (
@@ -57,14 +56,14 @@ type Config struct {
 
 // About describes a toolset.
 type About struct {
-	Name         string // name of the server, in its implementation and before its log lines
+	Name         string // name of the server, for clients and at the beginning of its log lines
 	Title        string
 	Description  string
 	Instructions string        // short, because clients put them into the prompt
-	Words        refusal.Words // the words of its refusals
+	Words        refusal.Words // the wording of its refusals
 	// Extensions are the protocol extensions of the toolset, by identifier, with their settings.
 	Extensions map[string]any
-	// Options hold the handlers that few toolsets have: completions, subscriptions. NewSet adds the rest.
+	// Options contains the handlers that few toolsets have: completions, subscriptions. NewSet adds the rest.
 	Options mcp.ServerOptions
 }
 
@@ -95,9 +94,9 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 	o.Logger = slog.New(quiet{s.log.Handler()})
 	o.GetSessionID = cfg.SessionID
 	o.SetCacheable = func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" }
-	// The server does not log to clients. It announces changes of no list except the list of resources, because
-	// only that list changes. Few toolsets have prompts, but the SDK answers prompts/list whether or not the server
-	// declares it, and a server must declare what it answers.
+	// The server does not log to clients. It announces changes only to the list of resources, because no other list
+	// changes. Few toolsets have prompts, but the SDK answers prompts/list whether or not the server declares it, and a
+	// server must declare what it answers.
 	o.Capabilities = &mcp.ServerCapabilities{
 		Tools:     &mcp.ToolCapabilities{},
 		Resources: &mcp.ResourceCapabilities{Subscribe: o.SubscribeHandler != nil},
@@ -119,7 +118,8 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 	return s
 }
 
-// nameTools completes the SDK's refusal of an unknown tool. It adds the nearest tools and a list of all tools.
+// nameTools completes the SDK's refusal of an unknown tool. It adds the tools with the most similar names and a list of
+// all tools.
 func nameTools(tools []Tool) mcp.Middleware {
 	names := make([]string, len(tools))
 	for i, t := range tools {

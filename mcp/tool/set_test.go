@@ -51,7 +51,7 @@ func TestAnswers(t *testing.T) {
 
 func TestCaller(t *testing.T) {
 	if c := CallerOf(t.Context()); c.Auth != "none" || c.UID == maildir.NoOwner || c.UID >= 0 || c.Root {
-		t.Errorf("a caller of whom nothing is known: %+v", c)
+		t.Errorf("a caller about whom nothing is known: %+v", c)
 	}
 	for want, c := range map[string]Caller{"default": {}, "/w": {WorkTree: "/w"}, "p": {WorkTree: "/w", Project: "p"}} {
 		if got := c.ProjectKey(); got != want {

@@ -19,24 +19,23 @@ type Tool struct {
 	About string // when to use it, then what it does, with the words people search for
 	Hints mcp.ToolAnnotations
 	In    []Arg // see Of
-	// Out is a value of the struct of the tool's answer. The output schema is inferred from it: see
-	// OutputSchema.
+	// Out is a value of the tool's answer struct. The output schema is inferred from it: see OutputSchema.
 	Out any
-	// Run decodes the arguments, calls one verb of the domain and shapes the answer. The answer is a value of the
-	// struct of Out, or a Result with such a value. CallerOf(ctx) is the caller. See Of.
+	// Run decodes the arguments, calls one verb of the domain and shapes the answer. The answer is a value of the same
+	// type as Out, or a Result with such a value. CallerOf(ctx) is the caller. See Of.
 	Run func(ctx context.Context, arguments json.RawMessage) (any, error)
 }
 
-// Result is an answer whose text is not the JSON of its value. The text must contain all facts of the value,
-// because some clients show the model only the text, and some only the value.
+// Result is an answer whose text is not the JSON of its value. The text must contain all facts of the value, because
+// some clients show the model only the text, and others only the value.
 type Result struct {
 	Text  string
 	Value any
 	Note  string // a second text, if a contract prescribes the first; "" for none
 }
 
-// Reads returns the hints of a tool that changes nothing. All four hints are always on the wire, because clients
-// assume the worst case if a hint is absent.
+// Reads returns the hints of a tool that changes nothing. All four hints are always sent, because clients assume the
+// worst case if a hint is absent.
 func Reads() mcp.ToolAnnotations {
 	h := Marks()
 	h.ReadOnlyHint = true
@@ -48,23 +47,23 @@ func Adds() mcp.ToolAnnotations {
 	return mcp.ToolAnnotations{DestructiveHint: jsonschema.Ptr(false), OpenWorldHint: jsonschema.Ptr(false)}
 }
 
-// Marks returns the hints of a tool for which a repeated call with the same arguments changes nothing more.
+// Marks returns the hints of a tool for which repeating a call with the same arguments changes nothing more.
 func Marks() mcp.ToolAnnotations {
 	h := Adds()
 	h.IdempotentHint = true
 	return h
 }
 
-// Mails returns the hints of a tool that sends email. leaves reports whether email may leave this machine.
-// Codex asks before such a tool: see docs/tools.md, "Hints".
+// Mails returns the hints of a tool that sends email. leaves reports whether email may leave this machine. Codex asks
+// the user before it calls such a tool: see docs/tools.md, "Hints".
 func Mails(leaves bool) mcp.ToolAnnotations {
 	h := Adds()
 	*h.OpenWorldHint = leaves
 	return h
 }
 
-// Destroys returns the hints of a tool that destroys something that neither the caller nor another agent can
-// restore with a tool. Codex asks before each call, and refuses the call if no user can answer.
+// Destroys returns the hints of a tool that destroys something that neither the caller nor another agent can restore
+// with a tool. Codex asks the user before each call, and refuses the call if no user can answer.
 func Destroys() mcp.ToolAnnotations {
 	h := Marks()
 	*h.DestructiveHint = true
@@ -104,8 +103,8 @@ func (s *Set) handler(t Tool) mcp.ToolHandler {
 	}
 }
 
-// answer serializes the answer of a tool. If the answer is over the budget, it returns a refusal that
-// says how to ask for less.
+// answer serializes a tool's answer. If the answer is over the budget, it returns a refusal that says how to ask for
+// less.
 func (s *Set) answer(ctx context.Context, t Tool, out any) *mcp.CallToolResult {
 	r, ok := out.(Result)
 	if !ok {

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// into reads each argument into its field. If an argument is absent, the field gets the default. err joins the
-// faults of all arguments, so that the caller can fix a call after one refusal.
+// into reads each argument into its field. If an argument is absent, the field gets the default. err joins the errors
+// of all arguments, so that the caller can fix the call after one refusal.
 func (a *args) into(ctx context.Context, request reflect.Value) {
 	for i := range a.in {
 		p := &a.in[i]
@@ -89,8 +89,8 @@ func (a *args) text(p *Arg) (s string) {
 	return choice
 }
 
-// names reads a list of strings. A single string is a list of one item, or with asCommas a list of several items
-// between commas. A string that contains a list as JSON is that list.
+// names reads a list of strings. A single string is treated as a list of one item or, with asCommas, as a
+// comma-separated list. A string that contains a JSON list is treated as that list.
 func (a *args) names(p *Arg) []string {
 	l, ok := stringList(a.raw[p.Name])
 	var s string
@@ -108,7 +108,7 @@ func (a *args) names(p *Arg) []string {
 	return l
 }
 
-// splitAll cuts each string at its commas, semicolons and line ends, and leaves out blank parts.
+// splitAll splits each string at its commas, semicolons and line ends, and drops blank parts.
 func splitAll(l []string) []string {
 	out := []string{}
 	for _, s := range l {
@@ -222,10 +222,10 @@ func (a *args) cursor(p *Arg) int64 {
 	return n
 }
 
-// dates are the parts of RFC 3339 that people write. If they have no zone, they are in UTC.
+// dates are the shortened forms of RFC 3339 that people write. A time without a zone is in UTC.
 var dates = []string{"2006-01-02", "2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05"}
 
-// ParseWhen reads a time: RFC 3339, a date, or seconds since 1970. 0 or less is the zero time.
+// ParseWhen reads a time: RFC 3339, a date, or seconds since 1970. 0 or less means the zero time.
 func ParseWhen(s string) (time.Time, error) {
 	s = strings.TrimSpace(s)
 	for _, layout := range dates {
@@ -237,7 +237,7 @@ func ParseWhen(s string) (time.Time, error) {
 	switch {
 	case err != nil:
 		return format.ParseTime(s)
-	case f <= 0: // 0, which old clients send by default, means all
+	case f <= 0: // old clients send 0 by default, to mean all
 		return time.Time{}, nil
 	case !(f < 253402300800): // year 10000
 		return time.Time{}, strconv.ErrRange
@@ -258,7 +258,7 @@ func (a *args) fail(err error) {
 	a.err = err
 }
 
-// Clip shortens a text from the caller that an answer repeats.
+// Clip shortens text from the caller that is repeated in an answer.
 func Clip(s string) string {
 	if len(s) <= 80 {
 		return s

@@ -2,7 +2,7 @@ package tool
 
 import "maps"
 
-// phrases are the phrases in refusals that all toolsets share, because they name settings and commands.
+// phrases are the phrases in refusals that are the same for all toolsets, because they name settings and commands.
 var phrases = map[string]string{
 	"limit of projects":      "MAX_PROJECTS",
 	"limit of unread mail":   "MAILBOX_DEPTH",

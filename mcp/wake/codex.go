@@ -24,12 +24,11 @@ import (
 )
 
 // `codex queue` stores a prompt for a thread. Codex runs the prompt at once if a process has loaded the thread, and
-// otherwise when somebody resumes the thread. The server runs the command itself. Codex has no hooks that outlive
-// their turn, so no process of the client can run it. The server queues nothing for a thread that no process has
-// loaded, and nothing for a thread of `codex exec`, which drops the queue
-// (https://github.com/openai/codex/issues/41060). The process with the thread locks
-// $CODEX_HOME/thread-writer-locks/ID.lock. The server runs the program of that process, so that the server's PATH
-// does not matter.
+// otherwise when the thread is resumed. The server runs the command itself. Codex has no hooks that outlive their turn,
+// so no process of the client can run it. The server queues nothing for a thread that no process has loaded, and
+// nothing for a thread of `codex exec`, which drops the queue (https://github.com/openai/codex/issues/41060). The
+// process that has loaded the thread locks $CODEX_HOME/thread-writer-locks/ID.lock. The server runs the program of that
+// process, so that the server's PATH does not matter.
 
 const queueTime = 20 * time.Second // measured: 0.4 s
 

@@ -41,10 +41,10 @@ func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir
 	return seat.Typed, window.Type(context.WithoutCancel(ctx), pane, text, n.cfg.Pause)
 }
 
-// findPane finds the pane of a seat, which is the pane in which its session runs, or from which its agent called.
-// If an agent has no session and no such pane, findPane searches the given tmux session for the only window with
-// the agent's name (format.NameOfWindow). The window's program must work in the project's code base. A pane in
-// which a user scrolls, or with shared input, does not count. The error says why there is no pane now.
+// findPane finds the pane of a seat, which is the pane in which its session runs, or from which its agent called. If an
+// agent has no session and no such pane, findPane searches the given tmux session for the only window with the agent's
+// name (format.NameOfWindow). The window's program must work in the project's code base. findPane ignores a pane in
+// which a user is scrolling, or whose input is shared. The error says why there is no pane now.
 func findPane(ctx context.Context, session string, p *maildir.Project, of *maildir.IdleSeat) (s tmux.Session, pane string, err error) {
 	err = errors.New("it has not called the server from a tmux window")
 	if its := of.Pane; its.Tmux != "" {

@@ -75,8 +75,8 @@ func TestTypeForSession(t *testing.T) {
 	}
 }
 
-// TestNudge: if the user asks, an agent that was already woken for its messages is woken for them again, as long as
-// they are unread.
+// TestNudge: if the user requests it, an agent that was already woken for its messages is woken for them again, as long
+// as they are unread.
 func TestNudge(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -177,7 +177,7 @@ sys.stdin.read()`
 		t.Errorf("%q", got)
 	}
 	if got := d.passAs(wake.By{}); got != "" {
-		t.Errorf("once more: %q", got)
+		t.Errorf("the second time: %q", got)
 	}
 	got, err := os.ReadFile(filepath.Join(d.repo, "queued"))
 	if want := home + " --thread thread-1 --message " + wake.Text("check_my_messages") + "\n"; err != nil || string(got) != want {
@@ -190,7 +190,7 @@ sys.stdin.read()`
 	}
 }
 
-// TestTurnEnds: an agent that worked when its mail came is woken when its turn ends, not at the next retry.
+// TestTurnEnds: an agent that was working when its mail arrived is woken when its turn ends, not at the next retry.
 func TestTurnEnds(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

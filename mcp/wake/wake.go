@@ -1,10 +1,10 @@
 // Package wake wakes idle agents that have mail, because MCP cannot start the turn of an idle agent. One loop (this
-// file) checks every agent whose mail or status has changed, and wakes the agent at its seats, which
-// maildir.Sleepers returns (seat.go). A seat is a session of a client with hooks, or the tmux window of an agent
-// without a session that says that it is ready. A session is woken through the client's queue (codex.go) or in
-// tmux. Clients that wait for mail themselves are not woken here (maildir.AwaitNews).
+// file) checks every agent whose mail or status has changed, and wakes the agent at its seats, which maildir.Sleepers
+// returns (seat.go). A seat is a session of a client with hooks, or the tmux window of an agent that has no session and
+// whose status is ready. A session is woken through the client's queue (codex.go) or in tmux. Clients that wait for
+// mail themselves are not woken here (maildir.AwaitNews).
 //
-// The notice contains nothing that a sender wrote, because in a prompt it would count as the user's words. Waking
+// The notice contains nothing that a sender wrote, because in a prompt it would be taken for the user's words. Waking
 // marks nothing as read. If an agent could not be woken, the server retries less and less often. See docs/hooks.md,
 // "Waking", and docs/agentmail.md, "Waking an agent in tmux".
 package wake
@@ -33,7 +33,7 @@ const (
 	DefaultRetry = 2 * time.Second
 )
 
-// retryMost is the longest time between two tries.
+// retryMost is the longest time between two attempts.
 const retryMost = 2 * time.Minute
 
 // Config configures a Waker. Store is required.
@@ -82,8 +82,8 @@ type Outcome struct {
 	Why     string `json:"why"`           // why it was not notified; "" if it was
 }
 
-// Pass checks every agent once, and calls told for each agent that was due. It returns errors of the index, or the
-// error of ctx.
+// Pass checks every agent once, and calls told for each agent that was due. It returns the index's errors, or the error
+// of ctx.
 func (n *Waker) Pass(ctx context.Context, by By, told func(Outcome)) error {
 	look, err := n.everybody(ctx)
 	if err != nil {
@@ -116,8 +116,8 @@ func (n *Waker) pass(ctx context.Context, by By, look map[whom]attempt, told fun
 	return nil
 }
 
-// Nudge checks one agent of a project once, and calls told for each seat of the agent that was due. It returns
-// errors of the index, or the error of ctx.
+// Nudge checks one agent of a project once, and calls told for each of the agent's seats that was due. It returns the
+// index's errors, or the error of ctx.
 func (n *Waker) Nudge(ctx context.Context, by By, project, agent string, told func(Outcome)) error {
 	_, err := n.wake(ctx, by, whom{project, agent}, told)
 	return err
@@ -175,8 +175,8 @@ func (n *Waker) everybody(ctx context.Context) (map[whom]attempt, error) {
 }
 
 // wait waits until an agent in look is due, and returns the number of the last change that it has seen. If changes
-// after mark concern an agent, wait adds that agent to look after the time Settle. If turn is closed, every agent
-// in look is due after the time Settle, as if nobody had tried to wake it. Otherwise a retry is due.
+// after mark concern an agent, wait adds that agent to look after the time Settle. If turn is closed, every agent in
+// look is due after the time Settle, as if no attempt had been made to wake it. Otherwise a retry is due.
 func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt, turn <-chan struct{}) (int64, error) {
 	waiting, cancel := waitingUntil(ctx, firstOf(look), turn)
 	defer cancel()
@@ -272,7 +272,7 @@ func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maild
 		o.Why = "it is working"
 		return o
 	case s.Rest > 0:
-		o.Why = "two agents write to each other without a pause: the wake is delayed by up to a minute"
+		o.Why = "two agents are writing to each other without a pause: the wake is delayed by up to a minute"
 		return o
 	}
 	how, why := n.knock(ctx, by, p, s)

@@ -156,7 +156,7 @@ func TestPass(t *testing.T) {
 		want  string
 		typed []string
 	}{
-		{func() { d.send("b") }, "", nil}, // without a status
+		{func() { d.send("b") }, "", nil}, // has not set a status
 		{func() { d.status("work") }, "", nil},
 		{func() { d.status("ready") }, told, []string{wake.Text("check_my_messages")}},
 		{func() {}, "", nil},
@@ -189,7 +189,7 @@ func (d *desk) read() {
 	d.check(err)
 }
 
-// TestFind: which window belongs to the agent, and why no window does.
+// TestFind: the right window is found for an agent or, if there is none, the right reason is given.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -8,7 +8,7 @@
   const did = new URLSearchParams(location.search).get("did");
 
   // Live updates: the stream reports that something has changed, and the server renders the view again.
-  // A time that only grows older does not count as a change, nor does a part that the user has opened.
+  // A time that only gets older is not treated as a change, nor is a part that the user has opened.
   const plain = (e) => e.outerHTML.replace(/<time[^]*?<\/time>| open=""| class="fresh"| fresh(?=")|value="page-\w+"/g, "");
   function grow(old, now) {
     const fresh = $$("time", now);
@@ -40,7 +40,7 @@
       }
       held ? offer(news) : say("");
       document.title = document.title.replace(/^(\(\d+\) )?/, ($("#menu b")?.textContent || "").replace(/.+/, "($&) "));
-    } catch { say("This page is out of date: the server does not respond."); }
+    } catch { say("This page is out of date: the server is not responding."); }
     running = false;
     if (again) { again = false; setTimeout(refresh, 1000); }
   }
@@ -78,7 +78,7 @@
       source.addEventListener("beat", () => { heard = Date.now(); });
       source.onerror = () => {
         away = true;
-        say("This page has been out of date since " + new Date(heard).toTimeString().slice(0, 5) + ": the server does not respond. Trying again.");
+        say("This page has been out of date since " + new Date(heard).toTimeString().slice(0, 5) + ": the server is not responding. Trying again.");
         if (source?.readyState === EventSource.CLOSED) setTimeout(() => source && listen(), 3000);
       };
     };
@@ -121,11 +121,11 @@
     if (to.form?.dataset.draft) keep(to.form);
   });
   document.addEventListener("submit", (e) => {
-    if (away) { e.preventDefault(); say("Not sent: the server does not respond. Your text is kept here."); return; }
+    if (away) { e.preventDefault(); say("Not sent: the server is not responding. Your text is kept here."); return; }
     if (e.target.dataset.draft) sessionStorage.setItem("mailtree sending", place + e.target.dataset.draft);
   });
 
-  // The notice of what was done appears once: for ten seconds, and as long as it has the pointer or the focus.
+  // The notice of what was done appears once, for ten seconds and for as long as it has the pointer or the focus.
   const bar = $(".done");
   if (bar) {
     const at = new URL(location.href);
@@ -135,7 +135,7 @@
     setTimeout(hide, 10000);
   }
 
-  // The user's place: the row, after Back and after a row was done, and the scroll position of the list.
+  // The user's place is remembered: the row, for Back and when a row is done, and the list's scroll position.
   const seen = (e) => e.checkVisibility();
   const rows = () => $$("main a.row").filter(seen);
   const memory = "mailtree at " + location.pathname;
@@ -149,7 +149,7 @@
   }
   $(".list [aria-current].row")?.scrollIntoView({ block: "nearest" });
 
-  // Keys work only without Ctrl, Alt and Cmd, except that Ctrl or Cmd with Enter sends.
+  // Keys work only without Ctrl, Alt and Cmd. Only sending takes Enter with Ctrl or Cmd.
   const current = () => document.activeElement?.closest("article") || $("a.row", document.activeElement?.closest("li") || stale);
   function move(by) {
     const now = current(), read = $$("article.message").filter(seen);

@@ -9,12 +9,12 @@ import (
 // Activity is the state of a pane's program, as the pane's screen shows it.
 type Activity string
 
-// Activities. Text may be typed only into a pane with the activity Waiting.
+// These are the activities. Text may be typed into a pane only if its activity is Waiting.
 const (
-	Waiting Activity = "waits for a line" // the prompt is empty
+	Waiting Activity = "is waiting for a line" // the prompt is empty
 	Typing  Activity = "has text in its prompt"
 	Asking  Activity = "shows a dialog"
-	Working Activity = "shows that it works"
+	Working Activity = "shows that it is working"
 )
 
 // Screen describes the screen of an agent's client.
@@ -23,9 +23,9 @@ type Screen struct {
 	Typed    string // text in the prompt, cut at the end of its first line
 }
 
-// A prompt begins with a marker, possibly inside a box. Gemini CLI without approvals uses a star. Claude Code
-// writes a no-break space (a0) after the marker. A dialog is a list whose selected line has the marker and a
-// number. While a client works, it says next to its prompt how to interrupt it.
+// A prompt begins with a marker, possibly inside a box. Gemini CLI without approvals uses a star. Claude Code writes a
+// no-break space (a0) after the marker. A dialog is a list whose selected line has the marker and a number. While a
+// client is working, it shows next to its prompt how to interrupt it.
 var (
 	prompt  = regexp.MustCompile(`^[\s│┃|]*([›❯>*])(?:[\s\x{a0}]|$)`)
 	choice  = regexp.MustCompile(`^[\s│┃|]*[›❯>●]\s*[0-9]+[.)]\s`)
@@ -33,7 +33,7 @@ var (
 	shell   = regexp.MustCompile(`[$#%>❯›]\s*$`)
 )
 
-// near is the number of lines above the prompt that are searched for a sign of work.
+// near is the number of lines above the prompt that are searched for a sign that the client is working.
 const near = 8
 
 // ReadScreen interprets a screen that tmux captured with its attributes (capture-pane -e). cursor is the line of
@@ -98,8 +98,8 @@ func (l line) text() string {
 	return b.String()
 }
 
-// typed returns the text of a prompt without its placeholder. A placeholder is dim, except that its first character
-// may be the cursor that the client draws. It may also follow a cursor that is drawn on a blank.
+// typed returns the text of a prompt without its placeholder. A placeholder is dim, except that its first character may
+// be the cursor that the client draws. It may also follow a cursor that is drawn on a space.
 func (l line) typed() string {
 	var b strings.Builder
 	for i, c := range l {

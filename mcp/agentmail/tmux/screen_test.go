@@ -31,7 +31,7 @@ func TestScreens(t *testing.T) {
 		for _, f := range archive.Files {
 			m := name.FindStringSubmatch(f.Name)
 			if m == nil || activities[m[2]] == "" {
-				t.Fatalf("%s: the name of %q says not what it shows", file, f.Name)
+				t.Fatalf("%s: the name of %q does not say what it shows", file, f.Name)
 			}
 			var cursor int
 			fmt.Sscan(m[4], &cursor)

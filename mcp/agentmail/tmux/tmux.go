@@ -1,5 +1,5 @@
-// Package tmux asks a running tmux server about its panes and types into a pane. It runs the program tmux
-// without a shell, and starts no tmux server. No other package of this module uses tmux.
+// Package tmux queries a running tmux server about its panes, and types into a pane. It runs the program tmux without a
+// shell, and starts no tmux server. No other package of this module uses tmux.
 package tmux
 
 import (
@@ -20,10 +20,10 @@ const (
 	maxOutput = 1 << 20         // bytes of one answer: some ten thousand panes
 )
 
-// Session is one session of a tmux server, as $TMUX names it.
+// Session is one session of a tmux server, as identified by $TMUX.
 type Session struct {
 	socket string
-	pid    string // the server's: a later server on the same socket reuses the ids for other panes
+	pid    string // of the server: a later server on the same socket reuses the ids for other panes
 	id     string
 }
 
@@ -47,17 +47,18 @@ type Pane struct {
 	ID     string // as in $TMUX_PANE
 	Window string // the window's name
 	Active bool   // the pane of its window that receives the keys
-	Quiet  bool   // only its live program receives keys: no user scrolls, input is on and not shared
+	Quiet  bool   // keys go only to its live program: no user is scrolling, and input is on and not shared
 	Dir    string // working directory of its program; "" if tmux does not know it
 }
 
-// facts are the fields that tmux prints for each pane, separated by blanks. tmux escapes blanks in a name with a
-// backslash. The folder is the last field, because tmux does not escape blanks in it.
+// facts are the fields that tmux prints for each pane, separated by spaces. tmux escapes spaces in a name with a
+// backslash. The folder is the last field, because tmux does not escape spaces in it.
 const facts = `#{pid} #{pane_id} #{pane_active} ` +
 	`#{pane_dead}#{pane_in_mode}#{pane_synchronized}#{pane_input_off} #{q:window_name} #{pane_current_path}`
 
-// Panes lists the panes of the session that currently contains the given pane. If pane is "", it lists the panes of
-// s. If the pane, the session, the server or tmux itself does not exist, the error quotes tmux.
+// Panes lists the panes of the session that currently contains the given pane. If pane is "", it lists the panes of s.
+// If the pane, the session or the server does not exist, the error quotes tmux. It also returns an error if tmux is not
+// installed or does not answer.
 func (s Session) Panes(ctx context.Context, pane string) ([]Pane, error) {
 	target := s.id
 	if pane != "" {

@@ -60,7 +60,7 @@ func TestPanes(t *testing.T) {
 		}
 	}
 	if got, err := session.Panes(t.Context(), other.Pane); err != nil || len(got) != 1 || got[0].Window != "carol" {
-		t.Errorf("the pane says which session: %v %v", got, err)
+		t.Errorf("the pane determines the session: %v %v", got, err)
 	}
 	for _, bad := range []string{"%99", "alice", "%0; kill-server", "-a"} {
 		if got, err := session.Panes(t.Context(), bad); err == nil {
@@ -103,14 +103,14 @@ func TestType(t *testing.T) {
 		t.Error(diff)
 	}
 	if err := session.Type(t.Context(), "%99", "x", 0); err == nil {
-		t.Error("no such pane, and no error")
+		t.Error("the pane does not exist, but there is no error")
 	}
 	if err := session.Type(t.Context(), "work:0", "x", 0); err == nil {
-		t.Error("only panes are typed into")
+		t.Error("text was typed into something that is not a pane")
 	}
 }
 
-// TestFree: nothing is typed into a pane in which the user types or a client shows a dialog.
+// TestFree: nothing is typed into a pane in which the user is typing or a client shows a dialog.
 func TestFree(t *testing.T) {
 	t.Parallel()
 	srv, terminal := tmuxtest.Start(t), tmuxtest.Start(t)

@@ -16,11 +16,11 @@ const (
 	lookTime = 50 * time.Millisecond // time between two checks of the screen
 )
 
-// ErrBusy says that nothing may be typed into a pane now.
+// ErrBusy means that nothing may be typed into a pane now.
 var ErrBusy = errors.New("its window is in use")
 
-// Free returns nil if the pane waits for a line, or for the Enter after text that Type typed, and no user types
-// there. It returns ErrBusy, or errors of Panes.
+// Free returns nil if the pane is waiting for a line, or for the Enter after text that Type typed, and no user is
+// typing there. Otherwise it returns ErrBusy, or the errors of Panes.
 func (s Session) Free(ctx context.Context, pane, text string) error {
 	out, err := s.run(ctx, "list-clients", "-F", "#{client_activity} #{pane_id}")
 	if err != nil {
@@ -39,7 +39,7 @@ func (s Session) Free(ctx context.Context, pane, text string) error {
 	return err
 }
 
-// screen reads the screen of the pane. It returns errors of Panes.
+// screen reads the screen of the pane. It returns the errors of Panes.
 func (s Session) screen(ctx context.Context, pane string) (Screen, error) {
 	if !paneID.MatchString(pane) {
 		return Screen{}, errors.New("no pane")
@@ -57,12 +57,12 @@ func (s Session) screen(ctx context.Context, pane string) (Screen, error) {
 }
 
 // Type types the text into the pane unchanged, then Enter after the pause, and checks that the client submitted the
-// text. If the client did not submit it, Type presses Enter once more. Type does not repeat text that an earlier
-// call left in the prompt. Once Type has begun, it ignores the end of ctx, because half a notice in a prompt is
-// worse than a late return. It returns ErrBusy or errors of Panes. Even then the text may be in the prompt. If keys
-// arrive together, a program treats them as a paste, and an Enter among them as a line break
-// (https://github.com/dustinkirkland/byobu/issues/115). Therefore Type pauses, and presses no Enter before the
-// screen shows the text.
+// text. If the client did not submit it, Type presses Enter once more. Type does not repeat text that an earlier call
+// left in the prompt. Once Type has begun, it ignores the end of ctx, because half a notice in a prompt is worse than a
+// late return. It returns ErrBusy or the errors of Panes. Even if it returns an error, the text may be in the prompt.
+// If keys arrive together, a program treats them as a paste, and an Enter among them as a line break
+// (https://github.com/dustinkirkland/byobu/issues/115). Therefore Type pauses, and presses no Enter before the screen
+// shows the text.
 func (s Session) Type(ctx context.Context, pane, text string, pause time.Duration) error {
 	if !paneID.MatchString(pane) {
 		return errors.New("no pane")
@@ -86,7 +86,7 @@ func (s Session) Type(ctx context.Context, pane, text string, pause time.Duratio
 	case err != nil:
 		return err
 	case screen.Activity == Waiting:
-		return fmt.Errorf("%w: it does not show what was typed; the notice is not submitted", ErrBusy)
+		return fmt.Errorf("%w: it does not show what was typed; the notice was not submitted", ErrBusy)
 	case screen.Activity == Asking || screen.Activity == Typing && !screen.holds(text):
 		return fmt.Errorf("%w: it %s; the notice was typed and not submitted", ErrBusy, screen.Activity)
 	}

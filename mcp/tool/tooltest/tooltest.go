@@ -54,8 +54,8 @@ func Declared(t *testing.T, tools ...tool.Tool) {
 	}
 }
 
-// Surface compares the tools with a table. Each line of the table has a tool's name, and its arguments in their
-// order. A ? marks optional arguments.
+// Surface compares the tools with a table. Each line of the table contains a tool's name and its arguments, in order. A
+// ? marks optional arguments.
 func Surface(t *testing.T, want string, tools ...tool.Tool) {
 	t.Helper()
 	var b strings.Builder
@@ -76,8 +76,8 @@ func Surface(t *testing.T, want string, tools ...tool.Tool) {
 }
 
 // checkSchema checks that a schema contains only what strict clients accept. Each part has one type, which is never
-// null, lists have items, and all keys are known. There is no keyword on which a client fails or shows its model no
-// fields.
+// null, lists have items, and all keys are known. There is no keyword that makes a client fail or hide the fields from
+// its model.
 func checkSchema(t *testing.T, where string, s map[string]any) {
 	t.Helper()
 	typ, ok := s["type"].(string)
@@ -107,7 +107,7 @@ func checkSchema(t *testing.T, where string, s map[string]any) {
 	}
 }
 
-// Fits checks answers of a tool, as its Run returns them, and a refusal against the tool's output schema, as strict
+// Fits checks a tool's answers, as its Run returns them, and a refusal against the tool's output schema, as strict
 // clients do.
 func Fits(t *testing.T, tl tool.Tool, answers ...any) {
 	t.Helper()
