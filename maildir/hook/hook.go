@@ -71,7 +71,7 @@ func (h Hook) CheckDraft() error {
 	return h.check()
 }
 
-// check is CheckDraft for a hook with a name. See docs/email.md, "Texts".
+// check is CheckDraft for a hook with a name. See docs/email.md, "Wording of refusals".
 func (h *Hook) check() error {
 	switch cmd := strings.Join(h.Cmd, "\x00"); {
 	case h.Event != OnReceive && h.Event != AfterSend:
