@@ -71,7 +71,7 @@ func (h Hook) CheckDraft() error {
 	return h.check()
 }
 
-// check does the same as CheckDraft for a hook that has a name. See docs/email.md, "Texts".
+// check does the same as CheckDraft for a hook that has a name. See docs/email.md, "Wording of refusals".
 func (h *Hook) check() error {
 	switch cmd := strings.Join(h.Cmd, "\x00"); {
 	case h.Event != OnReceive && h.Event != AfterSend:

@@ -4,7 +4,7 @@
 //
 // A mailbox is an agent, and its address is its name at MAIL_DOMAIN. The rules are in maildir/access. This package
 // contains the tools' names, argument checks, shapes and refusals. Programs written for aimx depend on the exact
-// text of the refusals. See docs/email.md, "Texts".
+// text of the refusals. See docs/email.md, "Wording of refusals".
 //
 // Package tool documents what every toolset guarantees about its answers. This toolset guarantees one more thing. If
 // the contract calls a result a list or a sentence, the text is exactly that list or sentence, and structuredContent is

@@ -13,7 +13,7 @@ const denied = "EACCES not authorized"
 const noEmail = "Email '{=name}' not found in mailbox '{=other}'."
 
 // words is the wording of the tools. Programs written for aimx depend on the exact text of many sentences.
-// See docs/email.md, "Texts".
+// See docs/email.md, "Wording of refusals".
 var words = refusal.Words{
 	Args: map[refusal.Field]string{
 		refusal.Message:     "id",
