@@ -37,11 +37,10 @@ func (page *SearchPage) Cut(n int) {
 
 const maxQuery = 4096 // bytes
 
-// Search finds messages. Sorted by time, its pages neither skip nor repeat a message that existed at the first
-// page, even if mail arrives meanwhile; in a ranked search, new mail may shift later pages. It returns ErrInvalid
-// for an empty or invalid text or a cursor that no page returned, ErrTooLarge for a text of more than maxQuery
-// bytes, and the errors of FullID for the id of a thread. It never returns an SQL error. See docs/tools.md,
-// "Search".
+// Search finds messages. Pages sorted by time neither skip nor repeat a message that existed when the first page was
+// read, even if mail arrives in the meantime. In a ranked search, new mail may shift later pages. Search returns
+// ErrInvalid for empty or invalid text or a cursor that no page returned, ErrTooLarge for text of more than maxQuery
+// bytes, and the errors of FullID for the id of a thread. It never returns an SQL error. See docs/tools.md, "Search".
 func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, error) {
 	typed, err := p.readQuery(ctx, r.Text)
 	if err != nil {
@@ -102,8 +101,8 @@ func (p *Project) readQuery(ctx context.Context, text string) (*typedQuery, erro
 	return typed, nil
 }
 
-// searchNote explains how the text of a search was understood, if that may be unexpected. cut reports that the
-// search took too long; none reports that it found nothing.
+// searchNote explains how the text of a search was understood, if that may be unexpected. cut says that the search took
+// too long; none says that the search found nothing.
 func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bool) (note, err error) {
 	about := func(part string, what refusal.What) error {
 		return &Error{What: what, Field: refusal.Query, Name: part}
@@ -179,7 +178,7 @@ func (p *Project) AddBodies(ctx context.Context, page *SearchPage, room *index.R
 }
 
 // nameAgents replaces the names in filters with the agents' own spelling. No two agents' names differ only in case.
-// unknown reports a name that is not an agent's; nil if all are agents' names.
+// unknown reports a name that is not an agent's. It is nil if every name is an agent's.
 func (p *Project) nameAgents(ctx context.Context, e query.Expr) (named query.Expr, unknown error) {
 	named = query.Map(e, func(f query.Filter) query.Expr {
 		if f.Key != query.From && f.Key != query.To && f.Key != query.CC {

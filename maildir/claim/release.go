@@ -52,8 +52,8 @@ func NewRelease(held []Row, texts []string, normalized map[string][]string) *Rel
 	return r
 }
 
-// heldAs returns the pattern of a held claim that differs from the text only in quoting; "" if there is none. For
-// example, a claim of app/[id]/** was made for the folder [id], which may have been removed since.
+// heldAs returns the pattern of a held claim that differs from the text only in quoting, or "" if there is none. For
+// example, a claim on app/[id]/** was made for the folder [id], which may have been removed since.
 func heldAs(held []Row, text string) string {
 	unquote := func(p string) string { return strings.ReplaceAll(p, `\`, "") }
 	for i := range held {

@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// MailboxAt returns the mail and the agent that receive email at a local part: see maildir.Store.MailboxAt.
+// MailboxAt returns the project's mail and the agent that receive email for a local part: see maildir.Store.MailboxAt.
 func (s *Store) MailboxAt(ctx context.Context, local string) (c *Mail, agent string, err error) {
 	slugs, err := s.Owners.ProjectsOf(local)
 	if err != nil {

@@ -99,8 +99,8 @@ func (c *Mail) UnknownTo(ctx context.Context, by Caller, field refusal.Field, na
 	return e
 }
 
-// addressFault returns why an address is not a possible address of another domain; nil if it is possible. The error
-// is a sentence without its full stop.
+// addressFault returns why an address is not a possible address of another domain; nil if it is possible. The error is
+// a sentence without the final period.
 func addressFault(address string) error {
 	a, err := format.ParseAddress(address)
 	if err == nil && a.OnThisMachine() {
@@ -117,8 +117,9 @@ func meansEverybody(name string) bool {
 	return slices.Contains(everybody, strings.TrimPrefix(strings.ToLower(name), "@"))
 }
 
-// NoBroadcast returns the refusal of a word for everyone that is not an agent's name. The refusal lists the agents
-// that the sender can write to. NoBroadcast returns nil if no name is such a word, or if there is no other agent.
+// NoBroadcast returns the refusal of a word that means everyone and is not an agent's name. The refusal lists the
+// agents that the sender can write to. NoBroadcast returns nil if no name is such a word, or if there is no other
+// agent.
 func (c *Mail) NoBroadcast(ctx context.Context, from string, unknown []string) error {
 	i := slices.IndexFunc(unknown, meansEverybody)
 	if i < 0 {
@@ -186,7 +187,7 @@ func (c *Mail) NoThread(ctx context.Context, id string) error {
 	})
 }
 
-// missing adds, to the refusal of a message's or thread's id, the projects that have that id, or otherwise similar
+// missing adds hints to the refusal of a message's or thread's id: the projects that have that id, or otherwise similar
 // ids.
 func (c *Mail) missing(ctx context.Context, kind format.Kind, e *refusal.Error) error {
 	name := e.Name

@@ -44,7 +44,7 @@ type Store struct {
 
 	stopMu      sync.Mutex
 	stopBy      time.Time       // the time given to Stop; zero: not called
-	Stopping    context.Context // ends with Stop or Close
+	Stopping    context.Context // ends when Stop or Close is called
 	endStopping context.CancelFunc
 }
 
@@ -96,7 +96,7 @@ func (s *Store) TimeLeft() time.Duration {
 	return time.Hour
 }
 
-// IsForeignUser reports whether the caller is neither the store's user nor root.
+// IsForeignUser reports whether the caller is an OS user other than the store's user and root.
 func (s *Store) IsForeignUser(by Caller) bool { return !by.Root && by.UID != s.User() }
 
 // RunsAs reports whether this server can run commands as the user uid.
@@ -104,7 +104,7 @@ func (s *Store) RunsAs(uid int) bool {
 	return uid >= 0 && (s.User() == 0 || s.User() == uid)
 }
 
-// Caller is the OS user that makes the request, known by peer credentials.
+// Caller is the OS user that makes the request, according to the peer credentials.
 type Caller struct {
 	UID  int
 	Root bool // root may do everything
@@ -116,7 +116,8 @@ const NoOwner = -1
 // Owns reports whether the caller may use what belongs to the OS user owner.
 func (by Caller) Owns(owner int) bool { return by.Root || by.UID >= 0 && by.UID == owner }
 
-// projectsWith returns the first projects that have the named agent, thread or message, in a form for sentences.
+// projectsWith returns the first projects that have the named agent, thread or message, in a form for use in a
+// sentence.
 func (s *Store) projectsWith(ctx context.Context, what format.Kind, name string) ([]string, error) {
 	slugs, err := s.Index.ProjectsWith(ctx, what, name)
 	var names []string

@@ -23,7 +23,7 @@ func Unsure(err error) error {
 	return &Error{What: WriteUnsure, Why: DiskFault(err), Err: err}
 }
 
-// DiskFault says in one clause why a write failed, without a path.
+// DiskFault returns one clause, without a path, that says why a write failed.
 func DiskFault(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

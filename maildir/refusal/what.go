@@ -1,8 +1,8 @@
 package refusal
 
-// What is the text and the kind of a refusal. The text has a placeholder in braces for each fact of the
-// Error (Words.fact) and for each phrase of the reader. The text itself names no tool, argument or setting;
-// {field}, {arg} and the phrases do, in each reader's words. Two Whats of the same kind and text are equal.
+// What is the text and the kind of a refusal. The text has a placeholder in braces for each fact of the Error
+// (Words.fact) and for each phrase of the reader. The text itself mentions no tool, argument or setting; {field}, {arg}
+// and the phrases do, in each reader's words. Two Whats of the same kind and text are equal.
 type What struct {
 	kind error
 	text string
@@ -26,13 +26,13 @@ func Denied(text string) What { return What{ErrDenied, text} }
 // TooLarge returns a What for a value over a limit.
 func TooLarge(text string) What { return What{ErrTooLarge, text} }
 
-// Unavailable returns a What for an operation that is impossible now.
+// Unavailable returns a What for an operation that is currently impossible.
 func Unavailable(text string) What { return What{ErrUnavailable, text} }
 
-// Note returns a What for a note about something that was done. A note is not a refusal.
+// Note returns a What for a note about an operation that succeeded. A note is not a refusal.
 func Note(text string) What { return What{nil, text} }
 
-// Texts that several places use, that code compares, or that a toolset's contract words differently
+// Texts that are used in several places, that code compares, or that a toolset's contract words differently
 // (Words.Says). All other texts are written where the operation is refused.
 var (
 	// Projects.

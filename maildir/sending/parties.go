@@ -66,7 +66,7 @@ func (s *Sender) NeedParties(ctx context.Context, d *Order) error {
 // badRecipients lists recipients that a message cannot have.
 type badRecipients struct {
 	names []string
-	of    refusal.Field // the list that contains all of them
+	of    refusal.Field // the list that contains all of the bad recipients
 }
 
 func (s *badRecipients) add(name string, of refusal.Field) {
@@ -94,8 +94,8 @@ func (s *Sender) refuseOutside(ctx context.Context, guest bool, kept *badRecipie
 	return e
 }
 
-// UnknownSender is the sender of mail from outside that does not have exactly one sender. The server sends no mail
-// to this address.
+// UnknownSender is the sender of mail from outside whose sender is missing or not unique. The server sends no mail to
+// this address.
 const UnknownSender = "unknown-sender@invalid"
 
 var toUnknownSender = refusal.Invalid("Nothing was sent: {name} {arg} is a placeholder for the sender of mail that " +

@@ -14,8 +14,8 @@ import (
 
 // PlanAutoAck plans the marks that a reply adds to the message that it answers, if the reply's sender received that
 // message from another sender. The message is marked read, and acknowledged if it requests an acknowledgement. The
-// marks have the time of the reply, so that PlanUndoAutoAck can recognize them. PlanAutoAck reports whether the
-// message is then acknowledged. It returns the error of Group.Behind.
+// marks contain the reply's time, so that PlanUndoAutoAck can recognize them. PlanAutoAck reports whether the message
+// is then acknowledged. It returns the error of Group.Behind.
 func (s *Sender) PlanAutoAck(g *writer.Group, tx *writer.Tx, reply *format.Message) (acked bool, err error) {
 	d, err := s.answered(g, reply)
 	if err != nil || d == nil {
@@ -53,7 +53,7 @@ func (s *Sender) PlanUndoAutoAck(g *writer.Group, tx *writer.Tx, reply *format.M
 	})
 	for _, path := range []string{format.ReadMark(d.CopyPath), format.AckMark(d.CopyPath)} {
 		is, err := s.mail.ContentNow(path)
-		if err != nil && tree.FaultOf(err) != tree.FaultFile { // then something else is there, which the reply did not create
+		if err != nil && tree.FaultOf(err) != tree.FaultFile { // the reply did not create what is there
 			return err
 		}
 		if !bytes.Equal(is, format.FormatMark(reply.Created)) {
