@@ -216,7 +216,7 @@ func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow)
 	return told, b.planNotice(g, tx, row, told, &format.Message{
 		Subject: "Changed: " + format.Cut(row.Subject, format.MaxSubject-20),
 		Body: fmt.Sprintf("%s has changed the message %s, which you have read or wrote:\n\n    %s\n\nRead it "+
-			"again: only the new text counts.\n",
+			"again: only the new text is valid.\n",
 			b.agent, row.ID, format.Printable(row.Subject)),
 	})
 }

@@ -124,13 +124,13 @@ func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bo
 			Other: read.Meant,
 		}, nil
 	case read.Wild != "":
-		return about(read.Wild, refusal.Note("The search took {name} {arg} as plain words: only a * at the end of "+
+		return about(read.Wild, refusal.Note("The search treated {name} {arg} as plain words: only a * at the end of "+
 			"a word matches more letters, as in dep*.")), nil
 	case none && read.Lower != "":
-		return about(read.Lower, refusal.Note("Nothing was found. The search took {name} {arg} as a word: write "+
+		return about(read.Lower, refusal.Note("Nothing was found. The search treated {name} {arg} as a word: write "+
 			"the operators AND, OR and NOT in capitals.")), nil
 	case none && read.Foreign != "":
-		return about(read.Foreign, refusal.Note("Nothing was found. The search took {name} {arg} as plain words, "+
+		return about(read.Foreign, refusal.Note("Nothing was found. The search treated {name} {arg} as plain words, "+
 			"because that syntax has no meaning here: use words, \"phrases\", prefix*, AND OR NOT -word ( ), and "+
 			"from: to: cc: subject: body: thread: importance: after: before:.")), nil
 	case none && read.unknown != nil:

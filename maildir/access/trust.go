@@ -47,7 +47,7 @@ func (b *Box) TrustSender(sender string) error {
 	}
 	if _, domain, _ := strings.Cut(sender, "@"); b.v.mail.Store.Domains.Has(domain) {
 		return &refusal.Error{
-			What: refusal.Invalid("{name} is at a domain of this server: the server's own mail needs no trust, and " +
+			What: refusal.Invalid("{name} is at one of this server's domains: the server's own mail needs no trust, and " +
 				"mail that comes from other sites under its name is never trusted."),
 			Name: sender,
 		}

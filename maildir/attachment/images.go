@@ -68,8 +68,8 @@ func (g *gathering) bodyImages(ctx context.Context) string {
 	})
 	if !whole {
 		g.notes = append(g.notes, &refusal.Error{
-			What: refusal.Note("{field} is too long to find every image in it: images that still have the name " +
-				"that you wrote were not attached."),
+			What: refusal.Note("{field} is too long to find every image in it: images that are still referenced " +
+				"as you wrote them were not attached."),
 			Field: refusal.Body,
 		})
 	}

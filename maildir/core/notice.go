@@ -102,7 +102,7 @@ func (c *Mail) PlanNotice(g *writer.Group, tx *writer.Tx, m *format.Message) err
 }
 
 const moreNotices = "More of your files in the mail tree need fixing than Postmaster reports one by one. Files " +
-	"that cannot be sent are still in your outbox. The store's list of problems names each file."
+	"that cannot be sent are still in your outbox. The store's list of problems includes each file."
 
 // MarkResolved returns the Marking that marks Postmaster's notices as read.
 func MarkResolved(ids []string) Marking { return Marking{Verb: "read", IDs: ids, Page: true} }

@@ -58,7 +58,7 @@ func (c *Mail) Trust(m *format.Message, agent string) string {
 
 // How far to trust a message in an inbox.
 const (
-	Trusted   = "true"  // sealed by this server for that inbox; sender known by credentials or token, or proven and listed
+	Trusted   = "true"  // sealed here for that inbox; the sender is known by credentials or token, or proven and listed
 	Untrusted = "false" // written or changed by hand, pulled, not sent to that inbox, or from another domain
 	Unproven  = "none"  // sealed by this server, but the sender's name is not proven
 )

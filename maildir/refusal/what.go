@@ -105,7 +105,7 @@ var (
 
 	// Hooks.
 
-	UnknownHook         = NotFound("No hook {name} {arg} on a mailbox of yours.")
+	UnknownHook         = NotFound("None of your mailboxes has a hook {name} {arg}.")
 	HookProgramRelative = Invalid("{field} names the program {name}, which is not an absolute path: give an " +
 		"absolute path such as /usr/local/bin/wake.")
 	HookTrustMisplaced = Invalid("{field} applies only to the event on_receive: leave it out.")
@@ -117,8 +117,8 @@ var (
 	NothingWritten = Unavailable("{why}; nothing was changed. {look closer}, then try again.")
 	WriteUnsure    = Unavailable("{why}, and the server could not undo what it had written: the operation may take " +
 		"effect now, or the next time the server starts. {look closer}, and check the result before you try again.")
-	PathUnread = Unavailable("The server cannot read {other} in the mail tree now ({why}), and the answer depends " +
-		"on it. Nothing was changed. The server retries by itself: try again in a moment. {if it stays so}")
+	PathUnread = Unavailable("The server currently cannot read {other} in the mail tree ({why}), and the answer depends " +
+		"on it. Nothing was changed. The server retries automatically: try again in a moment. {if it stays so}")
 	EditUncommitted = Unavailable("The file was edited by hand, and the edit is not in Git. Commit it with git add " +
 		"and git commit ({committing of edits} is off, so the server does not do so), then try again.")
 

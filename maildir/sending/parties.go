@@ -99,7 +99,7 @@ func (s *Sender) refuseOutside(ctx context.Context, guest bool, kept *badRecipie
 const UnknownSender = "unknown-sender@invalid"
 
 var toUnknownSender = refusal.Invalid("Nothing was sent: {name} {arg} is a placeholder for the sender of mail that " +
-	"names no sender. Mail to it reaches nobody.")
+	"names no sender. Mail to this address reaches no one.")
 
 // refuseAutomatic returns an error if a program answers automatic mail from outside, so that two programs do not
 // answer each other forever. Spec: RFC 3834 2.
