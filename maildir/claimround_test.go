@@ -17,7 +17,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// claims requests exclusive claims of paths for an agent. It returns "" if they were granted, otherwise the holder.
+// claims requests exclusive claims on paths for an agent. It returns "" if the claims were granted, and the holder
+// otherwise.
 func (m sharer) claims(t testing.TB, agent string, paths ...string) (holder string) {
 	t.Helper()
 	res, err := m.p.Box(agent, format.Origin{}).Claim(t.Context(), claim.Request{Patterns: paths})
@@ -67,8 +68,8 @@ func (m sharer) writeClaim(t testing.TB, agent, pattern string) {
 	}
 }
 
-// TestSharedClaims: a conflicting claim is refused immediately on every machine. The claim's file reaches each
-// machine with the next round, and so do its release, its renewal, and the undoing of both.
+// TestSharedClaims: a conflicting claim is refused immediately on every machine. The claim's file reaches each machine
+// with the next round, and so do its release, its renewal, and the undo of either.
 func TestSharedClaims(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -194,7 +195,7 @@ func TestClaimsByHand(t *testing.T) {
 	}
 }
 
-// claimFile returns the claim of a pattern, as it is in its file.
+// claimFile returns the claim on a pattern, as it is in the claim's file.
 func (m sharer) claimFile(t testing.TB, pattern string) claim.Row {
 	t.Helper()
 	files, bad, err := claim.Files(maildir.TreeOf(m.p), func(r *claim.Row) bool { return r.Pattern == pattern })
@@ -204,7 +205,7 @@ func (m sharer) claimFile(t testing.TB, pattern string) claim.Row {
 	return files[0]
 }
 
-// rewrite changes the file of the claim of a pattern by hand.
+// rewrite changes the file of the claim on a pattern by hand.
 func (m sharer) rewrite(t testing.TB, pattern string, change func(*format.Claim)) {
 	t.Helper()
 	f := m.claimFile(t, pattern)
@@ -248,8 +249,8 @@ func TestClaimsBefore(t *testing.T) {
 	}
 }
 
-// TestClaimsOutOfReach: while the repository cannot be reached, claims are refused or are valid on their own
-// machine only, depending on the setting. If such a claim loses, its holder gets a notice.
+// TestClaimsOutOfReach: while the repository cannot be reached, claims are either refused or valid only on their own
+// machine, depending on the setting. If such a claim later loses, its holder gets a notice.
 func TestClaimsOutOfReach(t *testing.T) {
 	t.Parallel()
 	a, b, bare := sharedWith(t, storetest.Config{ClaimAlone: true})
@@ -283,8 +284,8 @@ func TestClaimsOutOfReach(t *testing.T) {
 	}
 }
 
-// TestClaimsUnsure: if the outcome of a push is unknown, the server reads it from the list. If the list cannot be
-// read either, the agent's error says that it may hold the claim.
+// TestClaimsUnsure: if the outcome of a push is unknown, the server reads the outcome from the list. If the list cannot
+// be read either, the error tells the agent that it may hold the claim.
 func TestClaimsUnsure(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -317,7 +318,7 @@ func TestClaimsUnsure(t *testing.T) {
 	}
 }
 
-// TestClaimsEnd: another machine's claim expires one minute after its length, counted from the time when it was
+// TestClaimsEnd: another machine's claim expires after its length plus one minute, counted from when the claim was
 // first seen, regardless of the wall clocks.
 func TestClaimsEnd(t *testing.T) {
 	t.Parallel()
@@ -365,8 +366,8 @@ func TestClaimsRenewed(t *testing.T) {
 	}
 }
 
-// TestClaimsRestarted: a machine's own claim expires at the time in its file, also after a restart. The restart
-// pushes nothing.
+// TestClaimsRestarted: a machine's own claim expires at the time in its file, even after a restart. The restart pushes
+// nothing.
 func TestClaimsRestarted(t *testing.T) {
 	t.Parallel()
 	config := storetest.Config{Root: t.TempDir(), Sync: onlyAsked}

@@ -27,7 +27,7 @@ func (m sharer) granted(t testing.TB, agent string, r claim.Request) bool {
 
 // movable is a clock that a test moves.
 type movable struct {
-	stopped time.Time // the clock stands still at this time; zero: it runs
+	stopped time.Time // the time at which the clock is stopped; zero: the clock is running
 
 	mu sync.Mutex
 	by time.Duration
@@ -56,7 +56,7 @@ func whoMachine(t testing.TB, m sharer, name string) string {
 	return info.AgentRow.Machine
 }
 
-// TestClaimsUndoneRelease: the undoing of a release checks the list, so that no two agents hold the paths.
+// TestClaimsUndoneRelease: undoing a release checks the list, so that no two agents hold the same paths.
 func TestClaimsUndoneRelease(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -109,7 +109,7 @@ func TestClaimsListRewound(t *testing.T) {
 // claims.
 func TestClaimsClockSweeps(t *testing.T) {
 	t.Parallel()
-	clock := &movable{by: -10 * 24 * time.Hour} // the network sets the machine's clock after its start
+	clock := &movable{by: -10 * 24 * time.Hour} // the machine's clock is set from the network after the machine starts
 	a, b, _ := sharedWith(t, storetest.Config{Now: clock.now})
 	a.claims(t, "Ann", "app/**")
 	level(t, a, b)
@@ -153,7 +153,7 @@ func TestClaimsOffOn(t *testing.T) {
 	}
 }
 
-// TestClaimsOffOnLost: when another machine turns its sync on again, the holder of a claim gets no wrong notice.
+// TestClaimsOffOnLost: when another machine turns its sync back on, the holder of a claim gets no false notice.
 func TestClaimsOffOnLost(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -192,7 +192,7 @@ func TestClaimsTwinReleases(t *testing.T) {
 	}
 }
 
-// TestClaimsTwinsShare: shared claims of two agents with the same name are two claims.
+// TestClaimsTwinsShare: shared claims by two agents with the same name are two separate claims.
 func TestClaimsTwinsShare(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -209,7 +209,7 @@ func TestClaimsTwinsShare(t *testing.T) {
 	}
 }
 
-// TestClaimsUndoneRenewal: if a renewal is undone, the claim expires on all machines when it expires here.
+// TestClaimsUndoneRenewal: if a renewal is undone, the claim expires on all machines at the same time as here.
 func TestClaimsUndoneRenewal(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -258,7 +258,7 @@ func TestClaimsFileInTheWay(t *testing.T) {
 	}
 }
 
-// TestClaimsByCase: between machines, patterns that differ only in case overlap.
+// TestClaimsByCase: patterns on different machines that differ only in case overlap.
 func TestClaimsByCase(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -314,7 +314,7 @@ func TestClaimsHandedOver(t *testing.T) {
 	}
 }
 
-// TestClaimsStaleFiles: files of other machines' claims that come from an old commit are not requests.
+// TestClaimsStaleFiles: other machines' claim files that come from an old commit are not treated as requests.
 func TestClaimsStaleFiles(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -355,7 +355,8 @@ func TestClaimsOffOnFreed(t *testing.T) {
 	}
 }
 
-// TestClaimsEdited: if a user edits another machine's claim here so that it expires, its file is rewritten.
+// TestClaimsEdited: if a user edits another machine's claim here so that the claim expires, the claim's file is
+// rewritten.
 func TestClaimsEdited(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -378,7 +379,7 @@ func TestClaimsEdited(t *testing.T) {
 	}
 }
 
-// TestClaimsClockHides: if the wall clock is set forward, claim files of other machines are rewritten.
+// TestClaimsClockHides: if the wall clock is set forward, other machines' claim files are rewritten.
 func TestClaimsClockHides(t *testing.T) {
 	t.Parallel()
 	clock := &movable{by: -2 * time.Hour}

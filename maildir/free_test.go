@@ -85,7 +85,7 @@ func TestFree(t *testing.T) {
 	}
 }
 
-// TestClaimAgain: a path claimed again after a release is reported as claimed, not as released.
+// TestClaimAgain: a path that is claimed again after a release is reported as claimed, not as released.
 func TestClaimAgain(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{}).Store

@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// together queues the calls while the writer is stopped at a step, so that one group would contain them all, and
-// returns their results.
+// together queues the calls while the writer is stopped at a step, so that a single group would contain them all. It
+// returns the results of the calls.
 func together(t *testing.T, p *maildir.Project, h *halts, calls ...func() error) (errs []error) {
 	t.Helper()
 	journal := h.at(isStep("journal"))
@@ -32,8 +32,8 @@ func together(t *testing.T, p *maildir.Project, h *halts, calls ...func() error)
 	return errs
 }
 
-// TestGroupDecidesOnce: if queued operations depend on the same name, key, mailbox or claim, each is planned on the
-// result of the earlier ones.
+// TestGroupDecidesOnce: if queued operations depend on the same name, key, mailbox or claim, each operation's plan
+// takes the results of the earlier operations into account.
 func TestGroupDecidesOnce(t *testing.T) {
 	t.Parallel()
 	const n = 8

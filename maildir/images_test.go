@@ -25,7 +25,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// picture returns a PNG image whose WebP is smaller: 160 kB with noise, otherwise about 100 bytes.
+// picture returns a PNG image whose WebP version is smaller. It has 160 kB with noise, and otherwise about 100 bytes.
 func picture(t *testing.T, noise bool) []byte {
 	t.Helper()
 	m, r := image.NewNRGBA(image.Rect(0, 0, 200, 200)), rand.New(rand.NewPCG(1, 2))
@@ -63,7 +63,7 @@ func shown(m *maildir.Sent) string {
 	return s
 }
 
-// TestBodyImages: the effect of the policies on an image in a body, by path and as a data URI.
+// TestBodyImages: the effect of each policy on an image in a body, given by path and as a data URI.
 func TestBodyImages(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
@@ -127,8 +127,8 @@ func TestBodyImages(t *testing.T) {
 	}
 }
 
-// TestImageTooLarge: a note about a single image says that it is too large, and a note about several images only if
-// their sum is too large.
+// TestImageTooLarge: a note about a single image says that the image is too large. A note mentions several images only
+// if their sum is too large.
 func TestImageTooLarge(t *testing.T) {
 	t.Parallel()
 	uri := func(size int) string {
@@ -272,8 +272,8 @@ func padded(webp []byte, size int) []byte {
 	return out
 }
 
-// TestImageForwarded: a body that names a stored image brings that image along and creates no other file;
-// the same key finds the message again.
+// TestImageForwarded: a body that refers to a stored image includes that image in the message and creates no other
+// file. The same key finds the message again.
 func TestImageForwarded(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

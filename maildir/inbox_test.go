@@ -122,7 +122,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestAckAlone: for every method, an .ack file written by hand without a .read file counts as read.
+// TestAckAlone: every method treats a message with a handwritten .ack file and no .read file as read.
 func TestAckAlone(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -185,7 +185,7 @@ func TestLongPoll(t *testing.T) {
 	}
 }
 
-// TestInboxOfOneMoment: a page's messages and counts have the same state, also while mail arrives and is read.
+// TestInboxOfOneMoment: a page's messages and counts reflect the same state, even while mail arrives and is read.
 func TestInboxOfOneMoment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -286,8 +286,8 @@ func TestBadMarks(t *testing.T) {
 	}
 }
 
-// TestPopWait: if many callers wait, each delivery goes to one of them. A caller that gets nothing returns when its
-// time, the server or its own context ends, and takes nothing.
+// TestPopWait: if many callers are waiting, each delivery goes to one of them. A caller that gets nothing returns when
+// its wait times out, when the server stops, or when its own context ends, and takes no delivery.
 func TestPopWait(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -385,9 +385,9 @@ func TestRoomToWait(t *testing.T) {
 	}
 }
 
-// TestClockSetBack: mail that is sent after the clock jumped forward and back has the date of its sending, without
-// a restart. Pages list each message once, newest date first, also if the clock jumped back between two pages; pops
-// return each message once, oldest date first.
+// TestClockSetBack: mail that is sent after the clock jumped forward and back has the date on which it was sent,
+// without a restart. Pages list each message once, newest date first, even if the clock jumped back between two pages.
+// Pops return each message once, oldest date first.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64 // hours
@@ -436,7 +436,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestSeenNobody: a call for a name that is not an agent's leaves no file behind, however it ends.
+// TestSeenNobody: a call for a name that is not an agent's leaves no file behind, however the call ends.
 func TestSeenNobody(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")

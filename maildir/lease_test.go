@@ -60,8 +60,8 @@ func heldBy(r *claim.Result) (held []claim.Row) {
 	return held
 }
 
-// TestIgnoreCase: if the code repository ignores case, claims overlap whatever their case; an agent renews
-// and releases its own claims byte for byte.
+// TestIgnoreCase: if the code repository ignores case, claims overlap regardless of case. An agent's own claims are
+// renewed and released only by the exact pattern.
 func TestIgnoreCase(t *testing.T) {
 	t.Parallel()
 	code := t.TempDir()
@@ -107,8 +107,8 @@ func TestIgnoreCase(t *testing.T) {
 	claim("Bob", true, true, "SRC/b.go")
 }
 
-// TestClaimOfAFile: a path without wildcards also means everything below it, unless the code repository has a file
-// there.
+// TestClaimOfAFile: a path without wildcards also covers everything below it, unless the code repository has a file at
+// that path.
 func TestClaimOfAFile(t *testing.T) {
 	t.Parallel()
 	code := t.TempDir()

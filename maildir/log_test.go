@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/history"
 )
 
-// logOf returns the history, one line for each entry: agent, verb, channel, summary, and the files.
+// logOf returns the history, with one line for each entry: agent, verb, channel, summary, and files.
 func logOf(t *testing.T, p *maildir.Project, q maildir.LogQuery) string {
 	t.Helper()
 	var all strings.Builder
@@ -32,7 +32,7 @@ func logOf(t *testing.T, p *maildir.Project, q maildir.LogQuery) string {
 	return all.String()
 }
 
-// TestLogOpen: the open history of a message reveals no bcc recipient, whatever operations the message has; the
+// TestLogOpen: a message's open history reveals no bcc recipient, whatever operations were done on the message. The
 // store's owner sees everything (Invariant I7).
 func TestLogOpen(t *testing.T) {
 	t.Parallel()
@@ -84,8 +84,8 @@ func TestLogDoor(t *testing.T) {
 	}
 }
 
-// TestLogOf: the log by thread, path and limit, the log of a message that was removed from the tree, and names that
-// are not in the history.
+// TestLogOf: the log by thread, path and limit; the log of a message that was removed from the tree; and names that are
+// not in the history.
 func TestLogOf(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -130,7 +130,7 @@ func TestLogOf(t *testing.T) {
 }
 
 // TestLogThread: the log of a thread includes messages that are no longer in the tree: a deleted message, a message
-// whose files were removed by hand, and all messages if none is left.
+// whose files were removed by hand, and all of the messages if none of them is left.
 func TestLogThread(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

@@ -54,7 +54,7 @@ func removeByHand(t *testing.T, p *maildir.Project, path string) {
 	}
 }
 
-// TestCloneWakes: callers that wait for changes wake when a project is put into the store while it runs.
+// TestCloneWakes: callers that wait for changes wake when a project is put into the store while the store is running.
 func TestCloneWakes(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -169,7 +169,7 @@ func TestMarkRemovedBeforeStamp(t *testing.T) {
 	}
 }
 
-// TestFirstContactOnce: if many callers create a project at the same time, exactly one reports that it created the
+// TestFirstContactOnce: if many callers create a project at the same time, exactly one call reports that it created the
 // project.
 func TestFirstContactOnce(t *testing.T) {
 	t.Parallel()
@@ -196,8 +196,8 @@ func TestFirstContactOnce(t *testing.T) {
 	}
 }
 
-// TestPageMarkedWhileMailGoes: if a message is removed from the inbox between the reading and the marking of a
-// page, the call does not fail.
+// TestPageMarkedWhileMailGoes: if a message is removed from the inbox after a page is read and before the page is
+// marked, the call does not fail.
 func TestPageMarkedWhileMailGoes(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2} {
@@ -231,8 +231,8 @@ func TestPageMarkedWhileMailGoes(t *testing.T) {
 	}
 }
 
-// TestMarksAheadOfTheIndex: changes to a mark or status file count even if the index does not have them yet. The
-// answer of a later marking call is the final state.
+// TestMarksAheadOfTheIndex: changes to a mark or status file take effect even if the index does not have them yet. The
+// answer to a later marking call is the final state.
 func TestMarksAheadOfTheIndex(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -270,8 +270,8 @@ func TestMarksAheadOfTheIndex(t *testing.T) {
 	}
 }
 
-// TestMarkThatIsNone: a file at a mark's path that cannot be read, or is far too large, is not a mark. Setting the
-// mark is refused, or the file is skipped if there are other marks to set. Removing the mark does nothing.
+// TestMarkThatIsNone: a file at a mark's path that cannot be read, or is far too large, is not a mark. A call that sets
+// only this mark is refused; a call that also sets other marks skips it. Removing the mark does nothing.
 func TestMarkThatIsNone(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -345,8 +345,7 @@ func TestPopAfterFailure(t *testing.T) {
 	}
 }
 
-// TestMailboxBeingMade: a caller that creates a mailbox while another call by the same user is creating it gets the
-// mailbox.
+// TestMailboxBeingMade: if two calls by the same user create the same mailbox at the same time, both get the mailbox.
 func TestMailboxBeingMade(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
@@ -431,7 +430,7 @@ func TestSeatOfTwo(t *testing.T) {
 	}
 }
 
-// TestImporting: very many edits are reported until they are imported.
+// TestImporting: a very large number of edits is reported until all of them are imported.
 func TestImporting(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
@@ -457,8 +456,8 @@ func TestImporting(t *testing.T) {
 	await(t, func() bool { return p.Importing(p.HistoryState().Import) == nil })
 }
 
-// TestFloodStops: a store stops in the middle of very many edits, although every portion contains empty marks that
-// get their time. The next start imports the rest.
+// TestFloodStops: a store stops in the middle of a very large number of edits, even though every portion contains empty
+// marks whose time must be written. The next start imports the rest.
 func TestFloodStops(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")

@@ -44,7 +44,7 @@ func other(t testing.TB, names []string, known ...string) string {
 }
 
 // TestNamesakes: two machines create agents with the same name while they cannot reach each other. The first agent
-// keeps the name, whichever machine pushes first or merges in between.
+// keeps the name, regardless of which machine pushes first or merges in between.
 func TestNamesakes(t *testing.T) {
 	t.Parallel()
 	for _, firstPushes := range []bool{true, false} {
@@ -75,7 +75,7 @@ func TestNamesakes(t *testing.T) {
 			}
 			order[0].now(t)
 			order[1].now(t)
-			c.send(t, "Cid", "Blue", "from c") // to the agent that c has
+			c.send(t, "Cid", "Blue", "from c") // to the agent that c knows
 			c.now(t)
 			order[2].now(t)
 			if got := a.subjects(t, "Blue"); !firstPushes && fmt.Sprint(got) != "[to Blue of a]" { // b lacks a's mail
@@ -267,9 +267,9 @@ func testNamesakesPeople(t *testing.T, personFirst bool) {
 	}
 }
 
-// TestNamesakesMeanwhile: the second agent acts before its machine learns of the new name. These actions are moved
-// to the new name, by its own machine, or by the other machine if that has merged and could not push. The first
-// agent's files stay.
+// TestNamesakesMeanwhile: the second agent acts before its machine learns the new name. These actions are moved to the
+// new name by the agent's own machine, or by the other machine if that machine has merged and could not push. The first
+// agent's files remain.
 func TestNamesakesMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, unpushed := range []bool{true, false} {
@@ -412,7 +412,7 @@ func TestNamesakesLongNames(t *testing.T) {
 	}
 }
 
-// TestBelongs: a program acts only as agents of its own machine, and a person may act as any agent.
+// TestBelongs: a program acts only as agents of its own machine, and a user may act as any agent.
 func TestBelongs(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -436,7 +436,7 @@ func TestBelongs(t *testing.T) {
 	key := maildir.SessionKey{Client: "claude", ID: "s1"}
 	_, err = b.p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: key, Agent: "Ann"})
 	refused("session", err)
-	machines, err := keys.Published(maildir.TreeOf(b.p)) // here, both are on one host
+	machines, err := keys.Published(maildir.TreeOf(b.p)) // in this test, both are on one host
 	if err != nil || len(machines) != 2 || machines[0].Name == machines[1].Name {
 		t.Errorf("machines %+v, %v: their names are one", machines, err)
 	}

@@ -81,7 +81,7 @@ func (a author) await(agent, from string, want ...string) {
 	}
 }
 
-// later waits until a file saved now is sent, so that files saved before it were handled.
+// later waits until a file that is saved now has been sent. All files that were saved before it have then been handled.
 func (a author) later() {
 	a.Helper()
 	subject := fmt.Sprintf("Later %d", time.Now().UnixNano())
@@ -89,8 +89,8 @@ func (a author) later() {
 	until(a, "a file is sent", func() bool { return slices.Contains(a.inbox("Bob", "Ann"), subject) })
 }
 
-// TestSaveSends: a minimal file below an outbox is sent from the folder's agent, with its heading as
-// subject; the file is replaced by the dated copy.
+// TestSaveSends: a minimal file below an outbox is sent from the folder's agent, with the file's heading as the
+// subject. The dated copy replaces the file.
 func TestSaveSends(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	a.save("agents/Ann/outbox/My first note.md", minimal)
@@ -107,7 +107,7 @@ func TestSaveSends(t *testing.T) {
 	}
 }
 
-// TestSaveWays: however a file gets into an outbox, it is sent once and completely.
+// TestSaveWays: however a file gets into an outbox, it is sent exactly once and completely.
 func TestSaveWays(t *testing.T) {
 	const path = "agents/Ann/outbox/note.md"
 	for name, do := range map[string]func(a author){
@@ -147,7 +147,7 @@ func TestSaveWays(t *testing.T) {
 			defer f.Close()
 			f.WriteString(minimal[:len(minimal)-6])
 			a.later() // the watcher reports unclosed files later
-			a.later() // a file unchanged for that long is finished, unless a program has it open
+			a.later() // a file that is unchanged for that long is finished, unless a program has it open
 			f.WriteString(minimal[len(minimal)-6:])
 		},
 		"saved again unchanged": func(a author) {
@@ -177,8 +177,8 @@ func TestSaveWays(t *testing.T) {
 	}
 }
 
-// TestSaveHalf: a file that is saved in part and then completely is sent completely, although the server has seen
-// the part.
+// TestSaveHalf: a file that is first saved in part and then completely is sent completely, even though the server has
+// seen the partial file.
 func TestSaveHalf(t *testing.T) {
 	clock := &movable{stopped: time.Now()}
 	a := newAuthor(t, storetest.Config{Monotonic: clock.now})
@@ -196,8 +196,8 @@ func TestSaveHalf(t *testing.T) {
 	a.await("Ann", format.Postmaster)
 }
 
-// TestSaveRefused: a file that cannot be sent stays, and its author gets one notice for the same content. When the
-// file is corrected, it is sent.
+// TestSaveRefused: a file that cannot be sent is kept, and its author gets only one notice for the same content. When
+// the file is corrected, it is sent.
 func TestSaveRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ text, told string }{
 		"recipient":   {`{"to": ["Bop"]}`, `No agent "Bop" (to) in project`},
@@ -231,8 +231,8 @@ func TestSaveRefused(t *testing.T) {
 	}
 }
 
-// TestSaveSettled: Postmaster's notice about a file becomes read when the file is sent or removed, or when
-// Postmaster sends another notice about the file. A notice about another file stays unread.
+// TestSaveSettled: Postmaster's notice about a file is marked read when the file is sent or removed, or when Postmaster
+// sends another notice about the file. A notice about another file stays unread.
 func TestSaveSettled(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	unread := func() (subjects []string) {
@@ -343,8 +343,8 @@ func TestSaveReply(t *testing.T) {
 	}
 }
 
-// TestSaveOfSent: a copy of a sent message in an outbox is not sent again, damaged or complete, under its own name
-// or another.
+// TestSaveOfSent: a copy of a sent message in an outbox is not sent again, whether it is damaged or complete, under its
+// own name or another one.
 func TestSaveOfSent(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	m := send(t, a.p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "One", Body: "text"})
@@ -396,7 +396,8 @@ func TestSaveRestart(t *testing.T) {
 	}
 }
 
-// TestSaveSettledLater: if a file is removed while no server is running, Postmaster's notice about it becomes read.
+// TestSaveSettledLater: if a file is removed while no server is running, Postmaster's notice about the file is marked
+// read.
 func TestSaveSettledLater(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")

@@ -42,7 +42,7 @@ func (o *outside) told() []string {
 }
 
 // TestSendOutside: a message to agents and to another domain is one operation. It writes a queue file for each
-// recipient at the other domain. Neither the history nor any inbox has these files.
+// recipient at the other domain. These files are in neither the history nor any inbox.
 func TestSendOutside(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -76,8 +76,8 @@ func TestSendOutside(t *testing.T) {
 	}
 }
 
-// TestGoneOutside: an undo, a deletion and an edit say which recipients at other domains keep the mail that was
-// sent to them.
+// TestGoneOutside: an undo, a deletion and an edit report which recipients at other domains keep the mail that was sent
+// to them.
 func TestGoneOutside(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -160,7 +160,7 @@ func TestSavedOutside(t *testing.T) {
 	}
 }
 
-// TestOutsideRate: the emails in an hour are counted for each mailbox and recipient.
+// TestOutsideRate: the emails sent in an hour are counted by mailbox, and each recipient is counted.
 func TestOutsideRate(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -239,7 +239,7 @@ func TestOutsideRateAgain(t *testing.T) {
 	}
 }
 
-// TestAutomatic: a program cannot answer automatic mail from another domain in any way. A person can. A program can
+// TestAutomatic: a program cannot answer automatic mail from another domain in any way. A user can. A program can
 // answer other mail, or write to another recipient.
 func TestAutomatic(t *testing.T) {
 	t.Parallel()

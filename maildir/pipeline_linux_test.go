@@ -43,14 +43,14 @@ func (s *stepper) step(name string) {
 	}
 }
 
-// stopAt sets the step to stop at.
+// stopAt sets the step at which to stop.
 func (s *stepper) stopAt(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.at, s.reached, s.goOn = name, make(chan struct{}), make(chan struct{})
 }
 
-// sendLater sends in its own goroutine.
+// sendLater sends in a separate goroutine.
 func sendLater(t *testing.T, p *maildir.Project, subject string) <-chan error {
 	answer := make(chan error, 1)
 	go func() {
@@ -60,8 +60,8 @@ func sendLater(t *testing.T, p *maildir.Project, subject string) <-chan error {
 	return answer
 }
 
-// TestFailedSync: a failed syncfs fails its whole group. None of the group's files stays, and the server continues.
-// The log reports the failed step, its operation and its project.
+// TestFailedSync: a failed syncfs makes its whole group fail. None of the group's files is left, and the server
+// continues. The log reports the failed step, its operation and its project.
 func TestFailedSync(t *testing.T) {
 	t.Parallel()
 	for at, tried := range map[string]string{
@@ -169,7 +169,7 @@ func TestSaveBeforeRename(t *testing.T) {
 	}
 }
 
-// TestStuckDisk: while the disk does not answer, callers get an error in time and operations that had not begun are
+// TestStuckDisk: while the disk does not respond, callers get an error in time, and operations that have not begun are
 // not performed. Afterwards everything continues.
 func TestStuckDisk(t *testing.T) {
 	t.Parallel()
@@ -194,7 +194,7 @@ func TestStuckDisk(t *testing.T) {
 		}
 		close(s.goOn)
 		await(t, func() bool { return p.Stalled() == 0 })
-		await(t, func() bool { // a busy machine may need time too
+		await(t, func() bool { // a busy machine may need time
 			tries++
 			_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Subject: "after " + at, Body: "b"})
 			if err != nil && !errors.Is(err, maildir.ErrUnavailable) {

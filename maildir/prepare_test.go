@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestRecipientsOnce: a recipient that is listed several times counts once, and is refused once. Too many
-// recipients are refused before any of them is looked up.
+// TestRecipientsOnce: a recipient that is listed several times is counted once and refused once. Too many recipients
+// are refused before any of them is looked up.
 func TestRecipientsOnce(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

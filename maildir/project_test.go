@@ -100,7 +100,7 @@ func TestAttachments(t *testing.T) {
 }
 
 // TestAttachmentsOfLinkedWorkTree: for a caller that works in a linked worktree, paths refer to files in that worktree,
-// even if it is in a hidden folder. A folder that only claims to be linked is not a linked worktree.
+// even if it is in a hidden folder. A folder that merely claims to be a linked worktree is not one.
 func TestAttachmentsOfLinkedWorkTree(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -188,7 +188,7 @@ func TestCancelledAtFirst(t *testing.T) {
 	if _, err := s.EnsureProject(ctx, "/abs/path/shop"); !errors.Is(err, context.Canceled) {
 		t.Fatalf("cancelled: %v", err)
 	}
-	for range 32 { // other descriptors get the numbers of the closed ones
+	for range 32 { // let other files reuse the numbers of the closed descriptors
 		f, err := os.Open(os.DevNull)
 		if err != nil {
 			t.Fatal(err)
@@ -210,8 +210,8 @@ func TestCancelledAtFirst(t *testing.T) {
 	}
 }
 
-// TestAdoptHalfCopied: a project whose project.json is still being written does not exist yet. If it were opened
-// then, it would have no name until the next start.
+// TestAdoptHalfCopied: a project whose project.json is still being written is not opened. If it were opened, it would
+// have no name until the next start.
 func TestAdoptHalfCopied(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -334,7 +334,7 @@ func TestMailboxes(t *testing.T) {
 	}
 }
 
-// TestFirstContact: however many calls use a new agent at the same time, the agent is created once, even if other
+// TestFirstContact: however many calls use a new agent at the same time, the agent is created only once, even if other
 // calls register the name. The default project needs no path.
 func TestFirstContact(t *testing.T) {
 	t.Parallel()

@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestReceipts: the sender sees the receipts of all recipients. Everyone else sees the receipts of the recipients
-// in to and cc only (Invariant I7).
+// TestReceipts: the sender sees the receipts of all recipients. Everyone else sees only the receipts of the recipients
+// in to and cc (Invariant I7).
 func TestReceipts(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob", "Cat", "Dan")
@@ -88,8 +88,8 @@ func TestReceipts(t *testing.T) {
 	}
 }
 
-// TestAwaiting: a message that waits for an acknowledgement is listed for the agent that owes it and for the
-// sender.
+// TestAwaiting: a message that is waiting for an acknowledgement is listed for the agent that owes the acknowledgement
+// and for the sender.
 func TestAwaiting(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob", "Cat")

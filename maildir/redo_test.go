@@ -40,7 +40,7 @@ func bytesOf(t testing.TB, p *maildir.Project, id string) map[string]string {
 	return all
 }
 
-// TestUndoReading: a reading is undone only if the caller names its message, and is not in the list of undoable
+// TestUndoReading: a reading is undone only if the caller names the message, and is not in the list of undoable
 // operations.
 func TestUndoReading(t *testing.T) {
 	t.Parallel()
@@ -132,9 +132,8 @@ func TestRedo(t *testing.T) {
 	}
 }
 
-// TestRedoEnds: after newer work, earlier undone operations can no longer be redone, as in every editor. Readings
-// are not work. An operation that was undone after that work is redone, and each redo reports what the next one
-// does.
+// TestRedoEnds: after newer work, earlier undone operations can no longer be redone, as in any editor. Readings are not
+// work. An operation that was undone after that work can be redone, and each redo reports what the next redo does.
 func TestRedoEnds(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -245,7 +244,7 @@ func TestSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := bob.SetRead(t.Context(), ids[1], false); err != nil { // so that the undoing is refused
+	if _, err := bob.SetRead(t.Context(), ids[1], false); err != nil { // so that the undo is refused
 		t.Fatal(err)
 	}
 	if _, err := bob.Undo(t.Context(), maildir.Undoing{}); !errors.Is(err, maildir.ErrConflict) ||
@@ -254,8 +253,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestUndoRedoing: a redone operation is undone in the order of the redoing, and the files become what they were
-// before the redoing.
+// TestUndoRedoing: redone operations are undone in the order of their redos, and the files become what they were before
+// the redo.
 func TestUndoRedoing(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -290,8 +289,8 @@ func TestUndoRedoing(t *testing.T) {
 	}
 }
 
-// TestRedoSendRefused: a message is not sent again if one with its key was sent meanwhile, or if a recipient was
-// removed, because its folder would come back without a profile.
+// TestRedoSendRefused: a message is not sent again if another message with the same key was sent in the meantime. It is
+// also not sent again if a recipient was removed, because the recipient's folder would come back without a profile.
 func TestRedoSendRefused(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat")

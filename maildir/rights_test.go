@@ -19,7 +19,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// covers checks that calls has an entry for each exported method of the type of v, and no other.
+// covers checks that calls has an entry for each exported method of v's type, and no other entries.
 func covers[F any](t *testing.T, v any, calls map[string]F) {
 	t.Helper()
 	of := reflect.TypeOf(v)
@@ -61,7 +61,7 @@ func answerText(answers ...any) string {
 	return all.String()
 }
 
-// TestForeignUser: whatever a user calls on another user's mail, the user learns nothing about it and changes
+// TestForeignUser: whatever a user calls on another user's mail, the user learns nothing about that mail and changes
 // nothing. The test calls each exported method that a user has.
 func TestForeignUser(t *testing.T) {
 	t.Parallel()
@@ -214,7 +214,7 @@ func TestForeignMachine(t *testing.T) {
 	a.send(t, "Ann", "Bob", "three")
 	level(t, a, b)
 	box := b.p.Box("Ann", format.Origin{})
-	person := format.Through(t.Context(), format.DoorCLI) // a person may act as any agent
+	person := format.Through(t.Context(), format.DoorCLI) // a user may act as any agent
 	if _, err := box.Undo(person, maildir.Undoing{}); err != nil {
 		t.Fatal(err)
 	}

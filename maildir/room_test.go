@@ -14,10 +14,10 @@ import (
 	"mailtree/maildir/index"
 )
 
-// rowBytes is the size of a message in the answers of these tests, without its body.
+// rowBytes is the size of a message in these tests' answers, without the message's body.
 const rowBytes = 100
 
-// room returns the room of an answer in which a body takes its size in bytes. reserved counts the reservations.
+// room returns an answer's room, in which a body takes up its size in bytes. reserved counts the reservations.
 func room(small, large int, reserved *int) *index.Room {
 	return &index.Room{
 		Small: small, Large: large,
@@ -37,7 +37,7 @@ func room(small, large int, reserved *int) *index.Room {
 	}
 }
 
-// sizedBodies returns bodies of those sizes in bytes, each of a different letter.
+// sizedBodies returns bodies of those sizes in bytes, each consisting of a different letter.
 func sizedBodies(sizes ...int) []string {
 	all := make([]string, len(sizes))
 	for i, n := range sizes {
@@ -46,8 +46,8 @@ func sizedBodies(sizes ...int) []string {
 	return all
 }
 
-// TestInboxWithin: pages that end when the room is full contain every message once, in order, and mark exactly
-// their own messages as read. If a single body is too large, it is cut, and its message counts as returned.
+// TestInboxWithin: pages that end when the room is full contain every message once, in order, and mark exactly their
+// own messages as read. If a single body is too large, it is cut, and its message is treated as returned.
 func TestInboxWithin(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -87,7 +87,7 @@ func TestInboxWithin(t *testing.T) {
 	}
 }
 
-// TestSmallPagesReserveNothing: mail that fits into the small room is read once, and reserves no memory.
+// TestSmallPagesReserveNothing: mail that fits into the small room is read only once and reserves no memory.
 func TestSmallPagesReserveNothing(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

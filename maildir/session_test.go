@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestSessionsAtOnce: sessions that begin at the same time in one folder become different agents. If several hooks
-// ask at the same time, only one gets the notice about a message. The sender then sees that the message was
+// TestSessionsAtOnce: sessions that begin in one folder at the same time become different agents. If several hooks ask
+// at the same time, only one gets the notice about a message. After that, the sender sees that the message was
 // announced.
 func TestSessionsAtOnce(t *testing.T) {
 	t.Parallel()
@@ -85,8 +85,8 @@ func TestSessionsAtOnce(t *testing.T) {
 	}
 }
 
-// TestSessionOfGoneClient: if a client ends without reporting it, its session ends. The session's agent goes
-// offline, and the caller that waits to wake the session returns. If the client reports an event again, the session
+// TestSessionOfGoneClient: if a client ends without reporting it, its session ends. The session's agent goes offline,
+// and the caller that is waiting to wake the session returns. If the client reports an event again, the session
 // continues.
 func TestSessionOfGoneClient(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,7 @@ func reply(t testing.TB, p *maildir.Project, agent, id string) *maildir.Sent {
 	return sent
 }
 
-// verbsOn returns what an agent did to a message, oldest first.
+// verbsOn returns the verbs of an agent's operations on a message, oldest first.
 func verbsOn(t testing.TB, p *maildir.Project, agent, id string) (verbs []string) {
 	t.Helper()
 	err := p.Log(t.Context(), maildir.LogQuery{Of: id}, func(e *history.Entry) error {
@@ -126,7 +126,7 @@ func TestReplySettles(t *testing.T) {
 	}
 }
 
-// TestReplySettlesNothing: if a sender answers its own message, the sender's copy does not become read. If an agent
+// TestReplySettlesNothing: if a sender answers its own message, the sender's copy is not marked read. If an agent
 // answers a message that it did not receive, it has no copy to mark.
 func TestReplySettlesNothing(t *testing.T) {
 	t.Parallel()

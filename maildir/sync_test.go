@@ -23,7 +23,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// gitIn runs git in a folder and returns what it prints.
+// gitIn runs git in a folder and returns git's output.
 func gitIn(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	c := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=Ada", "-c", "user.email=ada@example.org"}, args...)...)
@@ -42,7 +42,7 @@ type sharer struct {
 	p *maildir.Project
 }
 
-// onlyAsked is the interval of machines that fetch and push only when a test asks.
+// onlyAsked is the interval for machines that fetch and push only when a test asks them to.
 const onlyAsked = time.Duration(-1)
 
 // shared opens n machines that share a project through a new bare repository.
@@ -98,7 +98,7 @@ func level(t testing.TB, all ...sharer) {
 	}
 }
 
-// files lists the files that machines share, with the hashes of their contents.
+// files lists the files that the machines share, with the hashes of their contents.
 func files(t testing.TB, m sharer) string {
 	t.Helper()
 	var lines []string
@@ -189,7 +189,8 @@ func TestSync(t *testing.T) {
 		t.Error("the seal of another machine is believed")
 	}
 
-	// It is undone on the machine where it was done, although the branch has moved to the other machine's merge.
+	// The operation is undone on the machine where it was done, even though the branch has moved to the other machine's
+	// merge.
 	if undone, err := a.p.Box("Ann", format.Origin{}).Undo(t.Context(), maildir.Undoing{}); err != nil || undone.ID != one.ID {
 		t.Errorf("undone %+v, %v", undone, err)
 	}
@@ -335,12 +336,12 @@ func TestSyncKinds(t *testing.T) {
 	}
 }
 
-// TestSyncMany: a merge of more files than fit into one operation is one merge.
+// TestSyncMany: a merge of more files than fit into one operation is still one merge.
 func TestSyncMany(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
 	before := gitIn(t, b.p.Dir(), "rev-parse", "HEAD")
-	const many = 180 // with three files each
+	const many = 180 // messages with three files each
 	for range many {
 		a.send(t, "Ann", "Bob", "many")
 	}
@@ -357,7 +358,7 @@ func TestSyncMany(t *testing.T) {
 }
 
 // TestSyncAsideThere: a merge of a message that two machines have edited is killed after its files were written. The
-// merge is repeated after these files were committed, when the version beside the message already exists.
+// merge is repeated after these files were committed, when the version next to the message already exists.
 func TestSyncAsideThere(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -367,7 +368,7 @@ func TestSyncAsideThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	aside := func(m sharer, text string) string { // edits the message, and returns that version's path beside it on b
+	aside := func(m sharer, text string) string { // edits the message; returns the version's path next to it on b
 		file := filepath.Join(m.p.Dir(), row.Path)
 		data, err := os.ReadFile(file)
 		if err == nil {
@@ -462,7 +463,7 @@ func TestSyncStorm(t *testing.T) {
 			}
 		})
 	}
-	beside.Go(func() { // partitions: without HEAD, Git does not accept it as a repository
+	beside.Go(func() { // partitions: without HEAD, Git does not accept the folder as a repository
 		for done.Err() == nil {
 			waits.Pace(rand.N(80 * time.Millisecond))
 			if err := os.Rename(bare+"/HEAD", bare+"/away"); err != nil {
@@ -512,7 +513,7 @@ func TestSyncStorm(t *testing.T) {
 	}
 }
 
-// TestSyncHostile: files that a hostile machine pushes are not checked out, and the local mail continues.
+// TestSyncHostile: files that a hostile machine pushes are not checked out, and local mail continues to work.
 func TestSyncHostile(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -553,7 +554,8 @@ func TestSyncHostile(t *testing.T) {
 		t.Errorf("Ann has %v", got)
 	}
 
-	// A folder where the mail has a file, and a file that is too large: nothing from such a commit is merged.
+	// A commit has a folder where the mail has a file, or a file that is too large. Nothing from such a commit is
+	// merged.
 	for path, text := range map[string]string{"project.json/x": "x", "messages/2026/11/26/msg_20261126_00000000000000aa.md": strings.Repeat("x", 9<<20)} {
 		gitIn(t, evil, "pull", "-q", "--no-rebase", "--no-edit")
 		old := gitIn(t, evil, "rev-parse", "HEAD")
@@ -682,8 +684,8 @@ func TestSyncStops(t *testing.T) {
 	}
 }
 
-// TestSyncKeepsNotices: at its start, a server withdraws its own notices about removed files, but no notices by
-// another machine about files there.
+// TestSyncKeepsNotices: when a server starts, it withdraws its own notices about removed files, but not another
+// machine's notices about files on that machine.
 func TestSyncKeepsNotices(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)

@@ -40,7 +40,7 @@ func TestUnknownOfMany(t *testing.T) {
 	}
 }
 
-// TestAllIsAName: if an agent is called all, mail to all goes only to that agent.
+// TestAllIsAName: if an agent is named all, mail to all goes only to that agent.
 func TestAllIsAName(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

@@ -20,10 +20,10 @@ import (
 	"mailtree/maildir/format"
 )
 
-// machine is a machine whose file calls a test can make fail, by path.
+// machine is a machine on which a test can make file calls fail, by path.
 type machine struct {
 	mu    sync.Mutex
-	path  string // calls fail here and below; "": nowhere
+	path  string // calls at this path and below fail; "": none do
 	fault error
 }
 
@@ -36,7 +36,7 @@ func (m *machine) fail(p string) error {
 	return nil
 }
 
-// breakAt makes calls at path and below fail from now on; "" repairs the machine.
+// breakAt makes all later calls at path and below fail. "" repairs the machine.
 func (m *machine) breakAt(path string, fault error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -167,8 +167,8 @@ func isKind(kind error) func(t *testing.T, err error) {
 	}
 }
 
-// TestUnreadOwnFiles: the server's own operations are also refused if they depend on such a file in the tree, and
-// no file that the server wrote is lost.
+// TestUnreadOwnFiles: the server's own operations are also refused if they depend on an unreadable file in the tree,
+// and no file that the server wrote is lost.
 func TestUnreadOwnFiles(t *testing.T) {
 	t.Parallel()
 	m := &machine{}
@@ -223,8 +223,8 @@ func TestUnreadOwnFiles(t *testing.T) {
 	}
 }
 
-// TestUnreadRecovery: a start that cannot read the files of an interrupted run decides nothing about them. It
-// leaves the project out, and the next start completes or removes the operation.
+// TestUnreadRecovery: a start that cannot read the files of an interrupted run makes no decision about them. It leaves
+// the project out, and the next start completes or removes the operation.
 func TestUnreadRecovery(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"staged", "placed"} {

@@ -12,7 +12,8 @@ import (
 )
 
 // TestVolley: two agents exchange messages in a thread within an hour, and no other agent takes part. From the 30th
-// message on, a wake waits for a minute and reports the number of messages. Mail from others wakes immediately.
+// message on, a wake is delayed by a minute and reports the number of messages. Mail from others wakes the agent
+// immediately.
 func TestVolley(t *testing.T) {
 	t.Parallel()
 	var shift atomic.Int64
@@ -66,5 +67,5 @@ func TestVolley(t *testing.T) {
 	}
 }
 
-// volleyRest is longer than a wake waits.
+// volleyRest is longer than the delay of a wake.
 const volleyRest = 61 * time.Second

@@ -22,7 +22,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// waitsOf returns what waits for an agent.
+// waitsOf returns what is waiting for an agent.
 func waitsOf(t testing.TB, p *maildir.Project, agent string) *maildir.Waits {
 	t.Helper()
 	w, err := p.Box(agent, format.Origin{}).Waits(t.Context(), false)
@@ -50,7 +50,7 @@ func wantRows(t *testing.T, w *maildir.Waits, want ...string) {
 	}
 }
 
-// TestWaits: the groups, their order, and that a thread is in one of them.
+// TestWaits: the groups and their order; each thread is in only one group.
 func TestWaits(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cy", "Di")
@@ -102,8 +102,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestWaitsSettled: a read message stays listed while it waits for an answer. Writing in its thread, acknowledging
-// or archiving it ends that.
+// TestWaitsSettled: a message that was read stays listed while it is waiting for an answer. Writing in its thread,
+// acknowledging it or archiving it removes it from the list.
 func TestWaitsSettled(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64
@@ -196,7 +196,7 @@ func TestWaitsBesides(t *testing.T) {
 	}
 }
 
-// TestWaitsMost: a group has 50 threads, and the other threads are counted.
+// TestWaitsMost: a group lists at most 50 threads, and the remaining threads are counted.
 func TestWaitsMost(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -209,8 +209,8 @@ func TestWaitsMost(t *testing.T) {
 	}
 }
 
-// BenchmarkWaits measures Waits for an agent with 2,500 unread messages in 625 threads. Its ceiling, in the same
-// run, is a page of 20 messages of the inbox.
+// BenchmarkWaits measures Waits for an agent with 2,500 unread messages in 625 threads. Its ceiling, in the same run,
+// is an inbox page of 20 messages.
 func BenchmarkWaits(b *testing.B) {
 	mail := bulk.Mail{Messages: 5_000, Agents: 2, Linked: true}
 	root := mail.Store(b)
@@ -237,7 +237,8 @@ func BenchmarkWaits(b *testing.B) {
 	})
 }
 
-// TestWaitChangesEnds: callers get the reason why their wait ended, even if it ended while the index was read.
+// TestWaitChangesEnds: callers get the reason why their wait ended, even if the wait ended while the index was being
+// read.
 func TestWaitChangesEnds(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{})

@@ -35,14 +35,14 @@ func toBob(t *testing.T, p *maildir.Project) string {
 	return send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"}).ID
 }
 
-// news is what AwaitNews returned.
+// news is the result of AwaitNews.
 type news struct {
 	n    seat.News
 	over bool
 	err  error
 }
 
-// awaitNews calls AwaitNews in its own goroutine. It returns when that call waits or has returned.
+// awaitNews calls AwaitNews in a separate goroutine. It returns when that call is waiting or has returned.
 func awaitNews(ctx context.Context, p *maildir.Project, k maildir.SessionKey) <-chan news {
 	came := make(chan news, 1)
 	err := waits.Go(`wake\.\(\*Sessions\)\.awaitTurn$`, func() {
@@ -55,7 +55,7 @@ func awaitNews(ctx context.Context, p *maildir.Project, k maildir.SessionKey) <-
 	return came
 }
 
-// TestAwaitNews: the caller that waits for an idle session gets a burst of mail as one piece of news, once.
+// TestAwaitNews: the caller that waits for an idle session gets a burst of mail as a single piece of news, only once.
 func TestAwaitNews(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
@@ -67,7 +67,7 @@ func TestAwaitNews(t *testing.T) {
 	await(t, func() bool {
 		all, err := p.Sessions.IdleSeats(t.Context(), maildir.IdleQuery{Agent: "Bob"})
 		return err == nil && len(all) == 0
-	}) // the call waits
+	}) // the call is waiting
 	select {
 	case got := <-came:
 		t.Fatalf("woken while it works: %+v", got)
@@ -90,15 +90,14 @@ func TestAwaitNews(t *testing.T) {
 	}
 }
 
-// TestAwaitNewsBeforeBegin: if a session has not begun or continued yet, AwaitNews also waits for that, but not
-// forever.
+// TestAwaitNewsBeforeBegin: if a session has not yet begun or continued, AwaitNews waits for that too, but not forever.
 func TestAwaitNewsBeforeBegin(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
 	p.Sessions.End(t.Context(), k)
 	fresh := maildir.SessionKey{Client: "claude", ID: "after clear"}
 	for _, begins := range []maildir.SessionKey{k, fresh} {
-		came := awaitNews(t.Context(), p, begins) // the hook that begins a session comes second
+		came := awaitNews(t.Context(), p, begins) // the hook that begins a session runs second
 		if _, err := p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: begins, Dir: "/p", Agent: "Bob"}); err != nil {
 			t.Fatal(err)
 		}
@@ -180,8 +179,8 @@ func recv(a, b <-chan news) news {
 	}
 }
 
-// TestSleepers: which agents the server must wake, and for how long, and which agents are reported if they could
-// not be woken.
+// TestSleepers: which agents the server must wake, for how long, and which agents are reported if they could not be
+// woken.
 func TestSleepers(t *testing.T) {
 	t.Parallel()
 	var later atomic.Int64
@@ -243,9 +242,9 @@ func TestSleepers(t *testing.T) {
 	}
 }
 
-// TestSessionIs: the caller that waits for a session is woken when the client's files say that the session is idle.
-// "No" at a question clears the question. A state of an earlier turn, or of an ended or unknown session, changes
-// nothing.
+// TestSessionIs: the caller that waits for a session is woken when the client's files say that the session is idle. If
+// the user answers "No" to a question, the question is cleared. A state from an earlier turn, or for an ended or
+// unknown session, changes nothing.
 func TestSessionIs(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
@@ -289,8 +288,7 @@ func TestSessionIs(t *testing.T) {
 	}
 }
 
-// TestUnwakeable: the reason why mail cannot wake an agent. There is no reason for an agent that mail wakes or
-// reaches.
+// TestUnwakeable: the reason why mail cannot wake an agent. No reason is given for an agent that mail wakes or reaches.
 func TestUnwakeable(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true}).Store

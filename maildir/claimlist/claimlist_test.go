@@ -14,11 +14,11 @@ import (
 	"mailtree/maildir/format"
 )
 
-// The machine of the tests has the key "here". now and at are its clocks.
+// The tests' machine has the key "here". now and at are its clocks.
 var (
 	now  = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at   = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
-	made = at.Add(-time.Hour) // every claim, unless it says "created=NAME"
+	made = at.Add(-time.Hour) // creation time of claims without "created=NAME"
 )
 
 // options are the words NAME=VALUE at the end of a line; a word without a value has the value "yes".
@@ -418,8 +418,8 @@ func written(list map[string]*Entry) map[string]*Entry {
 	return is
 }
 
-// TestNewEntry: a lease of another machine counts from now, with Grace. A lease of this machine expires at the time
-// in its file.
+// TestNewEntry: the length of another machine's lease is counted from now, with Grace added. This machine's lease
+// expires at the time in its file.
 func TestNewEntry(t *testing.T) {
 	t.Parallel()
 	r := &Round{Machine: "here", Now: now, At: at, Files: rows(t, []string{"1 Ann app 10m"})}
@@ -441,7 +441,8 @@ func TestNewEntry(t *testing.T) {
 	}
 }
 
-// TestFollowLater: if the files could not be written, the next round decides the same, although the wall clock was set.
+// TestFollowLater: if the files could not be written, the next round makes the same decisions, even though the wall
+// clock was set.
 func TestFollowLater(t *testing.T) {
 	t.Parallel()
 	for _, step := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
@@ -463,7 +464,7 @@ func TestFollowLater(t *testing.T) {
 	}
 }
 
-// TestFollow: files that were changed since the round began are left to the next round.
+// TestFollow: files that have changed since the round began are left to the next round.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ was, is, there string }{

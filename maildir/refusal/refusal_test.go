@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSay checks facts and phrases, in the words of a log and of a reader.
+// TestSay checks facts and phrases, in the words for a log and for another reader.
 func TestSay(t *testing.T) {
 	tooLong := TooLarge("{field} has {count} bytes, over the limit of {limit}: move text into the body.")
 	unknownProject := NotFound("No project {name} {arg}. {near} {all projects} {make a project}")
