@@ -93,7 +93,7 @@ func TestAmend(t *testing.T) {
 	}
 	for path, is := range contents(t, p, files) {
 		if is != was[path] {
-			t.Errorf("%s says now\n%s", path, is)
+			t.Errorf("%s now says\n%s", path, is)
 		}
 	}
 }

@@ -62,7 +62,7 @@ func TestPlantedAttachment(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			if after, err := os.Lstat(at); err != nil || !os.SameFile(before, after) || !after.ModTime().Equal(before.ModTime()) {
-				t.Errorf("what was planted was touched: %v", err)
+				t.Errorf("the planted file was changed: %v", err)
 			}
 			if err := os.Remove(at); err != nil {
 				t.Fatal(err)

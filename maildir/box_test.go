@@ -184,7 +184,7 @@ func TestGuestAttachments(t *testing.T) {
 		}
 		const notLent = "for you, because it does not use its own rights for other users"
 		if guest := tt.uid != me+1; err != nil && strings.Contains(err.Error(), notLent) != guest {
-			t.Errorf("uid %d is told of %s: %v", tt.uid, tt.path, err)
+			t.Errorf("uid %d learns about %s: %v", tt.uid, tt.path, err)
 		}
 	}
 }
@@ -226,7 +226,7 @@ func TestDeleteMailbox(t *testing.T) {
 		t.Errorf("owners.json: %s %v", data, err)
 	}
 	if _, err := p.Message(t.Context(), m.ID); err != nil {
-		t.Errorf("the message went with the mailbox: %v", err)
+		t.Errorf("the message was deleted with the mailbox: %v", err)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestRegisterConcurrently(t *testing.T) {
 				names[low] = true
 			}
 			if hint != "" && !strings.EqualFold(r.Name, hint) && r.Note == nil {
-				t.Error("a hint was not used and nothing says so")
+				t.Error("a hint was not used, and there is no note about it")
 			}
 		})
 	}
@@ -204,7 +204,7 @@ func TestSweep(t *testing.T) {
 	maildir.Sweep(p)
 	await(t, func() bool { return !there(ended) && !there(released) && !there(format.ReleasedMark(released)) })
 	if !there(extended) || !there(unreleased) {
-		t.Errorf("live claims are removed: extended there %v, unreleased there %v", there(extended), there(unreleased))
+		t.Errorf("live claims were removed: extended file exists %v, unreleased file exists %v", there(extended), there(unreleased))
 	}
 	if err := p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)

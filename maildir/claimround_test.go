@@ -77,7 +77,7 @@ func TestSharedClaims(t *testing.T) {
 		t.Fatalf("held by %s", by)
 	}
 	if by := b.claims(t, "Bob", "app/x.go", "lib/y.go"); by != "Ann" {
-		t.Errorf("the claim of another machine is refused by %q", by)
+		t.Errorf("another machine's claim is refused by %q", by)
 	}
 	if by := b.claims(t, "Bob", "lib/y.go"); by != "" {
 		t.Errorf("held by %s", by)
@@ -162,7 +162,7 @@ func TestClaimsByHand(t *testing.T) {
 		t.Errorf("the reason is %q", why)
 	}
 	if got := b.subjects(t, "Bob"); fmt.Sprint(got) != "[Your claim is not valid: app/x.go]" {
-		t.Errorf("Bob is told %v", got)
+		t.Errorf("Bob got the notices %v", got)
 	}
 	for _, m := range []sharer{b, a} { // a file of another machine's claim is rewritten
 		file := filepath.Join(m.p.Dir(), format.ClaimPath("app/**", "Ann", ""))
@@ -280,7 +280,7 @@ func TestClaimsOutOfReach(t *testing.T) {
 		}
 	}
 	if got := b.subjects(t, "Bob"); fmt.Sprint(got) != "[Your claim is not valid: app]" {
-		t.Errorf("Bob is told %v", got)
+		t.Errorf("Bob got the notices %v", got)
 	}
 }
 
@@ -362,7 +362,7 @@ func TestClaimsRenewed(t *testing.T) {
 	clock.move(24 * time.Hour)
 	b.now(t)
 	if got, told := b.held(t), b.subjects(t, "Bob"); got != "" || len(told) > 0 { // an expired claim is not news
-		t.Errorf("held: %s; Bob is told %v", got, told)
+		t.Errorf("held: %s; Bob got the notices %v", got, told)
 	}
 }
 
@@ -481,7 +481,7 @@ func TestClaimsHostile(t *testing.T) {
 	b.send(t, "Bob", "Ann", "one")
 	for _, m := range []sharer{b, a} {
 		if _, err := m.p.Sync.Now(t.Context()); err == nil {
-			t.Error("a list that cannot be read is no problem")
+			t.Error("a list that cannot be read is not reported as a problem")
 		}
 	}
 	if got := a.subjects(t, "Ann"); fmt.Sprint(got) != "[one]" {

@@ -68,7 +68,7 @@ func TestClaimsUndoneRelease(t *testing.T) {
 	}
 	_, err := a.p.Box("Ann", format.Origin{}).Undo(t.Context(), maildir.Undoing{})
 	if err == nil {
-		t.Errorf("Ann is told that the release is undone, while Bob holds the paths: a says %q, b %q", a.held(t), b.held(t))
+		t.Errorf("Ann's release was undone although Bob holds the paths: a says %q, b says %q", a.held(t), b.held(t))
 	}
 }
 
@@ -80,7 +80,7 @@ func TestClaimsListDeleted(t *testing.T) {
 	level(t, a, b)
 	gitIn(t, a.p.Dir(), "push", "-q", "origin", ":refs/mailtree/claims") // or a move to another host without --mirror
 	if by := b.claims(t, "Bob", "app/x.go"); by == "" {
-		t.Errorf("Bob gets what Ann holds, and what b itself knew that she holds: a says %q", a.held(t))
+		t.Errorf("Bob gets what Ann holds, although b had recorded that she holds it: a says %q", a.held(t))
 	}
 	if by := b.claims(t, "Bob", "lib"); by != "" {
 		t.Errorf("held by %s", by)
@@ -101,7 +101,7 @@ func TestClaimsListRewound(t *testing.T) {
 	level(t, a, b)
 	level(t, a, b)
 	if told := a.subjects(t, "Ann"); got && len(told) == 0 {
-		t.Errorf("Bob gets what Ann holds, and nobody tells her: a says %q", a.held(t))
+		t.Errorf("Bob gets what Ann holds, and Ann gets no notice: a says %q", a.held(t))
 	}
 }
 
@@ -122,7 +122,7 @@ func TestClaimsClockSweeps(t *testing.T) {
 	b.now(t)
 	b.now(t)
 	if b.granted(t, "Bob", claim.Request{Patterns: []string{"app/**"}}) {
-		t.Errorf("a wall clock takes Ann's live claim: a says %q, b %q", a.held(t), b.held(t))
+		t.Errorf("a wall clock ends Ann's live claim: a says %q, b says %q", a.held(t), b.held(t))
 	}
 }
 
@@ -143,7 +143,7 @@ func TestClaimsOffOn(t *testing.T) {
 	level(t, a, b)
 	level(t, a, b)
 	if got := b.held(t); got != "" {
-		t.Errorf("Bob has released it and holds it again: %q", got)
+		t.Errorf("Bob released it but holds it again: %q", got)
 	}
 	b.release(t, "Bob", "lib/**")
 	level(t, a, b)
@@ -172,7 +172,7 @@ func TestClaimsOffOnLost(t *testing.T) {
 	level(t, a, b)
 	level(t, a, b)
 	if got := b.subjects(t, "Bob"); len(got) > 0 {
-		t.Errorf("Bob, who has released in order, is told %q", got)
+		t.Errorf("Bob released the claim correctly, but got the notice %q", got)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestClaimsTwinReleases(t *testing.T) {
 	a.release(t, "Twin")
 	a.now(t)
 	if a.granted(t, "Ann", claim.Request{Patterns: []string{"lib/**"}}) {
-		t.Errorf("Ann gets what Twin of b holds: b says %q", b.held(t))
+		t.Errorf("Ann gets what b's Twin holds: b says %q", b.held(t))
 	}
 }
 
@@ -205,7 +205,7 @@ func TestClaimsTwinsShare(t *testing.T) {
 	}
 	b.release(t, "Twin")
 	if b.granted(t, "Bob", claim.Request{Patterns: []string{"lib/**"}}) {
-		t.Errorf("Bob gets exclusively what Twin of a shares: a says %q", a.held(t))
+		t.Errorf("Bob gets exclusively what a's Twin shares: a says %q", a.held(t))
 	}
 }
 
@@ -230,7 +230,7 @@ func TestClaimsUndoneRenewal(t *testing.T) {
 			t.Fatal(all, err)
 		}
 		if left := time.Until(all[0].Expires); left > time.Hour {
-			t.Errorf("on machine %d it holds for %v more", i, left.Round(time.Hour))
+			t.Errorf("on machine %d, the claim is valid for %v more", i, left.Round(time.Hour))
 		}
 	}
 }
@@ -248,13 +248,13 @@ func TestClaimsFileInTheWay(t *testing.T) {
 	res, err := b.p.Box("Bob", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"lib/**"}})
 	list := gitIn(t, b.p.Dir(), "ls-tree", "--name-only", "refs/mailtree/claims")
 	if err != nil && strings.Contains(list, "-Bob.json") {
-		t.Errorf("Bob is told %v, and has the claim; held: %q", err, b.held(t))
+		t.Errorf("Bob got the notices %v, but has the claim; held: %q", err, b.held(t))
 	}
 	_ = res
 	a.claims(t, "Ann", "doc/**")
 	_, _ = b.p.Sync.Now(t.Context())
 	if got := b.held(t); !strings.Contains(got, "doc/**") {
-		t.Errorf("claims of others reach b no more: %q", got)
+		t.Errorf("other machines' claims no longer reach b: %q", got)
 	}
 }
 
@@ -276,7 +276,7 @@ func TestClaimsByCase(t *testing.T) {
 	level(t, a, b)
 	b.claims(t, "Bob", "App/main.go")
 	if a.granted(t, "Ann", claim.Request{Patterns: []string{"app/main.go"}}) {
-		t.Error("two claims of what is one file on b")
+		t.Error("two claims on what is one file on b")
 	}
 }
 
@@ -375,7 +375,7 @@ func TestClaimsEdited(t *testing.T) {
 	level(t, b, a)
 	level(t, b, a)
 	if a.held(t) != b.held(t) {
-		t.Errorf("a says %q, and the guard of b %q", a.held(t), b.held(t))
+		t.Errorf("a says %q, and b's guard says %q", a.held(t), b.held(t))
 	}
 }
 
@@ -391,11 +391,11 @@ func TestClaimsClockHides(t *testing.T) {
 	level(t, a, b)
 	level(t, a, b)
 	if got := b.held(t); got != a.held(t) {
-		t.Errorf("a says %q, and the guard of b %q", a.held(t), got)
+		t.Errorf("a says %q, and b's guard says %q", a.held(t), got)
 	}
 	b.release(t, "Bob")
 	level(t, b, a)
 	if got := a.held(t); got != "Ann app/**" {
-		t.Errorf("Bob has released all; a says %q", got)
+		t.Errorf("Bob has released everything; a says %q", got)
 	}
 }

@@ -46,7 +46,7 @@ func TestDayFolders(t *testing.T) {
 				t.Errorf("there is no %s", got)
 			}
 			if got := format.CanonicalPath(m.ID, m.Created); !a.exists(got) {
-				t.Errorf("there is no %s, although its folder is not full", got)
+				t.Errorf("there is no %s, although the folder is not full", got)
 			}
 			total++
 		}

@@ -84,7 +84,7 @@ func TestFloodOfEdits(t *testing.T) {
 	<-next.reached // with a part of the files to ingest before the answer
 	select {
 	case err := <-level:
-		t.Error("the comparison was answered before all is ingested:", err)
+		t.Error("the comparison was answered before everything was ingested:", err)
 	default:
 	}
 	close(next.goOn)

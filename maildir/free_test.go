@@ -81,7 +81,7 @@ func TestFree(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(err, enough) {
-		t.Errorf("it is told %+v; %v", happened, err)
+		t.Errorf("it got the notices %+v; %v", happened, err)
 	}
 }
 
@@ -118,6 +118,6 @@ func TestClaimAgain(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(err, enough) || last != maildir.HappenedClaim {
-		t.Errorf("told at last: %q, %v", last, err)
+		t.Errorf("notified at last: %q, %v", last, err)
 	}
 }

@@ -42,7 +42,7 @@ func TestAgentGoneWhileLookedUp(t *testing.T) {
 	<-looked
 	_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Subject: "to nobody", Body: "b"})
 	if !errors.Is(err, maildir.ErrNotFound) {
-		t.Errorf("sent to an agent that is gone: %v", err)
+		t.Errorf("sent to an agent that no longer exists: %v", err)
 	}
 }
 

@@ -71,7 +71,7 @@ func TestGroupDecidesOnce(t *testing.T) {
 		given[<-names], sent[<-ids] = true, true
 	}
 	if len(given) != n || !given["Eve"] || len(sent) != 1 {
-		t.Errorf("%d agents got the names %v; one key sent %v", n, given, sent)
+		t.Errorf("%d agents got the names %v; a single key sent %v", n, given, sent)
 	}
 	refused := 0
 	for _, err := range together(t, p, &h, bounded...) {
@@ -82,7 +82,7 @@ func TestGroupDecidesOnce(t *testing.T) {
 		}
 	}
 	if got := inbox(t, p, "Cy").Unread; got != n || refused != n {
-		t.Errorf("%d unread, %d refused, of a mailbox that holds %d", got, refused, n)
+		t.Errorf("%d unread, %d refused, in a mailbox with room for %d", got, refused, n)
 	}
 	popped := make(chan string, n)
 	for range n {

@@ -119,7 +119,7 @@ func TestBodyImages(t *testing.T) {
 		}
 	}
 	if stored, _ := filepath.Glob(filepath.Join(p.Dir(), "attachments/*/*")); len(stored) != 5 {
-		t.Errorf("stored %q: once however often sent", stored)
+		t.Errorf("stored %q, want it only once, however often it was sent", stored)
 	}
 	plain := send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "![f](large.png)"})
 	if plain.Body != "![f](large.png)" || len(plain.Attachments) != 0 {

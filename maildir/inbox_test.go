@@ -106,7 +106,7 @@ func TestMarks(t *testing.T) {
 	}
 	again, err := p.Box("Bob", format.Origin{}).Acknowledge(t.Context(), m.ID)
 	if err != nil || !again.AckedAt.Equal(first.AckedAt.Time) || !again.ReadAt.Equal(first.ReadAt.Time) {
-		t.Errorf("the first time did not stay: %+v %v", again, err)
+		t.Errorf("the first time was not kept: %+v %v", again, err)
 	}
 	if d, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), m.ID, false); !errors.Is(err, maildir.ErrConflict) {
 		t.Errorf("an acknowledged message was marked unread: %+v %v", d, err)
@@ -118,7 +118,7 @@ func TestMarks(t *testing.T) {
 		}
 	}
 	if _, err := p.Box("Ann", format.Origin{}).Acknowledge(t.Context(), m.ID); !errors.Is(err, maildir.ErrInvalid) {
-		t.Errorf("got %v, want invalid: it is her own", err)
+		t.Errorf("got %v, want invalid: it is Ann's own", err)
 	}
 }
 
@@ -381,7 +381,7 @@ func TestRoomToWait(t *testing.T) {
 		return nil
 	}}, nil)
 	if err != nil || d == nil || asked != 1 {
-		t.Errorf("a pop that waits: %v, %v, asked for room %d times", d, err, asked)
+		t.Errorf("a waiting pop: %v, %v, asked for room %d times", d, err, asked)
 	}
 }
 
@@ -397,7 +397,7 @@ func TestClockSetBack(t *testing.T) {
 		t.Helper()
 		sent := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: subject, Body: "b"})
 		if off := now().Sub(sent.Created); off.Abs() > time.Minute {
-			t.Errorf("%s is dated %s, %s off the clock", subject, sent.Created, off)
+			t.Errorf("%s is dated %s, which differs from the clock by %s", subject, sent.Created, off)
 		}
 	}
 	var listed []string

@@ -48,7 +48,7 @@ func TestLeaseEnds(t *testing.T) {
 		}
 		c, err := format.ParseClaim(data)
 		if shown := append(r.Granted, heldBy(r)...)[0].Expires; err != nil || !shown.Equal(c.Expires) {
-			t.Errorf("%s, %s: shown to end at %s, the file says %s (%v)", step.ahead, step.agent, shown, c.Expires, err)
+			t.Errorf("%s, %s: shown to end at %s, but the file says %s (%v)", step.ahead, step.agent, shown, c.Expires, err)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func TestClaimOfAFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := len(r.Conflicts) > 0; got != c.overlap {
-				t.Errorf("%s beside %s: %v", pair[1], pair[0], got)
+				t.Errorf("%s next to %s: %v", pair[1], pair[0], got)
 			}
 			if _, err := p.Box("Ann", format.Origin{}).Release(t.Context(), nil); err != nil {
 				t.Fatal(err)

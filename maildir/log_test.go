@@ -45,11 +45,11 @@ func TestLogOpen(t *testing.T) {
 	}
 	all, open := logOf(t, p, maildir.LogQuery{Of: m.ID}), logOf(t, p, maildir.LogQuery{Of: m.ID, Open: true})
 	if !strings.Contains(all, "Dan acknowledge") || !strings.Contains(all, "agents/Dan/inbox") {
-		t.Errorf("the owner is not told of the blind copy:\n%s", all)
+		t.Errorf("the owner does not see the blind copy:\n%s", all)
 	}
 	if strings.Contains(open, "Dan") || strings.Count(open, "\n") != 2 || !strings.Contains(open, "Bob acknowledge") ||
 		!strings.Contains(open, "[added messages/") || !strings.Contains(open, "[added agents/Bob/inbox/") {
-		t.Errorf("everybody is told:\n%s", open)
+		t.Errorf("everyone sees:\n%s", open)
 	}
 	if err := p.Log(t.Context(), maildir.LogQuery{Of: "nothing", Open: true}, nil); !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("no such message: %v", err)
@@ -125,7 +125,7 @@ func TestLogOf(t *testing.T) {
 		}
 	}
 	if got := logOf(t, p, maildir.LogQuery{Of: two.ID}); !strings.Contains(got, "Bob send") {
-		t.Errorf("a message that is gone: %q", got)
+		t.Errorf("a message that no longer exists: %q", got)
 	}
 }
 

@@ -250,7 +250,7 @@ func TestMarksAheadOfTheIndex(t *testing.T) {
 	removeByHand(t, p, mark)
 	d, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), m.ID, true)
 	if level(); err != nil || !d.Read || inbox(t, p, "Bob").Unread != 0 {
-		t.Errorf("marked read behind a removal: %+v %v", d, err)
+		t.Errorf("marked read after a removal: %+v %v", d, err)
 	}
 	if _, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), m.ID, false); err != nil {
 		t.Fatal(err)
@@ -258,7 +258,7 @@ func TestMarksAheadOfTheIndex(t *testing.T) {
 	putByHand(t, p, mark, "2026-01-01T00:00:00Z\n")
 	d, err = p.Box("Bob", format.Origin{}).SetRead(t.Context(), m.ID, false)
 	if level(); err != nil || d.Read || inbox(t, p, "Bob").Unread != 1 {
-		t.Errorf("marked unread behind a mark: %+v %v", d, err)
+		t.Errorf("marked unread after a mark: %+v %v", d, err)
 	}
 	if err := p.Agents.SetPresence(t.Context(), "Bob", format.Ready); err != nil {
 		t.Fatal(err)
@@ -266,7 +266,7 @@ func TestMarksAheadOfTheIndex(t *testing.T) {
 	putByHand(t, p, "agents/Bob/status", "work\n")
 	err = p.Agents.SetPresence(t.Context(), "Bob", format.Ready)
 	if level(); err != nil || presence(t, p) != format.Ready {
-		t.Errorf("ready behind work: %s %v", presence(t, p), err)
+		t.Errorf("ready after work: %s %v", presence(t, p), err)
 	}
 }
 
@@ -419,13 +419,13 @@ func TestSeatOfTwo(t *testing.T) {
 		seated := 0
 		for _, name := range []string{"Ann", "Bob"} {
 			if w := window(t, p, name); w == nil {
-				t.Fatal("there is nothing to tell")
+				t.Fatal("there is nothing to report")
 			} else if w.Pane == at {
 				seated++
 			}
 		}
 		if seated != 1 {
-			t.Fatalf("%d sit at one pane", seated)
+			t.Fatalf("%d agents are at one pane", seated)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func other(t testing.TB, names []string, known ...string) string {
 	t.Helper()
 	left := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(known, n) })
 	if len(left) != 1 {
-		t.Fatalf("agents %v, besides %v: want one", names, known)
+		t.Fatalf("agents %v, in addition to %v: want one", names, known)
 	}
 	return left[0]
 }
@@ -99,7 +99,7 @@ func TestNamesakes(t *testing.T) {
 					n := len(got)
 					got = slices.DeleteFunc(got, func(s string) bool { return strings.HasPrefix(s, "Two agents were called Blue") })
 					if n-len(got) != 1 {
-						t.Errorf("told %d times", n-len(got))
+						t.Errorf("notified %d times", n-len(got))
 					}
 					return got
 				}
@@ -123,7 +123,7 @@ func TestNamesakes(t *testing.T) {
 				t.Errorf("session %+v", s)
 			}
 			if name, err := b.p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: key}); err != nil || name != second {
-				t.Errorf("the session goes on as %s, %v", name, err)
+				t.Errorf("the session continues as %s, %v", name, err)
 			}
 			page, err := b.p.Box(second, format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, maildir.Waiting{})
 			if err != nil || len(page.Messages) == 0 {
@@ -141,7 +141,7 @@ func TestNamesakes(t *testing.T) {
 			}
 			made, err := b.p.Agents.Register(t.Context(), maildir.Registration{NameHint: "Blue"})
 			if err != nil || !strings.Contains(made.Note.Error(), "is now "+second) {
-				t.Errorf("Blue registers anew: %+v, %v", made, err)
+				t.Errorf("Blue registers again: %+v, %v", made, err)
 			}
 			a.send(t, "Blue", "Ann", "it goes on")
 			b.send(t, second, "Blue", "hello")
@@ -198,7 +198,7 @@ func TestNamesakesInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := b.p.Sync.Now(t.Context()); err == nil {
-			t.Errorf("%s cannot be read, and nobody says so", path)
+			t.Errorf("%s cannot be read, but there is no error", path)
 		}
 		moved, err := filepath.Glob(filepath.Join(b.p.Dir(), "agents", "Blue-*", "notes", "*.txt"))
 		if err != nil || len(moved) != moves[i] {
@@ -438,7 +438,7 @@ func TestBelongs(t *testing.T) {
 	refused("session", err)
 	machines, err := keys.Published(maildir.TreeOf(b.p)) // in this test, both are on one host
 	if err != nil || len(machines) != 2 || machines[0].Name == machines[1].Name {
-		t.Errorf("machines %+v, %v: their names are one", machines, err)
+		t.Errorf("machines %+v, %v: they have the same name", machines, err)
 	}
 	made, err := b.p.Agents.Register(t.Context(), maildir.Registration{NameHint: "Ann"})
 	if err != nil || made.Name == "Ann" || !strings.Contains(made.Note.Error(), "of machine") {
@@ -496,6 +496,6 @@ func TestBelongs(t *testing.T) {
 	_, err = a.p.Box("Ann", format.Origin{}).Send(t.Context(), toBob)
 	refused("send where it was", err)
 	if a.p.MachineOf(&whois(a, "Ann").AgentRow) == "" || a.p.MachineOf(&whois(a, "Bob").AgentRow) != "" {
-		t.Error("a says that they are where they were")
+		t.Error("a says that the claims are unchanged")
 	}
 }

@@ -77,7 +77,7 @@ func (a author) await(agent, from string, want ...string) {
 		return len(got) >= len(want)
 	})
 	if !slices.Equal(got, want) {
-		a.Fatalf("%s has from %s %q, want %q", agent, from, got, want)
+		a.Fatalf("%s has, from %s, %q, want %q", agent, from, got, want)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestSaveHalf(t *testing.T) {
 	clock := &movable{stopped: time.Now()}
 	a := newAuthor(t, storetest.Config{Monotonic: clock.now})
 	a.save("agents/Ann/outbox/note.md", minimal[:len(minimal)-6])
-	until(a, "the server has seen the part", func() bool { return maildir.Settling(a.p) == 1 })
+	until(a, "the server has seen the partial file", func() bool { return maildir.Settling(a.p) == 1 })
 	clock.move(maildir.SettleTime - 1)
 	a.save("agents/Ann/outbox/note.md", minimal)
 	until(a, "the file is sent", func() bool {
@@ -217,7 +217,7 @@ func TestSaveRefused(t *testing.T) {
 			a.save(path, text)
 			a.await("Ann", format.Postmaster, "Not sent: "+path)
 			if body := inbox(t, a.p, "Ann").Messages[0].Body; !strings.Contains(body, tt.told) {
-				t.Errorf("Ann is told %s\nwant %s", body, tt.told)
+				t.Errorf("Ann got the notice %s\nwant %s", body, tt.told)
 			}
 			a.save(path, text)
 			a.later()
@@ -226,7 +226,7 @@ func TestSaveRefused(t *testing.T) {
 				t.Errorf("the file is %q: %v", got, err)
 			}
 			a.save(path, minimal)
-			until(t, "the mended file is sent", func() bool { return slices.Contains(a.inbox("Bob", "Ann"), "Hello") })
+			until(t, "the fixed file is sent", func() bool { return slices.Contains(a.inbox("Bob", "Ann"), "Hello") })
 		})
 	}
 }
@@ -265,7 +265,7 @@ func TestSaveSettled(t *testing.T) {
 	}
 	wants()
 	var out []byte
-	until(t, "git log tells of both withdrawals", func() bool { // the index has the marks before the history
+	until(t, "git log shows both withdrawals", func() bool { // the index has the marks before the history
 		if err := a.p.FlushHistory(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +274,7 @@ func TestSaveSettled(t *testing.T) {
 		return err == nil && strings.Count(string(out), "\n") >= 2
 	})
 	if strings.Count(string(out), "withdraw: Postmaster msg_") != 2 {
-		t.Errorf("git log tells %s", out)
+		t.Errorf("git log shows %s", out)
 	}
 }
 
@@ -301,11 +301,11 @@ func TestSaveBlind(t *testing.T) {
 	for i, header := range headers {
 		a.save(fmt.Sprintf("agents/Ann/outbox/%d.md", i), "---json\n{\"to\": [\"Bob\"], "+header+"}\n---\ntext\n")
 	}
-	until(t, "Ann is told of all", func() bool { return len(a.inbox("Ann", format.Postmaster)) == len(headers) })
+	until(t, "Ann got notices about everything", func() bool { return len(a.inbox("Ann", format.Postmaster)) == len(headers) })
 	blind := regexp.MustCompile(`(?i)zo[oe]|everyone`)
 	for _, m := range inbox(t, a.p, "Ann").Messages {
 		if blind.MatchString(m.Body) {
-			t.Errorf("Ann is told %s", m.Body)
+			t.Errorf("Ann got the notice %s", m.Body)
 		}
 	}
 	problems, err := maildir.ProblemsOf(t.Context(), a.p, len(headers)+1)
@@ -314,7 +314,7 @@ func TestSaveBlind(t *testing.T) {
 	}
 	for _, p := range problems {
 		if blind.MatchString(p.Reason) {
-			t.Errorf("the problem of %s is %s", p.Path, p.Reason)
+			t.Errorf("the problem with %s is %s", p.Path, p.Reason)
 		}
 	}
 	if err := a.p.FlushHistory(t.Context()); err != nil {
@@ -361,7 +361,7 @@ func TestSaveOfSent(t *testing.T) {
 		t.Errorf("Bob got %q", got)
 	}
 	want := []string{"Not sent: agents/Ann/outbox/again.md", "Not sent: agents/Ann/outbox/old/" + m.ID + ".md"}
-	until(a, fmt.Sprintf("Ann is told %q", want), func() bool {
+	until(a, fmt.Sprintf("Ann got the notice %q", want), func() bool {
 		got := a.inbox("Ann", format.Postmaster)
 		slices.Sort(got)
 		return slices.Equal(got, want)
@@ -426,7 +426,7 @@ func TestManyUnsent(t *testing.T) {
 	}
 	a.later()
 	if got := a.inbox("Ann", format.Postmaster); len(got) != maildir.MostAdvice+1 || got[maildir.MostAdvice] != "More files need fixing" {
-		t.Errorf("Ann is told %q", got)
+		t.Errorf("Ann got the notice %q", got)
 	}
 }
 

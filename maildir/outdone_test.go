@@ -45,6 +45,6 @@ func TestOutdone(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	if n := len(told()); n != 1 {
-		t.Errorf("told %d times", n)
+		t.Errorf("notified %d times", n)
 	}
 }

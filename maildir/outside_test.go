@@ -56,10 +56,10 @@ func TestSendOutside(t *testing.T) {
 		"queued Ann@mail.example.net Cat@example.org " + sent.ID + "@mail.example.net", "queued Ann@mail.example.net dan@example.org " + sent.ID + "@mail.example.net",
 	}
 	if told := o.told(); !slices.Equal(told, want) {
-		t.Errorf("told of %q", told)
+		t.Errorf("notified about %q", told)
 	}
 	if again, err := p.Box("Ann", format.Origin{}).Send(t.Context(), d); err != nil || !again.Again || len(o.told()) != 2 {
-		t.Errorf("the same again: %v %v, told of %q", err, again, o.told())
+		t.Errorf("the same again: %v %v, notices about %q", err, again, o.told())
 	}
 	open, err := p.Outgoing().Open()
 	if err != nil || len(open) != 2 {
@@ -124,7 +124,7 @@ func TestGoneOutside(t *testing.T) {
 	}
 	undone, err = box.Undo(t.Context(), maildir.Undoing{ID: send(outgoing.Queued)})
 	if err != nil || len(undone.Outside) > 0 {
-		t.Errorf("an undo of mail that did not leave: %v %+v", err, undone)
+		t.Errorf("an undo of mail that was not sent: %v %+v", err, undone)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestSavedOutside(t *testing.T) {
 	var o outside
 	p := project(t, o.config(), "Ann")
 	put(t, p, "agents/Ann/outbox/hi.md", "---json\n{\"to\": [\"cat@example.org\"]}\n---\n\nHi.\n")
-	until(t, "Postmaster says why not", func() bool { return len(inbox(t, p, "Ann").Messages) == 1 })
+	until(t, "Postmaster reports why the file was not sent", func() bool { return len(inbox(t, p, "Ann").Messages) == 1 })
 	if len(o.told()) > 0 {
 		t.Error(o.told())
 	}

@@ -103,7 +103,7 @@ func TestFailedSync(t *testing.T) {
 				paths += countFiles(t, p, dir)
 			}
 			if paths != 3 {
-				t.Errorf("%d files of messages, want those of one", paths)
+				t.Errorf("%d message files, want those of one message", paths)
 			}
 		})
 	}
@@ -163,7 +163,7 @@ func TestSaveBeforeRename(t *testing.T) {
 			}
 			out, err := exec.Command("git", "-C", p.Dir(), "log", "-p", "--format=%s").CombinedOutput()
 			if err != nil || byHand == string(old) || !strings.Contains(string(out), "written by hand") && !strings.Contains(string(out), "+00:00") {
-				t.Errorf("what the person saved is not in the history: %v %q", err, byHand)
+				t.Errorf("what the user saved is not in the history: %v %q", err, byHand)
 			}
 		})
 	}
@@ -181,7 +181,7 @@ func TestStuckDisk(t *testing.T) {
 		begun := sendLater(t, p, "begun at "+at)
 		<-s.reached
 		if p.Stalled() == 0 {
-			t.Errorf("at %s nothing is told to be stalled", at)
+			t.Errorf("at %s, nothing is reported as stalled", at)
 		}
 		var others []<-chan error
 		for range 2 * 256 {

@@ -162,7 +162,7 @@ func TestNotice(t *testing.T) {
 		byHand := step.do == "old" || strings.HasPrefix(step.do, "echo") // the server sees it a moment later
 		await(t, func() bool { return noticed(t, p) == step.want || !byHand })
 		if got := noticed(t, p); got != step.want {
-			t.Fatalf("%d %s: %d to be told, want %d", i, step.do, got, step.want)
+			t.Fatalf("%d %s: %d to be announced, want %d", i, step.do, got, step.want)
 		}
 		if step.want > 0 && step.do != "pop" && inbox(t, p, "Bob").Unread < step.want {
 			t.Errorf("%d %s: marked read", i, step.do)
@@ -264,7 +264,7 @@ func TestSeat(t *testing.T) {
 			s.Stop()
 			s = storetest.Open(t, storetest.Config{Root: root, NoWatcher: true})
 			if diff := cmp.Diff(tt.want, seats()); diff != "" {
-				t.Errorf("%d, started anew: %s", i, diff)
+				t.Errorf("%d, after a restart: %s", i, diff)
 			}
 		}
 	}
@@ -325,14 +325,14 @@ func TestNoticeMeanwhile(t *testing.T) {
 	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Body: "b"})
 	w := window(t, p, "Bob")
 	if w == nil {
-		t.Fatal("there is nothing to tell")
+		t.Fatal("there is nothing to report")
 	}
 	status(format.Work)
 	if told(t, p, w) {
-		t.Error("it is told though it works")
+		t.Error("it got a notice although it is at work")
 	}
 	status(format.Ready)
 	if got := noticed(t, p); got != 1 {
-		t.Errorf("ready again, it is to be told of %d messages", got)
+		t.Errorf("ready again, the agent must get a notice about %d messages", got)
 	}
 }

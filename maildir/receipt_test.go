@@ -43,7 +43,7 @@ func TestReceipts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(open, row.Receipts); diff != "" || row.BCC != nil {
-		t.Errorf("everybody is shown %v as bcc, and receipts (-want +got)\n%s", row.BCC, diff)
+		t.Errorf("everyone sees %v as bcc, and receipts (-want +got)\n%s", row.BCC, diff)
 	}
 	for _, name := range []string{"Ann", "Bob"} {
 		page, err := p.Box(name, format.Origin{}).Inbox(t.Context(), index.InboxQuery{ID: m.ID}, false, maildir.Waiting{})
@@ -82,7 +82,7 @@ func TestReceipts(t *testing.T) {
 		}
 		for _, c := range info.Commits {
 			if strings.Contains(c.Subject, "msg_") {
-				t.Errorf("whois %s tells of a message that may be a blind copy: %s", name, c.Subject)
+				t.Errorf("whois %s reveals a message that may be a blind copy: %s", name, c.Subject)
 			}
 		}
 	}
@@ -166,7 +166,7 @@ func TestThreadInInbox(t *testing.T) {
 		t.Error(diff)
 	}
 	if n := inbox(t, p, "Ann").Unread; n != 0 {
-		t.Errorf("%d are unread after all were marked read", n)
+		t.Errorf("%d are unread after all of them were marked read", n)
 	}
 }
 
@@ -198,6 +198,6 @@ func TestAwaitReply(t *testing.T) {
 		t.Errorf("got %+v, %v", got.d, got.err)
 	}
 	if d, err := p.Box(reply.From, format.Origin{}).AwaitReply(t.Context(), reply, maildir.Waiting{For: 1}, nil); d != nil || err != nil {
-		t.Errorf("where no reply comes: %+v, %v", d, err)
+		t.Errorf("if no reply comes: %+v, %v", d, err)
 	}
 }

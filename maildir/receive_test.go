@@ -88,7 +88,7 @@ func TestReceive(t *testing.T) {
 	}
 	in.Auth = "none"
 	if other := receive(t, p, in); other == id {
-		t.Error("an email for which nobody vouches was taken for the same as one that is proven")
+		t.Error("an unproven email was treated as the same as a proven one")
 	}
 	for box, kind := range map[string]string{"Bob": "to", "Cy": "bcc"} {
 		i := slices.IndexFunc(inbox(t, p, box).Messages, func(d index.Delivery) bool { return d.ID == id })
@@ -115,7 +115,7 @@ func TestReceive(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	if len(m.Receipts) != 1 || m.Receipts[0].Agent != "Bob" {
-		t.Errorf("receipts of addresses elsewhere: %+v", m.Receipts)
+		t.Errorf("receipts of addresses at other sites: %+v", m.Receipts)
 	}
 }
 
@@ -168,7 +168,7 @@ func TestReceiveTogether(t *testing.T) {
 			t.Fatalf("%d: %v", again, errs)
 		}
 		if first = cmp.Or(first, id); id != first {
-			t.Errorf("again it is %s, before it was %s", id, first)
+			t.Errorf("now it is %s, before it was %s", id, first)
 		}
 	}
 	if err := p.FlushHistory(t.Context()); err != nil {
@@ -501,6 +501,6 @@ func TestMailboxAt(t *testing.T) {
 	}
 	at.Wait()
 	if len(made) != 1 {
-		t.Errorf("%d mailboxes of one address were made at once", len(made))
+		t.Errorf("%d mailboxes with the same address were created at the same time", len(made))
 	}
 }

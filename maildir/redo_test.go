@@ -109,7 +109,7 @@ func TestRedo(t *testing.T) {
 	for _, agent := range []string{"Bob", "Cat"} {
 		d := inbox(t, p, agent).Messages[0]
 		if d.Subject != "Sent again: Plan" || d.InReplyTo != m.ID || !slices.Equal(d.BCC, []string{agent}) {
-			t.Errorf("%s is told %+v", agent, d)
+			t.Errorf("%s got the notices %+v", agent, d)
 		}
 	}
 	if u := redo(t, p, "Ann", ""); u.Operation != "send" || u.ID != gone.ID || len(u.Readers) > 0 {
@@ -172,7 +172,7 @@ func TestRedoEnds(t *testing.T) {
 	}
 	refused("everything is redone but what the newer work ended", maildir.Undoing{})
 	if u := redo(t, p, "Ann", old[0]); u.ID != old[0] {
-		t.Errorf("a message that is named, to which nothing newer was done: %+v", u)
+		t.Errorf("a named message without a newer operation: %+v", u)
 	}
 	undo(t, p, "Ann", old[0])
 	if _, err := ann.Archive(t.Context(), got.ID); err != nil {
@@ -282,7 +282,7 @@ func TestUndoRedoing(t *testing.T) {
 	}
 	was := bytesOf(t, p, two)
 	if u := redo(t, p, "Ann", ""); u.Operation != "delete" || len(u.Readers) > 0 {
-		t.Errorf("%+v, and nobody is told", u)
+		t.Errorf("%+v, and there was no notice", u)
 	}
 	if u := undo(t, p, "Ann", ""); u.Operation != "delete" || !maps.Equal(bytesOf(t, p, two), was) {
 		t.Errorf("%+v leaves %v, and before it was %v", u, bytesOf(t, p, two), was)

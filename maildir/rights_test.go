@@ -28,12 +28,12 @@ func covers[F any](t *testing.T, v any, calls map[string]F) {
 		name := of.Method(i).Name
 		named[name] = true
 		if _, ok := calls[name]; !ok {
-			t.Errorf("%s.%s is new: say here what it answers to somebody who may not use it", of, name)
+			t.Errorf("%s.%s is new: add what it answers to a caller who may not use it", of, name)
 		}
 	}
 	for name := range calls {
 		if !named[name] {
-			t.Errorf("%s.%s is gone: take it out here", of, name)
+			t.Errorf("%s.%s no longer exists: remove it from this list", of, name)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func TestForeignUser(t *testing.T) {
 		said := answerText(answers...)
 		for _, secret := range []string{"hidden", "Zed"} {
 			if strings.Contains(strings.ReplaceAll(said, "hidden-hook", ""), secret) {
-				t.Errorf("%s tells a foreign user: %s", verb, said)
+				t.Errorf("%s reveals to a foreign user: %s", verb, said)
 			}
 		}
 		if now := state(); now != before {
@@ -132,7 +132,7 @@ func TestForeignUser(t *testing.T) {
 		answers := do(eve)
 		quiet(verb, answers)
 		if err, _ := answers[len(answers)-1].(error); err == nil && verb != "Mailboxes" {
-			t.Errorf("%s does for a foreign user what it is asked: %+v", verb, answers)
+			t.Errorf("%s does what a foreign user asks for: %+v", verb, answers)
 		}
 	}
 
@@ -147,7 +147,7 @@ func TestForeignUser(t *testing.T) {
 	for verb, do := range users {
 		answers := do(guest)
 		if err, _ := answers[1].(error); !errors.Is(err, maildir.ErrNotFound) || strings.Contains(strings.ReplaceAll(answerText(err), "shopp", ""), "shop") {
-			t.Errorf("%s tells a guest: %v", verb, answerText(answers...))
+			t.Errorf("%s reveals to a guest: %v", verb, answerText(answers...))
 		}
 	}
 
@@ -273,7 +273,7 @@ func TestForeignMachine(t *testing.T) {
 	for verb, do := range acts {
 		answers := do(box)
 		if err, _ := answers[len(answers)-1].(error); !errors.Is(err, maildir.ErrConflict) {
-			t.Errorf("%s as an agent of another machine: %s", verb, answerText(answers...))
+			t.Errorf("%s as another machine's agent: %s", verb, answerText(answers...))
 		}
 	}
 	for verb, do := range reads {
@@ -282,7 +282,7 @@ func TestForeignMachine(t *testing.T) {
 		}
 		answers := do(box)
 		if err, _ := answers[len(answers)-1].(error); err != nil {
-			t.Errorf("%s of an agent of another machine: %v", verb, err)
+			t.Errorf("%s for another machine's agent: %v", verb, err)
 		}
 	}
 	if now := gitFiles(t, b); !slices.Equal(now, files) {

@@ -150,12 +150,12 @@ func TestPiecesOfABody(t *testing.T) {
 					break
 				}
 				if row.BodyNext != at+int64(len(row.Body)) || row.BodyNext == at {
-					t.Fatalf("%s in pieces of %d: from %d on to %d", name, large, at, row.BodyNext)
+					t.Fatalf("%s in pieces of %d: went from %d to %d", name, large, at, row.BodyNext)
 				}
 				at = row.BodyNext
 			}
 			if b.String() != body {
-				t.Errorf("%s in pieces of %d is another body", name, large)
+				t.Errorf("%s in pieces of %d is a different body", name, large)
 			}
 		}
 		for at := range min(len(body), 120) + 1 {
@@ -166,7 +166,7 @@ func TestPiecesOfABody(t *testing.T) {
 			}
 		}
 		if _, err := read(int64(len(body))+1, 100); !errors.Is(err, maildir.ErrInvalid) {
-			t.Errorf("%s from beyond its end: %v", name, err)
+			t.Errorf("%s from beyond the end: %v", name, err)
 		}
 	}
 }
@@ -257,7 +257,7 @@ func TestLetterInPieces(t *testing.T) {
 		q.Room.Offset = l.Next
 	}
 	if got.String() != string(whole.Data) {
-		t.Error("the pieces are another file")
+		t.Error("the pieces are a different file")
 	}
 	for _, offset := range []int64{int64(len(whole.Data)) + 1, int64(strings.Index(string(whole.Data), "€")) + 1} {
 		q.Room.Offset = offset

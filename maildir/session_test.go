@@ -113,10 +113,10 @@ func TestSessionOfGoneClient(t *testing.T) {
 	})
 	toBob(t, p)
 	if got := <-came; !got.over || got.n.New > 0 {
-		t.Errorf("who waits to wake it: %+v", got)
+		t.Errorf("callers waiting to wake it: %+v", got)
 	}
 	if info, err := p.Agents.Whois(t.Context(), "Eve"); err != nil || info.Status != format.Ready {
-		t.Errorf("an agent whose client goes on: %+v, %v", info, err)
+		t.Errorf("an agent whose client continues: %+v, %v", info, err)
 	}
 	visit.Agent, visit.Process = "", ""
 	name, err := p.Sessions.Begin(t.Context(), visit)
@@ -146,13 +146,13 @@ func TestSessionOfRemovedAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	var is string
-	until(t, "the session is another agent", func() bool {
+	until(t, "the session is a different agent", func() bool {
 		if is, err = p.Sessions.Begin(t.Context(), v); err != nil {
 			t.Fatal(err)
 		}
 		return is != was
 	})
 	if !p.Sessions.Introduce(v.SessionKey) {
-		t.Errorf("nobody tells the session that it is %s now", is)
+		t.Errorf("the session got no notice that it is now %s", is)
 	}
 }

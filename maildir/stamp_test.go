@@ -102,7 +102,7 @@ func TestTouchedMeanwhile(t *testing.T) {
 	await(t, func() bool { return p.Stalled() == 0 && maildir.Later(p) == 0 })
 	s.Stop()
 	if areTimed(t, p, marks[:1]) {
-		t.Error("a server that stops has written times")
+		t.Error("a server that is stopping has written times")
 	}
 	s = storetest.Open(t, storetest.Config{Root: root, NoWatcher: true})
 	p = s.Projects()[0]

@@ -59,21 +59,21 @@ func TestFileProblems(t *testing.T) {
 			if !slices.ContainsFunc(got, func(err error) bool {
 				return strings.Contains(err.Error(), name+" is "+what) && errors.Is(err, ErrUnavailable)
 			}) {
-				t.Errorf("%s as %s is not named: %v", name, what, got)
+				t.Errorf("%s as %s is not reported: %v", name, what, got)
 			}
 		}
 		if len(got) != len(storeFiles) {
 			t.Errorf("%d problems: %v", len(got), got)
 		}
 		if l, err := storedir.Take(root); err == nil || storedir.Held(root) || storedir.Holder(root) != "unknown" {
-			t.Errorf("a lock of %s was taken: %v", what, l)
+			t.Errorf("a lock in %s was taken: %v", what, l)
 		}
 		if l, err := (&Store{core: &core.Store{Config: Config{Root: root, Now: time.Now}}}).OpenHookLog(); l != nil || !errors.Is(err, ErrUnavailable) {
-			t.Errorf("a log of hooks of %s was opened: %v", what, err)
+			t.Errorf("a hook log in %s was opened: %v", what, err)
 		}
 		if f, err := storedir.OpenLog(root); err == nil {
 			f.Close()
-			t.Errorf("a log of %s was opened", what)
+			t.Errorf("a log in %s was opened", what)
 		}
 	}
 }

@@ -189,7 +189,7 @@ func BenchmarkSync(b *testing.B) {
 			reading.Wait()
 			slices.Sort(took)
 			if len(took) < len(sent) {
-				b.Errorf("%d of %d messages came", len(took), len(sent))
+				b.Errorf("%d of %d messages arrived", len(took), len(sent))
 			}
 			b.ReportMetric(took[len(took)/2].Seconds(), "s-p50")
 			b.ReportMetric(took[len(took)*95/100].Seconds(), "s-p95")

@@ -186,7 +186,7 @@ func TestSync(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := maildir.StoreOf(b.p).Verified(&row.Message); ok {
-		t.Error("the seal of another machine is believed")
+		t.Error("another machine's seal is trusted")
 	}
 
 	// The operation is undone on the machine where it was done, even though the branch has moved to the other machine's
@@ -308,7 +308,7 @@ func TestSyncKinds(t *testing.T) {
 			text += string(data)
 		}
 		if len(both) != 2 || !strings.Contains(text, "text of a") || !strings.Contains(text, "text of b") {
-			t.Errorf("of the message edited on both sides there are %v: %s", both, text)
+			t.Errorf("the message edited on both sides has the files %v: %s", both, text)
 		}
 		bad, err := m.Problems(t.Context(), m.p.Slug, 10)
 		beside := slices.ContainsFunc(bad, func(p format.Problem) bool { return strings.Contains(p.Path, one.ID+".edit-") })
@@ -323,10 +323,10 @@ func TestSyncKinds(t *testing.T) {
 	}
 	for _, path := range []string{"agents/Ann/drafts/d.md", "run.sh", "link"} {
 		if _, err := os.Lstat(at(a, path)); err != nil {
-			t.Errorf("it left its machine: %v", err)
+			t.Errorf("it was copied from its machine: %v", err)
 		}
 		if _, err := os.Lstat(at(b, path)); err == nil {
-			t.Errorf("%s came to another machine", path)
+			t.Errorf("%s reached another machine", path)
 		}
 	}
 	head := gitIn(t, b.p.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Dir(), "rev-parse", "HEAD")
@@ -349,7 +349,7 @@ func TestSyncMany(t *testing.T) {
 	b.send(t, "Bob", "Ann", "back")
 	b.now(t)
 	if n := len(b.subjects(t, "Bob")); n != many {
-		t.Errorf("%d messages came", n)
+		t.Errorf("%d messages arrived", n)
 	}
 	if merges := gitIn(t, b.p.Dir(), "log", "--merges", "--format=%s", before+".."); merges != "sync: 27 files from other machines" {
 		t.Errorf("merges: %s", merges)
@@ -423,7 +423,7 @@ func TestSyncLeavesEdits(t *testing.T) {
 	a.now(t)
 	b.now(t) // the newer text, from a, arrived while the file here is not committed
 	if log := gitIn(t, b.p.Dir(), "log", "--format=%H", "--", "README.md"); len(strings.Fields(log)) < 2 {
-		t.Errorf("the edit of b is in no commit: %s", log)
+		t.Errorf("b's edit is in no commit: %s", log)
 	}
 	versions := ""
 	for _, c := range strings.Fields(gitIn(t, b.p.Dir(), "rev-list", "--all")) {
@@ -432,7 +432,7 @@ func TestSyncLeavesEdits(t *testing.T) {
 		}
 	}
 	if !strings.Contains(versions, "of b") {
-		t.Error("what a person wrote is in no commit")
+		t.Error("what the user wrote is in no commit")
 	}
 	level(t, a, b)
 }
@@ -643,7 +643,7 @@ func TestSyncRewritten(t *testing.T) {
 	b.now(t)
 	level(t, a, b)
 	if !a.p.Sync.State().Rewritten.IsZero() || b.p.Sync.State().Rewritten.IsZero() {
-		t.Errorf("only the second machine saw the branch rewritten, not %v and %v", a.p.Sync.State(), b.p.Sync.State())
+		t.Errorf("only the second machine should have seen the rewritten branch, not %v and %v", a.p.Sync.State(), b.p.Sync.State())
 	}
 	if got := a.subjects(t, "Ann"); fmt.Sprint(got) != "[one]" {
 		t.Errorf("Ann has %v", got)
@@ -651,7 +651,7 @@ func TestSyncRewritten(t *testing.T) {
 	gitIn(t, bare, "update-ref", "-d", "refs/heads/main")
 	level(t, a, b)
 	if a.p.Sync.State().Rewritten.IsZero() {
-		t.Error("a machine did not see that the branch was gone")
+		t.Error("a machine did not notice that the branch was gone")
 	}
 
 	other := filepath.Join(t.TempDir(), "other")
@@ -662,7 +662,7 @@ func TestSyncRewritten(t *testing.T) {
 		t.Errorf("another mail: %v", err)
 	}
 	if _, err := b.Join(t.Context(), bare, "/abs/path/third"); err == nil || !strings.Contains(err.Error(), "has no mail") {
-		t.Errorf("joined what is no mail: %v", err)
+		t.Errorf("joined a repository without mail: %v", err)
 	}
 }
 
@@ -695,7 +695,7 @@ func TestSyncKeepsNotices(t *testing.T) {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("---json\n{\"to\": [\"Nobody\"]}\n---\n\ntext\n"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		until(t, agent+" is told", func() bool { return len(m.subjects(t, agent)) == 1 })
+		until(t, agent+" gets the notice", func() bool { return len(m.subjects(t, agent)) == 1 })
 	}
 	save(b, "Bob")
 	b.now(t)

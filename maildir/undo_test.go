@@ -201,7 +201,7 @@ func TestUndoClaims(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	if err := p.FlushHistory(ctx); err == nil { // ends the round that began before the last claim
-		t.Fatal("there was a commit beside a lock")
+		t.Fatal("there was a commit despite a lock")
 	}
 	if err := os.Remove(lock); err != nil {
 		t.Fatal(err)

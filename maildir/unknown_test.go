@@ -75,6 +75,6 @@ func TestThreadOfReply(t *testing.T) {
 	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Body: "b", ThreadID: reply.ID})
 	page, err := p.ThreadPage(t.Context(), index.ThreadQuery{Thread: reply.ID})
 	if err != nil || page.Thread != reply.ID || page.Note != nil || len(page.Messages) != 2 {
-		t.Errorf("%+v, %v, want the thread of its own", page, err)
+		t.Errorf("%+v, %v, want its own thread", page, err)
 	}
 }

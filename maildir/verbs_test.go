@@ -221,7 +221,7 @@ func TestReply(t *testing.T) {
 	}
 	asked, err := p.Box("Bob", format.Origin{}).Reply(t.Context(), m.ID, maildir.Draft{Body: "ack it", AckRequired: true})
 	if err != nil || asked.Importance != "high" {
-		t.Errorf("a reply that asks for acknowledgement of a high original: %+v, %v", asked, err)
+		t.Errorf("a reply that requests an acknowledgement, to a message of high importance: %+v, %v", asked, err)
 	}
 	own, err := p.Box("Ann", format.Origin{}).Reply(t.Context(), m.ID, maildir.Draft{Body: "more"})
 	if err != nil {
@@ -288,12 +288,12 @@ func TestKeyConcurrently(t *testing.T) {
 	same := maildir.Draft{To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "s", Body: "b", Key: "k"}
 	other := p.Box("Ann", format.Origin{Auth: "uid:1000", Door: format.DoorStdio})
 	if m := sendFrom(t, other, same); !m.Again {
-		t.Error("the same mail through another door is another message")
+		t.Error("the same mail through another channel is a different message")
 	}
 	text := same
 	text.TextOnly = true
 	if _, err := p.Box("Ann", format.Origin{}).Send(t.Context(), text); !errors.Is(err, maildir.ErrConflict) {
-		t.Errorf("got %v, want conflict: the text is no markdown now", err)
+		t.Errorf("got %v, want conflict: the text is now not markdown", err)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestMachineSeal(t *testing.T) {
 	until(t, "the mail of the other machine is there", func() bool { return len(inbox(t, here, "Bob").Messages) == 1 })
 	d := inbox(t, here, "Bob").Messages[0]
 	if by, ok := maildir.StoreOf(here).Verified(&d.Message); ok {
-		t.Errorf("verified before the key is trusted: %v", by)
+		t.Errorf("verified before the key was trusted: %v", by)
 	}
 
 	key.Name = "laptop"

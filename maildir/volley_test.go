@@ -34,16 +34,16 @@ func TestVolley(t *testing.T) {
 	between("Bob", "Ann", 20)
 	between("Ann", "Bob", 9)
 	if rests() {
-		t.Error("29 messages, and the wake waits")
+		t.Error("29 messages, but the wake waits")
 	}
 	between("Ann", "Bob", 1)
 	if !rests() {
-		t.Error("30 messages, and the wake does not wait")
+		t.Error("30 messages, but the wake does not wait")
 	}
 	came := awaitNews(t.Context(), p, k)
 	select {
 	case got := <-came:
-		t.Fatalf("woken at once: %+v", got)
+		t.Fatalf("woken immediately: %+v", got)
 	case <-time.After(300 * time.Millisecond): // six times the settle time
 	}
 	shift.Store(int64(volleyRest))
@@ -63,7 +63,7 @@ func TestVolley(t *testing.T) {
 	}
 	between("Cy", "Bob", 1) // another agent in the thread
 	if rests() {
-		t.Error("a third agent takes part, and the wake waits")
+		t.Error("a third agent takes part, but the wake waits")
 	}
 }
 

@@ -40,7 +40,7 @@ func TestUntrustedEndsNoWait(t *testing.T) {
 		t.Fatalf("the wait ended with %+v", got.Messages)
 	}
 	if _, ok := s.VerifiedIn(&got.Messages[1].MessageRow); ok {
-		t.Error("mail for which nobody vouches is verified")
+		t.Error("mail without a voucher is verified")
 	}
 }
 

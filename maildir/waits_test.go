@@ -46,7 +46,7 @@ func rowsOf(w *maildir.Waits) (lines []string) {
 func wantRows(t *testing.T, w *maildir.Waits, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, rowsOf(w)); diff != "" {
-		t.Errorf("what waits for %s (-want +got):\n%s", w.Agent, diff)
+		t.Errorf("waiting for %s (-want +got):\n%s", w.Agent, diff)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestWaits(t *testing.T) {
 		"owed normal Bob,Di|Release|have not acknowledged|On Friday.|1 of 1",
 	)
 	if w.Unread != 8 || w.More != 0 || w.Answer[0].Message != plan.ID || w.Answer[0].Thread != plan.ID {
-		t.Errorf("unread %d, more %d, %s of thread %s waits", w.Unread, w.More, w.Answer[0].Message, w.Answer[0].Thread)
+		t.Errorf("unread %d, more %d, %s in thread %s is waiting", w.Unread, w.More, w.Answer[0].Message, w.Answer[0].Thread)
 	}
 
 	if _, err := p.Box("Cy", format.Origin{}).Reply(t.Context(), asked.ID, maildir.Draft{Body: "Yes."}); err != nil {
@@ -128,7 +128,7 @@ func TestWaitsSettled(t *testing.T) {
 		t.Errorf("read: %q, %d new", named(w.Answer), len(w.New))
 	}
 	if w := waitsOf(t, p, "Bob"); named(w.Owed) != "Five?Four?Three?Two?One?" {
-		t.Errorf("Bob waits for %q", named(w.Owed))
+		t.Errorf("Bob is waiting for %q", named(w.Owed))
 	}
 	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Re: One?", Body: "yes", ThreadID: ids[0]})
 	if _, err := ann.Acknowledge(t.Context(), ids[1]); err != nil {
@@ -143,14 +143,14 @@ func TestWaitsSettled(t *testing.T) {
 		t.Errorf("settled: %q", named(w.Answer))
 	}
 	if w := waitsOf(t, p, "Bob"); named(w.Owed) != "Five?Four?Three?" {
-		t.Errorf("Bob waits for %q", named(w.Owed))
+		t.Errorf("Bob is waiting for %q", named(w.Owed))
 	}
 	jump.Store(int64(15 * 24 * time.Hour))
 	if w := waitsOf(t, p, "Ann"); len(w.Answer) > 0 {
 		t.Errorf("after two weeks: %q", named(w.Answer))
 	}
 	if w := waitsOf(t, p, "Bob"); named(w.Owed) != "Five?" {
-		t.Errorf("after two weeks Bob waits for %q", named(w.Owed))
+		t.Errorf("after two weeks, Bob is waiting for %q", named(w.Owed))
 	}
 }
 

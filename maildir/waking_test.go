@@ -70,7 +70,7 @@ func TestAwaitNews(t *testing.T) {
 	}) // the call is waiting
 	select {
 	case got := <-came:
-		t.Fatalf("woken while it works: %+v", got)
+		t.Fatalf("woken while it was working: %+v", got)
 	default:
 	}
 	p.Sessions.SetWorking(k, false)
@@ -82,7 +82,7 @@ func TestAwaitNews(t *testing.T) {
 	}
 	came = awaitNews(t.Context(), p, k)
 	if all, err := p.Sessions.IdleSeats(t.Context(), maildir.IdleQuery{Agent: "Bob"}); err != nil || len(all) > 0 {
-		t.Errorf("told already: %+v, %v", all, err)
+		t.Errorf("already notified: %+v, %v", all, err)
 	}
 	p.Sessions.End(t.Context(), k)
 	if got := <-came; !got.over || got.n.New > 0 {
@@ -135,7 +135,7 @@ func TestAwaitNewsOfGoneClient(t *testing.T) {
 func startClient(t *testing.T) (client seat.Process, end func()) {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
-		t.Skip("not done here: the system does not tell of processes")
+		t.Skip("skipped here: the system gives no information about processes")
 	}
 	cmd := exec.Command("cat")
 	in, err := cmd.StdinPipe()
@@ -166,7 +166,7 @@ func TestOneWaiter(t *testing.T) {
 		t.Errorf("the other: %+v", got)
 	}
 	if got := <-awaitNews(ctx, p, maildir.SessionKey{Client: "claude", ID: "unknown"}); !got.over {
-		t.Errorf("of a session that is not known: %+v", got)
+		t.Errorf("of an unknown session: %+v", got)
 	}
 }
 
@@ -213,10 +213,10 @@ func TestSleepers(t *testing.T) {
 	}
 	p.Sessions.NoteWake(k, seat.Wake{Outcome: seat.Nobody, For: first})
 	if got := sleepers(); len(got) != 1 {
-		t.Errorf("a wake that failed is tried again: %v", got)
+		t.Errorf("a failed wake is retried: %v", got)
 	}
 	if unwoken() != 0 {
-		t.Error("reported before it is long")
+		t.Error("reported before it took long")
 	}
 	later.Store(int64(maildir.UnwokenAfter))
 	if unwoken() != 1 {
@@ -227,7 +227,7 @@ func TestSleepers(t *testing.T) {
 		t.Errorf("a wake that succeeded is not repeated: %v", got)
 	}
 	if unwoken() != 0 {
-		t.Error("reported though it was woken")
+		t.Error("reported although it was woken")
 	}
 	second := toBob(t, p)
 	if got := sleepers(); !slices.Equal(got, []string{second}) {
@@ -235,7 +235,7 @@ func TestSleepers(t *testing.T) {
 	}
 	p.Sessions.End(t.Context(), k)
 	if got := sleepers(); got != nil || unwoken() != 1 {
-		t.Errorf("after its end: %v, %d reported", got, unwoken())
+		t.Errorf("after the end: %v, %d reported", got, unwoken())
 	}
 	if _, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, maildir.Waiting{}); err != nil || unwoken() != 0 {
 		t.Errorf("after it was read: %d reported, %v", unwoken(), err)
@@ -271,11 +271,11 @@ func TestSessionIs(t *testing.T) {
 	p.Sessions.SetState(k, now, seat.Asks)
 	p.Sessions.SetState(k, before, seat.Idles)
 	if s, _ := p.Sessions.Of(k); !s.Working || !s.Asks {
-		t.Errorf("after the end of the turn before was read: %+v", s)
+		t.Errorf("after the end of the previous turn was read: %+v", s)
 	}
 	p.Sessions.SetState(k, now, seat.Idles)
 	if s, _ := p.Sessions.Of(k); s.Working || s.Asks {
-		t.Errorf("after the end of the present turn was read: %+v", s)
+		t.Errorf("after the end of the current turn was read: %+v", s)
 	}
 	p.Sessions.End(t.Context(), k)
 	p.Sessions.SetState(k, 0, seat.Asks)

@@ -202,7 +202,7 @@ func TestConcernsMisses(t *testing.T) {
 		covered++
 		row := Row{Claim: format.Claim{Pattern: p, Agent: "A", Exclusive: true, Expires: now.Add(time.Hour)}}
 		if !NewIntent("B", []string{f}, fold, now).Concerns(&row) {
-			t.Fatalf("%q covers %q (fold %v), and was left out", p, f, fold)
+			t.Fatalf("%q covers %q (fold %v), but was left out", p, f, fold)
 		}
 	}
 	if covered < 1000 {

@@ -227,7 +227,7 @@ func TestMatches(t *testing.T) {
 		t.Error(d)
 	}
 	if got := Matches(names, []string{"APP", "app.go"}, true, later); got["APP"] != 2 || got["app.go"] != 2 {
-		t.Errorf("whatever their case: %v", got)
+		t.Errorf("regardless of case: %v", got)
 	}
 	if got := Matches(names, []string{"app"}, false, time.Now().Add(-time.Hour)); len(got) != 0 {
 		t.Errorf("after the deadline: %v", got)

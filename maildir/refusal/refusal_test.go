@@ -41,7 +41,7 @@ func TestSay(t *testing.T) {
 		}
 		for _, err := range []error{tt.err, fmt.Errorf("op: %w", tt.err)} {
 			if got := reader.Explain(err); got != tt.reader {
-				t.Errorf("a reader is told %s\nwant %s", got, tt.reader)
+				t.Errorf("a reader gets %s\nwant %s", got, tt.reader)
 			}
 		}
 	}
