@@ -45,7 +45,7 @@ func (b *Box) Release(ctx context.Context, patterns []string) (*claim.Release, e
 }
 
 // ReleaseFrom is Release for patterns in the form that Claim accepts. The argument from describes the caller.
-// ReleaseFrom returns the errors of Release.
+// ReleaseFrom returns any error from Release.
 func (b *Box) ReleaseFrom(ctx context.Context, from claim.From, patterns []string) (*claim.Release, error) {
 	var res *claim.Release
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRelease, Agent: b.agent}, Facts: []string{core.ClaimsFact}, Sure: true}

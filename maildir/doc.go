@@ -35,7 +35,7 @@
 //
 // # One way in
 //
-// An operation plans files. The project's one writer stages them, makes them durable, renames them into place, tells
+// An operation plans files. The project's single writer stages them, makes them durable, renames them into place, tells
 // the index to ingest their paths, and hands the operation to the history (package writer). The watcher reports edits
 // by other programs to the same Ingest. The index receives only file names either way, so the two ways cannot disagree.
 // Package store does both for one tree; writing.go and edits.go handle what package store reports.

@@ -18,8 +18,8 @@ type Finished struct {
 
 // Finish records that the agent is done with a thread, without writing an answer. It acknowledges messages that request
 // an acknowledgement, archives questions that the agent has not answered, and marks the rest as read. Each message is a
-// separate operation, and all of these operations together form one step. Finish returns the errors of ThreadPage,
-// Acknowledge, Archive and SetRead. Operations that were done before an error are kept.
+// separate operation, and all of these operations together form one step. Finish returns any error from ThreadPage,
+// Acknowledge, Archive or SetRead. Operations that were done before an error are kept.
 func (b *Box) Finish(ctx context.Context, thread string) (all []Finished, err error) {
 	page, err := b.p.ThreadPage(ctx, index.ThreadQuery{Thread: thread, Agent: b.agent, Limit: finishMost, Newest: true})
 	if err != nil {

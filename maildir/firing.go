@@ -56,9 +56,9 @@ func (s *Store) fillOwners(ctx context.Context, all []hook.Firing) error {
 	return err
 }
 
-// MissedFirings returns the firings for all mail that is newer than its hook, not in the log, and not older than
-// the log keeps, oldest first for each hook. It finds mail whose changes are no longer in the feed because the
-// index was rebuilt.
+// MissedFirings returns the firings for all mail that is newer than its hook, is not in the log, and is not older than
+// the log's retention. For each hook, the oldest firing comes first. MissedFirings finds mail whose changes are no
+// longer in the feed because the index was rebuilt.
 func (s *Store) MissedFirings(ctx context.Context, l *hook.Log) ([]hook.Firing, error) {
 	hooks, err := s.core.Hooks.Load()
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *Store) missedOf(ctx context.Context, h *hook.Hook, l *hook.Log) ([]hook
 	return all, err
 }
 
-// eachReceived calls fn for every message of the inbox that is newer than the hook, newest first.
+// eachReceived calls fn for every message in the inbox that is newer than the hook, newest first.
 func (s *Store) eachReceived(ctx context.Context, h *hook.Hook, fn func(m *index.MessageRow, path string)) error {
 	q := index.InboxQuery{
 		Project: h.Project,
@@ -112,7 +112,7 @@ func (s *Store) eachReceived(ctx context.Context, h *hook.Hook, fn func(m *index
 	}
 }
 
-// eachSent calls fn for every message of the outbox, by file name, last first.
+// eachSent calls fn for every message in the outbox, sorted by file name, last first.
 func (s *Store) eachSent(ctx context.Context, h *hook.Hook, fn func(m *index.MessageRow, path string)) error {
 	q := index.BoxQuery{
 		Project: h.Project,

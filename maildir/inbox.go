@@ -37,7 +37,7 @@ type Waiting struct {
 }
 
 // await calls look until look has found something or the wait is over. While await is waiting, it gives room's memory
-// back. It returns the errors of look and awaitBell.
+// back. It returns any error from look or awaitBell.
 func (b *Box) await(ctx context.Context, w Waiting, room *index.Room, look func() (found bool, err error)) error {
 	timeout := time.NewTimer(min(w.For, MaxWait))
 	defer timeout.Stop()
@@ -55,7 +55,7 @@ func (b *Box) await(ctx context.Context, w Waiting, room *index.Room, look func(
 }
 
 // awaitBell waits for the bell, the timeout, or the end of the wait, the project or ctx. again is false if the caller
-// should check one last time and then return. It returns the errors of Admit and ctx, and ErrNotFound if the project's
+// should check one last time and then return. It returns any error from Admit or ctx, and ErrNotFound if the project's
 // folder was removed.
 func (p *Project) awaitBell(ctx context.Context, w *Waiting, bell <-chan struct{}, timeout <-chan time.Time) (again bool, err error) {
 	if w.Admit != nil {
@@ -91,7 +91,7 @@ func pageSize(n int) int {
 // oldest first. With q.AwaitingAck, it returns deliveries that are waiting for an acknowledgement. In these three
 // cases, Inbox does not wait. A page ends when q.Room is full; deliveries that did not fit are not marked. Inbox
 // returns ErrNotFound if the agent, q.ID or q.Thread does not exist. It returns ErrConflict if a program acts as
-// another machine's agent without q.Peek, and the errors of w.Admit and q.Room.Reserve.
+// another machine's agent without q.Peek, and any error from w.Admit or q.Room.Reserve.
 func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Waiting) (page *InboxPage, err error) {
 	if err := b.p.mail.NeedAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Wa
 		if err := b.p.mail.CheckMachine(ctx, b.agent); err != nil {
 			return nil, err
 		}
-		b.p.mail.NoteSeen(ctx, b.agent) // a waiting call also counts as activity
+		b.p.mail.NoteSeen(ctx, b.agent) // waiting is activity, too
 		defer b.p.mail.NoteSeen(ctx, b.agent)
 	}
 	q.Project, q.Agent, q.Limit, q.ID = b.p.mail.Slug, b.agent, pageSize(q.Limit), b.p.mail.Store.Domains.IDNamed(q.ID)

@@ -55,9 +55,9 @@ type (
 // ReservedMailbox reports whether the name is reserved for mail that goes to no mailbox.
 func ReservedMailbox(name string) bool { return post.ReservedMailbox(name) }
 
-// HasMailbox reports whether the address with that local part has a mailbox in a store. root is the store's folder
-// and trees are its trees; HasMailbox reads only these files. See Store.MailboxAt. It returns ErrUnavailable and
-// the errors of reading the trees.
+// HasMailbox reports whether the address with that local part has a mailbox in a store. root is the store's folder and
+// trees are its trees; HasMailbox reads only these files. See Store.MailboxAt. It returns ErrUnavailable and errors
+// from reading the trees.
 func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, local string) (bool, error) {
 	return post.HasMailbox(ctx, root, trees, local)
 }

@@ -153,7 +153,7 @@ func TestNamesakes(t *testing.T) {
 	}
 }
 
-// TestNamesakesInterrupted: the next round completes an interrupted renaming, also after a restart.
+// TestNamesakesInterrupted: the next round completes an interrupted rename, even after a restart.
 func TestNamesakesInterrupted(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)

@@ -22,7 +22,7 @@ func (b *Box) Pop(ctx context.Context) (*index.Delivery, error) {
 // PopWait is Pop, but waits if there is no unread delivery. It returns as soon as it has a delivery, or nil when the
 // wait ends. If ctx ends first, it returns ctx's error, and pops nothing unless a pop was already in progress. If
 // several callers are waiting for one agent's mail, each delivery goes to only one of them. The delivery contains as
-// much of its body as fits into room, or all of it if room is nil. It returns the errors of Pop, w.Admit and
+// much of its body as fits into room, or all of it if room is nil. It returns any error from Pop, w.Admit or
 // room.Reserve. See docs/tools.md, "Reading".
 func (b *Box) PopWait(ctx context.Context, w Waiting, room *index.Room) (d *index.Delivery, err error) {
 	if err := b.p.mail.NeedAgent(ctx, refusal.Agent, b.agent); err != nil {
@@ -78,8 +78,8 @@ func (b *Box) popOnce(ctx context.Context, room *index.Room) (*index.Delivery, e
 	return got, nil
 }
 
-// read reads the delivery to pop, with as much of its body as fits. It reads before the delivery is marked, so that
-// an unreadable message is not lost. It returns errNoRoom, the error of Group.Behind, and the errors of the index.
+// read reads the delivery to pop, with as much of its body as fits. It reads before the delivery is marked, so that an
+// unreadable message is not lost. It returns errNoRoom, the error of Group.Behind, and errors from the index.
 func (k *pops) read(g *writer.Group, d *index.Delivery, room *index.Room) (*index.Delivery, error) {
 	room.Empty() // clear what an earlier plan of this pop reserved
 	whole, err := k.mail.Store.Index.Delivery(g.Ctx, k.mail.Slug, d.Agent, d.ID, index.WithBody, room)
@@ -95,8 +95,8 @@ func (k *pops) read(g *writer.Group, d *index.Delivery, room *index.Room) (*inde
 	return whole, nil
 }
 
-// poppable returns the oldest unread delivery that is on disk, can be marked, and is not taken by another
-// pop of the group.
+// poppable returns the oldest unread delivery that is on disk, can be marked, and is not taken by another pop in the
+// group.
 func (k *pops) poppable(g *writer.Group, agent string) (*index.Delivery, error) {
 	for {
 		d, err := k.oldest(g, agent)

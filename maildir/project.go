@@ -81,7 +81,7 @@ func (p *Project) Created() time.Time { return p.mail.Created() }
 // Dir returns the folder of the project's tree.
 func (p *Project) Dir() string { return p.mail.Tree.Dir() }
 
-// OpenFile opens a file of the tree for reading. The caller closes it. It returns the errors of tree.Tree.Open.
+// OpenFile opens a file of the tree for reading. The caller closes it. It returns any error from tree.Tree.Open.
 func (p *Project) OpenFile(path string) (io.ReadCloser, tree.FileStat, error) {
 	return p.mail.Tree.Open(path)
 }
@@ -89,7 +89,7 @@ func (p *Project) OpenFile(path string) (io.ReadCloser, tree.FileStat, error) {
 // HistoryState returns the state of the history.
 func (p *Project) HistoryState() history.State { return p.mail.History.State() }
 
-// FlushHistory waits until everything written before the call is committed. It returns the errors of history.Log.
+// FlushHistory waits until everything written before the call is committed. It returns any error from history.Log.
 func (p *Project) FlushHistory(ctx context.Context) error { return p.mail.History.Flush(ctx) }
 
 // Stalled returns how long the writer has been waiting for the disk; 0 if it is not waiting.
@@ -119,7 +119,7 @@ func (p *Project) MessageHead(ctx context.Context, id string) (*index.MessageRow
 // Outgoing returns the project's mail that is waiting to be sent to other domains.
 func (p *Project) Outgoing() *outgoing.Folder { return p.mail.Outgoing() }
 
-// Attachment reads an attachment by its SHA-1 in hex. It returns the errors of attachment.Read.
+// Attachment reads an attachment by its SHA-1 in hex. It returns any error from attachment.Read.
 func (p *Project) Attachment(sum string, limit int64) (*attachment.Stored, error) {
 	return attachment.Read(p.mail.Tree, p.mail.Name(), sum, limit)
 }
@@ -156,8 +156,8 @@ func (s *Store) known(slug string) *Project {
 	return s.projects[slug]
 }
 
-// knownSoon is known, but waits for a project that is being opened, because the feed has its changes before the
-// store lists the project. It returns ctx's error.
+// knownSoon is known, but waits for a project that is being opened, because the project's changes are in the feed
+// before the store lists the project. It returns ctx's error.
 func (s *Store) knownSoon(ctx context.Context, slug string) (*Project, error) {
 	if p := s.known(slug); p != nil {
 		return p, nil
@@ -204,9 +204,9 @@ func (s *Store) isAdoptable(slug string) (bool, error) {
 	return err == nil && fi.Size() > 0, nil // an empty file is still being written, so the project's name is unknown
 }
 
-// EnsureProject is Project, but creates the project if the key is DefaultProject or an absolute path without a
-// project. It returns the errors of Project. It also returns ErrInvalid for a path that cannot be a code base, and
-// ErrTooLarge if the store already has the maximum number of projects.
+// EnsureProject is Project, but creates the project if the key is DefaultProject or an absolute path without a project.
+// It returns any error from Project. It also returns ErrInvalid for a path that cannot be a code base, and ErrTooLarge
+// if the store already has the maximum number of projects.
 func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error) {
 	p, err := s.Project(ctx, key)
 	if err == nil || !errors.Is(err, ErrNotFound) {

@@ -40,7 +40,7 @@ const maxQuery = 4096 // bytes
 // Search finds messages. Pages sorted by time neither skip nor repeat a message that existed when the first page was
 // read, even if mail arrives in the meantime. In a ranked search, new mail may shift later pages. Search returns
 // ErrInvalid for empty or invalid text or a cursor that no page returned, ErrTooLarge for text of more than maxQuery
-// bytes, and the errors of FullID for the id of a thread. It never returns an SQL error. See docs/tools.md, "Search".
+// bytes, and any error from FullID for the id of a thread. It never returns an SQL error. See docs/tools.md, "Search".
 func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, error) {
 	typed, err := p.readQuery(ctx, r.Text)
 	if err != nil {
@@ -65,7 +65,7 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 	return page, nil
 }
 
-// CountMatches counts the messages that a search finds, up to most. It returns the errors of Search.
+// CountMatches counts the messages that a search finds, up to most. It returns any error from Search.
 func (p *Project) CountMatches(ctx context.Context, text string, most int) (int, error) {
 	typed, err := p.readQuery(ctx, text)
 	if err != nil {
@@ -157,8 +157,8 @@ func (p *Project) threadNote(ctx context.Context, thread string) (note, err erro
 	return nil, err
 }
 
-// AddBodies reads the bodies of the hits. The page ends before the first hit that does not fit. It returns
-// the errors of Room.Reserve.
+// AddBodies reads the bodies of the hits. The page ends before the first hit that does not fit. It returns any error
+// from Room.Reserve.
 func (p *Project) AddBodies(ctx context.Context, page *SearchPage, room *index.Room) error {
 	n := 0
 	err := room.Attempt(ctx, func() error {

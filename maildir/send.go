@@ -21,8 +21,8 @@ func (b *Box) Send(ctx context.Context, d Draft) (*Sent, error) {
 }
 
 // Reply sends a reply to the message id, in its thread. Fields that the draft leaves out come from that message:
-// recipients, subject, and the importance if the original is high or urgent and the reply requests an
-// acknowledgement. It returns the errors of Send, and ErrNotFound for the original. See docs/tools.md, "Sending".
+// recipients, subject, and the importance if the original is high or urgent and the reply requests an acknowledgement.
+// It returns any error from Send, and ErrNotFound for the original. See docs/tools.md, "Sending".
 func (b *Box) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {
 	o := b.order("reply", d)
 	if err := b.p.sender.MakeReply(ctx, id, o); err != nil {
@@ -32,8 +32,8 @@ func (b *Box) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {
 }
 
 // Prepare returns the draft with the recipients and the subject that Send would use. If id is not "", Prepare uses
-// those of a Reply to the message id. It sends nothing. It returns ErrNotFound for an unknown message, and the errors
-// of Send for its sender and recipients.
+// those of a Reply to the message id. It sends nothing. It returns ErrNotFound for an unknown message, and any error
+// from Send for its sender and recipients.
 func (b *Box) Prepare(ctx context.Context, id string, d Draft) (*Draft, error) {
 	o := b.order("send", d)
 	if id != "" {

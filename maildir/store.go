@@ -40,7 +40,7 @@ type Store struct {
 	adding   chan struct{} // full while a project is being opened
 	mu       sync.Mutex
 	projects map[string]*Project
-	leftOut  map[string]error      // projects that could not be opened at the start and still cannot
+	leftOut  map[string]error      // projects that could not be opened at the start and still cannot be
 	meant    map[string]keyMeaning // meanings of keys of open projects, by key
 	start    func(*Project)        // set while Run runs
 }
@@ -225,7 +225,7 @@ func (s *Store) StopBy(at time.Time) {
 	}
 }
 
-// opened is the store as core.OpenProjects.
+// opened adapts a Store to core.OpenProjects.
 type opened struct{ *Store }
 
 // Mail implements core.OpenProjects.
@@ -332,8 +332,8 @@ func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*
 	return s.Project(ctx, slugs[0])
 }
 
-// projectsNamed returns the projects that have the named agent, thread, message or attachment. The id of a message
-// may be shortened. It returns the errors of FullID.
+// projectsNamed returns the projects that have the named agent, thread, message or attachment. The id of a message may
+// be shortened. It returns any error from FullID.
 func (s *Store) projectsNamed(ctx context.Context, what format.Kind, name string) ([]string, error) {
 	slugs, err := s.core.Index.ProjectsWith(ctx, what, name)
 	if err != nil || len(slugs) > 0 || what == format.KindProfile {

@@ -12,8 +12,8 @@ func (p *Project) Message(ctx context.Context, id string) (*index.MessageRow, er
 	return p.MessageWithin(ctx, id, nil)
 }
 
-// MessageWithin returns one message, with its receipts and as much of its body as fits. It returns
-// ErrNotFound, ErrInvalid for the room's Offset, and the errors of Room.Reserve.
+// MessageWithin returns one message, with its receipts and as much of its body as fits. It returns ErrNotFound,
+// ErrInvalid for the room's Offset, and any error from Room.Reserve.
 func (p *Project) MessageWithin(ctx context.Context, id string, room *index.Room) (*index.MessageRow, error) {
 	id = p.mail.Store.Domains.IDNamed(id)
 	head, err := p.mail.HeadNamed(ctx, refusal.Message, id)
@@ -47,7 +47,7 @@ const threadPage = 1000
 
 // ThreadPage returns a page of a thread, oldest first. A thread consists of every message with that thread_id, and of
 // the message with that id. The page ends when the room is full, or at Limit (default and maximum: 1,000). It returns
-// ErrNotFound and the errors of Room.Reserve. See docs/tools.md, "Reading".
+// ErrNotFound and any error from Room.Reserve. See docs/tools.md, "Reading".
 func (p *Project) ThreadPage(ctx context.Context, q index.ThreadQuery) (*ThreadPage, error) {
 	limit := threadPage
 	if q.Limit > 0 {

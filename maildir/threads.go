@@ -30,8 +30,8 @@ type ThreadListed struct {
 }
 
 // Threads lists threads. The thread with the newest message comes first, or in a search the thread with the newest hit.
-// No page repeats a thread of an earlier page, even if mail arrives meanwhile. Any page, not just the last one, may
-// contain fewer threads than the limit, or none. Threads returns the errors of Search.
+// No page repeats a thread of an earlier page, even if mail arrives in the meantime. Any page, not just the last one,
+// may contain fewer threads than the limit, or none. Threads returns any error from Search.
 func (p *Project) Threads(ctx context.Context, r ThreadsRequest) (*ThreadsPage, error) {
 	typed, err := p.readQuery(ctx, cmp.Or(r.Text, "*"))
 	if err != nil {

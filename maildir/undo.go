@@ -151,7 +151,7 @@ func (b *Box) undoOne(ctx context.Context, undone *Undone) error {
 // Redo redoes the agent's last undone operation on a message or, without an id, the agent's last undone step. It
 // restores the files to what they were before the undo. Once the agent has done newer work, earlier undone operations
 // can no longer be redone. Newer work is any operation of the agent (with an id, on that message) that Undo without an
-// id would undo. Agents that got a notice about the undo also get one about the redo. Redo returns the errors of Undo,
+// id would undo. Agents that got a notice about the undo also get one about the redo. Redo returns any error from Undo,
 // and ErrConflict for a claim, because another agent may have begun to work on its paths.
 func (b *Box) Redo(ctx context.Context, u Undoing) (*Undone, error) {
 	const undone = true
@@ -239,7 +239,7 @@ func (p *Project) actOf(ctx context.Context, agent string, done *history.Done) (
 }
 
 // lastStep returns the operations that u selects, in the order in which they are to be undone or redone. If undone is
-// true, it selects operations that have been undone. It returns the errors of Undo.
+// true, it selects operations that have been undone. It returns any error from Undo.
 func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, error) {
 	if err := b.p.mail.NeedAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ type User struct {
 // As returns the store with the rights of an OS user. That user's messages get the given origin.
 func (s *Store) As(by Caller, origin format.Origin) User { return User{s, by, origin} }
 
-// Project is Store.Project. For a guest, the refusal of an unknown project has no similar names.
+// Project is Store.Project. For a guest, the refusal for an unknown project has no similar names.
 func (u User) Project(ctx context.Context, key string) (*View, error) {
 	p, err := u.s.Project(ctx, key)
 	var e *Error

@@ -11,7 +11,7 @@ import (
 
 // OpenAttachment opens an attachment for an OS user, by its SHA-1 in hex. Root and the store's user may open every
 // attachment. Other users may open the attachments that a message in one of their mailboxes lists. For all other
-// attachments, they get the error for a missing attachment. The caller closes it. It returns the errors of
+// attachments, they get the error for a missing attachment. The caller closes it. It returns any error from
 // attachment.Open.
 func (v *View) OpenAttachment(ctx context.Context, sum string) (*attachment.Opened, error) {
 	if v.mail.Store.IsForeignUser(v.by) {

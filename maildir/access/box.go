@@ -105,7 +105,7 @@ type RawQuery struct {
 }
 
 // Read reads the owner's copy of one message. It writes no mark. It returns refusal.ErrNotFound, ErrInvalid for the
-// room's Offset, and the errors of Room.Reserve.
+// room's Offset, and any error from Room.Reserve.
 func (b *Box) Read(ctx context.Context, q RawQuery) (*RawMessage, error) {
 	id, sent := b.v.mail.Store.Domains.IDNamed(q.ID), q.Sent
 	rows, err := b.List(ctx, index.BoxQuery{ID: id, Sent: sent, Limit: 1})
@@ -221,9 +221,9 @@ func (b *Box) order(verb string, d sending.Draft) *sending.Order {
 	return &sending.Order{Draft: d, Verb: verb, From: b.Name, Origin: b.v.origin, By: &b.v.by}
 }
 
-// Send sends from the mailbox. InReplyTo and References may name messages of any domain. The message joins the
-// thread of the first of these messages that this mailbox has; InReplyTo is checked first, then the newest
-// reference. Without InReplyTo, References are ignored. Send returns the errors of sending.Sender.Send.
+// Send sends from the mailbox. InReplyTo and References may name messages of any domain. The message joins the thread
+// of the first of these messages that this mailbox has; InReplyTo is checked first, then the newest reference. Without
+// InReplyTo, References are ignored. Send returns any error from sending.Sender.Send.
 func (b *Box) Send(ctx context.Context, d sending.Draft) (*sending.Sent, error) {
 	if err := b.join(ctx, &d); err != nil {
 		return nil, err
@@ -256,7 +256,7 @@ func (b *Box) Reply(ctx context.Context, id string, d sending.Draft) (*sending.S
 	return sent, err
 }
 
-// SetRead marks a message in the inbox read or unread. An earlier read time is kept. It returns the errors of
+// SetRead marks a message in the inbox read or unread. An earlier read time is kept. It returns any error from
 // maildir.Box.SetRead.
 func (b *Box) SetRead(ctx context.Context, id string, read bool) error {
 	_, err := b.v.marks(b.Name).SetRead(ctx, id, read)

@@ -8,7 +8,7 @@ import (
 )
 
 // Hooks lists the hooks on one mailbox or, with "", on all mailboxes that the caller owns, sorted by mailbox and name.
-// It returns the errors of Mailbox.
+// It returns any error from Mailbox.
 func (v *View) Hooks(ctx context.Context, mailbox string) ([]hook.Hook, error) {
 	if mailbox != "" {
 		if _, err := v.Mailbox(ctx, mailbox); err != nil {

@@ -132,7 +132,7 @@ func (v *View) CreateMailbox(ctx context.Context, name string) (*Mailbox, error)
 	return v.Mailbox(ctx, name)
 }
 
-// giveAddress assigns to an agent that the caller may use the address of the agent's name. It returns the errors of
+// giveAddress assigns to an agent that the caller may use the address of the agent's name. It returns any error from
 // refuseAddress.
 func (v *View) giveAddress(ctx context.Context, name string) error {
 	if receives, err := v.post.Receives(ctx, name); receives || err != nil {

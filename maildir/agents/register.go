@@ -126,8 +126,8 @@ func (ag *Agents) EnsureAgent(ctx context.Context, name string, r Registration) 
 	return ag.ensure(ctx, name, r, nil)
 }
 
-// NewAgent creates an agent of exactly that name. It returns ErrConflict if the agent exists, and the
-// errors of EnsureAgent.
+// NewAgent creates an agent of exactly that name. It returns ErrConflict if the agent exists, and any error from
+// EnsureAgent.
 func (ag *Agents) NewAgent(ctx context.Context, name string, r Registration) error {
 	exists := &refusal.Error{What: refusal.Conflict("Agent {name} {arg} already exists."), Field: refusal.Agent, Name: name}
 	return ag.ensure(ctx, name, r, exists)
@@ -257,7 +257,7 @@ func (ag *Agents) madeName(try int) (string, error) {
 	return name, nil
 }
 
-// Person returns a user's agent and creates it on first use: see PersonName. It returns the errors of EnsureAgent.
+// Person returns a user's agent and creates it on first use: see PersonName. It returns any error from EnsureAgent.
 func (ag *Agents) Person(ctx context.Context, name string) (agent string, made bool, err error) {
 	name = PersonName(name)
 	is, err := ag.mail.HasAgent(ctx, name)

@@ -103,8 +103,8 @@ func (f *File) Look(t *tree.Tree) error {
 	}
 }
 
-// Plan adds the file to tx, an operation of g. It adds nothing if the tree has the file. It returns the
-// errors of Look.
+// Plan adds the file to tx, an operation of g. It adds nothing if the tree has the file. It returns any error from
+// Look.
 func (f *File) Plan(tx *writer.Tx, g *writer.Group, t *tree.Tree) error {
 	if slices.ContainsFunc(tx.Writes, func(w *tree.Write) bool { return w.Path == f.Path && bytes.Equal(w.Data, f.data) }) {
 		return nil // attached twice

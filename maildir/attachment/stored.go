@@ -51,7 +51,7 @@ type Opened struct {
 // MediaType returns the media type of a file that begins with start.
 func (o *Opened) MediaType(start []byte) string { return media.New(o.Path, start).Type }
 
-// Open is like Read, but opens the file and keeps only a small part of it in memory. It returns the errors of Read.
+// Open is like Read, but opens the file and keeps only a small part of it in memory. It returns any error from Read.
 func Open(t *tree.Tree, project, sum string, limit int64) (*Opened, error) {
 	path, err := Find(t, sum)
 	if err != nil {
@@ -82,8 +82,8 @@ func Missing(project, sum string) *refusal.Error {
 	}
 }
 
-// check refuses a file that is too large, cannot be read, or does not match its name. The argument named is contains
-// the SHA-1 of the content.
+// check refuses a file that is too large, cannot be read, or does not match its name. The argument "is" is the SHA-1 of
+// the content.
 func check(t *tree.Tree, project, path, sum, is string, stat tree.FileStat, limit int64, err error) error {
 	e := Missing(project, sum)
 	switch {

@@ -21,7 +21,7 @@ type Normalizer struct {
 	Home     string  // the home folder, for ~; "" if unknown
 	CodeBase         // which files and folders exist
 	Below    string  // folder below the top that the caller gave as the project; "" for the top
-	Moved    []Moved // texts that were resolved from Below
+	Moved    []Moved // paths that were resolved from Below
 }
 
 // CodeBase checks paths of a code base. See repo.View.
@@ -33,7 +33,7 @@ type CodeBase interface {
 	Relative(path string) (rel string, ok bool)
 }
 
-// From says where a caller works whose texts become patterns.
+// From says where the caller of a Normalizer works.
 type From struct {
 	Folder  string // see Normalizer.Below
 	WorkDir string // absolute folder that the caller works in; it determines the worktree; "" if unknown
@@ -43,8 +43,8 @@ type From struct {
 // gave as the project. Path is relative to the top.
 type Moved struct{ Text, Path string }
 
-// Patterns returns the patterns that the texts mean, cleaned, in order and without duplicates. It returns
-// refusal.PathUnclaimable if a text cannot be normalized.
+// Patterns returns the patterns that texts mean: cleaned, in order and without duplicates. It returns
+// refusal.PathUnclaimable if an element of texts cannot be normalized.
 func (m *Normalizer) Patterns(texts []string) ([]string, error) {
 	var out []string
 	for _, text := range texts {
@@ -71,7 +71,7 @@ func (m *Normalizer) Patterns(texts []string) ([]string, error) {
 	return out, nil
 }
 
-// normalize is Patterns for one text. why completes the sentence "cannot be claimed: ".
+// normalize is Patterns for one text. why completes the sentence that ends in "cannot be claimed: ".
 func (m *Normalizer) normalize(text string) (patterns []string, why string) {
 	text = strings.TrimSpace(text)
 	if text != "" && !m.Exists(text) {

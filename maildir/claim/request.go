@@ -23,7 +23,7 @@ func (c *Row) Live(now time.Time) bool { return !c.Released && now.Before(c.Expi
 // Request is a request for leases on all of the patterns, or on none of them.
 type Request struct {
 	Agent    string
-	Patterns []string      // patterns, or texts for Normalizer
+	Patterns []string      // patterns, or input for Normalizer
 	From                   // where the caller is
 	TTL      time.Duration // 0: one hour; 60 s to 30 days
 	Shared   bool

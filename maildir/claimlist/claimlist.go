@@ -114,7 +114,7 @@ func ByPath(rows []claim.Row) map[string]claim.Row {
 // Next computes the next list in three steps. First, claims that were released here are removed from the list. Second,
 // claims that were created or changed here by hand, or while the list could not be reached, are added to the list,
 // oldest first, unless they conflict. Third, the request is either granted completely or refused; res is the answer. If
-// ask is nil, a claim whose file was removed is treated as released. Next returns the errors of claim.Leases.
+// ask is nil, a claim whose file was removed is treated as released. Next returns any error from claim.Leases.
 func (r *Round) Next(ask *claim.Request) (n *Next, res *claim.Result, err error) {
 	n = &Next{List: r.live(), Lost: map[string]claim.Row{}, round: r}
 	maps.DeleteFunc(n.List, func(path string, e *Entry) bool { return r.givenBack(path, e, ask == nil) })

@@ -295,7 +295,7 @@ func (cs *Claims) Sweep() *writer.Tx {
 	return tx
 }
 
-// stands reports whether the claim's files still have the same expiry time and release as the index.
+// stands reports whether the claim's files still agree with the index about the claim's expiry time and release.
 func (cs *Claims) stands(c *claim.Row) bool {
 	data, _, err := cs.mail.Tree.Read(c.Path, format.MaxSmall)
 	if err != nil {

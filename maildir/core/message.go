@@ -114,8 +114,8 @@ func (c *Mail) checkFanout(m *format.Message, size int) error {
 	}
 }
 
-// ReadMessage reads and parses a message file. It returns the errors of os.Open, and a *tree.FormatError if
-// the file is invalid.
+// ReadMessage reads and parses a message file. It returns any error from os.Open, and a *tree.FormatError if the file
+// is invalid.
 func (c *Mail) ReadMessage(path, id string) (*format.Message, []byte, error) {
 	data, _, err := c.Tree.Read(path, c.Tree.MaxFile())
 	if err != nil {

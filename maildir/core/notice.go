@@ -94,7 +94,7 @@ func (c *Mail) Notify(ctx context.Context, a Notice) error {
 	return err
 }
 
-// PlanNotice plans a message from Postmaster, of normal importance. It returns the errors of PlanMessage.
+// PlanNotice plans a message from Postmaster, of normal importance. It returns any error from PlanMessage.
 func (c *Mail) PlanNotice(g *writer.Group, tx *writer.Tx, m *format.Message) error {
 	m.Project, m.From, m.Importance = c.Name(), format.Postmaster, format.Normal
 	m.Origin = format.Origin{Auth: "uid:" + strconv.Itoa(c.Store.User())}

@@ -42,7 +42,7 @@ func (o *owners) LoadOwners() (map[string]int, error) {
 	return all, nil
 }
 
-// Set changes one owner; NoOwner removes it.
+// Set changes one owner. NoOwner removes the entry.
 func (o *owners) Set(key string, uid int) error {
 	return o.file.Change(func(all map[string]int) (map[string]int, error) {
 		changed := map[string]int{}

@@ -75,8 +75,8 @@ func (c *Mail) TrustsSender(agent, from, auth string) bool {
 	return err == nil && (slices.Contains(list, from) || slices.Contains(list, from[at:]))
 }
 
-// trustedSenders is the store's trusted_senders.json: {"<slug>/<agent>": ["ann@example.org", "@example.net"]}. The
-// user may edit it while a server runs.
+// trustedSenders is the store's trusted_senders.json: {"<slug>/<agent>": ["ann@example.org", "@example.net"]}. The user
+// may edit the file while a server is running.
 type trustedSenders struct {
 	File *registry.File[map[string][]string]
 }

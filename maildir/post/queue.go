@@ -207,8 +207,8 @@ func (p *Post) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo strin
 }
 
 // TellUnsent tells the sender, in the message's thread, which items failed and for which items the outcome is unknown.
-// It sends only one notice for the same last id. The notice identifies no bcc recipients or their items, because others
-// can read the notice (Invariant I7). core.MostNotices does not apply. TellUnsent returns the writer's errors.
+// It sends only one notice for the same last id. The notice does not identify bcc recipients or their items, because
+// others can read it (Invariant I7). core.MostNotices does not apply. TellUnsent returns the writer's errors.
 func (p *Post) TellUnsent(ctx context.Context, m *format.Message, items []outgoing.Item) error {
 	var failed, unknown strings.Builder
 	for _, i := range items {

@@ -33,7 +33,7 @@ func Unavailable(text string) What { return What{ErrUnavailable, text} }
 func Note(text string) What { return What{nil, text} }
 
 // Texts that are used in several places, that code compares, or that a toolset's contract words differently
-// (Words.Says). All other texts are written where the operation is refused.
+// (Words.Says). All other texts are in the code that refuses the operation.
 var (
 	// Projects.
 

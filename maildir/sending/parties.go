@@ -124,8 +124,8 @@ func (s *Sender) refuseAutomatic(ctx context.Context, d *Order) error {
 	}
 }
 
-// fromFileOutside is the refusal of a file in an outbox with recipients at other domains, because such a file may
-// come from a `git pull`.
+// fromFileOutside is the refusal for a file in an outbox with recipients at other domains, because such a file may come
+// from a `git pull`.
 var fromFileOutside = refusal.Invalid("{name} {arg} is at another domain. A file in an outbox is never sent to " +
 	"other domains, because others can add such a file through Git: send the message from the command line, the " +
 	"web page or a tool.")

@@ -133,7 +133,7 @@ func (s *Sender) readDraft(ctx context.Context, d *Order) (*attachment.Brought, 
 	return brought, nil
 }
 
-// gather reads the draft's attachments and images. It returns the errors of attachment.Intake.Gather.
+// gather reads the draft's attachments and images. It returns any error from attachment.Intake.Gather.
 func (s *Sender) gather(ctx context.Context, d *Order) (*attachment.Brought, error) {
 	r := attachment.Request{
 		Names:    d.Attachments,
