@@ -100,10 +100,10 @@ func TestBodyImages(t *testing.T) {
 		{"![f](none.png) `![f](large.png)`", attachment.Images{}, "![f](none.png) `![f](large.png)`" +
 			` The attachment "none.png" was not found, or may not be read. Attachments are read from the project's code base (the top of ` +
 			`a Git working tree), the mail tree, and the folders configured for attachments, but not from hidden folders or through ` +
-			`links. So the body still refers to the image as you wrote it.`},
+			`links. Therefore the body still refers to the image as you wrote it.`},
 		{"![f](data:image/png;base64,?) ![](https://example.org/large.png) ![](//x) ![](#y)", attachment.Images{},
 			"![f](data:image/png;base64,?) ![](https://example.org/large.png) ![](//x) ![](#y)" +
-				` The data URI "data:image/png;base64,…" cannot be decoded. So the body still refers to the image as you wrote it.`},
+				` The data URI "data:image/png;base64,…" cannot be decoded. Therefore the body still refers to the image as you wrote it.`},
 		{"![f](../../../token) ![f](/etc/passwd) ![f](.git/config)", attachment.Images{},
 			"![f](../../../token) ![f](/etc/passwd) ![f](.git/config)"},
 	} {
@@ -143,7 +143,7 @@ func TestImageTooLarge(t *testing.T) {
 	}
 	p := project(t, storetest.Config{NoWatcher: true, Attachments: attachment.Settings{MaxFile: 1000, MaxTotal: 1500}}, "Ann")
 	wide := project(t, storetest.Config{NoWatcher: true}, "Ann")
-	const left = " So the body still refers to the image as you wrote it."
+	const left = " Therefore the body still refers to the image as you wrote it."
 	for _, tt := range []struct {
 		p    *maildir.Project
 		body string
@@ -231,17 +231,17 @@ func TestPhoto(t *testing.T) {
 		err    error
 		want   string
 	}{
-		"asked for":           {images: all, coded: string(coded), want: "![](attachments/xx/….webp)" + as},
-		"not asked for":       {images: attachment.Images{Embed: attachment.ImagesFile}, coded: string(coded), want: kept + "it would have N bytes instead of N."},
-		"little smaller":      {images: all, coded: string(padded(coded, len(data)*9/10)), want: kept + "it would have N bytes instead of N."},
-		"another image":       {images: all, coded: wide, want: kept + "cwebp changed the image."},
-		"no image":            {images: all, coded: "x", want: kept + "cwebp changed the image."},
-		"it failed":           {images: all, err: errors.New("no room"), want: kept + "cwebp could not convert it: no room."},
-		"not even to be kept": {images: attachment.Images{Convert: attachment.ConvertNone, Embed: attachment.ImagesFile}, want: "[x.jpg image/jpeg]"},
+		"requested":             {images: all, coded: string(coded), want: "![](attachments/xx/….webp)" + as},
+		"not requested":         {images: attachment.Images{Embed: attachment.ImagesFile}, coded: string(coded), want: kept + "it would have N bytes instead of N."},
+		"slightly smaller":      {images: all, coded: string(padded(coded, len(data)*9/10)), want: kept + "it would have N bytes instead of N."},
+		"different image":       {images: all, coded: wide, want: kept + "cwebp changed the image."},
+		"not an image":          {images: all, coded: "x", want: kept + "cwebp changed the image."},
+		"conversion failed":     {images: all, err: errors.New("no room"), want: kept + "cwebp could not convert it: no room."},
+		"conversion turned off": {images: attachment.Images{Convert: attachment.ConvertNone, Embed: attachment.ImagesFile}, want: "[x.jpg image/jpeg]"},
 	} {
 		code := func(_ context.Context, jpeg []byte) ([]byte, error) {
 			if !bytes.Equal(jpeg, data) {
-				t.Errorf("%s: other bytes are coded", what)
+				t.Errorf("%s: the wrong bytes were coded", what)
 			}
 			return []byte(tt.coded), tt.err
 		}

@@ -88,7 +88,7 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	}
 	if err != nil {
 		g.notes = append(g.notes, &refusal.Error{
-			What:  refusal.Note("{cause} So {field} still refers to the image as you wrote it."),
+			What:  refusal.Note("{cause} Therefore {field} still refers to the image as you wrote it."),
 			Field: refusal.Body,
 			Err:   err,
 		})
@@ -201,7 +201,7 @@ func shortURI(destination string) string {
 // at a time. The conversion is lossless, except for a photograph that the sender asked to convert. In that case, a note
 // says so.
 func (g *gathering) toWebP(ctx context.Context, field refusal.Field, name string, f *media.File) {
-	kept := "the images converted for this message already have too many pixels in total"
+	kept := "with it, the images converted for this message would have too many pixels in total"
 	odd := f.Odd
 	code := g.in.CodePhoto
 	recodes := code != nil && f.IsPhoto() && g.r.Images.Convert == ConvertAll
