@@ -72,10 +72,10 @@ func (s *Store) newProject(c *core.Mail, slug string) *Project {
 	return p
 }
 
-// HumanKey returns the absolute path that names the project; "" if project.json has none.
+// HumanKey returns the absolute path that names the project, or "" if project.json contains no path.
 func (p *Project) HumanKey() string { return p.mail.HumanKey() }
 
-// Created returns when the project was created; zero if project.json has no time.
+// Created returns when the project was created, or zero if project.json contains no time.
 func (p *Project) Created() time.Time { return p.mail.Created() }
 
 // Dir returns the folder of the project's tree.

@@ -150,9 +150,9 @@ func (b *Box) undoOne(ctx context.Context, undone *Undone) error {
 
 // Redo redoes the agent's last undone operation on a message or, without an id, the agent's last undone step. It
 // restores the files to what they were before the undo. Once the agent has done newer work, earlier undone operations
-// can no longer be redone. Newer work is any operation of the agent (with an id, on that message) that Undo without an
-// id would undo. Agents that got a notice about the undo also get one about the redo. Redo returns any error from Undo,
-// and ErrConflict for a claim, because another agent may have begun to work on its paths.
+// can no longer be redone. Newer work is any of the agent's operations (with an id, on that message) that Undo without
+// an id would undo. Agents that got a notice about the undo also get one about the redo. Redo returns any error from
+// Undo, and ErrConflict for a claim, because another agent may have begun to work on its paths.
 func (b *Box) Redo(ctx context.Context, u Undoing) (*Undone, error) {
 	const undone = true
 	step, err := b.lastStep(ctx, u, undone)
@@ -219,7 +219,7 @@ func stepsOf(all []history.Done) (steps [][]history.Done) {
 	return steps
 }
 
-// actOf describes an operation of an agent. The subject of a removed message comes from the history.
+// actOf describes an agent's operation. The subject of a removed message comes from the history.
 func (p *Project) actOf(ctx context.Context, agent string, done *history.Done) (OperationInfo, error) {
 	act := OperationInfo{ID: done.ID, Operation: done.Verb, At: format.At(done.At)}
 	if done.ID == "" || done.Verb == history.VerbRelease {
@@ -305,7 +305,7 @@ func (b *Box) describeStep(ctx context.Context, steps [][]history.Done) (step []
 	return step, nil
 }
 
-// performUndoing performs the operation that undoes or redoes another one. Its verb begins with prefix.
+// performUndoing performs the operation that undoes or redoes another one. The new operation's verb begins with prefix.
 func (b *Box) performUndoing(ctx context.Context, of *Undone, prefix string, plan func(*writer.Group, *writer.Tx) error) error {
 	tx := &writer.Tx{Alone: true, Sure: true}
 	tx.Plan = func(g *writer.Group) error {
@@ -324,9 +324,9 @@ func (b *Box) performUndoing(ctx context.Context, of *Undone, prefix string, pla
 	return b.perform(ctx, tx)
 }
 
-// planWithdrawal plans the removal of a message, and a notice to agents that have read it. These agents do not see
-// each other's names, because some may have received the message as bcc (Invariant I7). It returns ErrConflict if a
-// file of the message was changed.
+// planWithdrawal plans the removal of a message, and a notice to the agents that have read it. These agents do not see
+// each other's names, because some may have received the message as bcc (Invariant I7). It returns ErrConflict if one
+// of the message's files was changed.
 func (b *Box) planWithdrawal(g *writer.Group, tx *writer.Tx, undone *Undone) error {
 	gone, err := b.p.planDeletion(g, tx, undone.ID)
 	if err != nil {

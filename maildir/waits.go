@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// Waits lists what is waiting for an agent in a project, in the order in which the agent should read it. The
-// command line and the page show it. Clients' sessions instead get one notice for each message: see Tell.
+// Waits lists what is waiting for an agent in a project, in the order in which the agent should read it. The command
+// line and the page show this list. Clients' sessions instead get one notice for each message: see Tell.
 type Waits struct {
 	Project string `json:"project"` // its slug
 	Agent   string `json:"agent"`   // need not exist; if not, only the last three fields are filled
@@ -44,7 +44,7 @@ type WaitingThread struct {
 	Importance string   `json:"importance"` // the highest importance of the waiting messages
 
 	// Why is "needs acknowledgement", "needs an answer", "has not acknowledged" or "has not answered". The last two
-	// also occur with "have". Why is "" for mail that is merely new.
+	// also occur with "have" instead of "has". Why is "" for mail that is merely new.
 	Why string `json:"why"`
 
 	Line     string    `json:"line"`     // the beginning of the message's text, without markup, on one line
@@ -61,7 +61,7 @@ const (
 	maxDue     = 1000                // how many of the newest messages of each kind are checked
 )
 
-// Waits returns what is waiting for the agent. It marks nothing. No list in the result is nil. With open, it omits the
+// Waits returns what is waiting for the agent. It sets no marks. No list in the result is nil. With open, it omits the
 // bcc recipients that the agent is waiting for, because some readers must not see them (Invariant I7).
 //
 // A message is waiting for an answer if it is a question to the agent, and the agent has neither acknowledged nor
@@ -118,7 +118,7 @@ func (m *waiting) before(n *waiting) int {
 	return cmp.Or(cmp.Compare(m.group, n.group), cmp.Compare(rank(n.Importance), rank(m.Importance)), cmp.Compare(n.Cursor, m.Cursor))
 }
 
-// rank orders importances; low and normal mail rank the same.
+// rank returns the order of an importance. Low and normal importance have the same rank.
 func rank(importance string) int {
 	return max(0, slices.Index([]string{format.High, format.Urgent}, importance)+1)
 }
@@ -199,8 +199,8 @@ func (b *Box) waitingThread(all []waiting, places []int, o *index.Outline) Waiti
 	return t
 }
 
-// waitingMail returns the messages that are waiting for the agent, and the messages for whose answers the agent is
-// waiting.
+// waitingMail returns the messages that are waiting for the agent, and the messages to which the agent is waiting for
+// an answer.
 func (b *Box) waitingMail(ctx context.Context, open bool) (all []waiting, err error) {
 	due, err := b.p.mail.Store.Index.Due(ctx, index.DueQuery{
 		Project: b.p.mail.Slug,

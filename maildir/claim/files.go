@@ -22,8 +22,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// maxClaimFiles is the maximum number of claim files that Files reads. If there are more, Files reports a problem
-// and uses the first ones.
+// maxClaimFiles is the maximum number of claim files that Files reads. If there are more, Files reports a problem and
+// uses the first maxClaimFiles.
 const maxClaimFiles = 100_000
 
 // Files reads the claims from the claim files, without the index. It returns, sorted by path, every claim in

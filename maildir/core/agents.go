@@ -47,8 +47,8 @@ func (c *Mail) HasAgent(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// NameHolder returns the name of the agent with that name, regardless of case, in the agent's own spelling. It
-// returns "" if there is no such agent.
+// NameHolder returns the agent's own spelling of a name that is given in any case. It returns "" if there is no such
+// agent.
 func (c *Mail) NameHolder(ctx context.Context, name string) (holder string, err error) {
 	const spellings = 10 // of one name: users may create folders by hand
 	names, err := c.Store.Index.Names(ctx, c.Slug, format.KindProfile, name, spellings)
@@ -60,8 +60,8 @@ func (c *Mail) NameHolder(ctx context.Context, name string) (holder string, err 
 	return holder, err
 }
 
-// NoteSeen records in memory that the agent did something now; KeepNotes writes it to disk. It ignores a name that
-// is not an agent's.
+// NoteSeen records in memory that the agent has just done something; KeepNotes writes this to disk. NoteSeen ignores a
+// name that is not an agent's.
 func (c *Mail) NoteSeen(ctx context.Context, agent string) {
 	if ok, err := c.HasAgent(ctx, agent); err != nil || !ok {
 		return
@@ -99,8 +99,7 @@ func (c *Mail) KeepNotes(ctx context.Context) {
 	c.Seats.Write()
 }
 
-// writeSeen writes, into each agent's file, the time when the agent was last seen, for agents seen since the last
-// call.
+// writeSeen writes the last-seen time into the file of each agent that was seen since the last call.
 func (c *Mail) writeSeen() {
 	unwritten := map[string]time.Time{}
 	c.mu.Lock()
@@ -153,7 +152,8 @@ func SanitizeName(hint string) string {
 // Machine returns the id of this machine.
 func (s *Store) Machine() string { return format.KeyID(s.Key.Public().(ed25519.PublicKey)) }
 
-// MachineName returns the name that a machine has published with its key, or its id if it has published no name.
+// MachineName returns the name that a machine has published with its key, or the machine's id if it has not published a
+// name.
 func (c *Mail) MachineName(id string) string {
 	if !format.ValidID(id) { // the id was written by hand
 		return format.Printable(format.Cut(id, 64))
@@ -224,7 +224,7 @@ func Suffixed(name, machine string) string {
 	return format.Cut(name, 64-1-len(machine)) + "-" + machine
 }
 
-// Noticed drops agents that may have been removed from the cache of names.
+// Noticed updates the cache of names: it drops agents that may have been removed.
 func (c *Mail) Noticed(changes []index.Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -53,8 +53,8 @@ type Config struct {
 	// Refine summarizes a thread's text by other means. If Refine is nil, there is no such summary. The error says why
 	// Refine returned no summary.
 	Refine func(ctx context.Context, thread []byte) (string, error)
-	// Observe is called after each writing operation, in its caller's goroutine, with the duration and the error.
-	// An operation without paths had nothing to do. Observe may be nil.
+	// Observe is called after each writing operation, in the caller's goroutine, with the duration and the error. If an
+	// operation has no paths, it had nothing to do. Observe may be nil.
 	Observe func(op writer.Op, took time.Duration, err error)
 
 	Now       func() time.Time     // nil: time.Now
@@ -65,7 +65,7 @@ type Config struct {
 	Fail      func(p string) error // for fault tests: becomes Tree.Fail of every tree
 }
 
-// Outside contains the rules for mail to other domains. The zero value allows none.
+// Outside contains the rules for mail to other domains. The zero value allows no such mail.
 type Outside struct {
 	Allow []string // domains in lower case; "*": all
 	Rate  int      // emails that a mailbox may send in an hour; 0: post.OutsideRate

@@ -119,10 +119,10 @@ func (c *Mail) Name() string {
 	return c.Slug
 }
 
-// HumanKey returns the absolute path that names the project; "" if project.json has none.
+// HumanKey returns the absolute path that names the project, or "" if project.json contains no path.
 func (c *Mail) HumanKey() string { return c.human }
 
-// Created returns when the project was created; zero if project.json has no time.
+// Created returns when the project was created, or zero if project.json contains no time.
 func (c *Mail) Created() time.Time { return c.made }
 
 // Act writes an agent's operation. It returns ErrConflict for an agent of another machine, unless the caller is a user.
@@ -155,8 +155,8 @@ func (c *Mail) CheckMachine(ctx context.Context, agent string) error {
 	return c.NeedThisMachine(ctx, agent)
 }
 
-// IsRemoved reports whether the project's folder was removed or replaced by another folder. If the file system does
-// not answer, it reports false.
+// IsRemoved reports whether the project's folder was removed or replaced by another folder. If the file system does not
+// respond, it reports false.
 func (c *Mail) IsRemoved() bool {
 	fi, err := os.Lstat(c.Tree.Dir())
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(fi, c.folder)

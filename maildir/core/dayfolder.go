@@ -26,8 +26,8 @@ type dayFolder struct {
 	files int
 }
 
-// place returns the path for the new message file that belongs at p, "…/YYYY/MM/DD/<id>.md". It returns p until the
-// folder of the day is full. A folder that cannot be listed is treated as empty.
+// place returns the path for a new message file that belongs at p, "…/YYYY/MM/DD/<id>.md". It returns p itself until
+// the day's folder is full. A folder that cannot be listed is treated as empty.
 func (d *dayFolders) place(t *tree.Tree, p string) string {
 	dir, name := path.Split(p)
 	dir = strings.TrimSuffix(dir, "/")
@@ -71,5 +71,6 @@ func lastPart(t *tree.Tree, dir string) *dayFolder {
 
 func partOf(dir string, part int) string { return dir + "/" + strconv.Itoa(part) }
 
-// Place returns the path for the new message file that belongs at path, whose folder may be full. Only plans call it.
+// Place returns the path for a new message file that belongs at path, because that folder may be full. Only plans call
+// Place.
 func (c *Mail) Place(path string) string { return c.days.place(c.Tree, path) }

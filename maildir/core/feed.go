@@ -77,8 +77,7 @@ func (f *feed) Any() <-chan struct{} {
 	return f.all
 }
 
-// Agent returns a channel that is closed at the next change below that agent's folder, or of an existing
-// message.
+// Agent returns a channel that is closed at the next change below that agent's folder or to an existing message.
 func (f *feed) Agent(slug, name string) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()

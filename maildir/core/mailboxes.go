@@ -31,8 +31,8 @@ func (s *Store) MailboxAt(ctx context.Context, local string) (c *Mail, agent str
 	return nil, "", &refusal.Error{What: refusal.UnknownMailbox, Field: refusal.Mailbox, Name: local}
 }
 
-// MayOwnMore returns an error for a guest who already owns the maximum number of mailboxes. Mailboxes whose folder
-// was removed do not count.
+// MayOwnMore returns an error for a guest who already owns the maximum number of mailboxes. Mailboxes whose folder was
+// removed are not counted.
 func (s *Store) MayOwnMore(ctx context.Context, by Caller) error {
 	if !s.IsForeignUser(by) {
 		return nil

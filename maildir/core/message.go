@@ -125,7 +125,7 @@ func (c *Mail) ReadMessage(path, id string) (*format.Message, []byte, error) {
 	return m, data, err
 }
 
-// IsAgent reports whether a party of a message is an agent. An address of any domain is not an agent.
+// IsAgent reports whether a party to a message is an agent. An address is not an agent, whatever its domain.
 func IsAgent(party string) bool { return !strings.Contains(party, "@") }
 
 // NeedRoom returns refusal.MailboxFull if a mailbox has no room for another unread message. The function coming returns
@@ -155,8 +155,8 @@ func (c *Mail) NeedRoom(ctx context.Context, coming func(folder string) int, nam
 	return nil
 }
 
-// Delivery returns the agent's copy of a message, which must exist on disk. It returns ErrNotFound and the error of
-// Group.Behind.
+// Delivery returns the agent's copy of a message, which must exist on disk. It returns ErrNotFound, and Group.Behind's
+// error.
 func (c *Mail) Delivery(g *writer.Group, agent, id string) (*index.Delivery, error) {
 	if err := c.NeedAgent(g.Ctx, refusal.Agent, agent); err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ type noticeCount struct {
 	wrote map[string]int
 }
 
-// count counts a message to the agent and returns the agent's total for the current hour.
+// count records one more message to the agent and returns the agent's total for the current hour.
 func (c *noticeCount) count(agent string, now time.Time) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

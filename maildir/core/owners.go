@@ -56,7 +56,7 @@ func (o *owners) Set(key string, uid int) error {
 	})
 }
 
-// ProjectsOf returns the projects that may have the mailbox of an address, in lookup order. It returns
+// ProjectsOf returns the projects that may contain the mailbox for an address, in lookup order. It returns
 // ErrUnavailable.
 func (o *owners) ProjectsOf(local string) (slugs []string, err error) {
 	all, err := o.LoadOwners()
@@ -102,8 +102,8 @@ func (c *Mail) PlanAgent(g *writer.Group, tx *writer.Tx, p format.Profile, uid i
 }
 
 // SetOwner sets the owner of a new agent to the OS user uid; NoOwner means the store's user. If an earlier agent of
-// that name had another owner, SetOwner drops its hooks and trusted senders. Call SetOwner before the agent exists, so
-// that no other user gets access in between.
+// that name had a different owner, SetOwner drops that agent's hooks and trusted senders. Call SetOwner before the
+// agent exists, so that no other user gets access in between.
 func (c *Mail) SetOwner(name string, uid int) error {
 	key := c.Slug + "/" + name
 	owners, err := c.Store.Owners.LoadOwners()
@@ -116,8 +116,8 @@ func (c *Mail) SetOwner(name string, uid int) error {
 		now = c.Store.User()
 	}
 	if before != now {
-		// This must come first, because a hook without an owner runs as the mailbox's owner, for mail from senders
-		// that the mailbox trusts.
+		// Dropping must come first: a hook without an owner runs as the mailbox's owner, for mail from senders that the
+		// mailbox trusts.
 		if err := errors.Join(c.Store.Hooks.DeleteMailbox(c.Slug, name), c.Store.Trusted.Drop(c.Slug, name)); err != nil {
 			return err
 		}

@@ -88,7 +88,7 @@ func (c *Mail) outsideReceipt(m *format.Message, name, kind string) index.Receip
 	return r
 }
 
-// ItemOf returns the outgoing item of a message for a recipient. It returns nil if there is none, or if this server
+// ItemOf returns a message's outgoing item for a recipient. It returns nil if there is no such item, or if this server
 // did not send the message.
 func (c *Mail) ItemOf(m *format.Message, to string) *outgoing.Item {
 	if IsAgent(to) {

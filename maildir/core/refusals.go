@@ -16,7 +16,7 @@ import (
 // the most similar ones.
 const MaxListed = 20
 
-// Few returns the list if it is short enough to be shown in full, otherwise nil.
+// Few returns the list if it is short enough to be shown in full, and nil otherwise.
 func Few(names []string) []string {
 	if len(names) > MaxListed {
 		return nil
@@ -42,7 +42,7 @@ func (c *Mail) UnknownAgent(ctx context.Context, field refusal.Field, names ...s
 	return e
 }
 
-// AddAgents adds the existing agents to a refusal for names, and the agents with similar names.
+// AddAgents adds the existing agents, and the agents with similar names, to a refusal for names.
 func (c *Mail) AddAgents(ctx context.Context, e *refusal.Error, names []string) error {
 	rows, err := c.Store.Index.Agents(ctx, c.Slug)
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *Mail) UnknownTo(ctx context.Context, by Caller, field refusal.Field, na
 	return e
 }
 
-// addressFault returns why an address is not a possible address of another domain; nil if it is possible. The error is
+// addressFault returns the reason why an address cannot be an address at another domain, or nil if it can. The error is
 // a sentence without the final period.
 func addressFault(address string) error {
 	a, err := format.ParseAddress(address)

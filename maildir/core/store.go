@@ -81,14 +81,14 @@ func (s *Store) Stop(at time.Time) {
 // Close ends Stopping.
 func (s *Store) Close() { s.endStopping() }
 
-// StopsBy returns the time given to Stop; zero if it was not called.
+// StopsBy returns the time given to Stop, or zero if Stop was not called.
 func (s *Store) StopsBy() time.Time {
 	s.stopMu.Lock()
 	defer s.stopMu.Unlock()
 	return s.stopBy
 }
 
-// TimeLeft returns how much time is left until the time given to Stop; an hour if Stop was not called.
+// TimeLeft returns how much time is left until the time given to Stop. It returns an hour if Stop was not called.
 func (s *Store) TimeLeft() time.Duration {
 	if at := s.StopsBy(); !at.IsZero() {
 		return time.Until(at)
@@ -110,7 +110,7 @@ type Caller struct {
 	Root bool // root may do everything
 }
 
-// NoOwner is the Owner of an agent that has no owner according to owners.json. Only root may use such an agent.
+// NoOwner is the owner of an agent that, according to owners.json, has no owner. Only root may use such an agent.
 const NoOwner = -1
 
 // Owns reports whether the caller may use what belongs to the OS user owner.
@@ -129,7 +129,7 @@ func (s *Store) projectsWith(ctx context.Context, what format.Kind, name string)
 	return names, err
 }
 
-// IsElsewhere reports whether a name that is not an agent's is an email address of another domain.
+// IsElsewhere reports whether a name that is not an agent's is an email address at another domain.
 func (s *Store) IsElsewhere(name string) bool {
 	a, err := format.ParseAddress(name)
 	return err == nil && !a.IsAgent() && !s.Domains.Has(a.Domain) && !a.OnThisMachine()

@@ -13,9 +13,9 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// Verified reports whether the seal of m comes from a trusted key or the store's own key and still matches m. If
-// so, it also returns who vouches for m. It reports false for a message that was written or edited by hand, and for
-// a seal by an untrusted key.
+// Verified reports whether the seal of m comes from a trusted key or the store's own key and still matches m. If so, it
+// also returns who vouches for m. It reports false for a message that was written or edited by hand, and for a seal
+// made with an untrusted key.
 func (s *Store) Verified(m *format.Message) (keys.Voucher, bool) { return s.Keys.Verified(m) }
 
 // VerifiedIn is Verified for a message in the index. A message that this server sealed for another project is not
@@ -56,7 +56,7 @@ func (c *Mail) Trust(m *format.Message, agent string) string {
 	return Unproven
 }
 
-// How far to trust a message in an inbox.
+// The possible degrees of trust in a message in an inbox.
 const (
 	Trusted   = "true"  // sealed here for that inbox; the sender is known by credentials or token, or proven and listed
 	Untrusted = "false" // written or changed by hand, pulled, not sent to that inbox, or from another domain

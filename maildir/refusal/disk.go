@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// Disk returns the refusal for a write that failed with err. It says what happened, without a path. If err is a
-// refusal, the end of a context or nil, Disk returns err.
+// Disk returns the refusal for a write that failed with err. The refusal says what happened, without a path. If err is
+// a refusal, a context's error or nil, Disk returns err itself.
 func Disk(err error) error {
 	var said *Error
 	if err == nil || errors.As(err, &said) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

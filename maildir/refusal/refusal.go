@@ -44,7 +44,7 @@ type Error struct {
 	Err    error    // the cause, for the log; only {cause} shows it
 }
 
-// Over returns the refusal for a number or size n above limit.
+// Over returns the refusal for a number or size n that exceeds limit.
 func Over(what What, field Field, n, limit int) *Error {
 	return &Error{
 		What:   what,

@@ -2,7 +2,7 @@ package refusal
 
 // What is the text and the kind of a refusal. The text has a placeholder in braces for each fact of the Error
 // (Words.fact) and for each phrase of the reader. The text itself mentions no tool, argument or setting; {field}, {arg}
-// and the phrases do, in each reader's words. Two Whats of the same kind and text are equal.
+// and the phrases do, in each reader's words. Two Whats with the same kind and text are equal.
 type What struct {
 	kind error
 	text string

@@ -142,7 +142,7 @@ func (w *Words) fact(key string, e *Error) (text string, ok bool) {
 	return "", false
 }
 
-// listed returns what followed by the list of names, or "" for an empty list.
+// listed returns the text what, followed by the list of names. It returns "" for an empty list.
 func listed(what string, names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -174,7 +174,7 @@ func count(all []int, key string) string {
 // size.
 const maxClipped = 80
 
-// clip returns a value, cut to maxClipped.
+// clip returns a value, truncated to maxClipped bytes.
 func clip(s string) string {
 	if len(s) <= maxClipped {
 		return s
