@@ -16,9 +16,9 @@ import (
 // Users type less than programs do: only the last element of a project's path, or the end of an id. They do not
 // register either. The functions below allow for that.
 
-// ProjectNamed is Project that also finds a project by the last element of its path, and by a path in the project's
-// folder of the store. It returns the errors of Project, ErrConflict if several projects have that name, and machine
-// faults.
+// ProjectNamed is like Project, but also finds a project by the last element of its path, and by a path in the
+// project's folder in the store. It returns the errors of Project, ErrConflict if several projects have that name, and
+// machine faults.
 func (s *Store) ProjectNamed(ctx context.Context, name string) (*Project, error) {
 	if filepath.IsAbs(name) {
 		if slug, err := storedir.SlugAt(s.core.Root, name); err != nil {

@@ -20,7 +20,7 @@ type Freeing struct {
 	Reason  string // sent to the holder; "": none
 }
 
-// Free releases a live claim of another agent and sends its holder the reason, in one operation of the releasing agent.
+// Free releases another agent's live claim and sends the reason to the holder, in one operation of the releasing agent.
 // Undo reverses this operation as a whole. The caller must ensure that the user is the store's owner; the agent need
 // not be the holder. Free returns the message, or nil if the holder no longer has the claim. It returns ErrNotFound for
 // an unknown agent, and the errors that Send returns for the text.

@@ -163,7 +163,8 @@ func (b *Box) page(ctx context.Context, q index.InboxQuery) (*InboxPage, error) 
 	return page, nil
 }
 
-// pageOfOne returns a page with only the requested message. If the agent sent it, the page has the receipts.
+// pageOfOne returns a page with only the requested message. If the agent sent the message, the page contains the
+// receipts.
 func (b *Box) pageOfOne(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {
 	d, err := b.oneOf(ctx, q.Agent, q.ID)
 	if err != nil {

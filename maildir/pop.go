@@ -79,7 +79,7 @@ func (b *Box) popOnce(ctx context.Context, room *index.Room) (*index.Delivery, e
 }
 
 // read reads the delivery to pop, with as much of its body as fits. It reads before the delivery is marked, so that an
-// unreadable message is not lost. It returns errNoRoom, the error of Group.Behind, and errors from the index.
+// unreadable message is not lost. It returns errNoRoom, Group.Behind's error, and errors from the index.
 func (k *pops) read(g *writer.Group, d *index.Delivery, room *index.Room) (*index.Delivery, error) {
 	room.Empty() // clear what an earlier plan of this pop reserved
 	whole, err := k.mail.Store.Index.Delivery(g.Ctx, k.mail.Slug, d.Agent, d.ID, index.WithBody, room)

@@ -95,7 +95,7 @@ func (p *Project) FlushHistory(ctx context.Context) error { return p.mail.Histor
 // Stalled returns how long the writer has been waiting for the disk; 0 if it is not waiting.
 func (p *Project) Stalled() time.Duration { return p.mail.Writer.Stalled() }
 
-// Failing returns why the last operation could not be written; nil if it could.
+// Failing returns the reason why the last operation could not be written, or nil if it was written.
 func (p *Project) Failing() error { return p.mail.Writer.Failing() }
 
 // Unreadable lists the files that currently cannot be read.
@@ -204,9 +204,9 @@ func (s *Store) isAdoptable(slug string) (bool, error) {
 	return err == nil && fi.Size() > 0, nil // an empty file is still being written, so the project's name is unknown
 }
 
-// EnsureProject is Project, but creates the project if the key is DefaultProject or an absolute path without a project.
-// It returns any error from Project. It also returns ErrInvalid for a path that cannot be a code base, and ErrTooLarge
-// if the store already has the maximum number of projects.
+// EnsureProject is like Project, but creates the project if the key is DefaultProject or an absolute path without a
+// project. It returns any error from Project. It also returns ErrInvalid for a path that cannot be a code base, and
+// ErrTooLarge if the store already has the maximum number of projects.
 func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error) {
 	p, err := s.Project(ctx, key)
 	if err == nil || !errors.Is(err, ErrNotFound) {

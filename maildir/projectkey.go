@@ -94,7 +94,7 @@ func (p *Project) MakingNote(key string) string {
 	return p.MissingNote(key)
 }
 
-// MissingNote returns a note if the folder that the key names does not exist; otherwise "".
+// MissingNote returns a note if the folder that the key names does not exist, and "" otherwise.
 func (p *Project) MissingNote(key string) string {
 	missing := p.MissingFolder(key)
 	if missing == "" {

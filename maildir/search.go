@@ -145,7 +145,7 @@ func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bo
 	return nil, nil
 }
 
-// threadNote returns a note if the thread of a filter does not exist; otherwise nil.
+// threadNote returns a note if the thread in a filter does not exist, and nil otherwise.
 func (p *Project) threadNote(ctx context.Context, thread string) (note, err error) {
 	_, err = p.ThreadPage(ctx, index.ThreadQuery{Thread: thread, Limit: 1})
 	var e *Error

@@ -116,8 +116,8 @@ type Import struct {
 	Untimed   int `json:"untimed"`   // empty marks that are waiting for a time
 }
 
-// Importing returns the progress of an import of edits. part is the history's part of the progress. Importing returns
-// nil if there is no import.
+// Importing returns the progress of importing edits. part is the history's part of the progress. Importing returns nil
+// if there is no import.
 func (p *Project) Importing(part history.Import) *Import {
 	im := Import{part, p.mail.Unindexed(), p.stamps.waiting()}
 	if im.Import == (history.Import{}) && im.Unindexed < history.ImportFrom && im.Untimed < history.ImportFrom {

@@ -221,9 +221,9 @@ func (b *Box) order(verb string, d sending.Draft) *sending.Order {
 	return &sending.Order{Draft: d, Verb: verb, From: b.Name, Origin: b.v.origin, By: &b.v.by}
 }
 
-// Send sends from the mailbox. InReplyTo and References may name messages of any domain. The message joins the thread
-// of the first of these messages that this mailbox has; InReplyTo is checked first, then the newest reference. Without
-// InReplyTo, References are ignored. Send returns any error from sending.Sender.Send.
+// Send sends from the mailbox. InReplyTo and References may name messages from any domain. The message joins the thread
+// of the first of these messages that this mailbox contains. InReplyTo is checked first, then the references, newest
+// first. Without InReplyTo, References are ignored. Send returns any error from sending.Sender.Send.
 func (b *Box) Send(ctx context.Context, d sending.Draft) (*sending.Sent, error) {
 	if err := b.join(ctx, &d); err != nil {
 		return nil, err
@@ -231,8 +231,8 @@ func (b *Box) Send(ctx context.Context, d sending.Draft) (*sending.Sent, error) 
 	return b.v.sender.Send(ctx, b.order("send", d))
 }
 
-// Reply answers a message in the mailbox's inbox. It returns the errors of sending.Sender, ErrNotFound if the
-// message is not in the inbox, and ErrUnavailable if the reply's recipients do not exist.
+// Reply answers a message in the mailbox's inbox. It returns any error from sending.Sender, ErrNotFound if the message is not
+// in the inbox, and ErrUnavailable if the reply's recipients do not exist.
 func (b *Box) Reply(ctx context.Context, id string, d sending.Draft) (*sending.Sent, error) {
 	id = b.v.mail.Store.Domains.IDNamed(id)
 	got, err := b.v.mail.Store.Index.Delivery(ctx, b.v.mail.Slug, b.Name, id, index.WithoutBody, nil)

@@ -92,8 +92,8 @@ func (l *Leases) Changed(path string, kind format.Kind) {
 	}
 }
 
-// Look calls f with the source's current claims. Only one Look runs at a time. Look returns the errors of the
-// source and of f.
+// Look calls f with the source's current claims. Only one Look runs at a time. Look returns any error from the source
+// or f.
 func (l *Leases) Look(ctx context.Context, from Source, project string, view View, f func(l *Leases) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

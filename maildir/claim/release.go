@@ -14,9 +14,8 @@ type Release struct {
 	Held     []Row    // the agent's other claims; empty if it held all requested patterns
 }
 
-// NewRelease sorts the claims that an agent holds into claims to release and claims to keep. texts are the
-// requested patterns; if there are none, all claims are released. normalized lists the patterns that each text may also
-// mean.
+// NewRelease sorts the claims that an agent holds into claims to release and claims to keep. texts are the requested
+// patterns; if there are none, all claims are released. normalized lists the other patterns that each text may mean.
 func NewRelease(held []Row, texts []string, normalized map[string][]string) *Release {
 	r := &Release{}
 	if len(texts) == 0 {

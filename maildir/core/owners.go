@@ -116,8 +116,8 @@ func (c *Mail) SetOwner(name string, uid int) error {
 		now = c.Store.User()
 	}
 	if before != now {
-		// Dropping must come first: a hook without an owner runs as the mailbox's owner, for mail from senders that the
-		// mailbox trusts.
+		// Hooks and trusted senders must be dropped first, because a hook without an owner runs as the mailbox's owner,
+		// for mail from senders that the mailbox trusts.
 		if err := errors.Join(c.Store.Hooks.DeleteMailbox(c.Slug, name), c.Store.Trusted.Drop(c.Slug, name)); err != nil {
 			return err
 		}

@@ -72,7 +72,7 @@ func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, l
 	return false, nil
 }
 
-// hasAgent reports whether there is a file of a known kind below the folder of an agent of that name. The case of the
+// hasAgent reports whether there is a file of a known kind below the folder of an agent with that name. The case of the
 // name does not matter.
 func hasAgent(ctx context.Context, t *tree.Tree, name string) (has bool, err error) {
 	err = t.Walk(ctx, format.AgentsDir, func(path string, d fs.DirEntry) error {

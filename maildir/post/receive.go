@@ -101,7 +101,7 @@ func (p *Post) Receive(ctx context.Context, in Incoming) (id string, errs []erro
 }
 
 // takers returns the mailboxes that now get a copy of an email, and the error for each mailbox that cannot get one.
-// first is the message from an earlier receipt of the same email; nil if there is none. It returns errors from the
+// first is the message from an earlier receipt of the same email, or nil if there is none. It returns errors from the
 // index.
 func (p *Post) takers(g *writer.Group, mailboxes []string, first *format.Message) (takers []string, errs []error, err error) {
 	errs = make([]error, len(mailboxes))
