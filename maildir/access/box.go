@@ -231,8 +231,8 @@ func (b *Box) Send(ctx context.Context, d sending.Draft) (*sending.Sent, error) 
 	return b.v.sender.Send(ctx, b.order("send", d))
 }
 
-// Reply answers a message in the mailbox's inbox. It returns any error from sending.Sender, ErrNotFound if the message is not
-// in the inbox, and ErrUnavailable if the reply's recipients do not exist.
+// Reply answers a message in the mailbox's inbox. It returns any error from sending.Sender, ErrNotFound if the
+// message is not in the inbox, and ErrUnavailable if the reply's recipients do not exist.
 func (b *Box) Reply(ctx context.Context, id string, d sending.Draft) (*sending.Sent, error) {
 	id = b.v.mail.Store.Domains.IDNamed(id)
 	got, err := b.v.mail.Store.Index.Delivery(ctx, b.v.mail.Slug, b.Name, id, index.WithoutBody, nil)
