@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestElsewhere: mail from another site is in an inbox like any other mail. No method treats such an address as an
-// agent's name.
+// TestElsewhere: mail from another site appears in an inbox like any other mail. No method treats an address at another
+// site as an agent's name.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Bob")

@@ -11,8 +11,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestWrittenInto: a program writes into a file at the moment when the server renames it into place, and sets its
-// time back. The server finds the change by the bytes, because the file's state is the one that the server saw.
+// TestWrittenInto: a program writes into a file at the moment when the server renames the file into place, and sets the
+// file's time back. The server detects the change by the bytes, because the file's state is the same as the one that
+// the server saw.
 func TestWrittenInto(t *testing.T) {
 	t.Parallel()
 	var h halts

@@ -21,7 +21,7 @@ const VerbAmend = "amend"
 type Amendable struct {
 	ID      string `json:"message_id"`
 	Text    string `json:"text"`    // see format.Amendable
-	Version string `json:"version"` // of the message that Text comes from
+	Version string `json:"version"` // the version of the message that Text comes from
 }
 
 // Amendment is the new content of a message.
@@ -40,7 +40,7 @@ type Amended struct {
 	Sealed  bool     `json:"sealed"`             // false for another agent's message
 	Readers []string `json:"read_by"`            // its author, and agents that had read the old content; all get a notice
 	Outside []string `json:"left_for,omitempty"` // recipients at other domains that have the old content: see leftFor
-	Left    []string `json:"left,omitempty"`     // paths of copies that were edited by hand and stay as they are
+	Left    []string `json:"left,omitempty"`     // paths of copies that were edited by hand and are left unchanged
 
 	message format.Message
 }
@@ -62,7 +62,7 @@ func (p *Project) Amendable(ctx context.Context, id string) (*Amendable, error) 
 	}, nil
 }
 
-// readShown reads the file that a message is shown from, so that the caller can change it. It returns ErrDenied for
+// readShown reads the file that a message is displayed from, so that the caller can change it. It returns ErrDenied for
 // mail from other systems, because the files of such mail are never changed.
 func (p *Project) readShown(row *index.MessageRow) (data []byte, m *format.Message, err error) {
 	if data, _, err = p.mail.Tree.Read(row.Path, p.mail.Tree.MaxFile()); err != nil {
@@ -80,11 +80,11 @@ func (p *Project) readShown(row *index.MessageRow) (data []byte, m *format.Messa
 	return data, m, err
 }
 
-// Amend changes a message for everyone: its canonical file and every copy with the same content, in one operation
-// of the agent. The agent's own message is sealed again. Another agent's message loses its seal, because its author
-// did not write the new text. The author, and agents who had read the message, get a notice. The caller
-// must ensure that the user is the store's owner, as for Delete. It returns ErrNotFound, ErrInvalid if the text
-// cannot be parsed, and ErrConflict if the message no longer has that version.
+// Amend changes a message for everyone: its canonical file and every copy with the same content, in one operation of
+// the agent. The agent's own message is sealed again. Another agent's message loses its seal, because its author did
+// not write the new text. The author and the agents that have read the message get a notice. As for Delete, the caller
+// must ensure that the user is the store's owner. Amend returns ErrNotFound, ErrInvalid if the text cannot be parsed,
+// and ErrConflict if a.Version is no longer the message's version.
 func (b *Box) Amend(ctx context.Context, a Amendment) (*Amended, error) {
 	a.ID = b.p.mail.Store.Domains.IDNamed(a.ID)
 	var done *Amended
@@ -146,7 +146,7 @@ func (b *Box) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amen
 	return done, err
 }
 
-// planCopies plans the new content of all files of a message whose current content has the digest sum.
+// planCopies plans the new content of those files of a message whose current content has the digest sum.
 func (b *Box) planCopies(g *writer.Group, tx *writer.Tx, sum *[sha256.Size]byte, to *Amended) error {
 	files, err := b.p.mail.Store.Index.Files(g.Ctx, b.p.mail.Slug, to.ID)
 	if err != nil {
@@ -198,9 +198,9 @@ func (b *Box) amendedFile(id string, old []byte, m format.Message) ([]byte, erro
 	return file, err
 }
 
-// planTelling plans a notice by the agent that a message has changed, to its author and to everyone who has read
-// it. It returns their names. The recipients do not see each other's names, because some may have received the
-// message as bcc (Invariant I7).
+// planTelling plans the agent's notice that a message has changed, to the message's author and to everyone who has read
+// it. It returns their names. The recipients do not see each other's names, because some may have received the message
+// as bcc (Invariant I7).
 func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow) ([]string, error) {
 	const forSender = true
 	if err := b.p.mail.AddReceipts(g.Ctx, row, forSender); err != nil {
@@ -216,12 +216,12 @@ func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow)
 	return told, b.planNotice(g, tx, row, told, &format.Message{
 		Subject: "Changed: " + format.Cut(row.Subject, format.MaxSubject-20),
 		Body: fmt.Sprintf("%s has changed the message %s, which you have read or wrote:\n\n    %s\n\nRead it "+
-			"again: only the new text counts.\n",
+			"again: only the new text is valid.\n",
 			b.agent, row.ID, format.Printable(row.Subject)),
 	})
 }
 
-// planNotice plans a message by the agent about another message, as a bcc to each of the given agents.
+// planNotice plans the agent's message about another message, as a bcc to each of the given agents.
 func (b *Box) planNotice(g *writer.Group, tx *writer.Tx, about *index.MessageRow, to []string, notice *format.Message) error {
 	if len(to) == 0 {
 		return nil

@@ -15,9 +15,9 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestAmend: the canonical file and the copies get the new text, each copy with its own bcc recipient; a copy
-// edited by hand is not changed. Each agent that had read the message gets its own notice. Undoing restores the old
-// text byte for byte.
+// TestAmend: the canonical file and the copies get the new text, each copy with its own bcc recipient; a copy edited by
+// hand is not changed. Each agent that has read the message gets its own notice. An undo restores the old text byte for
+// byte.
 func TestAmend(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -93,7 +93,7 @@ func TestAmend(t *testing.T) {
 	}
 	for path, is := range contents(t, p, files) {
 		if is != was[path] {
-			t.Errorf("%s says now\n%s", path, is)
+			t.Errorf("%s now says\n%s", path, is)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestArchive: an archived message is read and not in the list. It is in its thread, in search results, and in a
-// list that includes archived messages. Marked unread, it is in the list again.
+// TestArchive: an archived message is marked read and is not in the list. It is in its thread, in search results, and
+// in a list that includes archived messages. When it is marked unread, it is in the list again.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

@@ -12,13 +12,13 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// InboxAsOf returns a page of an agent's inbox as it was in the history at a moment, with the marks of that time.
-// The page is sorted by path, last first; for paths that a server created, this is newest first. The agent may have
-// been removed since. Only these fields of the query are used: Since, UrgentOnly, UnreadOnly, Archived, Bodies,
-// Limit, Room and Before. Before is a cursor from a page of the same moment. An invalid copy is on no page but is
-// counted, so that the cost of a page does not depend on the size of the inbox. It returns ErrNotFound for an
-// unknown agent and for a moment that is not in the history, ErrInvalid for an ambiguous commit name, and the
-// errors of q.Room.Reserve.
+// InboxAsOf returns a page of an agent's inbox as it was at a point in the history, with the marks of that time. The
+// page is sorted by path, last first; for paths that a server created, this means newest first. The agent may have been
+// removed since then. Only these fields of the query are used: Since, UrgentOnly, UnreadOnly, Archived, Bodies, Limit,
+// Room and Before. Before is a cursor from a page of the same point in the history. Invalid copies appear on no page
+// but are counted, so that the cost of a page does not depend on the size of the inbox. InboxAsOf returns ErrNotFound
+// for an unknown agent and for a time that is not in the history, ErrInvalid for an ambiguous commit name, and any
+// error from q.Room.Reserve.
 func (b *Box) InboxAsOf(ctx context.Context, q index.InboxQuery, at history.Moment) (page *InboxPage, err error) {
 	if format.CheckName(b.agent) != "" {
 		return nil, b.p.mail.UnknownAgent(ctx, refusal.Agent, b.agent)
@@ -49,7 +49,7 @@ type oldCopy struct {
 	read, ack, archived *history.OldFile
 }
 
-// oldCopies returns the copies in an inbox, the last path first. files are sorted by path.
+// oldCopies returns the copies in an inbox, sorted by path, last first. files are sorted by path.
 func oldCopies(files []history.OldFile) []oldCopy {
 	marks := map[string]*history.OldFile{}
 	for i := range files {
@@ -75,7 +75,7 @@ func oldCopies(files []history.OldFile) []oldCopy {
 	return all
 }
 
-// wasRead returns the mark that makes the copy count as read (docs/tree.md, "Marks"); nil if there is none.
+// wasRead returns the mark that says that the copy was read (docs/tree.md, "Marks"), or nil if there is none.
 func (c *oldCopy) wasRead() *history.OldFile {
 	switch {
 	case c.read != nil:
@@ -134,7 +134,7 @@ func (b *Box) pageAsOf(ctx context.Context, q index.InboxQuery, all []oldCopy) (
 	return page, nil
 }
 
-// oldDelivery reads a copy from the history, and returns its text separately. d is nil if the copy was invalid.
+// oldDelivery reads a copy from the history and returns the copy's text separately. d is nil if the copy was invalid.
 func (b *Box) oldDelivery(agent string, c *oldCopy) (d *index.Delivery, text string, err error) {
 	data, err := c.Content()
 	if err != nil {
@@ -166,7 +166,7 @@ func (b *Box) oldDelivery(agent string, c *oldCopy) (d *index.Delivery, text str
 	return d, m.Body, err
 }
 
-// markTime returns the time in a mark; zero if there is no mark or it has no time.
+// markTime returns the time in a mark. It returns zero if there is no mark, or no time in the mark.
 func markTime(f *history.OldFile) (time.Time, error) {
 	if f == nil {
 		return time.Time{}, nil

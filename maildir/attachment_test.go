@@ -62,7 +62,7 @@ func TestPlantedAttachment(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			if after, err := os.Lstat(at); err != nil || !os.SameFile(before, after) || !after.ModTime().Equal(before.ModTime()) {
-				t.Errorf("what was planted was touched: %v", err)
+				t.Errorf("the planted file was changed: %v", err)
 			}
 			if err := os.Remove(at); err != nil {
 				t.Fatal(err)
@@ -103,7 +103,8 @@ func TestPlantedShard(t *testing.T) {
 	}
 }
 
-// TestAttachmentPlantedMeanwhile is TestPlantedAttachment for a file put there between planning and rename.
+// TestAttachmentPlantedMeanwhile is TestPlantedAttachment for a file that is put at the path between planning and
+// rename.
 func TestAttachmentPlantedMeanwhile(t *testing.T) {
 	t.Parallel()
 	var h halts
@@ -131,7 +132,7 @@ func TestAttachmentPlantedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestForwardedAttachment: an attachment forwarded by its path in the tree is compared with its name.
+// TestForwardedAttachment: an attachment that is forwarded by its path in the tree is checked against its name.
 func TestForwardedAttachment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -158,7 +159,7 @@ func TestForwardedAttachment(t *testing.T) {
 	}
 }
 
-// TestAttachedTwice: two files with the same content are one file in the tree.
+// TestAttachedTwice: two attachments with the same content are one file in the tree.
 func TestAttachedTwice(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")

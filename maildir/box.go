@@ -7,8 +7,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Box is the mail of one agent. Its methods are the agent's actions. A caller names the agent and the origin once,
-// when it creates the Box. It is safe for concurrent use.
+// Box is the mail of one agent. Its methods are the agent's actions. A caller gives the agent and the origin only once,
+// when it creates the Box. A Box is safe for concurrent use.
 type Box struct {
 	p      *Project
 	agent  string
@@ -19,7 +19,7 @@ type Box struct {
 // Counts and UnreadSince.
 func (p *Project) Box(agent string, origin format.Origin) *Box { return &Box{p, agent, origin} }
 
-// perform writes an operation of the agent and records that the agent was active.
+// perform writes the agent's operation and records that the agent was active.
 func (b *Box) perform(ctx context.Context, tx *writer.Tx) error {
 	return b.p.mail.Perform(ctx, b.agent, tx)
 }

@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// ownedBy returns a storetest.Config of a store that belongs to that OS user.
+// ownedBy returns a storetest.Config for a store that belongs to that OS user.
 func ownedBy(uid int) storetest.Config {
 	return storetest.Config{User: func() int { return uid }}
 }
@@ -63,8 +63,8 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// TestTrust: a copy is trusted if it has this store's seal, is in the inbox that it was sent to, and the server
-// itself authenticated the sender. The copy's own text counts, not the canonical file's.
+// TestTrust: a copy is trusted if it has this store's seal, is in the inbox that it was sent to, and the server itself
+// authenticated the sender. The copy's own text is decisive, not the canonical file's.
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob", "Cat")
@@ -132,8 +132,8 @@ func edit(t *testing.T, dir, box string, m *maildir.Sent, old, text string) {
 	}
 }
 
-// TestGuestAttachments: other users do not get the rights of the store's user. They can attach their own files, but
-// no files of the mail tree.
+// TestGuestAttachments: other users do not get the rights of the store's user. They can attach their own files, but no
+// files from the mail tree.
 func TestGuestAttachments(t *testing.T) {
 	t.Parallel()
 	me := os.Geteuid()
@@ -144,7 +144,7 @@ func TestGuestAttachments(t *testing.T) {
 	if err := os.Symlink("a.txt", filepath.Join(docs, "link.txt")); err != nil {
 		t.Fatal(err)
 	}
-	cfg := ownedBy(me + 1) // so that the file's owner is a guest
+	cfg := ownedBy(me + 1) // makes the file's owner a guest
 	cfg.Attachments.Roots = []string{docs}
 	p := project(t, cfg, "Ann")
 	const someoneElse = 12345
@@ -182,9 +182,9 @@ func TestGuestAttachments(t *testing.T) {
 		if (err == nil) != tt.want || err != nil && (!errors.Is(err, maildir.ErrNotFound) || !strings.Contains(err.Error(), tt.path[:min(len(tt.path), 100)])) {
 			t.Errorf("uid %d attaches %s: %v", tt.uid, tt.path, err)
 		}
-		const notLent = "for you, because it does not lend its rights to other users"
+		const notLent = "for you, because it does not use its own rights for other users"
 		if guest := tt.uid != me+1; err != nil && strings.Contains(err.Error(), notLent) != guest {
-			t.Errorf("uid %d is told of %s: %v", tt.uid, tt.path, err)
+			t.Errorf("uid %d learns about %s: %v", tt.uid, tt.path, err)
 		}
 	}
 }
@@ -226,13 +226,13 @@ func TestDeleteMailbox(t *testing.T) {
 		t.Errorf("owners.json: %s %v", data, err)
 	}
 	if _, err := p.Message(t.Context(), m.ID); err != nil {
-		t.Errorf("the message went with the mailbox: %v", err)
+		t.Errorf("the message was deleted with the mailbox: %v", err)
 	}
 }
 
-// TestReplyToAnothersMessage: a caller knows the id of a message that is not in the mailbox. It learns neither the
-// message's thread nor the thread's earlier messages, and its reply does not join the thread. If the mailbox has
-// the message, in inbox or outbox, the reply joins the thread.
+// TestReplyToAnothersMessage: a caller that knows the id of a message outside its mailbox learns neither the message's
+// thread nor the thread's earlier messages, and its reply does not join the thread. If the message is in the mailbox's
+// inbox or outbox, the reply joins the thread.
 func TestReplyToAnothersMessage(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob", "Cat")

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Claim grants or renews leases on all the patterns, or on none. A conflict is a result, not an error. Claim
-// returns ErrInvalid, and ErrNotFound if the agent does not exist. See docs/guard.md, "Making a claim".
+// Claim grants or renews leases on all the patterns, or on none. A conflict is a result, not an error. Claim returns
+// ErrInvalid for an invalid request, and ErrNotFound if the agent does not exist. See docs/guard.md, "Making a claim".
 func (b *Box) Claim(ctx context.Context, r claim.Request) (*claim.Result, error) {
 	r.Agent = b.agent
 	moved, err := b.p.Claims.Check(&r)
@@ -44,15 +44,15 @@ func (b *Box) Release(ctx context.Context, patterns []string) (*claim.Release, e
 	return b.ReleaseFrom(ctx, claim.From{}, patterns)
 }
 
-// ReleaseFrom is Release for patterns in the form that Claim takes, from the caller that from describes. It returns
-// the errors of Release.
+// ReleaseFrom is Release for patterns in the form that Claim accepts. The argument from describes the caller.
+// ReleaseFrom returns any error from Release.
 func (b *Box) ReleaseFrom(ctx context.Context, from claim.From, patterns []string) (*claim.Release, error) {
 	var res *claim.Release
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRelease, Agent: b.agent}, Facts: []string{core.ClaimsFact}, Sure: true}
 	normalized := map[string][]string{}
 	err := b.p.Claims.Normalize(from, func(m *claim.Normalizer) error {
 		for _, pat := range patterns {
-			normalized[pat], _ = m.Patterns([]string{pat}) // none if it could not be claimed
+			normalized[pat], _ = m.Patterns([]string{pat}) // empty if the text could not be claimed
 		}
 		return nil
 	})
@@ -75,7 +75,7 @@ func (b *Box) ReleaseFrom(ctx context.Context, from claim.From, patterns []strin
 		return nil, err
 	}
 	if a, err := b.p.mail.Store.Index.Agent(ctx, b.p.mail.Slug, b.agent); err == nil && a != nil && b.p.mail.Elsewhere(a) {
-		_ = b.p.Sync.SyncClaims(ctx) // so the agent does not renew them; if this fails, the next round reports it
+		_ = b.p.Sync.SyncClaims(ctx) // so the agent does not renew them; if this fails, the next round does
 	}
 	return res, nil
 }

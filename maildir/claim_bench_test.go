@@ -42,8 +42,7 @@ func claimed(i int) string {
 	return fmt.Sprintf([]string{"src/pkg%03d/file%d.go", "src/pkg%03d/**/%d_test.go", "src/pkg%03d/{a,b}/part%d*", "src/**/deep%03d/x%d.go"}[i%4], i/40, i)
 }
 
-// BenchmarkClaim measures a claim beside many live ones. Its ceiling, in the same run, is the same claim without
-// others.
+// BenchmarkClaim measures a claim among many live ones. Its ceiling, in the same run, is the same claim without others.
 func BenchmarkClaim(b *testing.B) {
 	for _, n := range []int{0, 10_000} {
 		p := project(b, kept(b), "Ann")
@@ -80,8 +79,8 @@ func BenchmarkClaim(b *testing.B) {
 	}
 }
 
-// BenchmarkCovers compares 100 paths with 10,000 patterns, with and without case. compile is the cost of compiling
-// the patterns. Its ceiling is the comparison of as many first letters.
+// BenchmarkCovers compares 100 paths with 10,000 patterns, both case-sensitively and case-insensitively. compile is the
+// cost of compiling the patterns. The ceiling is the comparison of the same number of first letters.
 func BenchmarkCovers(b *testing.B) {
 	paths := make([]string, 100)
 	for i := range paths {

@@ -20,7 +20,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// wantHeld checks which claims are live. want has "Agent pattern" for each, in order.
+// wantHeld checks which claims are live. want contains "Agent pattern" for each live claim, in order.
 func wantHeld(t *testing.T, p *maildir.Project, want []string) {
 	t.Helper()
 	all, err := p.Claims.List(t.Context(), false)
@@ -55,7 +55,7 @@ func TestRegisterConcurrently(t *testing.T) {
 				names[low] = true
 			}
 			if hint != "" && !strings.EqualFold(r.Name, hint) && r.Note == nil {
-				t.Error("a hint was not used and nothing says so")
+				t.Error("a hint was not used, and there is no note about it")
 			}
 		})
 	}
@@ -171,8 +171,8 @@ func TestClaimLife(t *testing.T) {
 	}
 }
 
-// TestSweep: the files of claims that ended a week ago are removed, except files that the user has just made live
-// again and that the index does not have yet.
+// TestSweep: the files of claims that ended a week ago are removed. Files that the user has just made live again are
+// kept, even if the index does not have the change yet.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64
@@ -204,7 +204,7 @@ func TestSweep(t *testing.T) {
 	maildir.Sweep(p)
 	await(t, func() bool { return !there(ended) && !there(released) && !there(format.ReleasedMark(released)) })
 	if !there(extended) || !there(unreleased) {
-		t.Errorf("live claims are removed: extended there %v, unreleased there %v", there(extended), there(unreleased))
+		t.Errorf("live claims were removed: extended file exists %v, unreleased file exists %v", there(extended), there(unreleased))
 	}
 	if err := p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// claims requests exclusive claims of paths for an agent. It returns "" if they were granted, otherwise the holder.
+// claims requests exclusive claims on paths for an agent. It returns "" if the claims were granted, and the holder
+// otherwise.
 func (m sharer) claims(t testing.TB, agent string, paths ...string) (holder string) {
 	t.Helper()
 	res, err := m.p.Box(agent, format.Origin{}).Claim(t.Context(), claim.Request{Patterns: paths})
@@ -67,8 +68,8 @@ func (m sharer) writeClaim(t testing.TB, agent, pattern string) {
 	}
 }
 
-// TestSharedClaims: a conflicting claim is refused immediately on every machine. The claim's file reaches each
-// machine with the next round, and so do its release, its renewal, and the undoing of both.
+// TestSharedClaims: a conflicting claim is refused immediately on every machine. The claim's file reaches each machine
+// with the next round, and so do its release, its renewal, and the undo of either.
 func TestSharedClaims(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -76,7 +77,7 @@ func TestSharedClaims(t *testing.T) {
 		t.Fatalf("held by %s", by)
 	}
 	if by := b.claims(t, "Bob", "app/x.go", "lib/y.go"); by != "Ann" {
-		t.Errorf("the claim of another machine is refused by %q", by)
+		t.Errorf("another machine's claim is refused by %q", by)
 	}
 	if by := b.claims(t, "Bob", "lib/y.go"); by != "" {
 		t.Errorf("held by %s", by)
@@ -161,7 +162,7 @@ func TestClaimsByHand(t *testing.T) {
 		t.Errorf("the reason is %q", why)
 	}
 	if got := b.subjects(t, "Bob"); fmt.Sprint(got) != "[Your claim is not valid: app/x.go]" {
-		t.Errorf("Bob is told %v", got)
+		t.Errorf("Bob got the notices %v", got)
 	}
 	for _, m := range []sharer{b, a} { // a file of another machine's claim is rewritten
 		file := filepath.Join(m.p.Dir(), format.ClaimPath("app/**", "Ann", ""))
@@ -194,7 +195,7 @@ func TestClaimsByHand(t *testing.T) {
 	}
 }
 
-// claimFile returns the claim of a pattern, as it is in its file.
+// claimFile returns the claim on a pattern, as it is in the claim's file.
 func (m sharer) claimFile(t testing.TB, pattern string) claim.Row {
 	t.Helper()
 	files, bad, err := claim.Files(maildir.TreeOf(m.p), func(r *claim.Row) bool { return r.Pattern == pattern })
@@ -204,7 +205,7 @@ func (m sharer) claimFile(t testing.TB, pattern string) claim.Row {
 	return files[0]
 }
 
-// rewrite changes the file of the claim of a pattern by hand.
+// rewrite changes the file of the claim on a pattern by hand.
 func (m sharer) rewrite(t testing.TB, pattern string, change func(*format.Claim)) {
 	t.Helper()
 	f := m.claimFile(t, pattern)
@@ -248,8 +249,8 @@ func TestClaimsBefore(t *testing.T) {
 	}
 }
 
-// TestClaimsOutOfReach: while the repository cannot be reached, claims are refused or are valid on their own
-// machine only, depending on the setting. If such a claim loses, its holder gets a notice.
+// TestClaimsOutOfReach: while the repository cannot be reached, claims are either refused or valid only on their own
+// machine, depending on the setting. If such a claim later loses, its holder gets a notice.
 func TestClaimsOutOfReach(t *testing.T) {
 	t.Parallel()
 	a, b, bare := sharedWith(t, storetest.Config{ClaimAlone: true})
@@ -279,12 +280,12 @@ func TestClaimsOutOfReach(t *testing.T) {
 		}
 	}
 	if got := b.subjects(t, "Bob"); fmt.Sprint(got) != "[Your claim is not valid: app]" {
-		t.Errorf("Bob is told %v", got)
+		t.Errorf("Bob got the notices %v", got)
 	}
 }
 
-// TestClaimsUnsure: if the outcome of a push is unknown, the server reads it from the list. If the list cannot be
-// read either, the agent's error says that it may hold the claim.
+// TestClaimsUnsure: if the outcome of a push is unknown, the server reads the outcome from the list. If the list cannot
+// be read either, the error tells the agent that it may hold the claim.
 func TestClaimsUnsure(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -317,7 +318,7 @@ func TestClaimsUnsure(t *testing.T) {
 	}
 }
 
-// TestClaimsEnd: another machine's claim expires one minute after its length, counted from the time when it was
+// TestClaimsEnd: another machine's claim expires after its length plus one minute, counted from when the claim was
 // first seen, regardless of the wall clocks.
 func TestClaimsEnd(t *testing.T) {
 	t.Parallel()
@@ -361,12 +362,12 @@ func TestClaimsRenewed(t *testing.T) {
 	clock.move(24 * time.Hour)
 	b.now(t)
 	if got, told := b.held(t), b.subjects(t, "Bob"); got != "" || len(told) > 0 { // an expired claim is not news
-		t.Errorf("held: %s; Bob is told %v", got, told)
+		t.Errorf("held: %s; Bob got the notices %v", got, told)
 	}
 }
 
-// TestClaimsRestarted: a machine's own claim expires at the time in its file, also after a restart. The restart
-// pushes nothing.
+// TestClaimsRestarted: a machine's own claim expires at the time in its file, even after a restart. The restart pushes
+// nothing.
 func TestClaimsRestarted(t *testing.T) {
 	t.Parallel()
 	config := storetest.Config{Root: t.TempDir(), Sync: onlyAsked}
@@ -480,7 +481,7 @@ func TestClaimsHostile(t *testing.T) {
 	b.send(t, "Bob", "Ann", "one")
 	for _, m := range []sharer{b, a} {
 		if _, err := m.p.Sync.Now(t.Context()); err == nil {
-			t.Error("a list that cannot be read is no problem")
+			t.Error("a list that cannot be read is not reported as a problem")
 		}
 	}
 	if got := a.subjects(t, "Ann"); fmt.Sprint(got) != "[one]" {

@@ -27,7 +27,7 @@ func (m sharer) granted(t testing.TB, agent string, r claim.Request) bool {
 
 // movable is a clock that a test moves.
 type movable struct {
-	stopped time.Time // the clock stands still at this time; zero: it runs
+	stopped time.Time // the time at which the clock is stopped; zero: the clock is running
 
 	mu sync.Mutex
 	by time.Duration
@@ -56,7 +56,7 @@ func whoMachine(t testing.TB, m sharer, name string) string {
 	return info.AgentRow.Machine
 }
 
-// TestClaimsUndoneRelease: the undoing of a release checks the list, so that no two agents hold the paths.
+// TestClaimsUndoneRelease: undoing a release checks the list, so that no two agents hold the same paths.
 func TestClaimsUndoneRelease(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -68,7 +68,7 @@ func TestClaimsUndoneRelease(t *testing.T) {
 	}
 	_, err := a.p.Box("Ann", format.Origin{}).Undo(t.Context(), maildir.Undoing{})
 	if err == nil {
-		t.Errorf("Ann is told that the release is undone, while Bob holds the paths: a says %q, b %q", a.held(t), b.held(t))
+		t.Errorf("Ann's release was undone although Bob holds the paths: a says %q, b says %q", a.held(t), b.held(t))
 	}
 }
 
@@ -80,7 +80,7 @@ func TestClaimsListDeleted(t *testing.T) {
 	level(t, a, b)
 	gitIn(t, a.p.Dir(), "push", "-q", "origin", ":refs/mailtree/claims") // or a move to another host without --mirror
 	if by := b.claims(t, "Bob", "app/x.go"); by == "" {
-		t.Errorf("Bob gets what Ann holds, and what b itself knew that she holds: a says %q", a.held(t))
+		t.Errorf("Bob gets what Ann holds, although b had recorded that she holds it: a says %q", a.held(t))
 	}
 	if by := b.claims(t, "Bob", "lib"); by != "" {
 		t.Errorf("held by %s", by)
@@ -101,7 +101,7 @@ func TestClaimsListRewound(t *testing.T) {
 	level(t, a, b)
 	level(t, a, b)
 	if told := a.subjects(t, "Ann"); got && len(told) == 0 {
-		t.Errorf("Bob gets what Ann holds, and nobody tells her: a says %q", a.held(t))
+		t.Errorf("Bob gets what Ann holds, and Ann gets no notice: a says %q", a.held(t))
 	}
 }
 
@@ -109,7 +109,7 @@ func TestClaimsListRewound(t *testing.T) {
 // claims.
 func TestClaimsClockSweeps(t *testing.T) {
 	t.Parallel()
-	clock := &movable{by: -10 * 24 * time.Hour} // the network sets the machine's clock after its start
+	clock := &movable{by: -10 * 24 * time.Hour} // the machine's clock is set from the network after the machine starts
 	a, b, _ := sharedWith(t, storetest.Config{Now: clock.now})
 	a.claims(t, "Ann", "app/**")
 	level(t, a, b)
@@ -122,7 +122,7 @@ func TestClaimsClockSweeps(t *testing.T) {
 	b.now(t)
 	b.now(t)
 	if b.granted(t, "Bob", claim.Request{Patterns: []string{"app/**"}}) {
-		t.Errorf("a wall clock takes Ann's live claim: a says %q, b %q", a.held(t), b.held(t))
+		t.Errorf("a wall clock ends Ann's live claim: a says %q, b says %q", a.held(t), b.held(t))
 	}
 }
 
@@ -143,7 +143,7 @@ func TestClaimsOffOn(t *testing.T) {
 	level(t, a, b)
 	level(t, a, b)
 	if got := b.held(t); got != "" {
-		t.Errorf("Bob has released it and holds it again: %q", got)
+		t.Errorf("Bob released it but holds it again: %q", got)
 	}
 	b.release(t, "Bob", "lib/**")
 	level(t, a, b)
@@ -153,7 +153,7 @@ func TestClaimsOffOn(t *testing.T) {
 	}
 }
 
-// TestClaimsOffOnLost: when another machine turns its sync on again, the holder of a claim gets no wrong notice.
+// TestClaimsOffOnLost: when another machine turns its sync back on, the holder of a claim gets no false notice.
 func TestClaimsOffOnLost(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -172,7 +172,7 @@ func TestClaimsOffOnLost(t *testing.T) {
 	level(t, a, b)
 	level(t, a, b)
 	if got := b.subjects(t, "Bob"); len(got) > 0 {
-		t.Errorf("Bob, who has released in order, is told %q", got)
+		t.Errorf("Bob released the claim correctly, but got the notice %q", got)
 	}
 }
 
@@ -188,11 +188,11 @@ func TestClaimsTwinReleases(t *testing.T) {
 	a.release(t, "Twin")
 	a.now(t)
 	if a.granted(t, "Ann", claim.Request{Patterns: []string{"lib/**"}}) {
-		t.Errorf("Ann gets what Twin of b holds: b says %q", b.held(t))
+		t.Errorf("Ann gets what b's Twin holds: b says %q", b.held(t))
 	}
 }
 
-// TestClaimsTwinsShare: shared claims of two agents with the same name are two claims.
+// TestClaimsTwinsShare: shared claims by two agents with the same name are two separate claims.
 func TestClaimsTwinsShare(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -205,11 +205,11 @@ func TestClaimsTwinsShare(t *testing.T) {
 	}
 	b.release(t, "Twin")
 	if b.granted(t, "Bob", claim.Request{Patterns: []string{"lib/**"}}) {
-		t.Errorf("Bob gets exclusively what Twin of a shares: a says %q", a.held(t))
+		t.Errorf("Bob gets exclusively what a's Twin shares: a says %q", a.held(t))
 	}
 }
 
-// TestClaimsUndoneRenewal: if a renewal is undone, the claim expires on all machines when it expires here.
+// TestClaimsUndoneRenewal: if a renewal is undone, the claim expires on all machines at the same time as here.
 func TestClaimsUndoneRenewal(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -230,7 +230,7 @@ func TestClaimsUndoneRenewal(t *testing.T) {
 			t.Fatal(all, err)
 		}
 		if left := time.Until(all[0].Expires); left > time.Hour {
-			t.Errorf("on machine %d it holds for %v more", i, left.Round(time.Hour))
+			t.Errorf("on machine %d, the claim is valid for %v more", i, left.Round(time.Hour))
 		}
 	}
 }
@@ -248,17 +248,17 @@ func TestClaimsFileInTheWay(t *testing.T) {
 	res, err := b.p.Box("Bob", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"lib/**"}})
 	list := gitIn(t, b.p.Dir(), "ls-tree", "--name-only", "refs/mailtree/claims")
 	if err != nil && strings.Contains(list, "-Bob.json") {
-		t.Errorf("Bob is told %v, and has the claim; held: %q", err, b.held(t))
+		t.Errorf("Bob got the notices %v, but has the claim; held: %q", err, b.held(t))
 	}
 	_ = res
 	a.claims(t, "Ann", "doc/**")
 	_, _ = b.p.Sync.Now(t.Context())
 	if got := b.held(t); !strings.Contains(got, "doc/**") {
-		t.Errorf("claims of others reach b no more: %q", got)
+		t.Errorf("other machines' claims no longer reach b: %q", got)
 	}
 }
 
-// TestClaimsByCase: between machines, patterns that differ only in case overlap.
+// TestClaimsByCase: patterns on different machines that differ only in case overlap.
 func TestClaimsByCase(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -276,7 +276,7 @@ func TestClaimsByCase(t *testing.T) {
 	level(t, a, b)
 	b.claims(t, "Bob", "App/main.go")
 	if a.granted(t, "Ann", claim.Request{Patterns: []string{"app/main.go"}}) {
-		t.Error("two claims of what is one file on b")
+		t.Error("two claims on what is one file on b")
 	}
 }
 
@@ -314,7 +314,7 @@ func TestClaimsHandedOver(t *testing.T) {
 	}
 }
 
-// TestClaimsStaleFiles: files of other machines' claims that come from an old commit are not requests.
+// TestClaimsStaleFiles: other machines' claim files that come from an old commit are not treated as requests.
 func TestClaimsStaleFiles(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -355,7 +355,8 @@ func TestClaimsOffOnFreed(t *testing.T) {
 	}
 }
 
-// TestClaimsEdited: if a user edits another machine's claim here so that it expires, its file is rewritten.
+// TestClaimsEdited: if a user edits another machine's claim here so that the claim expires, the claim's file is
+// rewritten.
 func TestClaimsEdited(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -374,11 +375,11 @@ func TestClaimsEdited(t *testing.T) {
 	level(t, b, a)
 	level(t, b, a)
 	if a.held(t) != b.held(t) {
-		t.Errorf("a says %q, and the guard of b %q", a.held(t), b.held(t))
+		t.Errorf("a says %q, and b's guard says %q", a.held(t), b.held(t))
 	}
 }
 
-// TestClaimsClockHides: if the wall clock is set forward, claim files of other machines are rewritten.
+// TestClaimsClockHides: if the wall clock is set forward, other machines' claim files are rewritten.
 func TestClaimsClockHides(t *testing.T) {
 	t.Parallel()
 	clock := &movable{by: -2 * time.Hour}
@@ -390,11 +391,11 @@ func TestClaimsClockHides(t *testing.T) {
 	level(t, a, b)
 	level(t, a, b)
 	if got := b.held(t); got != a.held(t) {
-		t.Errorf("a says %q, and the guard of b %q", a.held(t), got)
+		t.Errorf("a says %q, and b's guard says %q", a.held(t), got)
 	}
 	b.release(t, "Bob")
 	level(t, b, a)
 	if got := a.held(t); got != "Ann app/**" {
-		t.Errorf("Bob has released all; a says %q", got)
+		t.Errorf("Bob has released everything; a says %q", got)
 	}
 }

@@ -62,6 +62,6 @@ func TestCodebaseFault(t *testing.T) {
 		t.Errorf("%d projects", len(all))
 	}
 	if res, err := claim("Bob", "docs/README"); err != nil || len(res.Conflicts) != 1 {
-		t.Errorf("the claim of another in other case: %+v, %v", res, err)
+		t.Errorf("another agent's claim in different case: %+v, %v", res, err)
 	}
 }

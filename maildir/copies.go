@@ -15,15 +15,15 @@ import (
 // Copies is the result of CheckCopies.
 type Copies struct {
 	Differing []string // paths of inbox and outbox copies that differ from their message
-	Orphaned  []string // for each message without a canonical file, the copy that readers see
+	Orphaned  []string // the copy that readers see of each message without a canonical file
 }
 
-// CheckCopies compares the inbox and outbox copies of a tree with the canonical files: header and body, except for
-// the parts that may differ. Invalid files are reported as problems and are not compared. CheckCopies changes
-// nothing. It returns ctx's error, and the machine's faults. See docs/tree.md, "Copies".
+// CheckCopies compares the inbox and outbox copies of a tree with the canonical files: header and body, except for the
+// parts that may differ. Invalid files are reported as problems and are not compared. CheckCopies changes nothing. It
+// returns ctx's error and machine faults. See docs/tree.md, "Copies".
 func CheckCopies(ctx context.Context, t *tree.Tree) (*Copies, error) {
 	found := &Copies{}
-	canonical := map[string]*[sha256.Size]byte{} // by id; nil if the file is invalid
+	canonical := map[string]*[sha256.Size]byte{} // digests by id; nil if the file is invalid
 	err := eachCopy(ctx, t, func(path string, at format.Place, sum *[sha256.Size]byte) {
 		if at.Kind == format.KindCanonical && canonical[at.ID] == nil {
 			canonical[at.ID] = sum
@@ -32,7 +32,7 @@ func CheckCopies(ctx context.Context, t *tree.Tree) (*Copies, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := map[string]string{} // by id: messages without a canonical file
+	shown := map[string]string{} // paths by id, for messages without a canonical file
 	err = eachCopy(ctx, t, func(path string, at format.Place, sum *[sha256.Size]byte) {
 		if at.Kind == format.KindCanonical || sum == nil {
 			return
@@ -50,8 +50,8 @@ func CheckCopies(ctx context.Context, t *tree.Tree) (*Copies, error) {
 	return found, err
 }
 
-// shownFirst returns the copy that readers see when a message has no canonical file: the outbox copy, otherwise the
-// copy whose path sorts first. a may be "".
+// shownFirst returns the copy that readers see when a message has no canonical file. This is the outbox copy, or
+// otherwise the copy whose path sorts first. a may be "".
 func shownFirst(a, b string) string {
 	inbox := func(path string) int {
 		if format.Locate(path).Kind == format.KindInbox {

@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestCheckCopies: an edit of any copy's header or body is found, and so is a missing canonical file; intended
-// differences and differences in layout only are not reported.
+// TestCheckCopies: an edit to any copy's header or body is found, and so is a missing canonical file. Intended
+// differences, and differences only in layout, are not reported.
 func TestCheckCopies(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true, NoCheck: true}, "Ann", "Bob", "Cid")

@@ -7,7 +7,7 @@ import (
 	"mailtree/maildir/repo"
 )
 
-// Covers reports whether dir, an absolute path, is in the project's code base, or in another worktree of that
+// Covers reports whether dir, an absolute path, is in the project's code base or in another worktree of the same
 // repository.
 func (p *Project) Covers(dir string) bool {
 	if p.mail.HumanKey() == "" {

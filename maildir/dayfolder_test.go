@@ -13,17 +13,17 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestDayFolders: a folder of a day gets at most a thousand messages. Further messages go to 1, 2, … below it, also
-// after a restart, and are read like any others.
+// TestDayFolders: a day folder gets at most a thousand messages. Later messages go to the folders 1, 2, … below it,
+// even after a restart, and are read like any others.
 func TestDayFolders(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	folder := path.Dir(format.InboxPath("Bob", "x", now))
 	root, total := filepath.Join(t.TempDir(), "store"), 0
 	for _, step := range []struct {
-		fill string // the folder that has old messages before the start
+		fill string // the folder that contains old messages before the start
 		old  int
-		want []string // where new messages go then
+		want []string // where new messages then go
 	}{
 		{"", 0, []string{folder}},
 		{folder, 998, []string{folder, folder + "/1"}},
@@ -46,7 +46,7 @@ func TestDayFolders(t *testing.T) {
 				t.Errorf("there is no %s", got)
 			}
 			if got := format.CanonicalPath(m.ID, m.Created); !a.exists(got) {
-				t.Errorf("there is no %s, although its folder is not full", got)
+				t.Errorf("there is no %s, although the folder is not full", got)
 			}
 			total++
 		}

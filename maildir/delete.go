@@ -16,16 +16,16 @@ type Deleted struct {
 	ID      string   `json:"message_id"`
 	From    string   `json:"from"`
 	Subject string   `json:"subject"`
-	Readers []string `json:"read_by"`            // agents who had read the message, apart from its sender
+	Readers []string `json:"read_by"`            // agents that had read the message, except its sender
 	Files   []string `json:"files"`              // paths of the removed files
 	Outside []string `json:"left_for,omitempty"` // recipients at other domains that keep their copies: see leftFor
 
-	row *index.MessageRow // before the deletion, with all recipients' receipts, and the bcc recipients in BCC
+	row *index.MessageRow // the message before the deletion, with all receipts, and with the bcc recipients in BCC
 }
 
-// Delete removes a message for everyone: the canonical file, the copies and their marks, in one operation of the
-// agent. Attachments stay, because other messages may use them. The caller must ensure that the user is the store's
-// owner; the agent need not be the message's author. Delete returns ErrNotFound.
+// Delete removes a message for everyone: the canonical file, the copies and their marks, in one operation of the agent.
+// Attachments are kept, because other messages may use them. The caller must ensure that the user is the store's owner;
+// the agent need not be the message's author. Delete returns ErrNotFound.
 func (b *Box) Delete(ctx context.Context, id string) (*Deleted, error) {
 	id = b.p.mail.Store.Domains.IDNamed(id)
 	var gone *Deleted
@@ -45,8 +45,8 @@ func (b *Box) Delete(ctx context.Context, id string) (*Deleted, error) {
 	return gone, nil
 }
 
-// planDeletion plans the removal of every file of a message. The operation is alone in its group, so no other
-// operation marks a copy meanwhile. It returns ErrNotFound and the errors of Group.Remove.
+// planDeletion plans the removal of every file of a message. The operation is alone in its group, so no other operation
+// marks a copy in the meantime. It returns ErrNotFound and any error from Group.Remove.
 func (p *Project) planDeletion(g *writer.Group, tx *writer.Tx, id string) (*Deleted, error) {
 	m, err := p.mail.HeadNamed(g.Ctx, refusal.Message, id)
 	if err != nil {
@@ -69,8 +69,8 @@ func (p *Project) planDeletion(g *writer.Group, tx *writer.Tx, id string) (*Dele
 	return gone, nil
 }
 
-// leftFor returns the recipients at other domains that have, or may have, received a message, according to its
-// receipts. No operation here can take the message back from them.
+// leftFor returns the recipients at other domains that have received a message, or may have, according to its receipts.
+// No operation on this server can take the message back from them.
 func leftFor(m *index.MessageRow) (addresses []string) {
 	for _, r := range m.Receipts {
 		switch outgoing.State(r.Status) {

@@ -31,8 +31,8 @@ func filesOf(t testing.TB, p *maildir.Project, id string) (all []string) {
 	return all
 }
 
-// TestDelete: the message is deleted with its copies, its marks and a second file with its id. Text saved into one
-// of these files just before is in the history. The result lists the agents that had read the message.
+// TestDelete: the message is deleted with its copies, its marks and a second file with its id. Text that was saved into
+// one of these files just before the deletion is in the history. The result lists the agents that had read the message.
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat", "Dan")
@@ -87,7 +87,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestDeleteWhileRead: if a message is read, popped, archived and acknowledged while it is deleted, none of its
+// TestDeleteWhileRead: if a message is read, popped, archived and acknowledged while it is being deleted, none of its
 // files is left.
 func TestDeleteWhileRead(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,7 @@ func mount(t *testing.T) string {
 	return dir
 }
 
-// TestFullDisk: on a full disk a send fails with a clear error and leaves nothing, and reading still works. When
+// TestFullDisk: on a full disk, a send fails with a clear error and leaves no files, and reading still works. When
 // there is space again, everything works, and no file is incomplete.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()

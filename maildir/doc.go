@@ -4,7 +4,7 @@
 //
 // A Store opens the projects of a store folder. A Project consists of parts, each a package below this one: Claims,
 // Agents, Sessions (package wake), Sync (package peers) and Post. These packages share package core. A Box has the
-// operations on one agent's mail. A View is a project as one OS user may see it (package access).
+// operations on one agent's mail. A View is a project as a particular OS user may see it (package access).
 //
 // # The tree
 //
@@ -24,21 +24,21 @@
 //	claims/<sha1(path)>-<Name>.json           that agent's lease on that path pattern
 //	claims/<sha1(path)>-<Name>.released       exists once the claim was released: one line, the time
 //	attachments/<xx>/<sha1>.<ext>             named by content
-//	machines/<key id>.key                     public key of a machine that shares the mail; counts only once it is trusted
+//	machines/<key id>.key                     public key of a machine that shares the mail; ignored until trusted
 //	.mailtree/                                untracked: tmp/ (staging), journal, seen/<Name> (when an agent was
 //	                                          last here), notified/<Name> (the mail it was notified about),
 //	                                          sessions/<client>-<hash> (the agent of a client's session),
-//	                                          stopped/<what>-<Name> (the work that claims kept it from)
+//	                                          stopped/<what>-<Name> (the work that claims prevented)
 //
 // Only format/layout.go spells out these names. When the server reads the tree, only the first two or three
 // elements of a path matter.
 //
 // # One way in
 //
-// An operation plans files. The project's one writer stages them, makes them durable, renames them into place,
-// tells the index to ingest their paths, and hands the operation to the history (package writer). The watcher
-// reports an edit by another program to the same Ingest. The index receives only file names, so the two ways cannot
-// disagree. Package store does both for one tree; writing.go and edits.go handle what package store reports.
+// An operation plans files. The project's single writer stages them, makes them durable, renames them into place, tells
+// the index to ingest their paths, and hands the operation to the history (package writer). The watcher reports edits
+// by other programs to the same Ingest. The index receives only file names either way, so the two ways cannot disagree.
+// Package store does both for one tree; writing.go and edits.go handle what package store reports.
 //
 // # Invariants
 //

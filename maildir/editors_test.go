@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// editor is a real editor, with the keys for writing and saving in it.
+// editor is a real editor, with the keys for typing and saving text.
 type editor struct {
 	name  string
 	start string   // the command, without the file
@@ -28,8 +28,7 @@ var editors = []editor{
 	{"nano", "nano -I -B", nil, []string{"C-o", "Enter"}},
 }
 
-// TestEditors: text written in a real editor is sent once when it is saved, although it is saved again
-// unchanged.
+// TestEditors: text written in a real editor is sent once when it is saved, even if it is saved again unchanged.
 func TestEditors(t *testing.T) {
 	for _, e := range editors {
 		t.Run(e.name, func(t *testing.T) {

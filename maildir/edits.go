@@ -14,11 +14,11 @@ import (
 // WatchRoot returns the folder that contains all trees. A watcher of the store watches this folder.
 func (s *Store) WatchRoot() string { return filepath.Join(s.core.Root, storedir.ProjectsDir) }
 
-// Watched reports whether a folder below WatchRoot is part of a tree or contains one. Hidden folders do not count.
+// Watched reports whether a folder below WatchRoot is part of a tree or contains one. Hidden folders are excluded.
 func Watched(rel string) bool { return !strings.HasPrefix(path.Base(rel), ".") }
 
-// Edited accepts what a watcher of WatchRoot saw: changed paths below it. If scan is true, events were lost. Edited
-// opens a project whose folder has just appeared (a clone made by hand) and ends a project whose folder was
+// Edited accepts what a watcher of WatchRoot saw: changed paths below that folder. If scan is true, events were lost.
+// Edited opens a project whose folder has just appeared (a clone made by hand) and ends a project whose folder was
 // removed. It does not wait for the index of other projects.
 func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
 	if scan {
@@ -70,8 +70,8 @@ func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bo
 	}
 }
 
-// Noticed wakes callers that wait for changes, drops cached names and claims that may have been removed, and
-// schedules the time to be written into marks that were created with touch.
+// Noticed wakes callers that wait for changes, and drops cached names and claims that may have been removed. It also
+// arranges for the time to be written into marks that were created with touch.
 func (o mail) Noticed(changes []index.Change) {
 	if len(changes) == 0 {
 		return

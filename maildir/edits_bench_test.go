@@ -19,7 +19,7 @@ import (
 )
 
 // BenchmarkVisible measures the time from a user's save until the message is listed and found by its new words,
-// including the watcher. The file is saved by a rename, as in most editors, or in place, without other load or
+// including the watcher. The file is saved by a rename, as most editors do, or in place, either without other load or
 // while agents send 500 messages a second. The floor is the watcher's settle time, three milliseconds.
 func BenchmarkVisible(b *testing.B) {
 	for _, rate := range []int{0, 500} {
@@ -68,7 +68,7 @@ func saveByRename(name string, data []byte) error {
 
 func saveInPlace(name string, data []byte) error { return os.WriteFile(name, data, 0o600) }
 
-// seen returns once a message is listed and found by a word.
+// seen returns once a message is listed and can be found by a word.
 func seen(b *testing.B, p *maildir.Project, id, word string) {
 	b.Helper()
 	for end := time.Now().Add(60 * time.Second); ; time.Sleep(100 * time.Microsecond) {
@@ -99,7 +99,7 @@ func sendAt(b *testing.B, p *maildir.Project, rate int) (stop func()) {
 		defer tick.Stop()
 		for ctx.Err() == nil {
 			<-tick.C
-			for ; sent < int(time.Since(began).Seconds()*float64(rate)); sent++ { // a ticker drops what it cannot deliver
+			for ; sent < int(time.Since(began).Seconds()*float64(rate)); sent++ { // a ticker would drop ticks
 				all.Go(func() {
 					if _, err := p.Box("Ann", format.Origin{}).Send(context.Background(), maildir.Draft{To: []string{"Bob"}, Subject: "load", Body: benchBody}); err != nil {
 						b.Error(err)
@@ -115,9 +115,9 @@ func sendAt(b *testing.B, p *maildir.Project, rate int) (stop func()) {
 	}
 }
 
-// BenchmarkCheckout measures, in a watched store, the time from the start of a git checkout of another branch,
-// which changes 10,000 files, until the index matches the tree. "git-ms" is the time of git itself, which is the
-// floor. "after-git-ms" is the further time that the index takes.
+// BenchmarkCheckout measures, in a watched store, the time from the start of a git checkout of another branch, which
+// changes 10,000 files, until the index matches the tree. "git-ms" is the time that git itself takes, which is the
+// floor. "after-git-ms" is the additional time that the index takes.
 func BenchmarkCheckout(b *testing.B) {
 	files := 9_999
 	if testing.Short() {
@@ -197,7 +197,7 @@ func settle(b *testing.B, p *maildir.Project) {
 	}
 }
 
-// changed waits until every message of the mail says word at its end, or no longer says "otherwise".
+// changed waits until every message ends with word, or no longer ends with "otherwise".
 
 func changed(b *testing.B, p *maildir.Project, mail bulk.Mail, word string) {
 	b.Helper()

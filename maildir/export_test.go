@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Later returns the number of operations that wait for others to end.
+// Later returns the number of operations that are waiting for others to end.
 func Later(p *Project) int {
 	_, waiting := p.mail.Writer.Backlog()
 	return waiting
@@ -41,7 +41,7 @@ func SweepStaging(ctx context.Context, p *Project) error {
 // Sweep removes ended claims, as the server does every hour.
 func Sweep(p *Project) { p.mail.Writer.Later(p.Claims.Sweep()) }
 
-// LiveSessions lists the live sessions, by the time when they began.
+// LiveSessions lists the live sessions in the order in which they began.
 func LiveSessions(p *Project) []seat.Seat {
 	live, _ := p.mail.Seats.All()
 	return live
@@ -50,10 +50,10 @@ func LiveSessions(p *Project) []seat.Seat {
 // StoreOf returns what the project shares with the other projects of its store.
 func StoreOf(p *Project) *core.Store { return p.mail.Store }
 
-// MostAdvice is how many messages Postmaster writes to one agent in an hour, without the one further message.
+// MostAdvice is how many messages Postmaster writes to one agent in an hour, not counting the final message.
 const MostAdvice = core.MostNotices
 
-// Settling counts the saved files that have not been unchanged for SettleTime yet.
+// Settling counts the saved files that have changed within the last SettleTime.
 func Settling(p *Project) int { return p.outbox.Waiting() }
 
 // SettleTime is how long a saved file must stay unchanged.

@@ -23,8 +23,8 @@ func (p *Project) NewestChanges(ctx context.Context, before int64, limit int) ([
 	return p.mail.Store.Index.NewestChanges(ctx, p.mail.Slug, before, limit)
 }
 
-// WaitChanges waits until changes are recorded after the mark, and returns at most limit of them. If ctx ends
-// first, it returns the cause.
+// WaitChanges waits until changes are recorded after the mark, and returns at most limit of them. If ctx ends first, it
+// returns ctx's cause.
 func (s *Store) WaitChanges(ctx context.Context, after int64, limit int) ([]index.Change, error) {
 	for {
 		bell := s.core.Feed.Any()

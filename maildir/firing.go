@@ -56,9 +56,9 @@ func (s *Store) fillOwners(ctx context.Context, all []hook.Firing) error {
 	return err
 }
 
-// MissedFirings returns the firings for all mail that is newer than its hook, not in the log, and not older than
-// the log keeps, oldest first for each hook. It finds mail whose changes are no longer in the feed because the
-// index was rebuilt.
+// MissedFirings returns the firings for all mail that is newer than its hook, is not in the log, and is not older than
+// the log's retention. For each hook, the oldest firing comes first. MissedFirings finds mail whose changes are no
+// longer in the feed because the index was rebuilt.
 func (s *Store) MissedFirings(ctx context.Context, l *hook.Log) ([]hook.Firing, error) {
 	hooks, err := s.core.Hooks.Load()
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *Store) MissedFirings(ctx context.Context, l *hook.Log) ([]hook.Firing, 
 	return all, s.fillOwners(ctx, all)
 }
 
-// missedOf is MissedFirings for one hook, without owners.
+// missedOf is MissedFirings for one hook. It does not set the owners.
 func (s *Store) missedOf(ctx context.Context, h *hook.Hook, l *hook.Log) ([]hook.Firing, error) {
 	var all []hook.Firing
 	add := func(m *index.MessageRow, path string) {
@@ -92,7 +92,7 @@ func (s *Store) missedOf(ctx context.Context, h *hook.Hook, l *hook.Log) ([]hook
 	return all, err
 }
 
-// eachReceived calls fn for every message of the inbox that is newer than the hook, newest first.
+// eachReceived calls fn for every message in the inbox that is newer than the hook, newest first.
 func (s *Store) eachReceived(ctx context.Context, h *hook.Hook, fn func(m *index.MessageRow, path string)) error {
 	q := index.InboxQuery{
 		Project: h.Project,
@@ -112,7 +112,7 @@ func (s *Store) eachReceived(ctx context.Context, h *hook.Hook, fn func(m *index
 	}
 }
 
-// eachSent calls fn for every message of the outbox, by file name, last first.
+// eachSent calls fn for every message in the outbox, sorted by file name, last first.
 func (s *Store) eachSent(ctx context.Context, h *hook.Hook, fn func(m *index.MessageRow, path string)) error {
 	q := index.BoxQuery{
 		Project: h.Project,
@@ -128,15 +128,15 @@ func (s *Store) eachSent(ctx context.Context, h *hook.Hook, fn func(m *index.Mes
 		for i := range rows {
 			fn(&rows[i].MessageRow, rows[i].CopyPath)
 		}
-		q.Before = rows[len(rows)-1].ID // an offset would skip a row if another one is removed meanwhile
+		q.Before = rows[len(rows)-1].ID // an offset would skip a row if another row were removed meanwhile
 	}
 }
 
-// Fire decides whether to run the hook of a firing. If so, it writes the mark durably and returns the run, which
-// the caller executes once. Otherwise run is nil and why gives the reason. The hook or the copy may be gone, the
-// mailbox and the hook may have different owners, or the command may be unable to run as that owner. The message
-// may be untrusted, from another machine, or older than the hook. Or the run may have begun before. It returns
-// ErrUnavailable, or ctx's error as Firings does, if nothing was decided.
+// Fire decides whether to run the hook of a firing. If so, it writes the mark durably and returns the run, which the
+// caller executes once. Otherwise run is nil and why gives the reason. The hook or the copy may be gone, the mailbox
+// and the hook may have different owners, or the server may be unable to run commands as that owner. The message may be
+// untrusted, from another machine, or older than the hook. Or the hook may already have run for the message. If Fire
+// could not decide, it returns ErrUnavailable, or ctx's error as Firings does.
 func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook.Run, why string, err error) {
 	if why, err = s.hookStands(ctx, &f); why != "" || err != nil {
 		return nil, why, err
@@ -179,8 +179,8 @@ func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook
 	}, "", nil
 }
 
-// hookStands checks whether the hook of a firing still exists and may run, and sets the mailbox's current owner.
-// why is the reason why the hook may not run, "" if it may.
+// hookStands checks whether the hook of a firing still exists and may run, and sets the mailbox's current owner. why
+// says why the hook may not run, and is "" if it may.
 func (s *Store) hookStands(ctx context.Context, f *hook.Firing) (why string, err error) {
 	one := []hook.Firing{*f}
 	if err := s.fillOwners(ctx, one); err != nil {

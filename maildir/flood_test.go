@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestFloodOfEdits: very many edits are ingested in portions, the files of one message together, and mail
-// sent meanwhile is answered between two portions. A comparison ends after the last portion.
+// TestFloodOfEdits: a very large number of edits is ingested in portions, with all files of one message in the same
+// portion. Mail sent in the meantime is handled between two portions. A comparison ends after the last portion.
 func TestFloodOfEdits(t *testing.T) {
 	t.Parallel()
 	const most = 1024 + 3 // a portion, and the rest of its last message
@@ -84,7 +84,7 @@ func TestFloodOfEdits(t *testing.T) {
 	<-next.reached // with a part of the files to ingest before the answer
 	select {
 	case err := <-level:
-		t.Error("the comparison was answered before all is ingested:", err)
+		t.Error("the comparison was answered before everything was ingested:", err)
 	default:
 	}
 	close(next.goOn)

@@ -12,18 +12,18 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Freeing selects the claim of another agent to release.
+// Freeing selects another agent's claim to release.
 type Freeing struct {
 	Holder  string
-	Pattern string // of the claim, or a text that Claim would turn into it
+	Pattern string // the claim's pattern, or text that Claim would turn into that pattern
 	WorkDir string // see claim.From
 	Reason  string // sent to the holder; "": none
 }
 
-// Free releases a live claim of another agent and sends its holder the reason, in one operation of the releasing
-// agent. Undo undoes this operation as a whole. The caller must ensure that the user is the store's owner; the
-// agent need not be the holder. Free returns the message, or nil if the holder no longer has the claim. It returns ErrNotFound for an
-// unknown agent, and the errors of Send for the text.
+// Free releases another agent's live claim and sends the reason to the holder, in one operation of the releasing agent.
+// Undo reverses this operation as a whole. The caller must ensure that the user is the store's owner; the agent need
+// not be the holder. Free returns the message, or nil if the holder no longer has the claim. It returns ErrNotFound for
+// an unknown agent, and the errors that Send returns for the text.
 func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 	var notice *format.Message
 	d := b.order("", Draft{
@@ -36,7 +36,7 @@ func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 	}
 	texts, normalized := []string{f.Pattern}, map[string][]string{}
 	err := b.p.Claims.Normalize(claim.From{WorkDir: f.WorkDir}, func(m *claim.Normalizer) error {
-		normalized[f.Pattern], _ = m.Patterns(texts) // none if it could not be claimed
+		normalized[f.Pattern], _ = m.Patterns(texts) // empty if the text could not be claimed
 		return nil
 	})
 	if err != nil {
@@ -71,7 +71,7 @@ func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 		return nil, err
 	}
 	if b.p.mail.IsShared() {
-		_ = b.p.Sync.SyncClaims(ctx) // if this fails, the next round notifies the holder's machine
+		_ = b.p.Sync.SyncClaims(ctx) // if SyncClaims fails, the next round notifies the holder's machine
 	}
 	return notice, nil
 }

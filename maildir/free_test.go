@@ -81,11 +81,11 @@ func TestFree(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(err, enough) {
-		t.Errorf("it is told %+v; %v", happened, err)
+		t.Errorf("it got the notices %+v; %v", happened, err)
 	}
 }
 
-// TestClaimAgain: a path claimed again after a release is reported as claimed, not as released.
+// TestClaimAgain: a path that is claimed again after a release is reported as claimed, not as released.
 func TestClaimAgain(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{}).Store
@@ -118,6 +118,6 @@ func TestClaimAgain(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(err, enough) || last != maildir.HappenedClaim {
-		t.Errorf("told at last: %q, %v", last, err)
+		t.Errorf("notified at last: %q, %v", last, err)
 	}
 }

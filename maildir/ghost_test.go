@@ -14,14 +14,14 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestAgentGoneWhileLookedUp: an agent that is removed between the index query and the caching of its
-// result does not count as existing.
+// TestAgentGoneWhileLookedUp: an agent that is removed between the index query and the caching of the result is not
+// treated as existing.
 func TestAgentGoneWhileLookedUp(t *testing.T) {
 	t.Parallel()
 	var h halts
 	p := project(t, storetest.Config{NoWatcher: true, Index: func(x index.Index) index.Index { return &watched{Index: x, looked: h.pass} }}, "Ann")
 	profile := format.FormatProfile(format.Profile{Name: "Bob", Program: "x", Model: "y", Inception: time.Now()})
-	put(t, p, format.ProfilePath("Bob"), string(profile)) // by hand: no call has looked Bob up yet
+	put(t, p, format.ProfilePath("Bob"), string(profile)) // created by hand, so no call has looked up Bob yet
 	if err := p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestAgentGoneWhileLookedUp(t *testing.T) {
 	<-looked
 	_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Subject: "to nobody", Body: "b"})
 	if !errors.Is(err, maildir.ErrNotFound) {
-		t.Errorf("sent to an agent that is gone: %v", err)
+		t.Errorf("sent to an agent that no longer exists: %v", err)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// together queues the calls while the writer is stopped at a step, so that one group would contain them all, and
-// returns their results.
+// together queues the calls while the writer is stopped at a step, so that a single group would contain them all. It
+// returns the results of the calls.
 func together(t *testing.T, p *maildir.Project, h *halts, calls ...func() error) (errs []error) {
 	t.Helper()
 	journal := h.at(isStep("journal"))
@@ -32,8 +32,8 @@ func together(t *testing.T, p *maildir.Project, h *halts, calls ...func() error)
 	return errs
 }
 
-// TestGroupDecidesOnce: if queued operations depend on the same name, key, mailbox or claim, each is planned on the
-// result of the earlier ones.
+// TestGroupDecidesOnce: if queued operations depend on the same name, key, mailbox or claim, each operation's plan
+// takes the results of the earlier operations into account.
 func TestGroupDecidesOnce(t *testing.T) {
 	t.Parallel()
 	const n = 8
@@ -71,7 +71,7 @@ func TestGroupDecidesOnce(t *testing.T) {
 		given[<-names], sent[<-ids] = true, true
 	}
 	if len(given) != n || !given["Eve"] || len(sent) != 1 {
-		t.Errorf("%d agents got the names %v; one key sent %v", n, given, sent)
+		t.Errorf("%d agents got the names %v; a single key sent %v", n, given, sent)
 	}
 	refused := 0
 	for _, err := range together(t, p, &h, bounded...) {
@@ -82,7 +82,7 @@ func TestGroupDecidesOnce(t *testing.T) {
 		}
 	}
 	if got := inbox(t, p, "Cy").Unread; got != n || refused != n {
-		t.Errorf("%d unread, %d refused, of a mailbox that holds %d", got, refused, n)
+		t.Errorf("%d unread, %d refused, in a mailbox with room for %d", got, refused, n)
 	}
 	popped := make(chan string, n)
 	for range n {

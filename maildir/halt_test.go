@@ -21,7 +21,7 @@ type halt struct {
 	goOn    chan struct{} // closed by the test
 }
 
-// at arms a stop before the first name that matches.
+// at sets up a stop before the first name that matches.
 func (h *halts) at(match func(name string) bool) *halt {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -47,13 +47,13 @@ func (h *halts) pass(name string) {
 	}
 }
 
-// watched is an index whose calls a test may stop or fail. A hook that is nil has no effect.
+// watched is an index whose calls a test may stop or make fail. A nil hook has no effect.
 type watched struct {
 	index.Index
 	looked  func(agent string) // after the lookup of an agent, before its result
 	ingest  func(paths []string)
 	compare func() // before a comparison with the tree
-	// differing receives a value when a comparison has found the differences; may be nil.
+	// differing receives a value when a comparison has found the differences. It may be nil.
 	differing chan struct{}
 	ingested  func(paths []string) error // if it returns an error, what the server wrote is not ingested
 }

@@ -6,16 +6,16 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// SettleHooks resets hooks whose creation is later than now, by the clock or by the feed. This happens if the clock
-// was set back or the index was lost. Without the reset, these hooks would not run until that time is reached
-// again. It returns ErrUnavailable.
+// SettleHooks resets hooks whose creation time is in the future, by the clock or by the feed. Hooks get into this state
+// if the clock was set back or the index was lost. Without the reset, they would not run until that time is reached. It
+// returns ErrUnavailable.
 func (s *Store) SettleHooks(ctx context.Context) error {
 	future, err := s.core.Hooks.Redate(func() (hook.Present, error) {
 		last, err := s.LastChange(ctx)
 		return hook.Present{Now: s.core.Clock.Time(), Opened: s.core.Opened, Change: last}, err
 	})
 	for i := range future {
-		s.core.Log.Warn("a hook has a creation time in the future: it now counts as created when this server started",
+		s.core.Log.Warn("a hook has a creation time in the future: it is now treated as created when this server started",
 			"hook", future[i].Key(), "created", future[i].Created)
 	}
 	return err
@@ -25,5 +25,5 @@ func (s *Store) SettleHooks(ctx context.Context) error {
 // newest change. It returns ErrUnavailable.
 func (s *Store) HooksFrom(last int64) (int64, error) { return s.core.Hooks.OldestMark(last) }
 
-// OpenHookLog is hook.OpenLog for the store. A store may have one log open at a time.
+// OpenHookLog is hook.OpenLog for the store. A store may have only one log open at a time.
 func (s *Store) OpenHookLog() (*hook.Log, error) { return hook.OpenLog(s.core.Root, s.core.Now) }

@@ -25,7 +25,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// picture returns a PNG image whose WebP is smaller: 160 kB with noise, otherwise about 100 bytes.
+// picture returns a PNG image whose WebP version is smaller. It has 160 kB with noise, and otherwise about 100 bytes.
 func picture(t *testing.T, noise bool) []byte {
 	t.Helper()
 	m, r := image.NewNRGBA(image.Rect(0, 0, 200, 200)), rand.New(rand.NewPCG(1, 2))
@@ -63,7 +63,7 @@ func shown(m *maildir.Sent) string {
 	return s
 }
 
-// TestBodyImages: the effect of the policies on an image in a body, by path and as a data URI.
+// TestBodyImages: the effect of each policy on an image in a body, given by path and as a data URI.
 func TestBodyImages(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
@@ -100,10 +100,10 @@ func TestBodyImages(t *testing.T) {
 		{"![f](none.png) `![f](large.png)`", attachment.Images{}, "![f](none.png) `![f](large.png)`" +
 			` The attachment "none.png" was not found, or may not be read. Attachments are read from the project's code base (the top of ` +
 			`a Git working tree), the mail tree, and the folders configured for attachments, but not from hidden folders or through ` +
-			`links. So the body still refers to the image as you wrote it.`},
+			`links. Therefore the body still refers to the image as you wrote it.`},
 		{"![f](data:image/png;base64,?) ![](https://example.org/large.png) ![](//x) ![](#y)", attachment.Images{},
 			"![f](data:image/png;base64,?) ![](https://example.org/large.png) ![](//x) ![](#y)" +
-				` The data URI "data:image/png;base64,…" cannot be decoded. So the body still refers to the image as you wrote it.`},
+				` The data URI "data:image/png;base64,…" cannot be decoded. Therefore the body still refers to the image as you wrote it.`},
 		{"![f](../../../token) ![f](/etc/passwd) ![f](.git/config)", attachment.Images{},
 			"![f](../../../token) ![f](/etc/passwd) ![f](.git/config)"},
 	} {
@@ -119,7 +119,7 @@ func TestBodyImages(t *testing.T) {
 		}
 	}
 	if stored, _ := filepath.Glob(filepath.Join(p.Dir(), "attachments/*/*")); len(stored) != 5 {
-		t.Errorf("stored %q: once however often sent", stored)
+		t.Errorf("stored %q, want it only once, however often it was sent", stored)
 	}
 	plain := send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "![f](large.png)"})
 	if plain.Body != "![f](large.png)" || len(plain.Attachments) != 0 {
@@ -127,8 +127,8 @@ func TestBodyImages(t *testing.T) {
 	}
 }
 
-// TestImageTooLarge: a note about a single image says that it is too large, and a note about several images only if
-// their sum is too large.
+// TestImageTooLarge: a note about a single image says that the image is too large. A note mentions several images only
+// if their sum is too large.
 func TestImageTooLarge(t *testing.T) {
 	t.Parallel()
 	uri := func(size int) string {
@@ -143,7 +143,7 @@ func TestImageTooLarge(t *testing.T) {
 	}
 	p := project(t, storetest.Config{NoWatcher: true, Attachments: attachment.Settings{MaxFile: 1000, MaxTotal: 1500}}, "Ann")
 	wide := project(t, storetest.Config{NoWatcher: true}, "Ann")
-	const left = " So the body still refers to the image as you wrote it."
+	const left = " Therefore the body still refers to the image as you wrote it."
 	for _, tt := range []struct {
 		p    *maildir.Project
 		body string
@@ -231,17 +231,17 @@ func TestPhoto(t *testing.T) {
 		err    error
 		want   string
 	}{
-		"asked for":           {images: all, coded: string(coded), want: "![](attachments/xx/….webp)" + as},
-		"not asked for":       {images: attachment.Images{Embed: attachment.ImagesFile}, coded: string(coded), want: kept + "it would have N bytes instead of N."},
-		"little smaller":      {images: all, coded: string(padded(coded, len(data)*9/10)), want: kept + "it would have N bytes instead of N."},
-		"another image":       {images: all, coded: wide, want: kept + "cwebp changed the image."},
-		"no image":            {images: all, coded: "x", want: kept + "cwebp changed the image."},
-		"it failed":           {images: all, err: errors.New("no room"), want: kept + "cwebp could not convert it: no room."},
-		"not even to be kept": {images: attachment.Images{Convert: attachment.ConvertNone, Embed: attachment.ImagesFile}, want: "[x.jpg image/jpeg]"},
+		"requested":             {images: all, coded: string(coded), want: "![](attachments/xx/….webp)" + as},
+		"not requested":         {images: attachment.Images{Embed: attachment.ImagesFile}, coded: string(coded), want: kept + "it would have N bytes instead of N."},
+		"slightly smaller":      {images: all, coded: string(padded(coded, len(data)*9/10)), want: kept + "it would have N bytes instead of N."},
+		"different image":       {images: all, coded: wide, want: kept + "cwebp changed the image."},
+		"not an image":          {images: all, coded: "x", want: kept + "cwebp changed the image."},
+		"conversion failed":     {images: all, err: errors.New("no room"), want: kept + "cwebp could not convert it: no room."},
+		"conversion turned off": {images: attachment.Images{Convert: attachment.ConvertNone, Embed: attachment.ImagesFile}, want: "[x.jpg image/jpeg]"},
 	} {
 		code := func(_ context.Context, jpeg []byte) ([]byte, error) {
 			if !bytes.Equal(jpeg, data) {
-				t.Errorf("%s: other bytes are coded", what)
+				t.Errorf("%s: the wrong bytes were coded", what)
 			}
 			return []byte(tt.coded), tt.err
 		}
@@ -272,8 +272,8 @@ func padded(webp []byte, size int) []byte {
 	return out
 }
 
-// TestImageForwarded: a body that names a stored image brings that image along and creates no other file;
-// the same key finds the message again.
+// TestImageForwarded: a body that refers to a stored image includes that image in the message and creates no other
+// file. The same key finds the message again.
 func TestImageForwarded(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

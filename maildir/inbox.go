@@ -15,7 +15,7 @@ type InboxPage struct {
 	Messages []index.Delivery
 	index.Counts
 	Next int64  // cursor of the next page; 0 at the end
-	Note *Error // set if the query names a message of the thread; not an error
+	Note *Error // set if the query names a message in the thread; not an error
 }
 
 // Page sizes of lists, in messages: the default and the largest.
@@ -30,14 +30,14 @@ const MaxWait = time.Hour
 // Waiting says how long a call waits for mail, and what ends its wait early. The zero value does not wait.
 type Waiting struct {
 	For time.Duration // at most MaxWait
-	// Admit is called once when the call finds nothing and is about to wait. If it returns an error, the
-	// call returns that error instead of waiting. nil allows every wait.
+	// Admit is called once, when the call has found nothing and is about to wait. If Admit returns an error, the call
+	// returns that error instead of waiting. If Admit is nil, every wait is allowed.
 	Admit func() error
-	Until <-chan struct{} // closing it ends the wait; nil: never
+	Until <-chan struct{} // closing Until ends the wait; nil: never
 }
 
-// await calls look until look has found something or the wait is over. While it waits, it returns room's memory. It
-// returns the errors of look and awaitBell.
+// await calls look until look has found something or the wait is over. While await is waiting, it gives room's memory
+// back. It returns any error from look or awaitBell.
 func (b *Box) await(ctx context.Context, w Waiting, room *index.Room, look func() (found bool, err error)) error {
 	timeout := time.NewTimer(min(w.For, MaxWait))
 	defer timeout.Stop()
@@ -54,9 +54,9 @@ func (b *Box) await(ctx context.Context, w Waiting, room *index.Room, look func(
 	}
 }
 
-// awaitBell waits for the bell, the timeout, or the end of the wait, the project or ctx. again is false if the
-// caller should check one last time and return. It returns the errors of Admit and ctx, and ErrNotFound if the
-// project's folder was removed.
+// awaitBell waits for the bell, the timeout, or the end of the wait, the project or ctx. again is false if the caller
+// should check one last time and then return. It returns any error from Admit or ctx, and ErrNotFound if the project's
+// folder was removed.
 func (p *Project) awaitBell(ctx context.Context, w *Waiting, bell <-chan struct{}, timeout <-chan time.Time) (again bool, err error) {
 	if w.Admit != nil {
 		if err := w.Admit(); err != nil {
@@ -84,14 +84,14 @@ func pageSize(n int) int {
 	return min(n, MaxPage)
 }
 
-// Inbox returns a page of deliveries, newest first. With markRead, it durably marks the deliveries on the page as
-// read before it returns, and the page shows them as read. If w waits and the page has no news (nothing unread, or
-// with Since no delivery), Inbox waits. It returns as soon as mail arrives, when the wait ends, or with ctx's
-// error. With q.ID, it returns only that message, with its body. With q.Thread, it returns a page of that thread,
-// oldest first. With q.AwaitingAck, it returns deliveries that wait for an acknowledgement. In these three cases it
-// does not wait. A page ends when q.Room is full; deliveries that did not fit are not marked. Inbox returns
-// ErrNotFound for the agent, q.ID and q.Thread, ErrConflict if a program acts as another machine's agent without
-// q.Peek, and the errors of w.Admit and q.Room.Reserve.
+// Inbox returns a page of deliveries, newest first. With markRead, it durably marks the deliveries on the page as read
+// before it returns, and the page shows them as read. If w allows a wait and the page has no news (nothing unread, or
+// with Since no delivery), Inbox waits. It returns when mail arrives, when the wait ends, or, with ctx's error, when
+// ctx ends. With q.ID, it returns only that message, with its body. With q.Thread, it returns a page of that thread,
+// oldest first. With q.AwaitingAck, it returns deliveries that are waiting for an acknowledgement. In these three
+// cases, Inbox does not wait. A page ends when q.Room is full; deliveries that did not fit are not marked. Inbox
+// returns ErrNotFound if the agent, q.ID or q.Thread does not exist. It returns ErrConflict if a program acts as
+// another machine's agent without q.Peek, and any error from w.Admit or q.Room.Reserve.
 func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Waiting) (page *InboxPage, err error) {
 	if err := b.p.mail.NeedAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Wa
 		if err := b.p.mail.CheckMachine(ctx, b.agent); err != nil {
 			return nil, err
 		}
-		b.p.mail.NoteSeen(ctx, b.agent) // also counts while the call waits
+		b.p.mail.NoteSeen(ctx, b.agent) // waiting is activity, too
 		defer b.p.mail.NoteSeen(ctx, b.agent)
 	}
 	q.Project, q.Agent, q.Limit, q.ID = b.p.mail.Slug, b.agent, pageSize(q.Limit), b.p.mail.Store.Domains.IDNamed(q.ID)
@@ -117,7 +117,7 @@ func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Wa
 	return page, nil
 }
 
-// news reports whether the page has mail that a waiting agent has not seen. Mail from other domains that the agent
+// news reports whether the page contains mail that a waiting agent has not seen. Mail from other domains that the agent
 // does not trust does not end a wait, unless the query itself selects such mail.
 func (b *Box) news(page *InboxPage, q index.InboxQuery) bool {
 	counts := func(d index.Delivery) bool {
@@ -163,7 +163,8 @@ func (b *Box) page(ctx context.Context, q index.InboxQuery) (*InboxPage, error) 
 	return page, nil
 }
 
-// pageOfOne returns a page with only the requested message. If the agent sent it, the page has the receipts.
+// pageOfOne returns a page with only the requested message. If the agent sent the message, the page contains the
+// receipts.
 func (b *Box) pageOfOne(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {
 	d, err := b.oneOf(ctx, q.Agent, q.ID)
 	if err != nil {
@@ -183,8 +184,8 @@ func (b *Box) pageOfOne(ctx context.Context, q index.InboxQuery) (*InboxPage, er
 	return page, err
 }
 
-// oneOf reads, without its body, a message that is in the agent's inbox or that the agent sent. id may be the
-// sender's key, because postal shows the key as the message's id.
+// oneOf reads a message, without the body, that is in the agent's inbox or that the agent sent. id may be the sender's
+// idempotency key, because postal shows that key as the message's id.
 func (b *Box) oneOf(ctx context.Context, agent, id string) (*index.Delivery, error) {
 	d, err := b.p.mail.Store.Index.Delivery(ctx, b.p.mail.Slug, agent, id, index.WithoutBody, nil)
 	if err == nil && d == nil {
@@ -241,8 +242,8 @@ func (b *Box) pageOfThread(ctx context.Context, q index.InboxQuery) (*InboxPage,
 	return page, err
 }
 
-// pageAwaiting returns a page of deliveries that wait for an acknowledgement: by the agent, or by
-// recipients of the agent's messages, with receipts.
+// pageAwaiting returns a page of deliveries that are waiting for an acknowledgement, with receipts: by the agent, or by
+// recipients of the agent's messages.
 func (b *Box) pageAwaiting(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {
 	limit := q.Limit
 	q.Limit++
@@ -288,7 +289,7 @@ func (b *Box) takeDelivery(ctx context.Context, q index.InboxQuery, d *index.Del
 	return q.Room.Take(&d.MessageRow, body)
 }
 
-// sent reads, without its body, a message that the agent sent. It returns ErrNotFound.
+// sent reads a message that the agent sent, without the body. It returns ErrNotFound.
 func (b *Box) sent(ctx context.Context, agent, id string) (*index.Delivery, error) {
 	m, err := b.p.mail.Store.Index.Message(ctx, b.p.mail.Slug, id, index.WithoutBody, nil)
 	if err == nil && (m == nil || m.From != agent) {
@@ -305,12 +306,12 @@ func (b *Box) sent(ctx context.Context, agent, id string) (*index.Delivery, erro
 	}, nil
 }
 
-// Counts returns the counts of the agent's mail; zero for a name without an agent.
+// Counts returns the counts of the agent's mail, or zero counts if no agent has that name.
 func (b *Box) Counts(ctx context.Context) (index.Counts, error) {
 	return b.p.mail.Store.Index.Counts(ctx, b.p.mail.Slug, b.agent)
 }
 
-// UnreadSince returns when the agent's oldest unread message was created; zero if there is none.
+// UnreadSince returns when the agent's oldest unread message was created, or zero if there is none.
 func (b *Box) UnreadSince(ctx context.Context) (at time.Time, err error) {
 	const one = 1
 	oldest, err := b.p.mail.Store.Index.OldestUnread(ctx, b.p.mail.Slug, b.agent, one)
@@ -320,7 +321,7 @@ func (b *Box) UnreadSince(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// Delivery returns one copy of the agent, without its body. It returns ErrNotFound.
+// Delivery returns the agent's copy of a message, without the body. It returns ErrNotFound.
 func (b *Box) Delivery(ctx context.Context, id string) (*index.Delivery, error) {
 	d, err := b.p.mail.Store.Index.Delivery(ctx, b.p.mail.Slug, b.agent, id, index.WithoutBody, nil)
 	if err == nil && d == nil {

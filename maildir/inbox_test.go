@@ -106,7 +106,7 @@ func TestMarks(t *testing.T) {
 	}
 	again, err := p.Box("Bob", format.Origin{}).Acknowledge(t.Context(), m.ID)
 	if err != nil || !again.AckedAt.Equal(first.AckedAt.Time) || !again.ReadAt.Equal(first.ReadAt.Time) {
-		t.Errorf("the first time did not stay: %+v %v", again, err)
+		t.Errorf("the first time was not kept: %+v %v", again, err)
 	}
 	if d, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), m.ID, false); !errors.Is(err, maildir.ErrConflict) {
 		t.Errorf("an acknowledged message was marked unread: %+v %v", d, err)
@@ -118,11 +118,11 @@ func TestMarks(t *testing.T) {
 		}
 	}
 	if _, err := p.Box("Ann", format.Origin{}).Acknowledge(t.Context(), m.ID); !errors.Is(err, maildir.ErrInvalid) {
-		t.Errorf("got %v, want invalid: it is her own", err)
+		t.Errorf("got %v, want invalid: it is Ann's own", err)
 	}
 }
 
-// TestAckAlone: for every method, an .ack file written by hand without a .read file counts as read.
+// TestAckAlone: every method treats a message with a handwritten .ack file and no .read file as read.
 func TestAckAlone(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -185,7 +185,7 @@ func TestLongPoll(t *testing.T) {
 	}
 }
 
-// TestInboxOfOneMoment: a page's messages and counts have the same state, also while mail arrives and is read.
+// TestInboxOfOneMoment: a page's messages and counts reflect the same state, even while mail arrives and is read.
 func TestInboxOfOneMoment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -286,8 +286,8 @@ func TestBadMarks(t *testing.T) {
 	}
 }
 
-// TestPopWait: if many callers wait, each delivery goes to one of them. A caller that gets nothing returns when its
-// time, the server or its own context ends, and takes nothing.
+// TestPopWait: if many callers are waiting, each delivery goes to one of them. A caller that gets nothing returns when
+// its wait times out, when the server stops, or when its own context ends, and takes no delivery.
 func TestPopWait(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -381,13 +381,13 @@ func TestRoomToWait(t *testing.T) {
 		return nil
 	}}, nil)
 	if err != nil || d == nil || asked != 1 {
-		t.Errorf("a pop that waits: %v, %v, asked for room %d times", d, err, asked)
+		t.Errorf("a waiting pop: %v, %v, asked for room %d times", d, err, asked)
 	}
 }
 
-// TestClockSetBack: mail that is sent after the clock jumped forward and back has the date of its sending, without
-// a restart. Pages list each message once, newest date first, also if the clock jumped back between two pages; pops
-// return each message once, oldest date first.
+// TestClockSetBack: mail that is sent after the clock jumped forward and back has the date on which it was sent,
+// without a restart. Pages list each message once, newest date first, even if the clock jumped back between two pages.
+// Pops return each message once, oldest date first.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64 // hours
@@ -397,7 +397,7 @@ func TestClockSetBack(t *testing.T) {
 		t.Helper()
 		sent := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: subject, Body: "b"})
 		if off := now().Sub(sent.Created); off.Abs() > time.Minute {
-			t.Errorf("%s is dated %s, %s off the clock", subject, sent.Created, off)
+			t.Errorf("%s is dated %s, which differs from the clock by %s", subject, sent.Created, off)
 		}
 	}
 	var listed []string
@@ -436,7 +436,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestSeenNobody: a call for a name that is not an agent's leaves no file behind, however it ends.
+// TestSeenNobody: a call for a name that is not an agent's leaves no file behind, however the call ends.
 func TestSeenNobody(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")

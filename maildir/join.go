@@ -12,9 +12,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Join creates a project from the mail that other machines share at url, for the code base at path on this machine,
-// and turns its sync on. Either the complete project appears, or none does. It returns the errors of EnsureProject,
-// ErrConflict if the path already has mail, and the errors of Config.Clone.
+// Join creates a project from the mail that other machines share at url, for the code base at path on this machine, and
+// turns on the project's sync. Either the complete project appears, or none does. It returns the errors of
+// EnsureProject, ErrConflict if the path already has a project with mail, and any error from Config.Clone.
 func (s *Store) Join(ctx context.Context, url, path string) (*Project, error) {
 	human, slug, err := s.resolve(path)
 	if err != nil {

@@ -48,7 +48,7 @@ func TestLeaseEnds(t *testing.T) {
 		}
 		c, err := format.ParseClaim(data)
 		if shown := append(r.Granted, heldBy(r)...)[0].Expires; err != nil || !shown.Equal(c.Expires) {
-			t.Errorf("%s, %s: shown to end at %s, the file says %s (%v)", step.ahead, step.agent, shown, c.Expires, err)
+			t.Errorf("%s, %s: shown to end at %s, but the file says %s (%v)", step.ahead, step.agent, shown, c.Expires, err)
 		}
 	}
 }
@@ -60,8 +60,8 @@ func heldBy(r *claim.Result) (held []claim.Row) {
 	return held
 }
 
-// TestIgnoreCase: if the code repository ignores case, claims overlap whatever their case; an agent renews
-// and releases its own claims byte for byte.
+// TestIgnoreCase: if the code repository ignores case, claims overlap regardless of case. An agent's own claims are
+// renewed and released only by the exact pattern.
 func TestIgnoreCase(t *testing.T) {
 	t.Parallel()
 	code := t.TempDir()
@@ -107,8 +107,8 @@ func TestIgnoreCase(t *testing.T) {
 	claim("Bob", true, true, "SRC/b.go")
 }
 
-// TestClaimOfAFile: a path without wildcards also means everything below it, unless the code repository has a file
-// there.
+// TestClaimOfAFile: a path without wildcards also covers everything below it, unless the code repository has a file at
+// that path.
 func TestClaimOfAFile(t *testing.T) {
 	t.Parallel()
 	code := t.TempDir()
@@ -155,7 +155,7 @@ func TestClaimOfAFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := len(r.Conflicts) > 0; got != c.overlap {
-				t.Errorf("%s beside %s: %v", pair[1], pair[0], got)
+				t.Errorf("%s next to %s: %v", pair[1], pair[0], got)
 			}
 			if _, err := p.Box("Ann", format.Origin{}).Release(t.Context(), nil); err != nil {
 				t.Fatal(err)

@@ -27,8 +27,8 @@ func claimBeside(t *testing.T, p *maildir.Project, reason string) <-chan error {
 	return answer
 }
 
-// TestLeftovers: leftovers of failed operations and killed processes are removed from staging while the server
-// runs; files that another process may still be writing are kept.
+// TestLeftovers: leftovers of failed operations and killed processes are removed from staging while the server is
+// running. Files that another process may still be writing are kept.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	var h halts
@@ -99,7 +99,7 @@ func staged(t *testing.T, tmp string) (names []string) {
 	return names
 }
 
-// ageAll sets the times of all files in staging two hours back.
+// ageAll sets the times of all files in staging back by two hours.
 func ageAll(t *testing.T, tmp string) {
 	t.Helper()
 	then := time.Now().Add(-2 * time.Hour)

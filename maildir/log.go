@@ -17,8 +17,8 @@ import (
 
 // LogQuery selects entries of Project.Log.
 type LogQuery struct {
-	// Of selects the entries. It is an agent (its operations, and edits by others in its folder), a message id,
-	// which may be shortened, a thread (operations on it), or a path of the tree. "" selects everything.
+	// Of selects the entries. It can be an agent (the agent's operations, and edits by others in its folder), a message
+	// id, which may be shortened, a thread (the operations on it), or a path in the tree. "" selects everything.
 	Of    string
 	Limit int  // number of entries; 0: all
 	Patch bool // include the changed lines
@@ -30,8 +30,9 @@ type LogQuery struct {
 	Progress func(looked int, back time.Time) `json:"-"` // as in history.Query
 }
 
-// Log calls each for every selected entry of the history, newest first, until each returns an error or ctx ends. It
-// returns ErrNotFound if the history has no entry for q.Of, and ErrInvalid for a path outside the tree.
+// Log calls the function each for every selected entry of the history, newest first, until the function returns an
+// error or ctx ends. It returns ErrNotFound if the history has no entry for q.Of, and ErrInvalid for a path outside the
+// tree.
 func (p *Project) Log(ctx context.Context, q LogQuery, each func(*history.Entry) error) error {
 	find := p.logged
 	if q.Open {
@@ -105,7 +106,7 @@ func (p *Project) logged(ctx context.Context, q LogQuery) (h history.Query, show
 	if strings.Contains(of, ".") || slices.Contains(folders, of) {
 		return history.OfPath(clean), touches, nil
 	}
-	if day := history.DayOf(of); !day.IsZero() { // the message may be gone from the tree
+	if day := history.DayOf(of); !day.IsZero() { // the message may no longer be in the tree
 		return history.OfMessages([]string{of}, day), show, nil
 	}
 	if q.Of, err = p.formerID(ctx, of); err != nil || q.Of == of {
@@ -114,7 +115,7 @@ func (p *Project) logged(ctx context.Context, q LogQuery) (h history.Query, show
 	return p.logged(ctx, q)
 }
 
-// touches reports whether the operation changed any requested file.
+// touches reports whether the operation changed any of the requested files.
 func touches(e *history.Entry) bool { return len(e.Files) > 0 }
 
 // namedLog returns the query for an existing agent or message, or for a thread; the zero value if there is
@@ -189,9 +190,9 @@ func (p *Project) openLog(ctx context.Context, q LogQuery) (h history.Query, sho
 	return history.OfMessages([]string{m.ID}, history.DayOf(m.Path)), openEntry(m), nil
 }
 
-// openEntry removes from a message's entry what would reveal bcc recipients, and reports whether anything is left.
-// An agent's operation stays if the agent is the sender or an open recipient. An operation of the server itself, or
-// an edit, stays if it has a file left.
+// openEntry removes from a message's entry what would reveal bcc recipients, and reports whether anything is left. An
+// agent's operation is kept if the agent is the sender or an open recipient. An operation of the server itself, or an
+// edit, is kept if it has a file left.
 func openEntry(m *index.MessageRow) func(*history.Entry) bool {
 	open := append([]string{m.From}, slices.Concat(m.To, m.CC)...)
 	return func(e *history.Entry) bool {

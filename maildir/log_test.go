@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/history"
 )
 
-// logOf returns the history, one line for each entry: agent, verb, channel, summary, and the files.
+// logOf returns the history, with one line for each entry: agent, verb, channel, summary, and files.
 func logOf(t *testing.T, p *maildir.Project, q maildir.LogQuery) string {
 	t.Helper()
 	var all strings.Builder
@@ -32,7 +32,7 @@ func logOf(t *testing.T, p *maildir.Project, q maildir.LogQuery) string {
 	return all.String()
 }
 
-// TestLogOpen: the open history of a message reveals no bcc recipient, whatever operations the message has; the
+// TestLogOpen: a message's open history reveals no bcc recipient, whatever operations were done on the message. The
 // store's owner sees everything (Invariant I7).
 func TestLogOpen(t *testing.T) {
 	t.Parallel()
@@ -45,11 +45,11 @@ func TestLogOpen(t *testing.T) {
 	}
 	all, open := logOf(t, p, maildir.LogQuery{Of: m.ID}), logOf(t, p, maildir.LogQuery{Of: m.ID, Open: true})
 	if !strings.Contains(all, "Dan acknowledge") || !strings.Contains(all, "agents/Dan/inbox") {
-		t.Errorf("the owner is not told of the blind copy:\n%s", all)
+		t.Errorf("the owner does not see the blind copy:\n%s", all)
 	}
 	if strings.Contains(open, "Dan") || strings.Count(open, "\n") != 2 || !strings.Contains(open, "Bob acknowledge") ||
 		!strings.Contains(open, "[added messages/") || !strings.Contains(open, "[added agents/Bob/inbox/") {
-		t.Errorf("everybody is told:\n%s", open)
+		t.Errorf("everyone sees:\n%s", open)
 	}
 	if err := p.Log(t.Context(), maildir.LogQuery{Of: "nothing", Open: true}, nil); !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("no such message: %v", err)
@@ -84,8 +84,8 @@ func TestLogDoor(t *testing.T) {
 	}
 }
 
-// TestLogOf: the log by thread, path and limit, the log of a message that was removed from the tree, and names that
-// are not in the history.
+// TestLogOf: the log by thread, path and limit; the log of a message that was removed from the tree; and names that are
+// not in the history.
 func TestLogOf(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -125,12 +125,12 @@ func TestLogOf(t *testing.T) {
 		}
 	}
 	if got := logOf(t, p, maildir.LogQuery{Of: two.ID}); !strings.Contains(got, "Bob send") {
-		t.Errorf("a message that is gone: %q", got)
+		t.Errorf("a message that no longer exists: %q", got)
 	}
 }
 
 // TestLogThread: the log of a thread includes messages that are no longer in the tree: a deleted message, a message
-// whose files were removed by hand, and all messages if none is left.
+// whose files were removed by hand, and all of the messages if none of them is left.
 func TestLogThread(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// TestGuestMailboxesAreBounded: the limit is for all projects of a store together. Deleting a mailbox, also by
-// hand, makes room. The store's user and root have no limit.
+// TestGuestMailboxesAreBounded: the limit applies to all projects of a store together. Deleting a mailbox, even by
+// hand, frees a place. The store's user and root have no limit.
 func TestGuestMailboxesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(500))
@@ -67,8 +67,8 @@ func removeAgent(t testing.TB, p *maildir.Project, name string) {
 	}
 }
 
-// TestOwnerOfAnAgentMadeAnew: a mailbox whose folder the user removed no longer has an owner. A new agent with its
-// name belongs to its creator and has none of the earlier owner's hooks.
+// TestOwnerOfAnAgentMadeAnew: a mailbox whose folder the user removed no longer has an owner. A new agent with the
+// mailbox's name belongs to the agent's creator and has none of the earlier owner's hooks.
 func TestOwnerOfAnAgentMadeAnew(t *testing.T) {
 	t.Parallel()
 	const guest, other, me = 1500, 1501, 0

@@ -99,7 +99,7 @@ func (b *Box) markPage(ctx context.Context, page *InboxPage) error {
 		if err != nil {
 			return err
 		}
-		if d != nil { // if nil, the delivery was removed meanwhile
+		if d != nil { // nil if the delivery was removed in the meantime
 			was.Marks = d.Marks
 		}
 	}

@@ -54,7 +54,7 @@ func removeByHand(t *testing.T, p *maildir.Project, path string) {
 	}
 }
 
-// TestCloneWakes: callers that wait for changes wake when a project is put into the store while it runs.
+// TestCloneWakes: callers that wait for changes wake when a project is put into the store while the store is running.
 func TestCloneWakes(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -169,7 +169,7 @@ func TestMarkRemovedBeforeStamp(t *testing.T) {
 	}
 }
 
-// TestFirstContactOnce: if many callers create a project at the same time, exactly one reports that it created the
+// TestFirstContactOnce: if many callers create a project at the same time, exactly one call reports that it created the
 // project.
 func TestFirstContactOnce(t *testing.T) {
 	t.Parallel()
@@ -196,8 +196,8 @@ func TestFirstContactOnce(t *testing.T) {
 	}
 }
 
-// TestPageMarkedWhileMailGoes: if a message is removed from the inbox between the reading and the marking of a
-// page, the call does not fail.
+// TestPageMarkedWhileMailGoes: if a message is removed from the inbox after a page is read and before the page is
+// marked, the call does not fail.
 func TestPageMarkedWhileMailGoes(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2} {
@@ -231,8 +231,8 @@ func TestPageMarkedWhileMailGoes(t *testing.T) {
 	}
 }
 
-// TestMarksAheadOfTheIndex: changes to a mark or status file count even if the index does not have them yet. The
-// answer of a later marking call is the final state.
+// TestMarksAheadOfTheIndex: changes to a mark or status file take effect even if the index does not have them yet. The
+// answer to a later marking call is the final state.
 func TestMarksAheadOfTheIndex(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -250,7 +250,7 @@ func TestMarksAheadOfTheIndex(t *testing.T) {
 	removeByHand(t, p, mark)
 	d, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), m.ID, true)
 	if level(); err != nil || !d.Read || inbox(t, p, "Bob").Unread != 0 {
-		t.Errorf("marked read behind a removal: %+v %v", d, err)
+		t.Errorf("marked read after a removal: %+v %v", d, err)
 	}
 	if _, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), m.ID, false); err != nil {
 		t.Fatal(err)
@@ -258,7 +258,7 @@ func TestMarksAheadOfTheIndex(t *testing.T) {
 	putByHand(t, p, mark, "2026-01-01T00:00:00Z\n")
 	d, err = p.Box("Bob", format.Origin{}).SetRead(t.Context(), m.ID, false)
 	if level(); err != nil || d.Read || inbox(t, p, "Bob").Unread != 1 {
-		t.Errorf("marked unread behind a mark: %+v %v", d, err)
+		t.Errorf("marked unread after a mark: %+v %v", d, err)
 	}
 	if err := p.Agents.SetPresence(t.Context(), "Bob", format.Ready); err != nil {
 		t.Fatal(err)
@@ -266,12 +266,12 @@ func TestMarksAheadOfTheIndex(t *testing.T) {
 	putByHand(t, p, "agents/Bob/status", "work\n")
 	err = p.Agents.SetPresence(t.Context(), "Bob", format.Ready)
 	if level(); err != nil || presence(t, p) != format.Ready {
-		t.Errorf("ready behind work: %s %v", presence(t, p), err)
+		t.Errorf("ready after work: %s %v", presence(t, p), err)
 	}
 }
 
-// TestMarkThatIsNone: a file at a mark's path that cannot be read, or is far too large, is not a mark. Setting the
-// mark is refused, or the file is skipped if there are other marks to set. Removing the mark does nothing.
+// TestMarkThatIsNone: a file at a mark's path that cannot be read, or is far too large, is not a mark. A call that sets
+// only this mark is refused; a call that also sets other marks skips it. Removing the mark does nothing.
 func TestMarkThatIsNone(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -345,8 +345,7 @@ func TestPopAfterFailure(t *testing.T) {
 	}
 }
 
-// TestMailboxBeingMade: a caller that creates a mailbox while another call by the same user is creating it gets the
-// mailbox.
+// TestMailboxBeingMade: if two calls by the same user create the same mailbox at the same time, both get the mailbox.
 func TestMailboxBeingMade(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
@@ -428,18 +427,18 @@ func TestSeatOfTwo(t *testing.T) {
 		seated := 0
 		for _, name := range []string{"Ann", "Bob"} {
 			if w := window(t, p, name); w == nil {
-				t.Fatal("there is nothing to tell")
+				t.Fatal("there is nothing to report")
 			} else if w.Pane == at {
 				seated++
 			}
 		}
 		if seated != 1 {
-			t.Fatalf("%d sit at one pane", seated)
+			t.Fatalf("%d agents are at one pane", seated)
 		}
 	}
 }
 
-// TestImporting: very many edits are reported until they are imported.
+// TestImporting: a very large number of edits is reported until all of them are imported.
 func TestImporting(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
@@ -465,8 +464,8 @@ func TestImporting(t *testing.T) {
 	await(t, func() bool { return p.Importing(p.HistoryState().Import) == nil })
 }
 
-// TestFloodStops: a store stops in the middle of very many edits, although every portion contains empty marks that
-// get their time. The next start imports the rest.
+// TestFloodStops: a store stops in the middle of a very large number of edits, even though every portion contains empty
+// marks whose time must be written. The next start imports the rest.
 func TestFloodStops(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")

@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/wake"
 )
 
-// These types are part of the domain. The packages below define them.
+// These types are part of the domain. Packages below this one define them.
 type (
 	Config  = core.Config
 	Outside = core.Outside
@@ -52,12 +52,12 @@ type (
 	RawQuery   = access.RawQuery
 )
 
-// ReservedMailbox reports whether the name is reserved for mail that no mailbox receives.
+// ReservedMailbox reports whether the name is reserved for mail that goes to no mailbox.
 func ReservedMailbox(name string) bool { return post.ReservedMailbox(name) }
 
-// HasMailbox reports whether the address with that local part has a mailbox in a store. root is the store's folder
-// and trees are its trees; HasMailbox reads only these files. See Store.MailboxAt. It returns ErrUnavailable and
-// the errors of reading the trees.
+// HasMailbox reports whether the address with that local part has a mailbox in a store. root is the store's folder and
+// trees are its trees; HasMailbox reads only these files. See Store.MailboxAt. It returns ErrUnavailable and errors
+// from reading the trees.
 func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, local string) (bool, error) {
 	return post.HasMailbox(ctx, root, trees, local)
 }
@@ -68,9 +68,9 @@ func PersonName(name string) string { return agents.PersonName(name) }
 // CheckPresence returns ErrInvalid unless the word is exactly ready, work or offline.
 func CheckPresence(status string) error { return agents.CheckPresence(status) }
 
-// The kinds of refusals. Every error that a method returns wraps exactly one of them, or is an internal fault. A
-// method whose comment names no error returns only faults: the index's faults, the error of its context, and
-// ErrUnavailable for faults of the machine.
+// The kinds of refusals. Every error that a method returns wraps exactly one of them, or is an internal fault. A method
+// whose comment mentions no error returns only faults: the index's faults, the error of its context, and ErrUnavailable
+// for machine faults.
 var (
 	ErrNotFound    = refusal.ErrNotFound
 	ErrExist       = refusal.ErrExist
@@ -81,7 +81,7 @@ var (
 	ErrUnavailable = refusal.ErrUnavailable
 )
 
-// The packages below document these.
+// Packages below this one document these.
 const (
 	Delivered         = access.Delivered
 	Pending           = access.Pending

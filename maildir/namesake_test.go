@@ -38,13 +38,13 @@ func other(t testing.TB, names []string, known ...string) string {
 	t.Helper()
 	left := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(known, n) })
 	if len(left) != 1 {
-		t.Fatalf("agents %v, besides %v: want one", names, known)
+		t.Fatalf("agents %v, in addition to %v: want one", names, known)
 	}
 	return left[0]
 }
 
 // TestNamesakes: two machines create agents with the same name while they cannot reach each other. The first agent
-// keeps the name, whichever machine pushes first or merges in between.
+// keeps the name, regardless of which machine pushes first or merges in between.
 func TestNamesakes(t *testing.T) {
 	t.Parallel()
 	for _, firstPushes := range []bool{true, false} {
@@ -75,7 +75,7 @@ func TestNamesakes(t *testing.T) {
 			}
 			order[0].now(t)
 			order[1].now(t)
-			c.send(t, "Cid", "Blue", "from c") // to the agent that c has
+			c.send(t, "Cid", "Blue", "from c") // to the agent that c knows
 			c.now(t)
 			order[2].now(t)
 			if got := a.subjects(t, "Blue"); !firstPushes && fmt.Sprint(got) != "[to Blue of a]" { // b lacks a's mail
@@ -99,7 +99,7 @@ func TestNamesakes(t *testing.T) {
 					n := len(got)
 					got = slices.DeleteFunc(got, func(s string) bool { return strings.HasPrefix(s, "Two agents were called Blue") })
 					if n-len(got) != 1 {
-						t.Errorf("told %d times", n-len(got))
+						t.Errorf("notified %d times", n-len(got))
 					}
 					return got
 				}
@@ -123,7 +123,7 @@ func TestNamesakes(t *testing.T) {
 				t.Errorf("session %+v", s)
 			}
 			if name, err := b.p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: key}); err != nil || name != second {
-				t.Errorf("the session goes on as %s, %v", name, err)
+				t.Errorf("the session continues as %s, %v", name, err)
 			}
 			page, err := b.p.Box(second, format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, maildir.Waiting{})
 			if err != nil || len(page.Messages) == 0 {
@@ -141,7 +141,7 @@ func TestNamesakes(t *testing.T) {
 			}
 			made, err := b.p.Agents.Register(t.Context(), maildir.Registration{NameHint: "Blue"})
 			if err != nil || !strings.Contains(made.Note.Error(), "is now "+second) {
-				t.Errorf("Blue registers anew: %+v, %v", made, err)
+				t.Errorf("Blue registers again: %+v, %v", made, err)
 			}
 			a.send(t, "Blue", "Ann", "it goes on")
 			b.send(t, second, "Blue", "hello")
@@ -153,7 +153,7 @@ func TestNamesakes(t *testing.T) {
 	}
 }
 
-// TestNamesakesInterrupted: the next round completes an interrupted renaming, also after a restart.
+// TestNamesakesInterrupted: the next round completes an interrupted rename, even after a restart.
 func TestNamesakesInterrupted(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -198,7 +198,7 @@ func TestNamesakesInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := b.p.Sync.Now(t.Context()); err == nil {
-			t.Errorf("%s cannot be read, and nobody says so", path)
+			t.Errorf("%s cannot be read, but there is no error", path)
 		}
 		moved, err := filepath.Glob(filepath.Join(b.p.Dir(), "agents", "Blue-*", "notes", "*.txt"))
 		if err != nil || len(moved) != moves[i] {
@@ -267,9 +267,9 @@ func testNamesakesPeople(t *testing.T, personFirst bool) {
 	}
 }
 
-// TestNamesakesMeanwhile: the second agent acts before its machine learns of the new name. These actions are moved
-// to the new name, by its own machine, or by the other machine if that has merged and could not push. The first
-// agent's files stay.
+// TestNamesakesMeanwhile: the second agent acts before its machine learns the new name. These actions are moved to the
+// new name by the agent's own machine, or by the other machine if that machine has merged and could not push. The first
+// agent's files remain.
 func TestNamesakesMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, unpushed := range []bool{true, false} {
@@ -412,7 +412,7 @@ func TestNamesakesLongNames(t *testing.T) {
 	}
 }
 
-// TestBelongs: a program acts only as agents of its own machine, and a person may act as any agent.
+// TestBelongs: a program acts only as agents of its own machine, and a user may act as any agent.
 func TestBelongs(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -436,9 +436,9 @@ func TestBelongs(t *testing.T) {
 	key := maildir.SessionKey{Client: "claude", ID: "s1"}
 	_, err = b.p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: key, Agent: "Ann"})
 	refused("session", err)
-	machines, err := keys.Published(maildir.TreeOf(b.p)) // here, both are on one host
+	machines, err := keys.Published(maildir.TreeOf(b.p)) // in this test, both are on one host
 	if err != nil || len(machines) != 2 || machines[0].Name == machines[1].Name {
-		t.Errorf("machines %+v, %v: their names are one", machines, err)
+		t.Errorf("machines %+v, %v: they have the same name", machines, err)
 	}
 	made, err := b.p.Agents.Register(t.Context(), maildir.Registration{NameHint: "Ann"})
 	if err != nil || made.Name == "Ann" || !strings.Contains(made.Note.Error(), "of machine") {
@@ -496,6 +496,6 @@ func TestBelongs(t *testing.T) {
 	_, err = a.p.Box("Ann", format.Origin{}).Send(t.Context(), toBob)
 	refused("send where it was", err)
 	if a.p.MachineOf(&whois(a, "Ann").AgentRow) == "" || a.p.MachineOf(&whois(a, "Bob").AgentRow) != "" {
-		t.Error("a says that they are where they were")
+		t.Error("a says that the claims are unchanged")
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestHookOfProjectBeingOpened: changes of a project that is being opened are in the feed. They are not skipped
-// like the changes of a missing project.
+// TestHookOfProjectBeingOpened: changes of a project that is being opened are in the feed. These changes are not
+// skipped, unlike the changes of a missing project.
 func TestHookOfProjectBeingOpened(t *testing.T) {
 	t.Parallel()
 	s, log, changes, goOn := openingWithHook(t)
@@ -42,8 +42,8 @@ func TestHookOfProjectBeingOpened(t *testing.T) {
 	}
 }
 
-// TestEndWhileProjectIsOpened: a server that ends does not wait until a project is opened, neither for the
-// project's hooks nor for callers that request the project.
+// TestEndWhileProjectIsOpened: a server that is ending does not wait for a project to be opened, neither to run the
+// project's hooks nor to answer callers that request the project.
 func TestEndWhileProjectIsOpened(t *testing.T) {
 	t.Parallel()
 	s, log, changes, goOn := openingWithHook(t)
@@ -80,8 +80,8 @@ func TestEndWhileProjectIsOpened(t *testing.T) {
 	}
 }
 
-// openingWithHook returns a store with a hook on a mailbox of a project that is being opened, stopped when the
-// project's changes are in the feed. goOn continues the opening.
+// openingWithHook returns a store with a hook on a mailbox of a project that is being opened. The opening is stopped
+// when the project's changes are in the feed. goOn continues the opening.
 func openingWithHook(t *testing.T) (s *storetest.Store, log *hook.Log, changes []index.Change, goOn func() error) {
 	t.Helper()
 	var h halts

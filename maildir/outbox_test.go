@@ -77,11 +77,11 @@ func (a author) await(agent, from string, want ...string) {
 		return len(got) >= len(want)
 	})
 	if !slices.Equal(got, want) {
-		a.Fatalf("%s has from %s %q, want %q", agent, from, got, want)
+		a.Fatalf("%s has, from %s, %q, want %q", agent, from, got, want)
 	}
 }
 
-// later waits until a file saved now is sent, so that files saved before it were handled.
+// later waits until a file that is saved now has been sent. All files that were saved before it have then been handled.
 func (a author) later() {
 	a.Helper()
 	subject := fmt.Sprintf("Later %d", time.Now().UnixNano())
@@ -89,8 +89,8 @@ func (a author) later() {
 	until(a, "a file is sent", func() bool { return slices.Contains(a.inbox("Bob", "Ann"), subject) })
 }
 
-// TestSaveSends: a minimal file below an outbox is sent from the folder's agent, with its heading as
-// subject; the file is replaced by the dated copy.
+// TestSaveSends: a minimal file below an outbox is sent from the folder's agent, with the file's heading as the
+// subject. The dated copy replaces the file.
 func TestSaveSends(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	a.save("agents/Ann/outbox/My first note.md", minimal)
@@ -107,7 +107,7 @@ func TestSaveSends(t *testing.T) {
 	}
 }
 
-// TestSaveWays: however a file gets into an outbox, it is sent once and completely.
+// TestSaveWays: however a file gets into an outbox, it is sent exactly once and completely.
 func TestSaveWays(t *testing.T) {
 	const path = "agents/Ann/outbox/note.md"
 	for name, do := range map[string]func(a author){
@@ -147,7 +147,7 @@ func TestSaveWays(t *testing.T) {
 			defer f.Close()
 			f.WriteString(minimal[:len(minimal)-6])
 			a.later() // the watcher reports unclosed files later
-			a.later() // a file unchanged for that long is finished, unless a program has it open
+			a.later() // a file that is unchanged for that long is finished, unless a program has it open
 			f.WriteString(minimal[len(minimal)-6:])
 		},
 		"saved again unchanged": func(a author) {
@@ -177,13 +177,13 @@ func TestSaveWays(t *testing.T) {
 	}
 }
 
-// TestSaveHalf: a file that is saved in part and then completely is sent completely, although the server has seen
-// the part.
+// TestSaveHalf: a file that is first saved in part and then completely is sent completely, even though the server has
+// seen the partial file.
 func TestSaveHalf(t *testing.T) {
 	clock := &movable{stopped: time.Now()}
 	a := newAuthor(t, storetest.Config{Monotonic: clock.now})
 	a.save("agents/Ann/outbox/note.md", minimal[:len(minimal)-6])
-	until(a, "the server has seen the part", func() bool { return maildir.Settling(a.p) == 1 })
+	until(a, "the server has seen the partial file", func() bool { return maildir.Settling(a.p) == 1 })
 	clock.move(maildir.SettleTime - 1)
 	a.save("agents/Ann/outbox/note.md", minimal)
 	until(a, "the file is sent", func() bool {
@@ -196,8 +196,8 @@ func TestSaveHalf(t *testing.T) {
 	a.await("Ann", format.Postmaster)
 }
 
-// TestSaveRefused: a file that cannot be sent stays, and its author gets one notice for the same content. When the
-// file is corrected, it is sent.
+// TestSaveRefused: a file that cannot be sent is kept, and its author gets only one notice for the same content. When
+// the file is corrected, it is sent.
 func TestSaveRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ text, told string }{
 		"recipient":   {`{"to": ["Bop"]}`, `No agent "Bop" (to) in project`},
@@ -217,7 +217,7 @@ func TestSaveRefused(t *testing.T) {
 			a.save(path, text)
 			a.await("Ann", format.Postmaster, "Not sent: "+path)
 			if body := inbox(t, a.p, "Ann").Messages[0].Body; !strings.Contains(body, tt.told) {
-				t.Errorf("Ann is told %s\nwant %s", body, tt.told)
+				t.Errorf("Ann got the notice %s\nwant %s", body, tt.told)
 			}
 			a.save(path, text)
 			a.later()
@@ -226,13 +226,13 @@ func TestSaveRefused(t *testing.T) {
 				t.Errorf("the file is %q: %v", got, err)
 			}
 			a.save(path, minimal)
-			until(t, "the mended file is sent", func() bool { return slices.Contains(a.inbox("Bob", "Ann"), "Hello") })
+			until(t, "the fixed file is sent", func() bool { return slices.Contains(a.inbox("Bob", "Ann"), "Hello") })
 		})
 	}
 }
 
-// TestSaveSettled: Postmaster's notice about a file becomes read when the file is sent or removed, or when
-// Postmaster sends another notice about the file. A notice about another file stays unread.
+// TestSaveSettled: Postmaster's notice about a file is marked read when the file is sent or removed, or when Postmaster
+// sends another notice about the file. A notice about another file stays unread.
 func TestSaveSettled(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	unread := func() (subjects []string) {
@@ -265,7 +265,7 @@ func TestSaveSettled(t *testing.T) {
 	}
 	wants()
 	var out []byte
-	until(t, "git log tells of both withdrawals", func() bool { // the index has the marks before the history
+	until(t, "git log shows both withdrawals", func() bool { // the index has the marks before the history
 		if err := a.p.FlushHistory(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +274,7 @@ func TestSaveSettled(t *testing.T) {
 		return err == nil && strings.Count(string(out), "\n") >= 2
 	})
 	if strings.Count(string(out), "withdraw: Postmaster msg_") != 2 {
-		t.Errorf("git log tells %s", out)
+		t.Errorf("git log shows %s", out)
 	}
 }
 
@@ -301,11 +301,11 @@ func TestSaveBlind(t *testing.T) {
 	for i, header := range headers {
 		a.save(fmt.Sprintf("agents/Ann/outbox/%d.md", i), "---json\n{\"to\": [\"Bob\"], "+header+"}\n---\ntext\n")
 	}
-	until(t, "Ann is told of all", func() bool { return len(a.inbox("Ann", format.Postmaster)) == len(headers) })
+	until(t, "Ann got notices about everything", func() bool { return len(a.inbox("Ann", format.Postmaster)) == len(headers) })
 	blind := regexp.MustCompile(`(?i)zo[oe]|everyone`)
 	for _, m := range inbox(t, a.p, "Ann").Messages {
 		if blind.MatchString(m.Body) {
-			t.Errorf("Ann is told %s", m.Body)
+			t.Errorf("Ann got the notice %s", m.Body)
 		}
 	}
 	problems, err := maildir.ProblemsOf(t.Context(), a.p, len(headers)+1)
@@ -314,7 +314,7 @@ func TestSaveBlind(t *testing.T) {
 	}
 	for _, p := range problems {
 		if blind.MatchString(p.Reason) {
-			t.Errorf("the problem of %s is %s", p.Path, p.Reason)
+			t.Errorf("the problem with %s is %s", p.Path, p.Reason)
 		}
 	}
 	if err := a.p.FlushHistory(t.Context()); err != nil {
@@ -343,8 +343,8 @@ func TestSaveReply(t *testing.T) {
 	}
 }
 
-// TestSaveOfSent: a copy of a sent message in an outbox is not sent again, damaged or complete, under its own name
-// or another.
+// TestSaveOfSent: a copy of a sent message in an outbox is not sent again, whether it is damaged or complete, under its
+// own name or another one.
 func TestSaveOfSent(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	m := send(t, a.p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "One", Body: "text"})
@@ -361,7 +361,7 @@ func TestSaveOfSent(t *testing.T) {
 		t.Errorf("Bob got %q", got)
 	}
 	want := []string{"Not sent: agents/Ann/outbox/again.md", "Not sent: agents/Ann/outbox/old/" + m.ID + ".md"}
-	until(a, fmt.Sprintf("Ann is told %q", want), func() bool {
+	until(a, fmt.Sprintf("Ann got the notice %q", want), func() bool {
 		got := a.inbox("Ann", format.Postmaster)
 		slices.Sort(got)
 		return slices.Equal(got, want)
@@ -396,7 +396,8 @@ func TestSaveRestart(t *testing.T) {
 	}
 }
 
-// TestSaveSettledLater: if a file is removed while no server is running, Postmaster's notice about it becomes read.
+// TestSaveSettledLater: if a file is removed while no server is running, Postmaster's notice about the file is marked
+// read.
 func TestSaveSettledLater(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
@@ -425,7 +426,7 @@ func TestManyUnsent(t *testing.T) {
 	}
 	a.later()
 	if got := a.inbox("Ann", format.Postmaster); len(got) != maildir.MostAdvice+1 || got[maildir.MostAdvice] != "More files need fixing" {
-		t.Errorf("Ann is told %q", got)
+		t.Errorf("Ann got the notice %q", got)
 	}
 }
 

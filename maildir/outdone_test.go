@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestOutdone: if a clock that jumped forward and back leaves two exclusive claims of one path, the holder of the
-// younger claim gets one notice.
+// TestOutdone: if a clock that jumped forward and back leaves two exclusive claims on one path, the holder of the later
+// claim gets one notice.
 func TestOutdone(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64
@@ -45,6 +45,6 @@ func TestOutdone(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	if n := len(told()); n != 1 {
-		t.Errorf("told %d times", n)
+		t.Errorf("notified %d times", n)
 	}
 }

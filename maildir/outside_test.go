@@ -42,7 +42,7 @@ func (o *outside) told() []string {
 }
 
 // TestSendOutside: a message to agents and to another domain is one operation. It writes a queue file for each
-// recipient at the other domain. Neither the history nor any inbox has these files.
+// recipient at the other domain. These files are in neither the history nor any inbox.
 func TestSendOutside(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -56,10 +56,10 @@ func TestSendOutside(t *testing.T) {
 		"queued Ann@mail.example.net Cat@example.org " + sent.ID + "@mail.example.net", "queued Ann@mail.example.net dan@example.org " + sent.ID + "@mail.example.net",
 	}
 	if told := o.told(); !slices.Equal(told, want) {
-		t.Errorf("told of %q", told)
+		t.Errorf("notified about %q", told)
 	}
 	if again, err := p.Box("Ann", format.Origin{}).Send(t.Context(), d); err != nil || !again.Again || len(o.told()) != 2 {
-		t.Errorf("the same again: %v %v, told of %q", err, again, o.told())
+		t.Errorf("the same again: %v %v, notices about %q", err, again, o.told())
 	}
 	open, err := p.Outgoing().Open()
 	if err != nil || len(open) != 2 {
@@ -76,8 +76,8 @@ func TestSendOutside(t *testing.T) {
 	}
 }
 
-// TestGoneOutside: an undo, a deletion and an edit say which recipients at other domains keep the mail that was
-// sent to them.
+// TestGoneOutside: an undo, a deletion and an edit report which recipients at other domains keep the mail that was sent
+// to them.
 func TestGoneOutside(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -124,7 +124,7 @@ func TestGoneOutside(t *testing.T) {
 	}
 	undone, err = box.Undo(t.Context(), maildir.Undoing{ID: send(outgoing.Queued)})
 	if err != nil || len(undone.Outside) > 0 {
-		t.Errorf("an undo of mail that did not leave: %v %+v", err, undone)
+		t.Errorf("an undo of mail that was not sent: %v %+v", err, undone)
 	}
 }
 
@@ -154,13 +154,13 @@ func TestSavedOutside(t *testing.T) {
 	var o outside
 	p := project(t, o.config(), "Ann")
 	put(t, p, "agents/Ann/outbox/hi.md", "---json\n{\"to\": [\"cat@example.org\"]}\n---\n\nHi.\n")
-	until(t, "Postmaster says why not", func() bool { return len(inbox(t, p, "Ann").Messages) == 1 })
+	until(t, "Postmaster reports why the file was not sent", func() bool { return len(inbox(t, p, "Ann").Messages) == 1 })
 	if len(o.told()) > 0 {
 		t.Error(o.told())
 	}
 }
 
-// TestOutsideRate: the emails in an hour are counted for each mailbox and recipient.
+// TestOutsideRate: the emails sent in an hour are counted by mailbox, and each recipient is counted.
 func TestOutsideRate(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -239,7 +239,7 @@ func TestOutsideRateAgain(t *testing.T) {
 	}
 }
 
-// TestAutomatic: a program cannot answer automatic mail from another domain in any way. A person can. A program can
+// TestAutomatic: a program cannot answer automatic mail from another domain in any way. A user can. A program can
 // answer other mail, or write to another recipient.
 func TestAutomatic(t *testing.T) {
 	t.Parallel()

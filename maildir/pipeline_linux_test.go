@@ -43,14 +43,14 @@ func (s *stepper) step(name string) {
 	}
 }
 
-// stopAt sets the step to stop at.
+// stopAt sets the step at which to stop.
 func (s *stepper) stopAt(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.at, s.reached, s.goOn = name, make(chan struct{}), make(chan struct{})
 }
 
-// sendLater sends in its own goroutine.
+// sendLater sends in a separate goroutine.
 func sendLater(t *testing.T, p *maildir.Project, subject string) <-chan error {
 	answer := make(chan error, 1)
 	go func() {
@@ -60,8 +60,8 @@ func sendLater(t *testing.T, p *maildir.Project, subject string) <-chan error {
 	return answer
 }
 
-// TestFailedSync: a failed syncfs fails its whole group. None of the group's files stays, and the server continues.
-// The log reports the failed step, its operation and its project.
+// TestFailedSync: a failed syncfs makes its whole group fail. None of the group's files is left, and the server
+// continues. The log reports the failed step, its operation and its project.
 func TestFailedSync(t *testing.T) {
 	t.Parallel()
 	for at, tried := range map[string]string{
@@ -103,7 +103,7 @@ func TestFailedSync(t *testing.T) {
 				paths += countFiles(t, p, dir)
 			}
 			if paths != 3 {
-				t.Errorf("%d files of messages, want those of one", paths)
+				t.Errorf("%d message files, want those of one message", paths)
 			}
 		})
 	}
@@ -163,13 +163,13 @@ func TestSaveBeforeRename(t *testing.T) {
 			}
 			out, err := exec.Command("git", "-C", p.Dir(), "log", "-p", "--format=%s").CombinedOutput()
 			if err != nil || byHand == string(old) || !strings.Contains(string(out), "written by hand") && !strings.Contains(string(out), "+00:00") {
-				t.Errorf("what the person saved is not in the history: %v %q", err, byHand)
+				t.Errorf("what the user saved is not in the history: %v %q", err, byHand)
 			}
 		})
 	}
 }
 
-// TestStuckDisk: while the disk does not answer, callers get an error in time and operations that had not begun are
+// TestStuckDisk: while the disk does not respond, callers get an error in time, and operations that have not begun are
 // not performed. Afterwards everything continues.
 func TestStuckDisk(t *testing.T) {
 	t.Parallel()
@@ -181,7 +181,7 @@ func TestStuckDisk(t *testing.T) {
 		begun := sendLater(t, p, "begun at "+at)
 		<-s.reached
 		if p.Stalled() == 0 {
-			t.Errorf("at %s nothing is told to be stalled", at)
+			t.Errorf("at %s, nothing is reported as stalled", at)
 		}
 		var others []<-chan error
 		for range 2 * 256 {
@@ -194,7 +194,7 @@ func TestStuckDisk(t *testing.T) {
 		}
 		close(s.goOn)
 		await(t, func() bool { return p.Stalled() == 0 })
-		await(t, func() bool { // a busy machine may need time too
+		await(t, func() bool { // a busy machine may need time
 			tries++
 			_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Subject: "after " + at, Body: "b"})
 			if err != nil && !errors.Is(err, maildir.ErrUnavailable) {

@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/history"
 )
 
-// TestSlowPlanHoldsNobody: while an operation waits until the user's edit is in the history, other operations are
+// TestSlowPlanHoldsNobody: while an operation is waiting for the user's edit to be in the history, other operations are
 // written.
 func TestSlowPlanHoldsNobody(t *testing.T) {
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestSlowPlanHoldsNobody(t *testing.T) {
 	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 }
 
-// slowHistory is a history that a test may stop before it preserves something.
+// slowHistory is a history that a test may stop before it preserves an edit.
 type slowHistory struct {
 	history.Log
 	before func()

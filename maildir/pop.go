@@ -19,11 +19,11 @@ func (b *Box) Pop(ctx context.Context) (*index.Delivery, error) {
 	return b.popWithin(ctx, nil)
 }
 
-// PopWait is Pop, but waits if there is no unread delivery. It returns as soon as it has a delivery, or nil when
-// the wait ends. If ctx ends first it returns ctx's error, and then pops nothing unless a pop was already in
-// progress. If several callers wait for one agent, each delivery goes to one of them. The delivery has as much of
-// its body as fits into room; nil means all of it. It returns the errors of Pop, w.Admit and room.Reserve. See
-// docs/tools.md, "Reading".
+// PopWait is Pop, but waits if there is no unread delivery. It returns as soon as it has a delivery, or nil when the
+// wait ends. If ctx ends first, it returns ctx's error, and pops nothing unless a pop was already in progress. If
+// several callers are waiting for one agent's mail, each delivery goes to only one of them. The delivery contains as
+// much of its body as fits into room, or all of it if room is nil. It returns any error from Pop, w.Admit or
+// room.Reserve. See docs/tools.md, "Reading".
 func (b *Box) PopWait(ctx context.Context, w Waiting, room *index.Room) (d *index.Delivery, err error) {
 	if err := b.p.mail.NeedAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (b *Box) PopWait(ctx context.Context, w Waiting, room *index.Room) (d *inde
 	return d, err
 }
 
-// errNoRoom ends the plan of a pop that must first reserve room. In that case nothing is popped.
+// errNoRoom ends the plan of a pop that must first reserve room. In that case, nothing is popped.
 var errNoRoom = errors.New("not enough space is reserved for the body")
 
 // popWithin is Pop with as much of the body as fits into room.
@@ -78,8 +78,8 @@ func (b *Box) popOnce(ctx context.Context, room *index.Room) (*index.Delivery, e
 	return got, nil
 }
 
-// read reads the delivery to pop, with as much of its body as fits. It reads before the delivery is marked, so that
-// an unreadable message is not lost. It returns errNoRoom, the error of Group.Behind, and the errors of the index.
+// read reads the delivery to pop, with as much of its body as fits. It reads before the delivery is marked, so that an
+// unreadable message is not lost. It returns errNoRoom, Group.Behind's error, and errors from the index.
 func (k *pops) read(g *writer.Group, d *index.Delivery, room *index.Room) (*index.Delivery, error) {
 	room.Empty() // clear what an earlier plan of this pop reserved
 	whole, err := k.mail.Store.Index.Delivery(g.Ctx, k.mail.Slug, d.Agent, d.ID, index.WithBody, room)
@@ -89,14 +89,14 @@ func (k *pops) read(g *writer.Group, d *index.Delivery, room *index.Room) (*inde
 	case whole == nil:
 		return nil, g.Behind(d.CopyPath)
 	case room.MayGrow():
-		k.next[d.Agent]-- // another pop may use it
+		k.next[d.Agent]-- // another pop may use this delivery
 		return nil, errNoRoom
 	}
 	return whole, nil
 }
 
-// poppable returns the oldest unread delivery that is on disk, can be marked, and is not taken by another
-// pop of the group.
+// poppable returns the oldest unread delivery that is on disk, can be marked, and is not taken by another pop in the
+// group.
 func (k *pops) poppable(g *writer.Group, agent string) (*index.Delivery, error) {
 	for {
 		d, err := k.oldest(g, agent)
@@ -116,13 +116,13 @@ func (k *pops) poppable(g *writer.Group, agent string) (*index.Delivery, error) 
 	}
 }
 
-// oldest returns another delivery for each try of a group, oldest first.
+// oldest returns a different delivery for each attempt of a group, oldest first.
 func (k *pops) oldest(g *writer.Group, agent string) (*index.Delivery, error) {
 	if k.group != g.Number {
 		*k = pops{mail: k.mail, group: g.Number, unread: map[string][]index.Delivery{}, next: map[string]int{}}
 	}
 	n := k.next[agent]
-	if n == len(k.unread[agent]) { // read more, unless there are no more
+	if n == len(k.unread[agent]) { // read more, if there are more
 		rows, err := k.mail.Store.Index.OldestUnread(g.Ctx, k.mail.Slug, agent, 1+8*n)
 		if err != nil || len(rows) <= n {
 			return nil, err

@@ -20,7 +20,7 @@ type popped struct {
 	err     error
 }
 
-// popLater pops in its own goroutine.
+// popLater pops in a separate goroutine.
 func popLater(t *testing.T, p *maildir.Project, agent string) <-chan popped {
 	answer := make(chan popped, 1)
 	go func() {

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestRecipientsOnce: a recipient that is listed several times counts once, and is refused once. Too many
-// recipients are refused before any of them is looked up.
+// TestRecipientsOnce: a recipient that is listed several times is counted once and refused once. Too many recipients
+// are refused before any of them is looked up.
 func TestRecipientsOnce(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -21,7 +21,7 @@ func TestRecipientsOnce(t *testing.T) {
 	often := slices.Repeat([]string{"Nobody", " Nobody "}, 500_000)
 	_, err := box.Prepare(t.Context(), "", maildir.Draft{To: often, CC: often, Subject: "s"})
 	if !errors.Is(err, maildir.ErrNotFound) || strings.Count(err.Error(), "Nobody") != 1 {
-		t.Errorf("a million times one unknown recipient: %.200v", err)
+		t.Errorf("one unknown recipient a million times: %.200v", err)
 	}
 	d, err := box.Prepare(t.Context(), "", maildir.Draft{To: []string{"Bob", "Bob"}, CC: []string{"Bob"}, Subject: "s"})
 	if err != nil || !slices.Equal(d.To, []string{"Bob"}) || len(d.CC) > 0 {

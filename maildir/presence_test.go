@@ -22,7 +22,7 @@ func inWindow(agent string) maildir.IdleQuery {
 	return maildir.IdleQuery{Agent: agent, Windows: true}
 }
 
-// window returns the window in which an agent must get a notice about its mail now; nil if there is nothing to
+// window returns the window in which an agent must now get a notice about its mail, or nil if there is nothing to
 // report.
 func window(t *testing.T, p *maildir.Project, agent string) *maildir.IdleSeat {
 	t.Helper()
@@ -36,7 +36,7 @@ func window(t *testing.T, p *maildir.Project, agent string) *maildir.IdleSeat {
 	return &all[0]
 }
 
-// noticed returns the number of messages about which Bob must get a notice now.
+// noticed returns the number of messages that Bob must now get a notice about.
 func noticed(t *testing.T, p *maildir.Project) int {
 	t.Helper()
 	if w := window(t, p, "Bob"); w != nil {
@@ -86,7 +86,7 @@ func TestNotice(t *testing.T) {
 	file := func(name string) string { return filepath.Join(p.Dir(), name) }
 	for i, step := range []struct {
 		do   string
-		want int // messages for a notice then
+		want int // number of messages to announce after the step
 	}{
 		{"send", 0}, // no status
 		{"ready", 1},
@@ -99,8 +99,8 @@ func TestNotice(t *testing.T) {
 		{"unread", 0},  // by hand: not new
 		{"work", 0},    // resets the notices
 		{"send", 0},    // do not disturb
-		{"offline", 0}, // also not now
-		{"ready", 4},   // all unread mail again
+		{"offline", 0}, // not now either
+		{"ready", 4},   // all unread mail is announced again
 		{"told", 0},
 		{"restart", 0}, // the state is kept
 		{"echo work", 0},
@@ -162,7 +162,7 @@ func TestNotice(t *testing.T) {
 		byHand := step.do == "old" || strings.HasPrefix(step.do, "echo") // the server sees it a moment later
 		await(t, func() bool { return noticed(t, p) == step.want || !byHand })
 		if got := noticed(t, p); got != step.want {
-			t.Fatalf("%d %s: %d to be told, want %d", i, step.do, got, step.want)
+			t.Fatalf("%d %s: %d to be announced, want %d", i, step.do, got, step.want)
 		}
 		if step.want > 0 && step.do != "pop" && inbox(t, p, "Bob").Unread < step.want {
 			t.Errorf("%d %s: marked read", i, step.do)
@@ -170,7 +170,8 @@ func TestNotice(t *testing.T) {
 	}
 }
 
-// TestNoticeMany: if there are more unread messages than an agent's state lists, each is also announced once.
+// TestNoticeMany: if there are more unread messages than an agent's state lists, each message is still announced only
+// once.
 func TestNoticeMany(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -202,8 +203,8 @@ func TestNoticeMany(t *testing.T) {
 	}
 }
 
-// TestSeat: an agent's seat is the pane from which it last called, also after a restart. A pane has only one agent
-// in all projects.
+// TestSeat: an agent's seat is the pane from which it last called, even after a restart. A pane has only one agent
+// across all projects.
 func TestSeat(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
@@ -263,7 +264,7 @@ func TestSeat(t *testing.T) {
 			s.Stop()
 			s = storetest.Open(t, storetest.Config{Root: root, NoWatcher: true})
 			if diff := cmp.Diff(tt.want, seats()); diff != "" {
-				t.Errorf("%d, started anew: %s", i, diff)
+				t.Errorf("%d, after a restart: %s", i, diff)
 			}
 		}
 	}
@@ -301,8 +302,8 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// TestNoticeMeanwhile: if an agent's status becomes work between the reading of its mail and the notice, the agent
-// gets no notice. It gets the notice when it is ready again.
+// TestNoticeMeanwhile: if an agent's status becomes work after its mail was read and before the notice, the agent gets
+// no notice. It gets the notice when it is ready again.
 func TestNoticeMeanwhile(t *testing.T) {
 	t.Parallel()
 	p, err := storetest.Open(t, storetest.Config{}).EnsureProject(t.Context(), shop)
@@ -324,14 +325,14 @@ func TestNoticeMeanwhile(t *testing.T) {
 	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Body: "b"})
 	w := window(t, p, "Bob")
 	if w == nil {
-		t.Fatal("there is nothing to tell")
+		t.Fatal("there is nothing to report")
 	}
 	status(format.Work)
 	if told(t, p, w) {
-		t.Error("it is told though it works")
+		t.Error("it got a notice although it is at work")
 	}
 	status(format.Ready)
 	if got := noticed(t, p); got != 1 {
-		t.Errorf("ready again, it is to be told of %d messages", got)
+		t.Errorf("ready again, the agent must get a notice about %d messages", got)
 	}
 }

@@ -48,7 +48,7 @@ type Project struct {
 	pops   pops
 	stamps stamping
 
-	stop  context.CancelFunc // ends Project.run; nil while the store does not run. Guarded by Store.mu
+	stop  context.CancelFunc // ends Project.run; nil while the store is not running. Guarded by Store.mu
 	ended chan struct{}      // closed when run has returned
 }
 
@@ -72,16 +72,16 @@ func (s *Store) newProject(c *core.Mail, slug string) *Project {
 	return p
 }
 
-// HumanKey returns the absolute path that names the project; "" if project.json has none.
+// HumanKey returns the absolute path that names the project, or "" if project.json contains no path.
 func (p *Project) HumanKey() string { return p.mail.HumanKey() }
 
-// Created returns when the project was created; zero if project.json has no time.
+// Created returns when the project was created, or zero if project.json contains no time.
 func (p *Project) Created() time.Time { return p.mail.Created() }
 
 // Dir returns the folder of the project's tree.
 func (p *Project) Dir() string { return p.mail.Tree.Dir() }
 
-// OpenFile opens a file of the tree for reading. The caller closes it. It returns the errors of tree.Tree.Open.
+// OpenFile opens a file of the tree for reading. The caller closes it. It returns any error from tree.Tree.Open.
 func (p *Project) OpenFile(path string) (io.ReadCloser, tree.FileStat, error) {
 	return p.mail.Tree.Open(path)
 }
@@ -89,13 +89,13 @@ func (p *Project) OpenFile(path string) (io.ReadCloser, tree.FileStat, error) {
 // HistoryState returns the state of the history.
 func (p *Project) HistoryState() history.State { return p.mail.History.State() }
 
-// FlushHistory waits until everything written before the call is committed. It returns the errors of history.Log.
+// FlushHistory waits until everything written before the call is committed. It returns any error from history.Log.
 func (p *Project) FlushHistory(ctx context.Context) error { return p.mail.History.Flush(ctx) }
 
 // Stalled returns how long the writer has been waiting for the disk; 0 if it is not waiting.
 func (p *Project) Stalled() time.Duration { return p.mail.Writer.Stalled() }
 
-// Failing returns why the last operation could not be written; nil if it could.
+// Failing returns the reason why the last operation could not be written, or nil if it was written.
 func (p *Project) Failing() error { return p.mail.Writer.Failing() }
 
 // Unreadable lists the files that currently cannot be read.
@@ -107,8 +107,8 @@ func (p *Project) Rescan(ctx context.Context) error { return p.mail.Rescan(ctx) 
 // Edited accepts changed paths. If scan is true, events were lost. See Store.Edited.
 func (p *Project) Edited(paths []string, scan bool) { p.mail.Edited(paths, scan) }
 
-// MachineOf returns the name of the other machine that an agent belongs to. It returns "" for an agent of this
-// machine, for an agent without a machine, for a user's agent, and if the mail is not shared.
+// MachineOf returns the name of the other machine that an agent belongs to. It returns "" for an agent of this machine,
+// an agent without a machine, or a user's agent, and if the mail is not shared.
 func (p *Project) MachineOf(a *index.AgentRow) string { return p.mail.MachineOf(a) }
 
 // MessageHead returns a message without its body and receipts. It returns ErrNotFound.
@@ -119,7 +119,7 @@ func (p *Project) MessageHead(ctx context.Context, id string) (*index.MessageRow
 // Outgoing returns the project's mail that is waiting to be sent to other domains.
 func (p *Project) Outgoing() *outgoing.Folder { return p.mail.Outgoing() }
 
-// Attachment reads an attachment by its SHA-1 in hex. It returns the errors of attachment.Read.
+// Attachment reads an attachment by its SHA-1 in hex. It returns any error from attachment.Read.
 func (p *Project) Attachment(sum string, limit int64) (*attachment.Stored, error) {
 	return attachment.Read(p.mail.Tree, p.mail.Name(), sum, limit)
 }
@@ -129,8 +129,8 @@ func (p *Project) OpenAttachment(sum string, limit int64) (*attachment.Opened, e
 	return attachment.Open(p.mail.Tree, p.mail.Name(), sum, limit)
 }
 
-// Project returns the project with that human key or slug. Config.Scope determines the project of a path inside a
-// working tree. Project returns ErrNotFound, with similar names and with all names if there are few. It returns
+// Project returns the project with that human key or slug. For a path inside a working tree, Config.Scope determines
+// the project. Project returns ErrNotFound, with similar names, and with all names if there are only a few. It returns
 // ErrInvalid for a key that is neither a human key nor a slug.
 func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 	_, slug, err := s.resolve(key)
@@ -156,8 +156,8 @@ func (s *Store) known(slug string) *Project {
 	return s.projects[slug]
 }
 
-// knownSoon is known, but waits for a project that is being opened, because the feed has its changes before the
-// store lists the project. It returns ctx's error.
+// knownSoon is known, but waits for a project that is being opened, because the project's changes are in the feed
+// before the store lists the project. It returns ctx's error.
 func (s *Store) knownSoon(ctx context.Context, slug string) (*Project, error) {
 	if p := s.known(slug); p != nil {
 		return p, nil
@@ -182,9 +182,9 @@ func (s *Store) beginAdding(ctx context.Context) error {
 
 func (s *Store) endAdding() { <-s.adding }
 
-// adopt opens a project whose folder appeared after the start (a clone made by hand). It returns nil if there is
-// none. It does not open a project before project.json is written. A checkout writes that file late, and until then
-// Git is still working in the clone.
+// adopt opens a project whose folder appeared after the server started (a clone made by hand). It returns nil if there
+// is none. It does not open a project until project.json has been written. A checkout writes that file late, and until
+// then Git is still working in the clone.
 func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
 	if is, err := s.isAdoptable(slug); !is {
 		return nil, err
@@ -201,11 +201,11 @@ func (s *Store) isAdoptable(slug string) (bool, error) {
 	if tree.FaultOf(err) == tree.FaultMachine {
 		return false, refusal.Disk(err)
 	}
-	return err == nil && fi.Size() > 0, nil // an empty file is still being written: the project's name is not known yet
+	return err == nil && fi.Size() > 0, nil // an empty file is still being written, so the project's name is unknown
 }
 
-// EnsureProject is Project, but creates the project if the key is DefaultProject or an absolute path without a
-// project. It returns the errors of Project. It also returns ErrInvalid for a path that cannot be a code base, and
+// EnsureProject is like Project, but creates the project if the key is DefaultProject or an absolute path without a
+// project. It returns any error from Project. It also returns ErrInvalid for a path that cannot be a code base, and
 // ErrTooLarge if the store already has the maximum number of projects.
 func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error) {
 	p, err := s.Project(ctx, key)
@@ -263,9 +263,9 @@ func (s *Store) refuseMore() error {
 	return err
 }
 
-// refuseKey returns ErrInvalid for a path that cannot be a code base: a file, or a path in a system folder or in
-// the store's folder, also through symbolic links. A path that does not exist is allowed. It returns ErrUnavailable
-// for the machine's faults.
+// refuseKey returns ErrInvalid for a path that cannot be a code base: a file, or a path in a system folder or in the
+// store's folder, even through symbolic links. A path that does not exist is allowed. It returns ErrUnavailable for
+// machine faults.
 func (s *Store) refuseKey(human string) error {
 	if human == "" {
 		return nil
@@ -305,9 +305,8 @@ func (s *Store) refuseKey(human string) error {
 	return nil
 }
 
-// MissingFolder returns the path that a key names (for a slug, the project's path) if no folder exists at that
-// path. The key may be mistyped, or name a folder on another machine. If the folder exists, MissingFolder returns
-// "".
+// MissingFolder returns the path that a key names (for a slug, the project's path) if no folder exists at that path.
+// The key may be mistyped, or it may name a folder on another machine. If the folder exists, MissingFolder returns "".
 func (p *Project) MissingFolder(key string) string {
 	path := filepath.Clean(storedir.PlainKey(key))
 	if !filepath.IsAbs(path) {
@@ -323,8 +322,8 @@ func (p *Project) MissingFolder(key string) string {
 	return ""
 }
 
-// makeProject writes a new working tree next to its final path and then renames it, so that the tree is complete or
-// absent. made is false if another process created a tree at the path first.
+// makeProject writes a new working tree next to its final path and then renames it, so that the tree is either complete
+// or absent. made is false if another process created a tree at the path first.
 func (s *Store) makeProject(human, slug string) (made bool, err error) {
 	dir := filepath.Join(s.core.Root, storedir.ProjectsDir, slug)
 	tmp, err := os.MkdirTemp(s.core.Root, ".project-")

@@ -79,7 +79,7 @@ func TestAttachments(t *testing.T) {
 	}
 	d := maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{"docs/flow.txt"}}
 	if _, err := p.Box("Ann", format.Origin{}).Send(t.Context(), d); !errors.Is(err, maildir.ErrNotFound) {
-		t.Errorf("a folder that is no Git work tree was read: %v", err)
+		t.Errorf("a folder that is not a Git work tree was read: %v", err)
 	}
 	if err := os.Mkdir(filepath.Join(code, ".git"), 0o700); err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestAttachments(t *testing.T) {
 }
 
 // TestAttachmentsOfLinkedWorkTree: for a caller that works in a linked worktree, paths refer to files in that worktree,
-// even if it is in a hidden folder. A folder that only claims to be linked is not a linked worktree.
+// even if it is in a hidden folder. A folder that merely claims to be a linked worktree is not one.
 func TestAttachmentsOfLinkedWorkTree(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -188,7 +188,7 @@ func TestCancelledAtFirst(t *testing.T) {
 	if _, err := s.EnsureProject(ctx, "/abs/path/shop"); !errors.Is(err, context.Canceled) {
 		t.Fatalf("cancelled: %v", err)
 	}
-	for range 32 { // other descriptors get the numbers of the closed ones
+	for range 32 { // let other files reuse the numbers of the closed descriptors
 		f, err := os.Open(os.DevNull)
 		if err != nil {
 			t.Fatal(err)
@@ -210,8 +210,8 @@ func TestCancelledAtFirst(t *testing.T) {
 	}
 }
 
-// TestAdoptHalfCopied: a project whose project.json is still being written does not exist yet. If it were opened
-// then, it would have no name until the next start.
+// TestAdoptHalfCopied: a project whose project.json is still being written is not opened. If it were opened, it would
+// have no name until the next start.
 func TestAdoptHalfCopied(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -229,7 +229,7 @@ func TestAdoptHalfCopied(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p, err := s.Project(t.Context(), "copy"); err != nil || p.HumanKey() != "/abs/path/shop" {
-		t.Fatalf("once it is written: %v", err)
+		t.Fatalf("after it was written: %v", err)
 	}
 }
 
@@ -330,11 +330,11 @@ func TestMailboxes(t *testing.T) {
 		t.Errorf("%v %v", l, err)
 	}
 	if _, err := p.Message(t.Context(), m.ID); err != nil {
-		t.Errorf("the sender's message went with the mailbox: %v", err)
+		t.Errorf("the sender's message was deleted with the mailbox: %v", err)
 	}
 }
 
-// TestFirstContact: however many calls use a new agent at the same time, the agent is created once, even if other
+// TestFirstContact: however many calls use a new agent at the same time, the agent is created only once, even if other
 // calls register the name. The default project needs no path.
 func TestFirstContact(t *testing.T) {
 	t.Parallel()
@@ -374,7 +374,7 @@ func TestFirstContact(t *testing.T) {
 		}
 	}
 	if bobs != 1 || len(rows) < 20 {
-		t.Errorf("%d times bob among %d agents", bobs, len(rows))
+		t.Errorf("bob occurs %d times among %d agents", bobs, len(rows))
 	}
 	names := []string{"zoe", "Zoe", "zOe", "zoE", "ZOE"}
 	errs := make([]error, len(names))
@@ -383,7 +383,7 @@ func TestFirstContact(t *testing.T) {
 	}
 	wg.Wait()
 	if errs = slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, maildir.ErrConflict) }); len(errs) != 1 || errs[0] != nil {
-		t.Errorf("of five names that differ only in case not one was made: %v", errs)
+		t.Errorf("of five names that differ only in case, none was created: %v", errs)
 	}
 	for name, kind := range map[string]error{
 		"Bob":        maildir.ErrConflict,

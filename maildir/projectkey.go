@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// Every tool call names a project. Finding the Git working tree of its path takes one stat call for each folder
-// above the path. So the store caches the meanings of keys (Store.meant).
+// Every tool call names a project. Finding the Git working tree of the project's path takes one stat call for each
+// folder above the path. Therefore the store caches the meanings of keys (Store.meant).
 
 // keyMeaning is the cached result of storedir.Resolver.ResolveKey for a key.
 type keyMeaning struct {
@@ -19,17 +19,17 @@ type keyMeaning struct {
 	until       time.Time
 }
 
-// keyFresh is how long the cached meaning of a key is used. The meaning can change, because a user can link the
-// working tree to another one or replace a symbolic link. maxKeys is the number of cached keys; a key has at most
-// 4096 bytes.
+// keyFresh is how long the cached meaning of a key is used. The meaning can change, because a user can link the working
+// tree to another one or replace a symbolic link. maxKeys is the maximum number of cached keys; a key has at most 4096
+// bytes.
 const (
 	keyFresh = 5 * time.Second
 	maxKeys  = 1024
 )
 
-// resolve is storedir.Resolver.ResolveKey for a key of this store. It reads no file if the same key was resolved to
-// an open project less than keyFresh ago and no project was opened since. So resolve may notice a change of the
-// code base with a delay of keyFresh.
+// resolve is storedir.Resolver.ResolveKey for a key of this store. It reads no file if the same key was resolved to an
+// open project less than keyFresh ago and no project was opened since. So resolve may notice a change to the code base
+// up to keyFresh late.
 func (s *Store) resolve(key string) (human, slug string, err error) {
 	now := s.core.Now()
 	s.mu.Lock()
@@ -79,8 +79,8 @@ func (p *Project) KeyNote(key string) *Error {
 	}
 }
 
-// MakingNote returns a note for a caller that creates the project with a key, if the result may be unexpected. The
-// project may be for every path, or the key may name a linked worktree or a folder that does not exist on this
+// MakingNote returns a note for a caller that creates the project with a key, if the result may surprise the caller.
+// The project may cover every path, or the key may name a linked worktree or a folder that does not exist on this
 // machine. Otherwise it returns "".
 func (p *Project) MakingNote(key string) string {
 	given := filepath.Clean(storedir.PlainKey(key))
@@ -94,7 +94,7 @@ func (p *Project) MakingNote(key string) string {
 	return p.MissingNote(key)
 }
 
-// MissingNote returns a note if the folder that the key names does not exist; otherwise "".
+// MissingNote returns a note if the folder that the key names does not exist, and "" otherwise.
 func (p *Project) MissingNote(key string) string {
 	missing := p.MissingFolder(key)
 	if missing == "" {

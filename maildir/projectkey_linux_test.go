@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir"
 )
 
-// handClock is a clock that stands still until it is set forward.
+// handClock is a clock that advances only when it is set forward.
 type handClock struct{ at atomic.Int64 }
 
 func newHandClock() *handClock {
@@ -34,8 +34,8 @@ func gitRun(t testing.TB, args ...string) {
 	}
 }
 
-// TestKeyOfLinkedLater: the meaning of a key changes when its folder becomes a linked worktree, as soon as the next
-// project is opened, otherwise within a few seconds.
+// TestKeyOfLinkedLater: the meaning of a key changes when its folder becomes a linked worktree. The change takes effect
+// as soon as the next project is opened, or otherwise within a few seconds.
 func TestKeyOfLinkedLater(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir()) // as Git reports it

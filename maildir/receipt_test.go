@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestReceipts: the sender sees the receipts of all recipients. Everyone else sees the receipts of the recipients
-// in to and cc only (Invariant I7).
+// TestReceipts: the sender sees the receipts of all recipients. Everyone else sees only the receipts of the recipients
+// in to and cc (Invariant I7).
 func TestReceipts(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob", "Cat", "Dan")
@@ -43,7 +43,7 @@ func TestReceipts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(open, row.Receipts); diff != "" || row.BCC != nil {
-		t.Errorf("everybody is shown %v as bcc, and receipts (-want +got)\n%s", row.BCC, diff)
+		t.Errorf("everyone sees %v as bcc, and receipts (-want +got)\n%s", row.BCC, diff)
 	}
 	for _, name := range []string{"Ann", "Bob"} {
 		page, err := p.Box(name, format.Origin{}).Inbox(t.Context(), index.InboxQuery{ID: m.ID}, false, maildir.Waiting{})
@@ -82,14 +82,14 @@ func TestReceipts(t *testing.T) {
 		}
 		for _, c := range info.Commits {
 			if strings.Contains(c.Subject, "msg_") {
-				t.Errorf("whois %s tells of a message that may be a blind copy: %s", name, c.Subject)
+				t.Errorf("whois %s reveals a message that may be a blind copy: %s", name, c.Subject)
 			}
 		}
 	}
 }
 
-// TestAwaiting: a message that waits for an acknowledgement is listed for the agent that owes it and for the
-// sender.
+// TestAwaiting: a message that is waiting for an acknowledgement is listed for the agent that owes the acknowledgement
+// and for the sender.
 func TestAwaiting(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob", "Cat")
@@ -166,7 +166,7 @@ func TestThreadInInbox(t *testing.T) {
 		t.Error(diff)
 	}
 	if n := inbox(t, p, "Ann").Unread; n != 0 {
-		t.Errorf("%d are unread after all were marked read", n)
+		t.Errorf("%d are unread after all of them were marked read", n)
 	}
 }
 
@@ -198,6 +198,6 @@ func TestAwaitReply(t *testing.T) {
 		t.Errorf("got %+v, %v", got.d, got.err)
 	}
 	if d, err := p.Box(reply.From, format.Origin{}).AwaitReply(t.Context(), reply, maildir.Waiting{For: 1}, nil); d != nil || err != nil {
-		t.Errorf("where no reply comes: %+v, %v", d, err)
+		t.Errorf("if no reply comes: %+v, %v", d, err)
 	}
 }

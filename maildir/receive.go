@@ -7,14 +7,14 @@ import (
 )
 
 // MailboxAt returns the mailbox of an address at the store's domain: the agent of that name in the project that
-// owners.json lists for it, otherwise in the default project. The case of the name does not count. It returns
+// owners.json lists for it, otherwise in the default project. The case of the name does not matter. It returns
 // ErrNotFound and ErrUnavailable.
 func (s *Store) MailboxAt(ctx context.Context, local string) (p *Project, agent string, err error) {
 	c, agent, err := s.core.MailboxAt(ctx, local)
 	if err != nil {
 		return nil, "", err
 	}
-	if p = s.known(c.Slug); p == nil { // the project was removed meanwhile
+	if p = s.known(c.Slug); p == nil { // the project was removed in the meantime
 		return nil, "", &Error{What: refusal.UnknownMailbox, Field: refusal.Mailbox, Name: local}
 	}
 	return p, agent, nil

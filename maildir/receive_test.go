@@ -20,7 +20,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// email is an email of ann@example.org to Bob.
+// email is an email from ann@example.org to Bob.
 func email(change func(*maildir.Incoming)) maildir.Incoming {
 	in := maildir.Incoming{
 		Mailboxes: []string{"Bob"}, From: "ann@example.org", To: []string{"Bob"}, Subject: "Order", Body: "Hello", Plain: true, Auth: "dmarc:example.org",
@@ -42,7 +42,7 @@ func receive(t testing.TB, p *maildir.Project, in maildir.Incoming) string {
 	return id
 }
 
-// copiesOf lists the message files in a project's tree that contain an id, without the folders of days.
+// copiesOf lists the message files in a project's tree that contain an id. It omits the day folders from the paths.
 func copiesOf(t testing.TB, p *maildir.Project, id string) (all []string) {
 	t.Helper()
 	files, err := filepath.Glob(p.Dir() + "/agents/*/*/*/*/*/" + id + ".md")
@@ -56,9 +56,9 @@ func copiesOf(t testing.TB, p *maildir.Project, id string) (all []string) {
 	return all
 }
 
-// TestReceive: an email is a canonical file, a copy for its recipient and the raw message. If the same email
-// arrives again, it is kept once. For another mailbox it becomes a further copy, and only that copy names the blind
-// recipient.
+// TestReceive: an email becomes a canonical file, a copy for its recipient and the raw message. If the same email
+// arrives again, it is kept only once. For another mailbox it becomes an additional copy, and only that copy names the
+// bcc recipient.
 func TestReceive(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -88,7 +88,7 @@ func TestReceive(t *testing.T) {
 	}
 	in.Auth = "none"
 	if other := receive(t, p, in); other == id {
-		t.Error("an email for which nobody vouches was taken for the same as one that is proven")
+		t.Error("an unproven email was treated as the same as a proven one")
 	}
 	for box, kind := range map[string]string{"Bob": "to", "Cy": "bcc"} {
 		i := slices.IndexFunc(inbox(t, p, box).Messages, func(d index.Delivery) bool { return d.ID == id })
@@ -115,12 +115,12 @@ func TestReceive(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	if len(m.Receipts) != 1 || m.Receipts[0].Agent != "Bob" {
-		t.Errorf("receipts of addresses elsewhere: %+v", m.Receipts)
+		t.Errorf("receipts of addresses at other sites: %+v", m.Receipts)
 	}
 }
 
-// TestReceiveRefused: a name that is not an agent's gets nothing. A full mailbox accepts no new email, but the same
-// email again gets the same answer as before.
+// TestReceiveRefused: a name that is not an agent's gets no mail. A full mailbox accepts no new email, but an email
+// that it has already received gets the same answer as before.
 func TestReceiveRefused(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{Depth: 1}, "Bob", "Cy")
@@ -149,7 +149,7 @@ func TestReceiveRefused(t *testing.T) {
 }
 
 // TestReceiveTogether: an email for several mailboxes of a project is one operation and one commit. A mailbox that
-// cannot get the email does not affect the others, and the same email again changes nothing.
+// cannot get the email does not affect the others, and receiving the same email again changes nothing.
 func TestReceiveTogether(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{Depth: 1}, "Bob", "Cy", "Dan")
@@ -168,7 +168,7 @@ func TestReceiveTogether(t *testing.T) {
 			t.Fatalf("%d: %v", again, errs)
 		}
 		if first = cmp.Or(first, id); id != first {
-			t.Errorf("again it is %s, before it was %s", id, first)
+			t.Errorf("now it is %s, before it was %s", id, first)
 		}
 	}
 	if err := p.FlushHistory(t.Context()); err != nil {
@@ -231,7 +231,7 @@ func TestReceiveThread(t *testing.T) {
 		{"late@x.example", "", "", "late@x.example"},
 		{"late3@x.example", "late@x.example", "", "late@x.example"},
 		{"d@x.example", ours.ID + "@mailtree.local", "", "TKT-1"},
-		{"guess@x.example", "TKT-1", "TKT-1", ""}, // agents name threads: a guess does not join one
+		{"guess@x.example", "TKT-1", "TKT-1", ""}, // agents choose thread names, so a guessed name joins no thread
 		{"TKT-1", "", "", ""},
 		{"", "", "", ""},
 	} {
@@ -315,8 +315,8 @@ func TestReplyTo(t *testing.T) {
 	answered("list@example.net")
 }
 
-// TestReceiveAtOnce: messages of one thread that arrive at the same time are one thread. One message that arrives
-// for several mailboxes at the same time is one message.
+// TestReceiveAtOnce: messages of one thread that arrive at the same time form one thread. A message that arrives for
+// several mailboxes at the same time is stored as one message.
 func TestReceiveAtOnce(t *testing.T) {
 	t.Parallel()
 	boxes := []string{"Bob", "Cy", "Dee"}
@@ -350,7 +350,7 @@ func TestReceiveAtOnce(t *testing.T) {
 	}
 }
 
-// TestTrustedSenders: mail from another domain is trusted if its domain vouches for it and the mailbox lists its
+// TestTrustedSenders: mail from another domain is trusted if that domain vouches for the mail and the mailbox lists the
 // sender. The list is deleted with the mailbox.
 func TestTrustedSenders(t *testing.T) {
 	t.Parallel()
@@ -444,8 +444,8 @@ func TestUntrustedWakesNobody(t *testing.T) {
 	told(4)
 }
 
-// TestMailboxAt: an address belongs to the project that owners.json lists, otherwise to the default project, and no
-// second project gets it.
+// TestMailboxAt: an address belongs to the project that owners.json lists for it, or otherwise to the default project.
+// No second project gets the address.
 func TestMailboxAt(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(500))
@@ -501,6 +501,6 @@ func TestMailboxAt(t *testing.T) {
 	}
 	at.Wait()
 	if len(made) != 1 {
-		t.Errorf("%d mailboxes of one address were made at once", len(made))
+		t.Errorf("%d mailboxes with the same address were created at the same time", len(made))
 	}
 }

@@ -17,10 +17,10 @@ type Recent struct {
 type RecentAgent struct {
 	Project *Project
 	Name    string
-	seen    time.Time // zero if the agent was not active since this server started
+	seen    time.Time // zero if the agent has not been active since this server started
 }
 
-// RecentThread is a thread that has one of the newest messages.
+// RecentThread is a thread that contains one of the newest messages.
 type RecentThread struct {
 	Project *Project
 	ID      string

@@ -40,7 +40,7 @@ func bytesOf(t testing.TB, p *maildir.Project, id string) map[string]string {
 	return all
 }
 
-// TestUndoReading: a reading is undone only if the caller names its message, and is not in the list of undoable
+// TestUndoReading: a reading is undone only if the caller names the message, and is not in the list of undoable
 // operations.
 func TestUndoReading(t *testing.T) {
 	t.Parallel()
@@ -109,7 +109,7 @@ func TestRedo(t *testing.T) {
 	for _, agent := range []string{"Bob", "Cat"} {
 		d := inbox(t, p, agent).Messages[0]
 		if d.Subject != "Sent again: Plan" || d.InReplyTo != m.ID || !slices.Equal(d.BCC, []string{agent}) {
-			t.Errorf("%s is told %+v", agent, d)
+			t.Errorf("%s got the notices %+v", agent, d)
 		}
 	}
 	if u := redo(t, p, "Ann", ""); u.Operation != "send" || u.ID != gone.ID || len(u.Readers) > 0 {
@@ -132,9 +132,8 @@ func TestRedo(t *testing.T) {
 	}
 }
 
-// TestRedoEnds: after newer work, earlier undone operations can no longer be redone, as in every editor. Readings
-// are not work. An operation that was undone after that work is redone, and each redo reports what the next one
-// does.
+// TestRedoEnds: after newer work, earlier undone operations can no longer be redone, as in any editor. Readings are not
+// work. An operation that was undone after that work can be redone, and each redo reports what the next redo does.
 func TestRedoEnds(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -173,7 +172,7 @@ func TestRedoEnds(t *testing.T) {
 	}
 	refused("everything is redone but what the newer work ended", maildir.Undoing{})
 	if u := redo(t, p, "Ann", old[0]); u.ID != old[0] {
-		t.Errorf("a message that is named, to which nothing newer was done: %+v", u)
+		t.Errorf("a named message without a newer operation: %+v", u)
 	}
 	undo(t, p, "Ann", old[0])
 	if _, err := ann.Archive(t.Context(), got.ID); err != nil {
@@ -245,7 +244,7 @@ func TestSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := bob.SetRead(t.Context(), ids[1], false); err != nil { // so that the undoing is refused
+	if _, err := bob.SetRead(t.Context(), ids[1], false); err != nil { // so that the undo is refused
 		t.Fatal(err)
 	}
 	if _, err := bob.Undo(t.Context(), maildir.Undoing{}); !errors.Is(err, maildir.ErrConflict) ||
@@ -254,8 +253,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestUndoRedoing: a redone operation is undone in the order of the redoing, and the files become what they were
-// before the redoing.
+// TestUndoRedoing: redone operations are undone in the order of their redos, and the files become what they were before
+// the redo.
 func TestUndoRedoing(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -283,15 +282,15 @@ func TestUndoRedoing(t *testing.T) {
 	}
 	was := bytesOf(t, p, two)
 	if u := redo(t, p, "Ann", ""); u.Operation != "delete" || len(u.Readers) > 0 {
-		t.Errorf("%+v, and nobody is told", u)
+		t.Errorf("%+v, and there was no notice", u)
 	}
 	if u := undo(t, p, "Ann", ""); u.Operation != "delete" || !maps.Equal(bytesOf(t, p, two), was) {
 		t.Errorf("%+v leaves %v, and before it was %v", u, bytesOf(t, p, two), was)
 	}
 }
 
-// TestRedoSendRefused: a message is not sent again if one with its key was sent meanwhile, or if a recipient was
-// removed, because its folder would come back without a profile.
+// TestRedoSendRefused: a message is not sent again if another message with the same key was sent in the meantime. It is
+// also not sent again if a recipient was removed, because the recipient's folder would come back without a profile.
 func TestRedoSendRefused(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat")

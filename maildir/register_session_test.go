@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir"
 )
 
-// TestRegisterInSession: the model of a session that registers under its own name is the session's agent. Another
-// program gets another agent.
+// TestRegisterInSession: if a session's model registers under the name of the session's agent, it gets that agent.
+// Another program gets a different agent.
 func TestRegisterInSession(t *testing.T) {
 	t.Parallel()
 	p, _ := sleeping(t, storetest.Config{})
@@ -25,8 +25,8 @@ func TestRegisterInSession(t *testing.T) {
 	}
 }
 
-// TestNewAgentTwice: if several callers create an agent with the same name at the same time, exactly one gets the
-// result that it created the agent.
+// TestNewAgentTwice: if several callers create an agent with the same name at the same time, exactly one call reports
+// that it created the agent.
 func TestNewAgentTwice(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{})

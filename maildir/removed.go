@@ -9,11 +9,11 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// endProject ends a project whose folder was removed or replaced: the project can no longer be found, and waiting
-// callers are notified. If another folder has taken its place, endProject opens the project in that folder. The new
-// project keeps the index rows, which are then compared with its files, so that the index still has the mail if the
-// server ends in between. If there is no new project, endProject drops the rows. It returns when no operation of
-// the ended project is in progress, with the errors of add.
+// endProject ends a project whose folder was removed or replaced. The project can then no longer be found, and waiting
+// callers are notified. If another folder has taken the removed folder's place, endProject opens the project in that
+// folder. The new project keeps the index rows, which are then compared with its files. Therefore the index still has
+// the mail if the server stops before that. If there is no new project, endProject drops the rows. It returns once no
+// operation on the ended project is in progress. It returns any error from add.
 func (s *Store) endProject(ctx context.Context, p *Project) (next *Project, err error) {
 	if err := s.beginAdding(ctx); err != nil {
 		return nil, err
@@ -49,7 +49,8 @@ func (s *Store) endProject(ctx context.Context, p *Project) (next *Project, err 
 	return nil, err
 }
 
-// forgetLeftOut drops the recorded error of a project that could not be opened, if its folder has been removed.
+// forgetLeftOut drops the recorded error of a project that could not be opened, if the project's folder has been
+// removed.
 func (s *Store) forgetLeftOut(slug string) {
 	if _, err := os.Lstat(storedir.Repo(s.core.Root, slug)); errors.Is(err, fs.ErrNotExist) {
 		s.mu.Lock()

@@ -19,7 +19,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// TestProjectRemoved: if a project's folder is removed while the store runs, the project is gone, waiting callers
+// TestProjectRemoved: if a project's folder is removed while the store is running, the project is gone, waiting callers
 // are notified, and the next call recreates the project.
 func TestProjectRemoved(t *testing.T) {
 	t.Parallel()
@@ -29,7 +29,7 @@ func TestProjectRemoved(t *testing.T) {
 	for round := range 3 {
 		send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "one", Body: "b"})
 		waiting := waitFor(t, p, "Bob")
-		until(t, "the folder is removed", func() bool { // a commit in progress may put a file into it
+		until(t, "the folder is removed", func() bool { // a commit in progress may put a file into the folder
 			return os.RemoveAll(filepath.Dir(p.Dir())) == nil
 		})
 		removed := time.Now()
@@ -82,8 +82,8 @@ func TestProjectMovedBack(t *testing.T) {
 	}
 }
 
-// TestProjectReplacedAtStop: the index keeps the mail of a project whose folder was replaced, if the server ends
-// while it opens the new folder.
+// TestProjectReplacedAtStop: if the server ends while it is opening the new folder of a project whose folder was
+// replaced, the index keeps the project's mail.
 func TestProjectReplacedAtStop(t *testing.T) {
 	t.Parallel()
 	ctx, end := context.WithCancel(t.Context())

@@ -19,7 +19,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// covers checks that calls has an entry for each exported method of the type of v, and no other.
+// covers checks that calls has an entry for each exported method of v's type, and no other entries.
 func covers[F any](t *testing.T, v any, calls map[string]F) {
 	t.Helper()
 	of := reflect.TypeOf(v)
@@ -28,12 +28,12 @@ func covers[F any](t *testing.T, v any, calls map[string]F) {
 		name := of.Method(i).Name
 		named[name] = true
 		if _, ok := calls[name]; !ok {
-			t.Errorf("%s.%s is new: say here what it answers to somebody who may not use it", of, name)
+			t.Errorf("%s.%s is new: add what it answers to a caller who may not use it", of, name)
 		}
 	}
 	for name := range calls {
 		if !named[name] {
-			t.Errorf("%s.%s is gone: take it out here", of, name)
+			t.Errorf("%s.%s no longer exists: remove it from this list", of, name)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func answerText(answers ...any) string {
 	return all.String()
 }
 
-// TestForeignUser: whatever a user calls on another user's mail, the user learns nothing about it and changes
+// TestForeignUser: whatever a user calls on another user's mail, the user learns nothing about that mail and changes
 // nothing. The test calls each exported method that a user has.
 func TestForeignUser(t *testing.T) {
 	t.Parallel()
@@ -118,7 +118,7 @@ func TestForeignUser(t *testing.T) {
 		said := answerText(answers...)
 		for _, secret := range []string{"hidden", "Zed"} {
 			if strings.Contains(strings.ReplaceAll(said, "hidden-hook", ""), secret) {
-				t.Errorf("%s tells a foreign user: %s", verb, said)
+				t.Errorf("%s reveals to a foreign user: %s", verb, said)
 			}
 		}
 		if now := state(); now != before {
@@ -132,7 +132,7 @@ func TestForeignUser(t *testing.T) {
 		answers := do(eve)
 		quiet(verb, answers)
 		if err, _ := answers[len(answers)-1].(error); err == nil && verb != "Mailboxes" {
-			t.Errorf("%s does for a foreign user what it is asked: %+v", verb, answers)
+			t.Errorf("%s does what a foreign user asks for: %+v", verb, answers)
 		}
 	}
 
@@ -147,7 +147,7 @@ func TestForeignUser(t *testing.T) {
 	for verb, do := range users {
 		answers := do(guest)
 		if err, _ := answers[1].(error); !errors.Is(err, maildir.ErrNotFound) || strings.Contains(strings.ReplaceAll(answerText(err), "shopp", ""), "shop") {
-			t.Errorf("%s tells a guest: %v", verb, answerText(answers...))
+			t.Errorf("%s reveals to a guest: %v", verb, answerText(answers...))
 		}
 	}
 
@@ -214,7 +214,7 @@ func TestForeignMachine(t *testing.T) {
 	a.send(t, "Ann", "Bob", "three")
 	level(t, a, b)
 	box := b.p.Box("Ann", format.Origin{})
-	person := format.Through(t.Context(), format.DoorCLI) // a person may act as any agent
+	person := format.Through(t.Context(), format.DoorCLI) // a user may act as any agent
 	if _, err := box.Undo(person, maildir.Undoing{}); err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestForeignMachine(t *testing.T) {
 	for verb, do := range acts {
 		answers := do(box)
 		if err, _ := answers[len(answers)-1].(error); !errors.Is(err, maildir.ErrConflict) {
-			t.Errorf("%s as an agent of another machine: %s", verb, answerText(answers...))
+			t.Errorf("%s as another machine's agent: %s", verb, answerText(answers...))
 		}
 	}
 	for verb, do := range reads {
@@ -282,7 +282,7 @@ func TestForeignMachine(t *testing.T) {
 		}
 		answers := do(box)
 		if err, _ := answers[len(answers)-1].(error); err != nil {
-			t.Errorf("%s of an agent of another machine: %v", verb, err)
+			t.Errorf("%s for another machine's agent: %v", verb, err)
 		}
 	}
 	if now := gitFiles(t, b); !slices.Equal(now, files) {

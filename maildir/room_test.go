@@ -14,10 +14,10 @@ import (
 	"mailtree/maildir/index"
 )
 
-// rowBytes is the size of a message in the answers of these tests, without its body.
+// rowBytes is the size of a message in these tests' answers, without the message's body.
 const rowBytes = 100
 
-// room returns the room of an answer in which a body takes its size in bytes. reserved counts the reservations.
+// room returns an answer's room, in which a body takes up its size in bytes. reserved counts the reservations.
 func room(small, large int, reserved *int) *index.Room {
 	return &index.Room{
 		Small: small, Large: large,
@@ -37,7 +37,7 @@ func room(small, large int, reserved *int) *index.Room {
 	}
 }
 
-// sizedBodies returns bodies of those sizes in bytes, each of a different letter.
+// sizedBodies returns bodies of those sizes in bytes, each consisting of a different letter.
 func sizedBodies(sizes ...int) []string {
 	all := make([]string, len(sizes))
 	for i, n := range sizes {
@@ -46,8 +46,8 @@ func sizedBodies(sizes ...int) []string {
 	return all
 }
 
-// TestInboxWithin: pages that end when the room is full contain every message once, in order, and mark exactly
-// their own messages as read. If a single body is too large, it is cut, and its message counts as returned.
+// TestInboxWithin: pages that end when the room is full contain every message once, in order, and mark exactly their
+// own messages as read. If a single body is too large, it is cut, and its message is treated as returned.
 func TestInboxWithin(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -87,7 +87,7 @@ func TestInboxWithin(t *testing.T) {
 	}
 }
 
-// TestSmallPagesReserveNothing: mail that fits into the small room is read once, and reserves no memory.
+// TestSmallPagesReserveNothing: mail that fits into the small room is read only once and reserves no memory.
 func TestSmallPagesReserveNothing(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -150,12 +150,12 @@ func TestPiecesOfABody(t *testing.T) {
 					break
 				}
 				if row.BodyNext != at+int64(len(row.Body)) || row.BodyNext == at {
-					t.Fatalf("%s in pieces of %d: from %d on to %d", name, large, at, row.BodyNext)
+					t.Fatalf("%s in pieces of %d: went from %d to %d", name, large, at, row.BodyNext)
 				}
 				at = row.BodyNext
 			}
 			if b.String() != body {
-				t.Errorf("%s in pieces of %d is another body", name, large)
+				t.Errorf("%s in pieces of %d is a different body", name, large)
 			}
 		}
 		for at := range min(len(body), 120) + 1 {
@@ -166,7 +166,7 @@ func TestPiecesOfABody(t *testing.T) {
 			}
 		}
 		if _, err := read(int64(len(body))+1, 100); !errors.Is(err, maildir.ErrInvalid) {
-			t.Errorf("%s from beyond its end: %v", name, err)
+			t.Errorf("%s from beyond the end: %v", name, err)
 		}
 	}
 }
@@ -257,7 +257,7 @@ func TestLetterInPieces(t *testing.T) {
 		q.Room.Offset = l.Next
 	}
 	if got.String() != string(whole.Data) {
-		t.Error("the pieces are another file")
+		t.Error("the pieces are a different file")
 	}
 	for _, offset := range []int64{int64(len(whole.Data)) + 1, int64(strings.Index(string(whole.Data), "€")) + 1} {
 		q.Room.Offset = offset

@@ -37,11 +37,10 @@ func (page *SearchPage) Cut(n int) {
 
 const maxQuery = 4096 // bytes
 
-// Search finds messages. Sorted by time, its pages neither skip nor repeat a message that existed at the first
-// page, even if mail arrives meanwhile; in a ranked search, new mail may shift later pages. It returns ErrInvalid
-// for an empty or invalid text or a cursor that no page returned, ErrTooLarge for a text of more than maxQuery
-// bytes, and the errors of FullID for the id of a thread. It never returns an SQL error. See docs/tools.md,
-// "Search".
+// Search finds messages. Pages sorted by time neither skip nor repeat a message that existed when the first page was
+// read, even if mail arrives in the meantime. In a ranked search, new mail may shift later pages. Search returns
+// ErrInvalid for empty or invalid text or a cursor that no page returned, ErrTooLarge for text of more than maxQuery
+// bytes, and any error from FullID for the id of a thread. It never returns an SQL error. See docs/tools.md, "Search".
 func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, error) {
 	typed, err := p.readQuery(ctx, r.Text)
 	if err != nil {
@@ -66,7 +65,7 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 	return page, nil
 }
 
-// CountMatches counts the messages that a search finds, up to most. It returns the errors of Search.
+// CountMatches counts the messages that a search finds, up to most. It returns any error from Search.
 func (p *Project) CountMatches(ctx context.Context, text string, most int) (int, error) {
 	typed, err := p.readQuery(ctx, text)
 	if err != nil {
@@ -102,8 +101,8 @@ func (p *Project) readQuery(ctx context.Context, text string) (*typedQuery, erro
 	return typed, nil
 }
 
-// searchNote explains how the text of a search was understood, if that may be unexpected. cut reports that the
-// search took too long; none reports that it found nothing.
+// searchNote explains how the text of a search was understood, if that may be unexpected. cut says that the search took
+// too long; none says that the search found nothing.
 func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bool) (note, err error) {
 	about := func(part string, what refusal.What) error {
 		return &Error{What: what, Field: refusal.Query, Name: part}
@@ -125,13 +124,13 @@ func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bo
 			Other: read.Meant,
 		}, nil
 	case read.Wild != "":
-		return about(read.Wild, refusal.Note("The search took {name} {arg} as plain words: only a * at the end of "+
+		return about(read.Wild, refusal.Note("The search treated {name} {arg} as plain words: only a * at the end of "+
 			"a word matches more letters, as in dep*.")), nil
 	case none && read.Lower != "":
-		return about(read.Lower, refusal.Note("Nothing was found. The search took {name} {arg} as a word: write "+
+		return about(read.Lower, refusal.Note("Nothing was found. The search treated {name} {arg} as a word: write "+
 			"the operators AND, OR and NOT in capitals.")), nil
 	case none && read.Foreign != "":
-		return about(read.Foreign, refusal.Note("Nothing was found. The search took {name} {arg} as plain words, "+
+		return about(read.Foreign, refusal.Note("Nothing was found. The search treated {name} {arg} as plain words, "+
 			"because that syntax has no meaning here: use words, \"phrases\", prefix*, AND OR NOT -word ( ), and "+
 			"from: to: cc: subject: body: thread: importance: after: before:.")), nil
 	case none && read.unknown != nil:
@@ -146,7 +145,7 @@ func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bo
 	return nil, nil
 }
 
-// threadNote returns a note if the thread of a filter does not exist; otherwise nil.
+// threadNote returns a note if the thread in a filter does not exist, and nil otherwise.
 func (p *Project) threadNote(ctx context.Context, thread string) (note, err error) {
 	_, err = p.ThreadPage(ctx, index.ThreadQuery{Thread: thread, Limit: 1})
 	var e *Error
@@ -158,8 +157,8 @@ func (p *Project) threadNote(ctx context.Context, thread string) (note, err erro
 	return nil, err
 }
 
-// AddBodies reads the bodies of the hits. The page ends before the first hit that does not fit. It returns
-// the errors of Room.Reserve.
+// AddBodies reads the bodies of the hits. The page ends before the first hit that does not fit. It returns any error
+// from Room.Reserve.
 func (p *Project) AddBodies(ctx context.Context, page *SearchPage, room *index.Room) error {
 	n := 0
 	err := room.Attempt(ctx, func() error {
@@ -179,7 +178,7 @@ func (p *Project) AddBodies(ctx context.Context, page *SearchPage, room *index.R
 }
 
 // nameAgents replaces the names in filters with the agents' own spelling. No two agents' names differ only in case.
-// unknown reports a name that is not an agent's; nil if all are agents' names.
+// unknown reports a name that is not an agent's. It is nil if every name is an agent's.
 func (p *Project) nameAgents(ctx context.Context, e query.Expr) (named query.Expr, unknown error) {
 	named = query.Map(e, func(f query.Filter) query.Expr {
 		if f.Key != query.From && f.Key != query.To && f.Key != query.CC {

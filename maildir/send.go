@@ -21,8 +21,8 @@ func (b *Box) Send(ctx context.Context, d Draft) (*Sent, error) {
 }
 
 // Reply sends a reply to the message id, in its thread. Fields that the draft leaves out come from that message:
-// recipients, subject, and the importance if the original is high or urgent and the reply requests an
-// acknowledgement. It returns the errors of Send, and ErrNotFound for the original. See docs/tools.md, "Sending".
+// recipients, subject, and the importance if the original is high or urgent and the reply requests an acknowledgement.
+// It returns any error from Send, and ErrNotFound for the original. See docs/tools.md, "Sending".
 func (b *Box) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {
 	o := b.order("reply", d)
 	if err := b.p.sender.MakeReply(ctx, id, o); err != nil {
@@ -31,9 +31,9 @@ func (b *Box) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {
 	return b.p.sender.Send(ctx, o)
 }
 
-// Prepare returns the draft with the recipients and the subject that Send would use, or Reply to the message id if
-// id is not "". It sends nothing. It returns ErrNotFound for an unknown message, and the errors of Send for its
-// sender and recipients.
+// Prepare returns the draft with the recipients and the subject that Send would use. If id is not "", Prepare uses
+// those of a Reply to the message id. It sends nothing. It returns ErrNotFound for an unknown message, and any error
+// from Send for its sender and recipients.
 func (b *Box) Prepare(ctx context.Context, id string, d Draft) (*Draft, error) {
 	o := b.order("send", d)
 	if id != "" {
@@ -47,9 +47,9 @@ func (b *Box) Prepare(ctx context.Context, id string, d Draft) (*Draft, error) {
 	return &o.Draft, b.p.sender.NeedParties(ctx, o)
 }
 
-// NewDraft creates a file in the agent's drafts folder, for a message to the given agents. It returns the file's
-// path on disk, and the outbox folder; a file that is moved there is sent. The draft has no text yet. It returns
-// ErrNotFound for an unknown agent, sender or recipient. See docs/tree.md, "Sending by saving".
+// NewDraft creates a file in the agent's drafts folder, for a message to the given agents. It returns the file's path
+// on disk and the path of the outbox folder. A file that is moved into the outbox is sent. The draft has no text yet.
+// It returns ErrNotFound for an unknown agent, sender or recipient. See docs/tree.md, "Sending by saving".
 func (b *Box) NewDraft(ctx context.Context, to []string) (file, outbox string, err error) {
 	o := b.order("draft", Draft{To: to})
 	if err := b.p.sender.Resolve(ctx, o); err != nil {

@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestSessionsAtOnce: sessions that begin at the same time in one folder become different agents. If several hooks
-// ask at the same time, only one gets the notice about a message. The sender then sees that the message was
+// TestSessionsAtOnce: sessions that begin in one folder at the same time become different agents. If several hooks ask
+// at the same time, only one gets the notice about a message. After that, the sender sees that the message was
 // announced.
 func TestSessionsAtOnce(t *testing.T) {
 	t.Parallel()
@@ -85,8 +85,8 @@ func TestSessionsAtOnce(t *testing.T) {
 	}
 }
 
-// TestSessionOfGoneClient: if a client ends without reporting it, its session ends. The session's agent goes
-// offline, and the caller that waits to wake the session returns. If the client reports an event again, the session
+// TestSessionOfGoneClient: if a client ends without reporting it, its session ends. The session's agent goes offline,
+// and the caller that is waiting to wake the session returns. If the client reports an event again, the session
 // continues.
 func TestSessionOfGoneClient(t *testing.T) {
 	t.Parallel()
@@ -113,10 +113,10 @@ func TestSessionOfGoneClient(t *testing.T) {
 	})
 	toBob(t, p)
 	if got := <-came; !got.over || got.n.New > 0 {
-		t.Errorf("who waits to wake it: %+v", got)
+		t.Errorf("callers waiting to wake it: %+v", got)
 	}
 	if info, err := p.Agents.Whois(t.Context(), "Eve"); err != nil || info.Status != format.Ready {
-		t.Errorf("an agent whose client goes on: %+v, %v", info, err)
+		t.Errorf("an agent whose client continues: %+v, %v", info, err)
 	}
 	visit.Agent, visit.Process = "", ""
 	name, err := p.Sessions.Begin(t.Context(), visit)
@@ -146,13 +146,13 @@ func TestSessionOfRemovedAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	var is string
-	until(t, "the session is another agent", func() bool {
+	until(t, "the session is a different agent", func() bool {
 		if is, err = p.Sessions.Begin(t.Context(), v); err != nil {
 			t.Fatal(err)
 		}
 		return is != was
 	})
 	if !p.Sessions.Introduce(v.SessionKey) {
-		t.Errorf("nobody tells the session that it is %s now", is)
+		t.Errorf("the session got no notice that it is now %s", is)
 	}
 }

@@ -32,7 +32,7 @@ func reply(t testing.TB, p *maildir.Project, agent, id string) *maildir.Sent {
 	return sent
 }
 
-// verbsOn returns what an agent did to a message, oldest first.
+// verbsOn returns the verbs of an agent's operations on a message, oldest first.
 func verbsOn(t testing.TB, p *maildir.Project, agent, id string) (verbs []string) {
 	t.Helper()
 	err := p.Log(t.Context(), maildir.LogQuery{Of: id}, func(e *history.Entry) error {
@@ -78,7 +78,7 @@ func TestReplySettles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w := waitsOf(t, p, "Ann"); len(w.Owed) != 1 || !slices.Equal(w.Owed[0].People, []string{"Cy"}) {
-		t.Errorf("Ann waits for %+v", w.Owed)
+		t.Errorf("Ann is waiting for %+v", w.Owed)
 	}
 	told := reply(t, p, "Bob", tells)
 	if m := markedAs(t, p, "Bob", tells); told.Acked || !m.Read || m.Acked {
@@ -118,7 +118,7 @@ func TestReplySettles(t *testing.T) {
 	third := reply(t, p, "Bob", asks)
 	undo(t, p, "Bob", again.ID)
 	if m := markedAs(t, p, "Bob", asks); !m.AckedAt.Equal(third.Created) {
-		t.Errorf("a reply is undone, and another one stands: %+v", m)
+		t.Errorf("one of two replies is undone: %+v", m)
 	}
 	undo(t, p, "Bob", third.ID)
 	if m := markedAs(t, p, "Bob", asks); m != before {
@@ -126,7 +126,7 @@ func TestReplySettles(t *testing.T) {
 	}
 }
 
-// TestReplySettlesNothing: if a sender answers its own message, the sender's copy does not become read. If an agent
+// TestReplySettlesNothing: if a sender answers its own message, the sender's copy is not marked read. If an agent
 // answers a message that it did not receive, it has no copy to mark.
 func TestReplySettlesNothing(t *testing.T) {
 	t.Parallel()
@@ -158,7 +158,7 @@ func TestReplyCannotSettle(t *testing.T) {
 		t.Fatal(err)
 	}
 	if sent := reply(t, p, "Bob", id); sent.Acked {
-		t.Error("the reply says that it acknowledges")
+		t.Error("the reply reports an acknowledgement")
 	}
 	undo(t, p, "Bob", "")
 	if m := markedAs(t, p, "Bob", id); m.Read || m.Acked {

@@ -17,7 +17,7 @@ import (
 // for the operation.
 const mostStamped = 128
 
-// stamping collects the empty marks that wait for a time.
+// stamping collects the empty marks that are waiting for a time.
 type stamping struct {
 	mail *core.Mail
 
@@ -26,7 +26,7 @@ type stamping struct {
 	asked bool            // the writer has an operation that has not taken its marks yet
 }
 
-// Untimed schedules the time to be written into marks that were created with touch. See store.Mail.
+// Untimed arranges for the time to be written into marks that were created with touch. See store.Mail.
 func (o mail) Untimed(paths []string) {
 	s := &o.stamps
 	s.mu.Lock()
@@ -40,8 +40,8 @@ func (o mail) Untimed(paths []string) {
 	s.ask()
 }
 
-// ask hands an operation to the writer if marks are waiting and the writer has no such operation yet. The caller
-// holds s.mu.
+// ask hands an operation to the writer if marks are waiting and the writer does not have such an operation yet. The
+// caller holds s.mu.
 func (s *stamping) ask() {
 	if len(s.marks) > 0 && !s.asked {
 		s.asked = true
@@ -49,15 +49,15 @@ func (s *stamping) ask() {
 	}
 }
 
-// waiting counts the marks that wait for a time.
+// waiting counts the marks that are waiting for a time.
 func (s *stamping) waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.marks)
 }
 
-// take returns the marks of the next operation, at most mostStamped. While the server stops, it returns none; the
-// next start finds the remaining marks.
+// take returns the marks for the next operation, at most mostStamped. While the server is stopping, take returns none;
+// the next start finds the remaining marks.
 func (s *stamping) take() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,8 +74,8 @@ func (s *stamping) take() []string {
 	return some
 }
 
-// operation returns an operation that writes the time into the waiting empty marks, or into some of them. The
-// server is the operation's author in the history, because the agents had no part in it. See docs/tree.md, "Marks".
+// operation returns an operation that writes the time into the waiting empty marks, or into some of them. The server is
+// the operation's author in the history, because agents do not perform this operation. See docs/tree.md, "Marks".
 func (s *stamping) operation() *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "stamp"}}
 	var marks []string
@@ -95,7 +95,7 @@ func (s *stamping) operation() *writer.Tx {
 			}
 		}
 		for _, f := range tx.Writes {
-			f.There = true // if the mark is removed meanwhile, it must stay gone
+			f.There = true // if the mark is removed in the meantime, it must not come back
 		}
 		switch len(tx.Writes) {
 		case 0:
@@ -112,11 +112,11 @@ func (s *stamping) operation() *writer.Tx {
 // Import is the progress of importing a large number of edits by others.
 type Import struct {
 	history.Import
-	Unindexed int `json:"unindexed"` // reported paths that are not in the index yet
-	Untimed   int `json:"untimed"`   // empty marks that wait for a time
+	Unindexed int `json:"unindexed"` // reported paths that are not yet in the index
+	Untimed   int `json:"untimed"`   // empty marks that are waiting for a time
 }
 
-// Importing returns the progress of an import of edits. part is the history's part of the progress. It returns nil
+// Importing returns the progress of importing edits. part is the history's part of the progress. Importing returns nil
 // if there is no import.
 func (p *Project) Importing(part history.Import) *Import {
 	im := Import{part, p.mail.Unindexed(), p.stamps.waiting()}

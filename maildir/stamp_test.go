@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// touched sends messages to Bob and touches a mark beside each copy. It returns the marks.
+// touched sends messages to Bob and touches a mark next to each copy. It returns the marks.
 func touched(t *testing.T, p *maildir.Project, n int) (marks []string) {
 	t.Helper()
 	for range n {
@@ -86,8 +86,8 @@ func TestTouchMany(t *testing.T) {
 	}
 }
 
-// TestTouchedMeanwhile: marks that were created while no server was running get their time at the next start, and
-// so do marks that were left at a stop.
+// TestTouchedMeanwhile: marks that were created while no server was running get their time at the next start. So do
+// marks that still had no time when the server stopped.
 func TestTouchedMeanwhile(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
@@ -102,7 +102,7 @@ func TestTouchedMeanwhile(t *testing.T) {
 	await(t, func() bool { return p.Stalled() == 0 && maildir.Later(p) == 0 })
 	s.Stop()
 	if areTimed(t, p, marks[:1]) {
-		t.Error("a server that stops has written times")
+		t.Error("a server that is stopping has written times")
 	}
 	s = storetest.Open(t, storetest.Config{Root: root, NoWatcher: true})
 	p = s.Projects()[0]

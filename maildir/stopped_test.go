@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestStops: after a refused claim, an agent counts as stopped while the conflicting claim is live, for at most a
+// TestStops: after a refused claim, an agent is listed as stopped while the conflicting claim is live, for at most a
 // day.
 func TestStops(t *testing.T) {
 	t.Parallel()

@@ -40,14 +40,14 @@ type Store struct {
 	adding   chan struct{} // full while a project is being opened
 	mu       sync.Mutex
 	projects map[string]*Project
-	leftOut  map[string]error      // projects that could not be opened at the start and still cannot
+	leftOut  map[string]error      // projects that could not be opened at the start and still cannot be
 	meant    map[string]keyMeaning // meanings of keys of open projects, by key
 	start    func(*Project)        // set while Run runs
 }
 
 // Open takes the store's lock, creates what is missing (folder, key, token), finishes or drops what a crash left in
-// staging, opens every project, and brings the index up to date. Open starts no background work; Run does. It
-// returns ErrConflict if another process owns the store (the text names the process), and ErrUnavailable if the
+// staging, opens every project, and brings the index up to date. Open starts no background work; Run does. It returns
+// ErrConflict, whose text identifies the process, if another process owns the store. It returns ErrUnavailable if the
 // folder cannot be used.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Now == nil {
@@ -124,14 +124,14 @@ func (s *Store) open(ctx context.Context) error {
 }
 
 // FileProblems opens the store's own files as a server does. For each file that cannot be used, it returns an error
-// that says what is wrong and what to do. A missing file is not a problem. FileProblems changes nothing and may run
-// while a server runs.
+// that says what is wrong and what to do. A missing file is not a problem. FileProblems changes nothing and may be
+// called while a server is running.
 func FileProblems(root string) (all []error) {
 	note := func(err error) {
 		var of *fs.PathError
 		switch {
 		case err == nil || errors.Is(err, fs.ErrNotExist):
-		case errors.As(err, &of): // otherwise its text is for another request and does not name the file
+		case errors.As(err, &of): // otherwise the error's text is for another request and does not name the file
 			all = append(all, of)
 		default:
 			all = append(all, err)
@@ -155,7 +155,7 @@ func FileProblems(root string) (all []error) {
 	return all
 }
 
-// findProjects opens every projects/<slug>/repo and finishes or drops what a crash left in it.
+// findProjects opens every projects/<slug>/repo, and finishes or drops what a crash left in the folder.
 func (s *Store) findProjects() error {
 	dir := filepath.Join(s.core.Root, storedir.ProjectsDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -217,7 +217,7 @@ func (s *Store) Run(ctx context.Context) error {
 
 // StopBy announces that the program is about to end. at is the time by which Run must finish the work that it does
 // after its context has ended. Run continues until then, but imports no more edits; the next start continues the
-// import. Run also starts no more rounds of the sync, and pushes the rest at its end.
+// import. Run also starts no more sync rounds, and pushes what is left at the end.
 func (s *Store) StopBy(at time.Time) {
 	s.core.Stop(at)
 	for _, p := range s.Projects() {
@@ -225,7 +225,7 @@ func (s *Store) StopBy(at time.Time) {
 	}
 }
 
-// opened is the store as core.OpenProjects.
+// opened adapts a Store to core.OpenProjects.
 type opened struct{ *Store }
 
 // Mail implements core.OpenProjects.
@@ -256,14 +256,13 @@ func (s *Store) Root() string { return s.core.Root }
 // Domains returns the domains of the store's addresses.
 func (s *Store) Domains() address.Domains { return s.core.Domains }
 
-// VerifiedIn reports whether the seal of a message in the index is valid, and who vouches for the message. A
-// message that this store's server sealed for another project is not verified. Nor is a message in an inbox that it
-// was not sent to, or a message from a domain that does not vouch for it. If the message is not verified, the
-// Voucher is zero.
+// VerifiedIn reports whether the seal of a message in the index is valid, and who vouches for the message. A message
+// that this store's server sealed for another project is not verified. Neither is a message in an inbox that the
+// message was not sent to, or a message from a domain that does not vouch for the message. If the message is not
+// verified, the Voucher is zero.
 func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) { return s.core.VerifiedIn(m) }
 
-// Problems returns the first invalid files, at most the given number, of one project (slug) or of all projects
-// ("").
+// Problems returns the first invalid files, at most the given number, in one project (slug) or in all projects ("").
 func (s *Store) Problems(ctx context.Context, project string, most int) ([]format.Problem, error) {
 	return s.core.Index.Problems(ctx, project, most)
 }
@@ -279,7 +278,7 @@ func (p *Project) CountProblems(ctx context.Context) (int, error) {
 	return p.mail.Store.Index.CountProblems(ctx, p.mail.Slug)
 }
 
-// Projects returns every project by slug.
+// Projects returns all projects, sorted by slug.
 func (s *Store) Projects() []*Project {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -295,11 +294,11 @@ func (s *Store) LeftOut() map[string]error {
 	return maps.Clone(s.leftOut)
 }
 
-// ProjectOf returns the project of a resource that is requested without a project. For an agent
-// (format.KindProfile) or thread (format.KindOther) it is the project with the most recent activity; for a message
-// id (format.KindCanonical), which may be shortened, it is the only project with the message. For the SHA-1 of an
-// attachment (format.KindAttachment) it is any project with the attachment, because the bytes are the same.
-// ProjectOf returns ErrNotFound. It returns ErrConflict, which lists the projects, if several have the message id.
+// ProjectOf returns the project of a resource that is requested without a project. For an agent (format.KindProfile) or
+// thread (format.KindOther), this is the project with the most recent activity. For a message id
+// (format.KindCanonical), which may be shortened, it is the only project with the message. For the SHA-1 of an
+// attachment (format.KindAttachment), it is any project with the attachment, because the bytes are the same. ProjectOf
+// returns ErrNotFound. It returns ErrConflict, which lists the projects, if several have the message id.
 func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*Project, error) {
 	if what == format.KindAttachment {
 		return s.projectWithAttachment(name)
@@ -333,8 +332,8 @@ func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*
 	return s.Project(ctx, slugs[0])
 }
 
-// projectsNamed returns the projects that have the named agent, thread, message or attachment. The id of a message
-// may be shortened. It returns the errors of FullID.
+// projectsNamed returns the projects that have the named agent, thread, message or attachment. The id of a message may
+// be shortened. It returns any error from FullID.
 func (s *Store) projectsNamed(ctx context.Context, what format.Kind, name string) ([]string, error) {
 	slugs, err := s.core.Index.ProjectsWith(ctx, what, name)
 	if err != nil || len(slugs) > 0 || what == format.KindProfile {
@@ -348,8 +347,8 @@ func (s *Store) projectsNamed(ctx context.Context, what format.Kind, name string
 	return s.core.Index.ProjectsWith(ctx, format.KindCanonical, id)
 }
 
-// projectSeenLast returns the project in which an agent was active last. Inbox checks, which the index does not
-// record, count as activity.
+// projectSeenLast returns the project in which an agent was last active. Inbox checks, which the index does not record,
+// count as activity.
 func (s *Store) projectSeenLast(ctx context.Context, slugs []string, agent string) (found *Project, err error) {
 	var last time.Time
 	for _, slug := range slugs {
@@ -361,7 +360,7 @@ func (s *Store) projectSeenLast(ctx context.Context, slugs []string, agent strin
 		if err != nil {
 			return nil, fmt.Errorf("look up agent %s in project %s: %w", format.Printable(agent), slug, err)
 		}
-		if row == nil { // the agent was removed meanwhile
+		if row == nil { // the agent was removed in the meantime
 			continue
 		}
 		if p.mail.AddSeen(row); found == nil || row.LastActive.After(last) {
@@ -418,5 +417,5 @@ func (s *Store) completeProject(prefix string, limit int) []string {
 	return out
 }
 
-// SendsOutside reports whether any mail may leave for other domains.
+// SendsOutside reports whether any mail may be sent to other domains.
 func (s *Store) SendsOutside() bool { return len(s.core.Outside.Allow) > 0 }

@@ -21,8 +21,8 @@ const logFile = "server.log"
 // storeFiles lists the store's own files.
 var storeFiles = []string{"server.lock", "key", "token", storedir.OwnersFile, storedir.TrustedSendersFile, hook.ListFile, "hooks.log", logFile}
 
-// TestFileProblems: if something else is in the place of one of the store's own files, it is reported, with its
-// kind. A missing file is not reported.
+// TestFileProblems: if something other than a file is in the place of one of the store's own files, it is reported,
+// with its kind. A missing file is not reported.
 func TestFileProblems(t *testing.T) {
 	t.Parallel()
 	if got := FileProblems(t.TempDir()); len(got) > 0 {
@@ -59,21 +59,21 @@ func TestFileProblems(t *testing.T) {
 			if !slices.ContainsFunc(got, func(err error) bool {
 				return strings.Contains(err.Error(), name+" is "+what) && errors.Is(err, ErrUnavailable)
 			}) {
-				t.Errorf("%s as %s is not named: %v", name, what, got)
+				t.Errorf("%s as %s is not reported: %v", name, what, got)
 			}
 		}
 		if len(got) != len(storeFiles) {
 			t.Errorf("%d problems: %v", len(got), got)
 		}
 		if l, err := storedir.Take(root); err == nil || storedir.Held(root) || storedir.Holder(root) != "unknown" {
-			t.Errorf("a lock of %s was taken: %v", what, l)
+			t.Errorf("a lock in %s was taken: %v", what, l)
 		}
 		if l, err := (&Store{core: &core.Store{Config: Config{Root: root, Now: time.Now}}}).OpenHookLog(); l != nil || !errors.Is(err, ErrUnavailable) {
-			t.Errorf("a log of hooks of %s was opened: %v", what, err)
+			t.Errorf("a hook log in %s was opened: %v", what, err)
 		}
 		if f, err := storedir.OpenLog(root); err == nil {
 			f.Close()
-			t.Errorf("a log of %s was opened", what)
+			t.Errorf("a log in %s was opened", what)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (
 			Created:   m.Created,
 		}
 	}
-	// One query reads all short bodies. With one query for each body, the queries took a quarter of the time.
+	// One query reads all short bodies. A separate query for each body took a quarter of the total time.
 	var after int64
 	if older := len(rows) - summary.MaxMessages; older > 0 {
 		after = rows[older-1].Cursor

@@ -43,8 +43,8 @@ func (h countingHistory) PushClaims(ctx context.Context, was, is string) error {
 	return err
 }
 
-// counted opens n machines that share a project's mail through a bare repository, with an agent on each, and counts
-// the pushes from now on.
+// counted opens n machines that share a project's mail through a bare repository, with an agent on each, and then
+// counts their pushes.
 func counted(b *testing.B, n int, interval time.Duration) (bare string, all []sharer, pushes, lost *atomic.Int64) {
 	b.Helper()
 	pushes, lost = new(atomic.Int64), new(atomic.Int64)
@@ -78,9 +78,9 @@ func counted(b *testing.B, n int, interval time.Duration) (bare string, all []sh
 	return bare, all, pushes, lost
 }
 
-// BenchmarkSharedClaim lets agents on several machines claim at the same time, each its own path, again and again.
-// It reports how long an agent waits for the answer. The ceiling is one git push of a prepared tree. docs/sync.md,
-// "How many machines", has figures.
+// BenchmarkSharedClaim measures claims that agents on several machines make at the same time, again and again, each on
+// its own path. It reports how long an agent waits for the answer. The ceiling is one git push of a prepared tree.
+// docs/sync.md, "How many machines", has figures.
 func BenchmarkSharedClaim(b *testing.B) {
 	for _, n := range []int{1, 2, 3, 5, 10} {
 		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {
@@ -123,10 +123,10 @@ func BenchmarkSharedClaim(b *testing.B) {
 	})
 }
 
-// BenchmarkSync lets machines share a project's mail through a bare repository on this machine. An agent on each
-// machine writes to an agent on the next one, a message a second, for ten seconds for each of b.N. It reports how
-// long a message takes until it can be read there, with a poll every second. docs/sync.md, "How many machines", has
-// figures.
+// BenchmarkSync measures machines that share a project's mail through a bare repository on this machine. An agent on
+// each machine writes to an agent on the next machine, one message a second, for ten seconds for each of b.N. The
+// benchmark reports how long it takes until a message can be read on the other machine, with a poll every second.
+// docs/sync.md, "How many machines", has figures.
 func BenchmarkSync(b *testing.B) {
 	for _, n := range []int{2, 3, 5, 10} {
 		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {
@@ -189,7 +189,7 @@ func BenchmarkSync(b *testing.B) {
 			reading.Wait()
 			slices.Sort(took)
 			if len(took) < len(sent) {
-				b.Errorf("%d of %d messages came", len(took), len(sent))
+				b.Errorf("%d of %d messages arrived", len(took), len(sent))
 			}
 			b.ReportMetric(took[len(took)/2].Seconds(), "s-p50")
 			b.ReportMetric(took[len(took)*95/100].Seconds(), "s-p95")

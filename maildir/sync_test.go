@@ -23,7 +23,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// gitIn runs git in a folder and returns what it prints.
+// gitIn runs git in a folder and returns git's output.
 func gitIn(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	c := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=Ada", "-c", "user.email=ada@example.org"}, args...)...)
@@ -42,7 +42,7 @@ type sharer struct {
 	p *maildir.Project
 }
 
-// onlyAsked is the interval of machines that fetch and push only when a test asks.
+// onlyAsked is the interval for machines that fetch and push only when a test asks them to.
 const onlyAsked = time.Duration(-1)
 
 // shared opens n machines that share a project through a new bare repository.
@@ -98,7 +98,7 @@ func level(t testing.TB, all ...sharer) {
 	}
 }
 
-// files lists the files that machines share, with the hashes of their contents.
+// files lists the files that the machines share, with the hashes of their contents.
 func files(t testing.TB, m sharer) string {
 	t.Helper()
 	var lines []string
@@ -186,10 +186,11 @@ func TestSync(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := maildir.StoreOf(b.p).Verified(&row.Message); ok {
-		t.Error("the seal of another machine is believed")
+		t.Error("another machine's seal is trusted")
 	}
 
-	// It is undone on the machine where it was done, although the branch has moved to the other machine's merge.
+	// The operation is undone on the machine where it was done, even though the branch has moved to the other machine's
+	// merge.
 	if undone, err := a.p.Box("Ann", format.Origin{}).Undo(t.Context(), maildir.Undoing{}); err != nil || undone.ID != one.ID {
 		t.Errorf("undone %+v, %v", undone, err)
 	}
@@ -307,7 +308,7 @@ func TestSyncKinds(t *testing.T) {
 			text += string(data)
 		}
 		if len(both) != 2 || !strings.Contains(text, "text of a") || !strings.Contains(text, "text of b") {
-			t.Errorf("of the message edited on both sides there are %v: %s", both, text)
+			t.Errorf("the message edited on both sides has the files %v: %s", both, text)
 		}
 		bad, err := m.Problems(t.Context(), m.p.Slug, 10)
 		beside := slices.ContainsFunc(bad, func(p format.Problem) bool { return strings.Contains(p.Path, one.ID+".edit-") })
@@ -322,10 +323,10 @@ func TestSyncKinds(t *testing.T) {
 	}
 	for _, path := range []string{"agents/Ann/drafts/d.md", "run.sh", "link"} {
 		if _, err := os.Lstat(at(a, path)); err != nil {
-			t.Errorf("it left its machine: %v", err)
+			t.Errorf("it was copied from its machine: %v", err)
 		}
 		if _, err := os.Lstat(at(b, path)); err == nil {
-			t.Errorf("%s came to another machine", path)
+			t.Errorf("%s reached another machine", path)
 		}
 	}
 	head := gitIn(t, b.p.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Dir(), "rev-parse", "HEAD")
@@ -335,12 +336,12 @@ func TestSyncKinds(t *testing.T) {
 	}
 }
 
-// TestSyncMany: a merge of more files than fit into one operation is one merge.
+// TestSyncMany: a merge of more files than fit into one operation is still one merge.
 func TestSyncMany(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
 	before := gitIn(t, b.p.Dir(), "rev-parse", "HEAD")
-	const many = 180 // with three files each
+	const many = 180 // messages with three files each
 	for range many {
 		a.send(t, "Ann", "Bob", "many")
 	}
@@ -348,7 +349,7 @@ func TestSyncMany(t *testing.T) {
 	b.send(t, "Bob", "Ann", "back")
 	b.now(t)
 	if n := len(b.subjects(t, "Bob")); n != many {
-		t.Errorf("%d messages came", n)
+		t.Errorf("%d messages arrived", n)
 	}
 	if merges := gitIn(t, b.p.Dir(), "log", "--merges", "--format=%s", before+".."); merges != "sync: 27 files from other machines" {
 		t.Errorf("merges: %s", merges)
@@ -357,7 +358,7 @@ func TestSyncMany(t *testing.T) {
 }
 
 // TestSyncAsideThere: a merge of a message that two machines have edited is killed after its files were written. The
-// merge is repeated after these files were committed, when the version beside the message already exists.
+// merge is repeated after these files were committed, when the version next to the message already exists.
 func TestSyncAsideThere(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -367,7 +368,7 @@ func TestSyncAsideThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	aside := func(m sharer, text string) string { // edits the message, and returns that version's path beside it on b
+	aside := func(m sharer, text string) string { // edits the message; returns the version's path next to it on b
 		file := filepath.Join(m.p.Dir(), row.Path)
 		data, err := os.ReadFile(file)
 		if err == nil {
@@ -422,7 +423,7 @@ func TestSyncLeavesEdits(t *testing.T) {
 	a.now(t)
 	b.now(t) // the newer text, from a, arrived while the file here is not committed
 	if log := gitIn(t, b.p.Dir(), "log", "--format=%H", "--", "README.md"); len(strings.Fields(log)) < 2 {
-		t.Errorf("the edit of b is in no commit: %s", log)
+		t.Errorf("b's edit is in no commit: %s", log)
 	}
 	versions := ""
 	for _, c := range strings.Fields(gitIn(t, b.p.Dir(), "rev-list", "--all")) {
@@ -431,7 +432,7 @@ func TestSyncLeavesEdits(t *testing.T) {
 		}
 	}
 	if !strings.Contains(versions, "of b") {
-		t.Error("what a person wrote is in no commit")
+		t.Error("what the user wrote is in no commit")
 	}
 	level(t, a, b)
 }
@@ -462,7 +463,7 @@ func TestSyncStorm(t *testing.T) {
 			}
 		})
 	}
-	beside.Go(func() { // partitions: without HEAD, Git does not accept it as a repository
+	beside.Go(func() { // partitions: without HEAD, Git does not accept the folder as a repository
 		for done.Err() == nil {
 			waits.Pace(rand.N(80 * time.Millisecond))
 			if err := os.Rename(bare+"/HEAD", bare+"/away"); err != nil {
@@ -512,7 +513,7 @@ func TestSyncStorm(t *testing.T) {
 	}
 }
 
-// TestSyncHostile: files that a hostile machine pushes are not checked out, and the local mail continues.
+// TestSyncHostile: files that a hostile machine pushes are not checked out, and local mail continues to work.
 func TestSyncHostile(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -553,7 +554,8 @@ func TestSyncHostile(t *testing.T) {
 		t.Errorf("Ann has %v", got)
 	}
 
-	// A folder where the mail has a file, and a file that is too large: nothing from such a commit is merged.
+	// A commit has a folder where the mail has a file, or a file that is too large. Nothing from such a commit is
+	// merged.
 	for path, text := range map[string]string{"project.json/x": "x", "messages/2026/11/26/msg_20261126_00000000000000aa.md": strings.Repeat("x", 9<<20)} {
 		gitIn(t, evil, "pull", "-q", "--no-rebase", "--no-edit")
 		old := gitIn(t, evil, "rev-parse", "HEAD")
@@ -641,7 +643,7 @@ func TestSyncRewritten(t *testing.T) {
 	b.now(t)
 	level(t, a, b)
 	if !a.p.Sync.State().Rewritten.IsZero() || b.p.Sync.State().Rewritten.IsZero() {
-		t.Errorf("only the second machine saw the branch rewritten, not %v and %v", a.p.Sync.State(), b.p.Sync.State())
+		t.Errorf("only the second machine should have seen the rewritten branch, not %v and %v", a.p.Sync.State(), b.p.Sync.State())
 	}
 	if got := a.subjects(t, "Ann"); fmt.Sprint(got) != "[one]" {
 		t.Errorf("Ann has %v", got)
@@ -649,7 +651,7 @@ func TestSyncRewritten(t *testing.T) {
 	gitIn(t, bare, "update-ref", "-d", "refs/heads/main")
 	level(t, a, b)
 	if a.p.Sync.State().Rewritten.IsZero() {
-		t.Error("a machine did not see that the branch was gone")
+		t.Error("a machine did not notice that the branch was gone")
 	}
 
 	other := filepath.Join(t.TempDir(), "other")
@@ -660,7 +662,7 @@ func TestSyncRewritten(t *testing.T) {
 		t.Errorf("another mail: %v", err)
 	}
 	if _, err := b.Join(t.Context(), bare, "/abs/path/third"); err == nil || !strings.Contains(err.Error(), "has no mail") {
-		t.Errorf("joined what is no mail: %v", err)
+		t.Errorf("joined a repository without mail: %v", err)
 	}
 }
 
@@ -682,8 +684,8 @@ func TestSyncStops(t *testing.T) {
 	}
 }
 
-// TestSyncKeepsNotices: at its start, a server withdraws its own notices about removed files, but no notices by
-// another machine about files there.
+// TestSyncKeepsNotices: when a server starts, it withdraws its own notices about removed files, but not another
+// machine's notices about files on that machine.
 func TestSyncKeepsNotices(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -693,7 +695,7 @@ func TestSyncKeepsNotices(t *testing.T) {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("---json\n{\"to\": [\"Nobody\"]}\n---\n\ntext\n"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		until(t, agent+" is told", func() bool { return len(m.subjects(t, agent)) == 1 })
+		until(t, agent+" gets the notice", func() bool { return len(m.subjects(t, agent)) == 1 })
 	}
 	save(b, "Bob")
 	b.now(t)

@@ -19,8 +19,8 @@ import (
 	"mailtree/maildir/history"
 )
 
-// TestSyncHangs: if the shared repository does not answer, the state reports it after a minute. The local mail
-// continues.
+// TestSyncHangs: if the shared repository does not respond, the state reports this after a minute. Local mail continues
+// to work.
 func TestSyncHangs(t *testing.T) {
 	t.Parallel()
 	clock := &movable{stopped: time.Now()}
@@ -85,9 +85,9 @@ func (x metHistory) Flush(ctx context.Context) error {
 	return x.Log.Flush(ctx)
 }
 
-// TestSyncMeetsRebase: a user begins a rebase onto other machines' commits and aborts it, while the server merges
-// the same commits. The rebase had these commits' files in the tree, and the abort removed them. This does not
-// count as a deletion.
+// TestSyncMeetsRebase: a user begins a rebase onto other machines' commits and aborts it, while the server merges the
+// same commits. The rebase had these commits' files in the tree, and the abort removed them. This is not treated as a
+// deletion.
 func TestSyncMeetsRebase(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ own, written bool }{
@@ -113,7 +113,7 @@ func TestSyncMeetsRebase(t *testing.T) {
 				git("fetch", "-q", "origin")
 				git("checkout", "-q", "-f", "--detach", "refs/remotes/origin/main")
 			}
-			if c.written { // after Git has checked whether they are in its way
+			if c.written { // after Git has checked whether the files are in its way
 				met = func() {
 					flush = func() {
 						begin()
@@ -135,7 +135,7 @@ func TestSyncMeetsRebase(t *testing.T) {
 	}
 }
 
-// TestSyncMeetsReset: a user removes commits from the branch while the server merges. The commits that other
+// TestSyncMeetsReset: a user removes commits from the branch while the server is merging. Removed commits that other
 // machines have come back.
 func TestSyncMeetsReset(t *testing.T) {
 	t.Parallel()
@@ -192,7 +192,7 @@ func TestSyncUncommitted(t *testing.T) {
 	level(t, a, b)
 }
 
-// TestSyncFull: commits that the shared repository refuses stay here and are pushed later. The state has Git's
+// TestSyncFull: commits that the shared repository refuses are kept here and pushed later. The state contains Git's
 // error message.
 func TestSyncFull(t *testing.T) {
 	t.Parallel()
@@ -237,7 +237,7 @@ func hostileTree(t testing.TB, dir, name, mode, hash string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestSyncHostilePaths: the result for a file that another machine pushes at an invalid path.
+// TestSyncHostilePaths: what happens to a file that another machine pushes at an invalid path.
 func TestSyncHostilePaths(t *testing.T) {
 	t.Parallel()
 	const refused, stays, comes = "refused", "stays", "comes"

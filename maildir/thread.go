@@ -12,8 +12,8 @@ func (p *Project) Message(ctx context.Context, id string) (*index.MessageRow, er
 	return p.MessageWithin(ctx, id, nil)
 }
 
-// MessageWithin returns one message, with its receipts and as much of its body as fits. It returns
-// ErrNotFound, ErrInvalid for the room's Offset, and the errors of Room.Reserve.
+// MessageWithin returns one message, with its receipts and as much of its body as fits. It returns ErrNotFound,
+// ErrInvalid for the room's Offset, and any error from Room.Reserve.
 func (p *Project) MessageWithin(ctx context.Context, id string, room *index.Room) (*index.MessageRow, error) {
 	id = p.mail.Store.Domains.IDNamed(id)
 	head, err := p.mail.HeadNamed(ctx, refusal.Message, id)
@@ -39,15 +39,15 @@ type ThreadPage struct {
 	Messages []index.MessageRow
 	Own      map[string]*index.Delivery // by message id: the copies of ThreadQuery.Agent, without bodies
 	Next     int64                      // cursor of the next page; 0 at the end
-	Note     *Error                     // set if the query names a message of the thread; not an error
+	Note     *Error                     // set if the query names a message in the thread; not an error
 }
 
 // threadPage is the size of a page, in messages.
 const threadPage = 1000
 
-// ThreadPage returns a page of a thread, oldest first: every message with that thread_id, and the message with that
-// id. The page ends when the room is full, or at Limit (default and maximum: 1,000). It returns ErrNotFound and the
-// errors of Room.Reserve. See docs/tools.md, "Reading".
+// ThreadPage returns a page of a thread, oldest first. A thread consists of every message with that thread_id, and of
+// the message with that id. The page ends when the room is full, or at Limit (default and maximum: 1,000). It returns
+// ErrNotFound and any error from Room.Reserve. See docs/tools.md, "Reading".
 func (p *Project) ThreadPage(ctx context.Context, q index.ThreadQuery) (*ThreadPage, error) {
 	limit := threadPage
 	if q.Limit > 0 {
@@ -85,8 +85,8 @@ func (p *Project) ThreadPage(ctx context.Context, q index.ThreadQuery) (*ThreadP
 	return page, p.addHolders(ctx, page, &q)
 }
 
-// addHolders adds to a page the receipts of its messages, without bcc, and one agent's copies, if the query
-// wants them.
+// addHolders adds to a page the receipts of its messages, without bcc recipients, and one agent's copies, if the query
+// asks for them.
 func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *index.ThreadQuery) error {
 	ids := make([]string, len(page.Messages))
 	for i := range page.Messages {
@@ -131,7 +131,7 @@ func (p *Project) threadNamed(ctx context.Context, name string) (thread string, 
 		return id, nil, err
 	}
 	return m.ThreadID, &Error{
-		What:  refusal.Note("{name} is a message in the thread {=other}, so you get that thread."),
+		What:  refusal.Note("{name} is a message in the thread {=other}, so the result is that thread."),
 		Field: refusal.Thread,
 		Name:  id,
 		Other: m.ThreadID,

@@ -11,7 +11,7 @@ import (
 // ThreadsRequest selects threads.
 type ThreadsRequest struct {
 	Text   string // a search selects the threads of the messages that it finds; "": all threads
-	Agent  string // the agent whose unread messages are counted; it need not exist
+	Agent  string // the agent whose unread messages are counted; the agent need not exist
 	Limit  int    // default 20, at most 200
 	Cursor string // of an earlier page of the same request; "" for the first page
 }
@@ -26,12 +26,12 @@ type ThreadsPage struct {
 // ThreadListed is a thread of a list.
 type ThreadListed struct {
 	index.ThreadRow
-	Line string // the beginning of its newest message's text, without markup, in one line
+	Line string // the beginning of its newest message's text, without markup, on one line
 }
 
-// Threads lists threads. The thread with the newest message comes first, or in a search the thread with the newest
-// hit. No page repeats a thread of an earlier page, even if mail arrives meanwhile. Any page, not only the last
-// one, may have fewer threads than the limit, or none. Threads returns the errors of Search.
+// Threads lists threads. The thread with the newest message comes first, or in a search the thread with the newest hit.
+// No page repeats a thread of an earlier page, even if mail arrives in the meantime. Any page, not just the last one,
+// may contain fewer threads than the limit, or none. Threads returns any error from Search.
 func (p *Project) Threads(ctx context.Context, r ThreadsRequest) (*ThreadsPage, error) {
 	typed, err := p.readQuery(ctx, cmp.Or(r.Text, "*"))
 	if err != nil {

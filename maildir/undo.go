@@ -34,13 +34,13 @@ var undoable = map[string][]format.Kind{
 // texts lists the kinds of files that contain a message's text.
 var texts = []format.Kind{format.KindCanonical, format.KindInbox, format.KindOutbox}
 
-// readings lists the operations that record only whether an agent has read a message. They are undone only if the
+// readings lists the operations that record only whether an agent has read a message. Undo undoes them only if the
 // caller names the message.
 var readings = []string{"read", "pop", "unread"}
 
 // Undoing selects the operation to undo.
 type Undoing struct {
-	ID   string // the newest on this message (a shortened id works); "": the newest on any, except readings
+	ID   string // the newest operation on this message (may be shortened); "": on any message, except readings
 	Verb string // the newest operation with this verb; "": with any verb
 }
 
@@ -61,7 +61,7 @@ type OperationInfo struct {
 	Operation string       `json:"operation"`            // its verb in the history
 	About     string       `json:"about,omitempty"`      // the message's subject, or a claim's patterns; "" if unknown
 	At        format.Stamp `json:"at"`
-	More      int          `json:"more,omitempty"` // further operations of the same command, undone or redone together with it
+	More      int          `json:"more,omitempty"` // other operations of the command, undone or redone with it
 }
 
 // Undone is an operation that was undone, or redone.
@@ -70,20 +70,20 @@ type Undone struct {
 	Readers  []string       `json:"read_by"`            // agents who had read the withdrawn, changed or restored message; each gets a notice
 	Outside  []string       `json:"left_for,omitempty"` // for a withdrawn message: recipients at other domains, which keep it; see leftFor
 	Patterns []string       `json:"paths,omitempty"`    // the claims' patterns, for an operation on claims
-	Text     string         `json:"text_at,omitempty"`  // where Git has the undone text, as COMMIT:PATH; "": no text was undone
+	Text     string         `json:"text_at,omitempty"`  // where Git has the undone text, as COMMIT:PATH; "": no text
 	Next     *OperationInfo `json:"next,omitempty"`     // the target of the next Undo or Redo without an id; nil: none
-	Also     []Undone       `json:"also,omitempty"`     // the further operations of the same command
+	Also     []Undone       `json:"also,omitempty"`     // the other operations of the same command
 
 	done *history.Done
 }
 
-// Undo undoes the agent's newest operation on a message that is not undone yet. The undoing is an operation, too.
-// Without an id it undoes every operation of the same step (format.InStep). It restores the files of that operation
-// and no others. A sent message is removed for everyone, and agents who had read it get a notice. Without an id,
-// the operation may also be an operation on claims: claimed paths are released, and released paths are claimed
-// again. Without an id, it is never a reading. Undo returns ErrNotFound if there is no such operation or message.
-// It returns ErrConflict if a file has changed since, if another agent now holds the paths, or if the operation
-// cannot be distinguished from others in its commit.
+// Undo undoes the agent's newest operation on a message that has not been undone yet. The undo is itself an operation.
+// Without an id, Undo undoes every operation of the same step (format.InStep). It restores the files of that operation
+// and no others. A sent message is removed for everyone, and agents that have read it get a notice. Without an id, the
+// operation may also be an operation on claims: claimed paths are released, and released paths are claimed again.
+// Without an id, the operation is never a reading. Undo returns ErrNotFound if there is no such operation or message.
+// It returns ErrConflict if a file has changed since, if another agent now holds the paths, or if the operation cannot
+// be distinguished from others in its commit.
 func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	const undone = false
 	step, err := b.lastStep(ctx, u, undone)
@@ -93,8 +93,8 @@ func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	return b.doStep(ctx, step, "undone", b.undoOne)
 }
 
-// doStep calls do for each operation of a step and returns the first one, with the others in Also. The operations
-// that do performs form a step, too. If there is an error, the operations before it are kept.
+// doStep calls do for each operation of a step and returns the first operation, with the others in Also. The operations
+// that do performs also form a step. If there is an error, the operations before it are kept.
 func (b *Box) doStep(ctx context.Context, step []Undone, how string, do func(context.Context, *Undone) error) (*Undone, error) {
 	if len(step) > 1 {
 		ctx = format.InStep(ctx, format.NewStep())
@@ -148,10 +148,10 @@ func (b *Box) undoOne(ctx context.Context, undone *Undone) error {
 	return err
 }
 
-// Redo redoes the agent's last undone operation on a message, or without an id the agent's last undone step. It
-// restores the files to what they were before the undoing. Operations that were undone before newer work can no
-// longer be redone. Newer work is any operation of the agent (with an id, on that message) that Undo without an id
-// would undo. Agents that got a notice about the undoing get one about the redoing, too. Redo returns the errors of
+// Redo redoes the agent's last undone operation on a message or, without an id, the agent's last undone step. It
+// restores the files to what they were before the undo. Once the agent has done newer work, earlier undone operations
+// can no longer be redone. Newer work is any of the agent's operations (with an id, on that message) that Undo without
+// an id would undo. Agents that got a notice about the undo also get one about the redo. Redo returns any error from
 // Undo, and ErrConflict for a claim, because another agent may have begun to work on its paths.
 func (b *Box) Redo(ctx context.Context, u Undoing) (*Undone, error) {
 	const undone = true
@@ -189,8 +189,8 @@ func (b *Box) redoOne(ctx context.Context, redone *Undone) error {
 	})
 }
 
-// Undoable lists the operations of the agent that Undo undoes without an id, newest first, at most n, one for each
-// step. It reads only the newest commits.
+// Undoable lists the agent's operations that Undo can undo without an id: newest first, at most n, one for each step.
+// It reads only the newest commits.
 func (b *Box) Undoable(ctx context.Context, n int) ([]OperationInfo, error) {
 	all, err := b.p.mail.History.LastDone(ctx, history.DoneQuery{Agent: b.agent, Wants: (&Undoing{}).wants, Along: isUndoable, Most: n})
 	if err != nil {
@@ -219,7 +219,7 @@ func stepsOf(all []history.Done) (steps [][]history.Done) {
 	return steps
 }
 
-// actOf describes an operation of an agent. The subject of a removed message comes from the history.
+// actOf describes an agent's operation. The subject of a removed message comes from the history.
 func (p *Project) actOf(ctx context.Context, agent string, done *history.Done) (OperationInfo, error) {
 	act := OperationInfo{ID: done.ID, Operation: done.Verb, At: format.At(done.At)}
 	if done.ID == "" || done.Verb == history.VerbRelease {
@@ -238,8 +238,8 @@ func (p *Project) actOf(ctx context.Context, agent string, done *history.Done) (
 	return act, err
 }
 
-// lastStep returns the operations that u selects, in the order in which they are undone or redone. If undone is
-// true, it selects operations that were undone. It returns the errors of Undo.
+// lastStep returns the operations that u selects, in the order in which they are to be undone or redone. If undone is
+// true, it selects operations that have been undone. It returns any error from Undo.
 func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, error) {
 	if err := b.p.mail.NeedAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err
@@ -305,7 +305,7 @@ func (b *Box) describeStep(ctx context.Context, steps [][]history.Done) (step []
 	return step, nil
 }
 
-// performUndoing performs the operation that undoes or redoes another one. Its verb begins with prefix.
+// performUndoing performs the operation that undoes or redoes another one. The new operation's verb begins with prefix.
 func (b *Box) performUndoing(ctx context.Context, of *Undone, prefix string, plan func(*writer.Group, *writer.Tx) error) error {
 	tx := &writer.Tx{Alone: true, Sure: true}
 	tx.Plan = func(g *writer.Group) error {
@@ -324,9 +324,9 @@ func (b *Box) performUndoing(ctx context.Context, of *Undone, prefix string, pla
 	return b.perform(ctx, tx)
 }
 
-// planWithdrawal plans the removal of a message, and a notice to agents that have read it. These agents do not see
-// each other's names, because some may have received the message as bcc (Invariant I7). It returns ErrConflict if a
-// file of the message was changed.
+// planWithdrawal plans the removal of a message, and a notice to the agents that have read it. These agents do not see
+// each other's names, because some may have received the message as bcc (Invariant I7). It returns ErrConflict if one
+// of the message's files was changed.
 func (b *Box) planWithdrawal(g *writer.Group, tx *writer.Tx, undone *Undone) error {
 	gone, err := b.p.planDeletion(g, tx, undone.ID)
 	if err != nil {
@@ -355,10 +355,10 @@ func (b *Box) planWithdrawal(g *writer.Group, tx *writer.Tx, undone *Undone) err
 	})
 }
 
-// planResending plans to restore a withdrawn message. If the withdrawal also claimed released claims again,
-// planResending plans to release them. It also plans a notice to agents that had read the message. These agents do
-// not see each other's names (I7). It returns ErrNotFound if a recipient no longer exists, and ErrConflict if a
-// message with the same key was sent since.
+// planResending plans to restore a withdrawn message. If the withdrawal also reclaimed released claims, planResending
+// plans to release them. It also plans a notice to agents that had read the message. These agents do not see each
+// other's names (I7). It returns ErrNotFound if a recipient no longer exists, and ErrConflict if a message with the
+// same key has been sent since.
 func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) error {
 	if err := b.p.planRestore(g, tx, redone.done, nil, refusal.ChangedSinceUndone); err != nil || redone.ID == "" {
 		return err
@@ -416,8 +416,8 @@ func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) erro
 	})
 }
 
-// planUnamending plans to restore a message's content from before an edit, or from before the undoing of an edit.
-// It also plans a notice to agents that have read the message, before or since.
+// planUnamending plans to restore a message's content from before an edit, or from before the undo of an edit. It also
+// plans a notice to agents that have read the message, whether before or after that change.
 func (b *Box) planUnamending(g *writer.Group, tx *writer.Tx, undone *Undone, changed refusal.What) error {
 	row, err := b.p.mail.HeadNamed(g.Ctx, refusal.InReplyTo, undone.ID)
 	if err != nil {

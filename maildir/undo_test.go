@@ -28,7 +28,7 @@ func undo(t testing.TB, p *maildir.Project, agent, id string) *maildir.Undone {
 	return u
 }
 
-// TestUndoSend: the message is removed for everyone, and each agent that had read it gets its own notice.
+// TestUndoSend: the message is removed for everyone, and each agent that has read it gets its own notice.
 func TestUndoSend(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat", "Dan")
@@ -121,8 +121,8 @@ func TestUndoSendChanged(t *testing.T) {
 	}
 }
 
-// TestUndoClaim: only the paths of that operation are released. Released paths are claimed again, unless another
-// agent has them. The next undo withdraws the message that was sent before.
+// TestUndoClaim: only the paths of that operation are released. Released paths are claimed again, unless another agent
+// has them. The next undo withdraws the message that was sent before the claim.
 func TestUndoClaim(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -133,7 +133,7 @@ func TestUndoClaim(t *testing.T) {
 		if err != nil || len(r.Conflicts) > 0 {
 			t.Fatal(r, err)
 		}
-		if err := p.FlushHistory(t.Context()); err != nil { // so that each operation is its own commit
+		if err := p.FlushHistory(t.Context()); err != nil { // so that each operation gets a commit of its own
 			t.Fatal(err)
 		}
 	}
@@ -201,7 +201,7 @@ func TestUndoClaims(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	if err := p.FlushHistory(ctx); err == nil { // ends the round that began before the last claim
-		t.Fatal("there was a commit beside a lock")
+		t.Fatal("there was a commit despite a lock")
 	}
 	if err := os.Remove(lock); err != nil {
 		t.Fatal(err)
@@ -213,7 +213,7 @@ func TestUndoClaims(t *testing.T) {
 }
 
 // TestUndoMarks: an archived message is in the inbox again, with its earlier read state. A deleted message is there
-// again with its marks. Other operations that share the commit stay.
+// again with its marks. Other operations in the same commit are not undone.
 func TestUndoMarks(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

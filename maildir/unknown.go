@@ -10,7 +10,7 @@ import (
 
 // Refusals of names that do not exist list the names that do, so that the caller can correct the request.
 
-// unknownProject adds the existing projects to a refusal of a project's key.
+// unknownProject adds the existing projects to a refusal for a project's key.
 func (s *Store) unknownProject(e *Error) *Error {
 	var all, bases []string
 	shown := map[string]string{} // the name to show for a project, by each of its names

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestUnknownOfMany: if there are too many agents to list, a refusal lists only the most similar name. The refusal
-// of a word for everyone lists the agents that the sender can write to.
+// TestUnknownOfMany: if there are too many agents to list, a refusal lists only the most similar name. The refusal for
+// a word for everyone lists the agents that the sender can write to.
 func TestUnknownOfMany(t *testing.T) {
 	t.Parallel()
 	names := []string{"GreenCastle"}
@@ -40,7 +40,7 @@ func TestUnknownOfMany(t *testing.T) {
 	}
 }
 
-// TestAllIsAName: if an agent is called all, mail to all goes only to that agent.
+// TestAllIsAName: if an agent is named all, mail to all goes only to that agent.
 func TestAllIsAName(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -75,6 +75,6 @@ func TestThreadOfReply(t *testing.T) {
 	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Body: "b", ThreadID: reply.ID})
 	page, err := p.ThreadPage(t.Context(), index.ThreadQuery{Thread: reply.ID})
 	if err != nil || page.Thread != reply.ID || page.Note != nil || len(page.Messages) != 2 {
-		t.Errorf("%+v, %v, want the thread of its own", page, err)
+		t.Errorf("%+v, %v, want its own thread", page, err)
 	}
 }

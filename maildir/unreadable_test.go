@@ -20,10 +20,10 @@ import (
 	"mailtree/maildir/format"
 )
 
-// machine is a machine whose file calls a test can make fail, by path.
+// machine is a machine on which a test can make file calls fail, by path.
 type machine struct {
 	mu    sync.Mutex
-	path  string // calls fail here and below; "": nowhere
+	path  string // calls at this path and below fail; "": none do
 	fault error
 }
 
@@ -36,7 +36,7 @@ func (m *machine) fail(p string) error {
 	return nil
 }
 
-// breakAt makes calls at path and below fail from now on; "" repairs the machine.
+// breakAt makes all later calls at path and below fail. "" repairs the machine.
 func (m *machine) breakAt(path string, fault error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,13 +141,13 @@ func TestUnreadDecisions(t *testing.T) {
 				file += "/m1.md"
 			}
 			put(t, p, file, c.data)
-			until(t, "the file is named as unread", func() bool { return len(p.Unreadable()) > 0 })
+			until(t, "the file is reported as unread", func() bool { return len(p.Unreadable()) > 0 })
 			err := c.do(t.Context(), p)
 			if !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), c.path) {
-				t.Errorf("while it cannot be looked at: %v", err)
+				t.Errorf("while it cannot be checked: %v", err)
 			}
 			m.breakAt("", nil)
-			until(t, "the file is looked at again", func() bool { return len(p.Unreadable()) == 0 })
+			until(t, "the file is checked again", func() bool { return len(p.Unreadable()) == 0 })
 			c.after(t, c.do(t.Context(), p))
 		})
 	}
@@ -155,20 +155,20 @@ func TestUnreadDecisions(t *testing.T) {
 
 func noError(t *testing.T, err error) {
 	if err != nil {
-		t.Errorf("when the machine is mended: %v", err)
+		t.Errorf("after the machine was fixed: %v", err)
 	}
 }
 
 func isKind(kind error) func(t *testing.T, err error) {
 	return func(t *testing.T, err error) {
 		if !errors.Is(err, kind) {
-			t.Errorf("when the machine is mended: %v, want %v", err, kind)
+			t.Errorf("after the machine was fixed: %v, want %v", err, kind)
 		}
 	}
 }
 
-// TestUnreadOwnFiles: the server's own operations are also refused if they depend on such a file in the tree, and
-// no file that the server wrote is lost.
+// TestUnreadOwnFiles: the server's own operations are also refused if they depend on an unreadable file in the tree,
+// and no file that the server wrote is lost.
 func TestUnreadOwnFiles(t *testing.T) {
 	t.Parallel()
 	m := &machine{}
@@ -212,7 +212,7 @@ func TestUnreadOwnFiles(t *testing.T) {
 			m.breakAt("", nil)
 		}
 	}
-	until(t, "everything is looked at again", func() bool { return len(p.Unreadable()) == 0 })
+	until(t, "everything is checked again", func() bool { return len(p.Unreadable()) == 0 })
 	for _, read := range []bool{true, false} {
 		if _, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), sent.ID, read); err != nil {
 			t.Error(err)
@@ -223,8 +223,8 @@ func TestUnreadOwnFiles(t *testing.T) {
 	}
 }
 
-// TestUnreadRecovery: a start that cannot read the files of an interrupted run decides nothing about them. It
-// leaves the project out, and the next start completes or removes the operation.
+// TestUnreadRecovery: a start that cannot read the files of an interrupted run makes no decision about them. It leaves
+// the project out, and the next start completes or removes the operation.
 func TestUnreadRecovery(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"staged", "placed"} {
@@ -239,7 +239,7 @@ func TestUnreadRecovery(t *testing.T) {
 			m.breakAt(at, syscall.EMFILE)
 			s := storetest.Open(t, storetest.Config{Root: root, NoWatcher: true, NoCheck: true, Fail: m.fail})
 			if err := s.LeftOut()[filepath.Base(filepath.Dir(repo))]; err == nil {
-				t.Errorf("the project was opened while %s could not be looked at", at)
+				t.Errorf("the project was opened while %s could not be checked", at)
 			}
 			s.Stop()
 			s = storetest.Open(t, storetest.Config{Root: root})
@@ -248,7 +248,7 @@ func TestUnreadRecovery(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n := len(inbox(t, p, "Bob").Messages); n != 1 {
-				t.Errorf("%d messages in the inbox; the operation was staged whole", n)
+				t.Errorf("%d messages in the inbox, but the operation was completely staged", n)
 			}
 		})
 	}

@@ -17,10 +17,10 @@ type User struct {
 	origin format.Origin
 }
 
-// As returns the store with the rights of an OS user. That user's messages get the origin.
+// As returns the store with the rights of an OS user. That user's messages get the given origin.
 func (s *Store) As(by Caller, origin format.Origin) User { return User{s, by, origin} }
 
-// Project is Store.Project. For a guest, the refusal of an unknown project has no similar names.
+// Project is Store.Project. For a guest, the refusal for an unknown project has no similar names.
 func (u User) Project(ctx context.Context, key string) (*View, error) {
 	p, err := u.s.Project(ctx, key)
 	var e *Error
@@ -53,7 +53,7 @@ func (u User) EnsureProject(ctx context.Context, key string) (*View, error) {
 	return v, err
 }
 
-// As returns the project with the rights of an OS user. That user's messages get the origin.
+// As returns the project with the rights of an OS user. That user's messages get the given origin.
 func (p *Project) As(by Caller, origin format.Origin) *View {
 	marks := func(agent string, origin format.Origin) access.Marks { return p.Box(agent, origin) }
 	return access.New(access.Parts{Mail: p.mail, Post: p.Post, Sender: p.sender, Marks: marks}, by, origin)

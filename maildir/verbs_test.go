@@ -57,7 +57,7 @@ func send(t testing.TB, p *maildir.Project, from string, d maildir.Draft) *maild
 	return sendFrom(t, p.Box(from, format.Origin{}), d)
 }
 
-// sendFrom is send from a box.
+// sendFrom is send for a given box.
 func sendFrom(t testing.TB, b *maildir.Box, d maildir.Draft) *maildir.Sent {
 	t.Helper()
 	sent, err := b.Send(t.Context(), d)
@@ -109,8 +109,8 @@ func TestSendToAll(t *testing.T) {
 	}
 }
 
-// TestBCCIsPrivate: a bcc recipient is named in its own copy and the sender's copy, and in no other file, commit or
-// row. I7.
+// TestBCCIsPrivate: a bcc recipient is named only in its own copy and the sender's copy, and in no other file, commit
+// or row. Invariant I7.
 
 func TestBCCIsPrivate(t *testing.T) {
 	t.Parallel()
@@ -159,8 +159,7 @@ func TestBCCIsPrivate(t *testing.T) {
 	}
 }
 
-// TestConcurrentSends: many senders share groups. Every reply that was received is in the inbox, in the order of
-// creation.
+// TestConcurrentSends: many senders share groups. Every reply that was received is in the inbox, in order of creation.
 
 func TestConcurrentSends(t *testing.T) {
 	t.Parallel()
@@ -197,14 +196,14 @@ func TestConcurrentSends(t *testing.T) {
 	}
 }
 
-// TestPopOnce: 16 consumers read one mailbox while messages arrive. No message is popped twice or lost, and the
-// oldest comes first. I4.
+// TestPopOnce: 16 consumers read one mailbox while messages arrive. No message is popped twice or lost, and the oldest
+// comes first. Invariant I4.
 
 // TestPopAgainstTouch: if the user runs `touch x.read` between listing and popping, the user's mark wins.
 
-// TestPopCancelled: a call cancelled before the mark pops nothing.
+// TestPopCancelled: a call that is canceled before the mark is written pops nothing.
 
-// TestMarks: reading and acknowledging are idempotent, the first time stays. Acknowledging also marks as read;
+// TestMarks: reading and acknowledging are idempotent, and the first time is kept. Acknowledging also marks as read;
 // marking as unread removes the mark. The counts agree.
 
 // TestReply: recipients, subject and thread are as in docs/tools.md, "Sending".
@@ -222,7 +221,7 @@ func TestReply(t *testing.T) {
 	}
 	asked, err := p.Box("Bob", format.Origin{}).Reply(t.Context(), m.ID, maildir.Draft{Body: "ack it", AckRequired: true})
 	if err != nil || asked.Importance != "high" {
-		t.Errorf("a reply that asks for acknowledgement of a high original: %+v, %v", asked, err)
+		t.Errorf("a reply that requests an acknowledgement, to a message of high importance: %+v, %v", asked, err)
 	}
 	own, err := p.Box("Ann", format.Origin{}).Reply(t.Context(), m.ID, maildir.Draft{Body: "more"})
 	if err != nil {
@@ -289,30 +288,31 @@ func TestKeyConcurrently(t *testing.T) {
 	same := maildir.Draft{To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "s", Body: "b", Key: "k"}
 	other := p.Box("Ann", format.Origin{Auth: "uid:1000", Door: format.DoorStdio})
 	if m := sendFrom(t, other, same); !m.Again {
-		t.Error("the same mail through another door is another message")
+		t.Error("the same mail through another channel is a different message")
 	}
 	text := same
 	text.TextOnly = true
 	if _, err := p.Box("Ann", format.Origin{}).Send(t.Context(), text); !errors.Is(err, maildir.ErrConflict) {
-		t.Errorf("got %v, want conflict: the text is no markdown now", err)
+		t.Errorf("got %v, want conflict: the text is now not markdown", err)
 	}
 }
 
-// TestRegisterConcurrently: no two agents get the same name, whatever the case.
+// TestRegisterConcurrently: no two agents get the same name, regardless of case.
 
-// TestClaimsNeverBothWin: if 16 goroutines make overlapping exclusive claims, one of them is granted.
+// TestClaimsNeverBothWin: if 16 goroutines make overlapping exclusive claims, exactly one claim is granted.
 
 // TestClaimLife: shared claims coexist, a renewal keeps keys that the user wrote into the file, dry runs claim
 // nothing, and release and expiry free the paths.
 
-// TestLongPoll: a waiting reader gets its answer when a tool sends a message, when a file is written by hand, and
-// when its time ends.
+// TestLongPoll: a waiting reader gets its answer when a tool sends a message, when a file is written by hand, and when
+// the wait times out.
 
-// TestPages: pages are complete, without overlap, newest first.
+// TestPages: pages are complete, do not overlap, and are sorted newest first.
 
 // TestVerified: a message that the server wrote is verified. A message that was edited or written by hand is not.
 
-// TestAttachments: a file of the code base is attached, named by its content. Files outside must not be read.
+// TestAttachments: a file from the code base is attached, and named by its content. Files outside the code base must
+// not be read.
 
 // TestWorktreesShare: a path inside a linked Git worktree means the same path in the main worktree.
 
@@ -329,7 +329,7 @@ func await(t *testing.T, ok func() bool) {
 	waits.Until(t, "what the test waits for", ok)
 }
 
-// TestFanout: the limit for what one message writes is its size times the number of its recipients in to, cc and
+// TestFanout: the limit on what one message writes applies to its size times the number of its recipients in to, cc and
 // bcc, in a send or a reply.
 func TestFanout(t *testing.T) {
 	t.Parallel()

@@ -10,12 +10,12 @@ import (
 	"mailtree/maildir/keys"
 )
 
-// TestMachineSeal: mail that another trusted key sealed is verified under that machine's name. But this server did
-// not authenticate the sender itself, so no copy is trusted.
+// TestMachineSeal: mail that was sealed with another trusted key is verified under that machine's name. But this server
+// did not authenticate the sender itself, so no copy is trusted.
 func TestMachineSeal(t *testing.T) {
 	t.Parallel()
 	there := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
-	by := format.Origin{Auth: "uid:1000", Door: format.DoorPage} // only that machine can say where a person is
+	by := format.Origin{Auth: "uid:1000", Door: format.DoorPage} // only that machine can say where a user is
 	m := sendFrom(t, there.Box("Ann", by), maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "text"})
 	key, err := keys.Own(maildir.StoreOf(there).Root)
 	if err != nil {
@@ -38,7 +38,7 @@ func TestMachineSeal(t *testing.T) {
 	until(t, "the mail of the other machine is there", func() bool { return len(inbox(t, here, "Bob").Messages) == 1 })
 	d := inbox(t, here, "Bob").Messages[0]
 	if by, ok := maildir.StoreOf(here).Verified(&d.Message); ok {
-		t.Errorf("verified before the key is trusted: %v", by)
+		t.Errorf("verified before the key was trusted: %v", by)
 	}
 
 	key.Name = "laptop"
@@ -57,8 +57,8 @@ func TestMachineSeal(t *testing.T) {
 	}
 }
 
-// TestPerson: the sender of verified mail is shown as a person only if this store's own seal says that the mail
-// came through a channel that people use.
+// TestPerson: the sender of verified mail is shown as a user only if this store's own seal says that the mail came
+// through a channel that people use.
 func TestPerson(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")

@@ -12,7 +12,8 @@ import (
 )
 
 // TestVolley: two agents exchange messages in a thread within an hour, and no other agent takes part. From the 30th
-// message on, a wake waits for a minute and reports the number of messages. Mail from others wakes immediately.
+// message on, a wake is delayed by a minute and reports the number of messages. Mail from others wakes the agent
+// immediately.
 func TestVolley(t *testing.T) {
 	t.Parallel()
 	var shift atomic.Int64
@@ -33,16 +34,16 @@ func TestVolley(t *testing.T) {
 	between("Bob", "Ann", 20)
 	between("Ann", "Bob", 9)
 	if rests() {
-		t.Error("29 messages, and the wake waits")
+		t.Error("29 messages, but the wake waits")
 	}
 	between("Ann", "Bob", 1)
 	if !rests() {
-		t.Error("30 messages, and the wake does not wait")
+		t.Error("30 messages, but the wake does not wait")
 	}
 	came := awaitNews(t.Context(), p, k)
 	select {
 	case got := <-came:
-		t.Fatalf("woken at once: %+v", got)
+		t.Fatalf("woken immediately: %+v", got)
 	case <-time.After(300 * time.Millisecond): // six times the settle time
 	}
 	shift.Store(int64(volleyRest))
@@ -62,9 +63,9 @@ func TestVolley(t *testing.T) {
 	}
 	between("Cy", "Bob", 1) // another agent in the thread
 	if rests() {
-		t.Error("a third agent takes part, and the wake waits")
+		t.Error("a third agent takes part, but the wake waits")
 	}
 }
 
-// volleyRest is longer than a wake waits.
+// volleyRest is longer than the delay of a wake.
 const volleyRest = 61 * time.Second

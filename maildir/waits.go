@@ -12,24 +12,24 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// Waits lists what is waiting for an agent in a project, in the order in which the agent should read it. The
-// command line and the page show it. Clients' sessions instead get one notice for each message: see Tell.
+// Waits lists what is waiting for an agent in a project, in the order in which the agent should read it. The command
+// line and the page show this list. Clients' sessions instead get one notice for each message: see Tell.
 type Waits struct {
 	Project string `json:"project"` // its slug
-	Agent   string `json:"agent"`   // need not exist; then only the last three fields are filled
+	Agent   string `json:"agent"`   // need not exist; if not, only the last three fields are filled
 
-	// Groups of threads, at most 50 threads each. Urgent threads come first, then high ones, then the newest. A
-	// thread is in the first group that it fits.
+	// Groups of threads, at most 50 threads each. Urgent threads come first, then threads of high importance, then the
+	// newest. A thread is in the first group that it fits.
 	Answer []WaitingThread `json:"wants_answer"`   // wait for the agent's acknowledgement or answer
 	New    []WaitingThread `json:"new"`            // have other unread mail
 	Owed   []WaitingThread `json:"you_wait_for"`   // others owe the agent an acknowledgement or an answer
-	More   int             `json:"more,omitempty"` // further threads, in the newest 1,000 messages of a kind
+	More   int             `json:"more,omitempty"` // number of other threads, in the newest 1,000 messages of a kind
 	Unread int             `json:"unread"`         // number of all unread messages
 
 	Stopped    []Stop           `json:"stopped"`               // agents that claims keep from working
 	Asleep     []Unwoken        `json:"asleep"`                // agents with unread mail that cannot be woken
 	Broken     []format.Problem `json:"broken"`                // invalid files, the first 50
-	MoreBroken int              `json:"more_broken,omitempty"` // further invalid files
+	MoreBroken int              `json:"more_broken,omitempty"` // number of other invalid files
 }
 
 // WaitingThread is a thread with waiting messages.
@@ -41,32 +41,32 @@ type WaitingThread struct {
 	// People are the authors of the waiting messages, newest first. The agent itself is listed only if there is no
 	// other author. For Owed, People are the agents that owe an acknowledgement or an answer.
 	People     []string `json:"people"`
-	Importance string   `json:"importance"` // the highest of the waiting messages
+	Importance string   `json:"importance"` // the highest importance of the waiting messages
 
-	// Why is "needs acknowledgement", "needs an answer", "has not acknowledged" or "has not answered", and
-	// the last two also with "have". Why is "" for mail that is only new.
+	// Why is "needs acknowledgement", "needs an answer", "has not acknowledged" or "has not answered". The last two
+	// also occur with "have" instead of "has". Why is "" for mail that is merely new.
 	Why string `json:"why"`
 
-	Line     string    `json:"line"`     // the beginning of the message's text, without markup, in one line
+	Line     string    `json:"line"`     // the beginning of the message's text, without markup, on one line
 	Messages int       `json:"messages"` // in the thread
-	Waiting  int       `json:"waiting"`  // how many of the messages wait
+	Waiting  int       `json:"waiting"`  // how many of the messages are waiting
 	Files    int       `json:"files"`    // number of attachments in the thread
 	At       time.Time `json:"at"`       // when the message was created
 }
 
 // Limits of Waits.
 const (
-	askedFor   = 14 * 24 * time.Hour // how long a read question, or a question of the agent's own, waits
+	askedFor   = 14 * 24 * time.Hour // how long a question that was read, or the agent's own question, is waiting
 	maxWaiting = 50                  // threads in a group, and invalid files
 	maxDue     = 1000                // how many of the newest messages of each kind are checked
 )
 
-// Waits returns what is waiting for the agent. It marks nothing. No list in the result is nil. With open, it omits
-// the bcc recipients that the agent waits for, for readers who must not see them (Invariant I7).
+// Waits returns what is waiting for the agent. It sets no marks. No list in the result is nil. With open, it omits the
+// bcc recipients that the agent is waiting for, because some readers must not see them (Invariant I7).
 //
-// A message waits for an answer if it is a question to the agent, and the agent has neither acknowledged nor
-// archived it, nor written in its thread since. The agent's own question waits until another agent has written in
-// its thread.
+// A message is waiting for an answer if it is a question to the agent, and the agent has neither acknowledged nor
+// archived it, nor written in its thread since. The agent's own question is waiting until another agent has written in
+// the thread.
 func (b *Box) Waits(ctx context.Context, open bool) (*Waits, error) {
 	w := &Waits{Project: b.p.mail.Slug, Agent: b.agent, Stopped: []Stop{}, Asleep: []Unwoken{}}
 	counts, err := b.Counts(ctx)
@@ -95,7 +95,7 @@ func (b *Box) Waits(ctx context.Context, open bool) (*Waits, error) {
 	return w, err
 }
 
-// group is the reason why a message waits. A thread is in the lowest group of its messages.
+// group is the reason why a message is waiting. A thread is in the lowest group of its messages.
 type group int
 
 const (
@@ -105,7 +105,7 @@ const (
 	groups
 )
 
-// waiting is a message that waits.
+// waiting is a waiting message.
 type waiting struct {
 	index.Due
 	group group
@@ -113,12 +113,12 @@ type waiting struct {
 	who   []string // for WaitingThread.People
 }
 
-// before orders messages by group and importance, and the newest first.
+// before orders messages by group, then by importance, then newest first.
 func (m *waiting) before(n *waiting) int {
 	return cmp.Or(cmp.Compare(m.group, n.group), cmp.Compare(rank(n.Importance), rank(m.Importance)), cmp.Compare(n.Cursor, m.Cursor))
 }
 
-// rank orders importances; low and normal mail rank the same.
+// rank returns the order of an importance. Low and normal importance have the same rank.
 func rank(importance string) int {
 	return max(0, slices.Index([]string{format.High, format.Urgent}, importance)+1)
 }
@@ -154,7 +154,7 @@ func (b *Box) listWaiting(ctx context.Context, w *Waits, open bool) error {
 	for g, into := range []*[]WaitingThread{&w.Answer, &w.New, &w.Owed} {
 		*into = []WaitingThread{}
 		for _, i := range firsts[g] {
-			if o, ok := outlines[all[i].Cursor]; ok { // otherwise it was deleted meanwhile
+			if o, ok := outlines[all[i].Cursor]; ok { // otherwise it was deleted in the meantime
 				*into = append(*into, b.waitingThread(all, threads[all[i].Thread], &o))
 			}
 		}
@@ -199,7 +199,8 @@ func (b *Box) waitingThread(all []waiting, places []int, o *index.Outline) Waiti
 	return t
 }
 
-// waitingMail returns the messages that wait for the agent, and those for which the agent is waiting.
+// waitingMail returns the messages that are waiting for the agent, and the messages to which the agent is waiting for
+// an answer.
 func (b *Box) waitingMail(ctx context.Context, open bool) (all []waiting, err error) {
 	due, err := b.p.mail.Store.Index.Due(ctx, index.DueQuery{
 		Project: b.p.mail.Slug,
@@ -254,13 +255,13 @@ func (b *Box) waitingMail(ctx context.Context, open bool) (all []waiting, err er
 }
 
 // isQuestion reports whether a message is a question to the agent or by the agent. A message that requests an
-// acknowledgement does not count as a question, because it waits for the acknowledgement.
+// acknowledgement is not treated as a question, because it is waiting for the acknowledgement.
 func (b *Box) isQuestion(d *index.Due) bool {
 	to := d.Kind == "to" && d.From != b.agent || d.Kind == index.KindSent
 	return to && !d.Asks && index.IsQuestion(d.Subject)
 }
 
-// owing returns the recipients from which the agent has requested an acknowledgement and not received it.
+// owing returns the recipients from whom the agent has requested an acknowledgement but not yet received it.
 func (b *Box) owing(d *index.Due, receipts []index.Receipt) []string {
 	return slices.DeleteFunc(slices.Clone(d.Of), func(name string) bool {
 		acked := slices.ContainsFunc(receipts, func(r index.Receipt) bool { return r.Agent == name && r.Acked })

@@ -9,7 +9,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// awaited starts call and returns when call is waiting. result returns the result of call.
+// awaited starts call and returns once call is waiting. result returns call's result.
 func awaited[T any](t *testing.T, call func(w maildir.Waiting) (T, error)) (result func() T) {
 	t.Helper()
 	waits, done := make(chan struct{}), make(chan T, 1)
@@ -25,7 +25,7 @@ func awaited[T any](t *testing.T, call func(w maildir.Waiting) (T, error)) (resu
 }
 
 // TestUntrustedEndsNoWait: an agent that waits for mail continues to wait when untrusted mail from another domain
-// arrives. That mail is not verified. It is on the page when mail arrives that ends the wait.
+// arrives. The untrusted mail is not verified. It is on the page when mail that ends the wait arrives.
 func TestUntrustedEndsNoWait(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -40,12 +40,12 @@ func TestUntrustedEndsNoWait(t *testing.T) {
 		t.Fatalf("the wait ended with %+v", got.Messages)
 	}
 	if _, ok := s.VerifiedIn(&got.Messages[1].MessageRow); ok {
-		t.Error("mail for which nobody vouches is verified")
+		t.Error("mail without a voucher is verified")
 	}
 }
 
-// TestReplyFromOutside: a reply counts if it comes from the address that was asked and that domain vouches for it.
-// A reply by a stranger who refers to the question does not count.
+// TestReplyFromOutside: a reply is accepted if it comes from the address that was asked and that address's domain
+// vouches for it. A stranger's reply that refers to the question is not accepted.
 func TestReplyFromOutside(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true, Outside: maildir.Outside{Allow: []string{"*"}}}, "Bob")

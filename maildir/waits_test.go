@@ -22,7 +22,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// waitsOf returns what waits for an agent.
+// waitsOf returns what is waiting for an agent.
 func waitsOf(t testing.TB, p *maildir.Project, agent string) *maildir.Waits {
 	t.Helper()
 	w, err := p.Box(agent, format.Origin{}).Waits(t.Context(), false)
@@ -46,11 +46,11 @@ func rowsOf(w *maildir.Waits) (lines []string) {
 func wantRows(t *testing.T, w *maildir.Waits, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, rowsOf(w)); diff != "" {
-		t.Errorf("what waits for %s (-want +got):\n%s", w.Agent, diff)
+		t.Errorf("waiting for %s (-want +got):\n%s", w.Agent, diff)
 	}
 }
 
-// TestWaits: the groups, their order, and that a thread is in one of them.
+// TestWaits: the groups and their order; each thread is in only one group.
 func TestWaits(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cy", "Di")
@@ -90,7 +90,7 @@ func TestWaits(t *testing.T) {
 		"owed normal Bob,Di|Release|have not acknowledged|On Friday.|1 of 1",
 	)
 	if w.Unread != 8 || w.More != 0 || w.Answer[0].Message != plan.ID || w.Answer[0].Thread != plan.ID {
-		t.Errorf("unread %d, more %d, %s of thread %s waits", w.Unread, w.More, w.Answer[0].Message, w.Answer[0].Thread)
+		t.Errorf("unread %d, more %d, %s in thread %s is waiting", w.Unread, w.More, w.Answer[0].Message, w.Answer[0].Thread)
 	}
 
 	if _, err := p.Box("Cy", format.Origin{}).Reply(t.Context(), asked.ID, maildir.Draft{Body: "Yes."}); err != nil {
@@ -102,8 +102,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestWaitsSettled: a read message stays listed while it waits for an answer. Writing in its thread, acknowledging
-// or archiving it ends that.
+// TestWaitsSettled: a message that was read stays listed while it is waiting for an answer. Writing in its thread,
+// acknowledging it or archiving it removes it from the list.
 func TestWaitsSettled(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64
@@ -128,7 +128,7 @@ func TestWaitsSettled(t *testing.T) {
 		t.Errorf("read: %q, %d new", named(w.Answer), len(w.New))
 	}
 	if w := waitsOf(t, p, "Bob"); named(w.Owed) != "Five?Four?Three?Two?One?" {
-		t.Errorf("Bob waits for %q", named(w.Owed))
+		t.Errorf("Bob is waiting for %q", named(w.Owed))
 	}
 	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Re: One?", Body: "yes", ThreadID: ids[0]})
 	if _, err := ann.Acknowledge(t.Context(), ids[1]); err != nil {
@@ -143,14 +143,14 @@ func TestWaitsSettled(t *testing.T) {
 		t.Errorf("settled: %q", named(w.Answer))
 	}
 	if w := waitsOf(t, p, "Bob"); named(w.Owed) != "Five?Four?Three?" {
-		t.Errorf("Bob waits for %q", named(w.Owed))
+		t.Errorf("Bob is waiting for %q", named(w.Owed))
 	}
 	jump.Store(int64(15 * 24 * time.Hour))
 	if w := waitsOf(t, p, "Ann"); len(w.Answer) > 0 {
 		t.Errorf("after two weeks: %q", named(w.Answer))
 	}
 	if w := waitsOf(t, p, "Bob"); named(w.Owed) != "Five?" {
-		t.Errorf("after two weeks Bob waits for %q", named(w.Owed))
+		t.Errorf("after two weeks, Bob is waiting for %q", named(w.Owed))
 	}
 }
 
@@ -196,7 +196,7 @@ func TestWaitsBesides(t *testing.T) {
 	}
 }
 
-// TestWaitsMost: a group has 50 threads, and the other threads are counted.
+// TestWaitsMost: a group lists at most 50 threads, and the remaining threads are counted.
 func TestWaitsMost(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -209,8 +209,8 @@ func TestWaitsMost(t *testing.T) {
 	}
 }
 
-// BenchmarkWaits measures Waits for an agent with 2,500 unread messages in 625 threads. Its ceiling, in the same
-// run, is a page of 20 messages of the inbox.
+// BenchmarkWaits measures Waits for an agent with 2,500 unread messages in 625 threads. Its ceiling, in the same run,
+// is an inbox page of 20 messages.
 func BenchmarkWaits(b *testing.B) {
 	mail := bulk.Mail{Messages: 5_000, Agents: 2, Linked: true}
 	root := mail.Store(b)
@@ -237,7 +237,8 @@ func BenchmarkWaits(b *testing.B) {
 	})
 }
 
-// TestWaitChangesEnds: callers get the reason why their wait ended, even if it ended while the index was read.
+// TestWaitChangesEnds: callers get the reason why their wait ended, even if the wait ended while the index was being
+// read.
 func TestWaitChangesEnds(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{})

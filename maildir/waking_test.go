@@ -35,14 +35,14 @@ func toBob(t *testing.T, p *maildir.Project) string {
 	return send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"}).ID
 }
 
-// news is what AwaitNews returned.
+// news is the result of AwaitNews.
 type news struct {
 	n    seat.News
 	over bool
 	err  error
 }
 
-// awaitNews calls AwaitNews in its own goroutine. It returns when that call waits or has returned.
+// awaitNews calls AwaitNews in a separate goroutine. It returns when that call is waiting or has returned.
 func awaitNews(ctx context.Context, p *maildir.Project, k maildir.SessionKey) <-chan news {
 	came := make(chan news, 1)
 	err := waits.Go(`wake\.\(\*Sessions\)\.awaitTurn$`, func() {
@@ -55,7 +55,7 @@ func awaitNews(ctx context.Context, p *maildir.Project, k maildir.SessionKey) <-
 	return came
 }
 
-// TestAwaitNews: the caller that waits for an idle session gets a burst of mail as one piece of news, once.
+// TestAwaitNews: the caller that waits for an idle session gets a burst of mail as a single piece of news, only once.
 func TestAwaitNews(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
@@ -67,10 +67,10 @@ func TestAwaitNews(t *testing.T) {
 	await(t, func() bool {
 		all, err := p.Sessions.IdleSeats(t.Context(), maildir.IdleQuery{Agent: "Bob"})
 		return err == nil && len(all) == 0
-	}) // the call waits
+	}) // the call is waiting
 	select {
 	case got := <-came:
-		t.Fatalf("woken while it works: %+v", got)
+		t.Fatalf("woken while it was working: %+v", got)
 	default:
 	}
 	p.Sessions.SetWorking(k, false)
@@ -82,7 +82,7 @@ func TestAwaitNews(t *testing.T) {
 	}
 	came = awaitNews(t.Context(), p, k)
 	if all, err := p.Sessions.IdleSeats(t.Context(), maildir.IdleQuery{Agent: "Bob"}); err != nil || len(all) > 0 {
-		t.Errorf("told already: %+v, %v", all, err)
+		t.Errorf("already notified: %+v, %v", all, err)
 	}
 	p.Sessions.End(t.Context(), k)
 	if got := <-came; !got.over || got.n.New > 0 {
@@ -90,15 +90,14 @@ func TestAwaitNews(t *testing.T) {
 	}
 }
 
-// TestAwaitNewsBeforeBegin: if a session has not begun or continued yet, AwaitNews also waits for that, but not
-// forever.
+// TestAwaitNewsBeforeBegin: if a session has not yet begun or continued, AwaitNews waits for that too, but not forever.
 func TestAwaitNewsBeforeBegin(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
 	p.Sessions.End(t.Context(), k)
 	fresh := maildir.SessionKey{Client: "claude", ID: "after clear"}
 	for _, begins := range []maildir.SessionKey{k, fresh} {
-		came := awaitNews(t.Context(), p, begins) // the hook that begins a session comes second
+		came := awaitNews(t.Context(), p, begins) // the hook that begins a session runs second
 		if _, err := p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: begins, Dir: "/p", Agent: "Bob"}); err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +135,7 @@ func TestAwaitNewsOfGoneClient(t *testing.T) {
 func startClient(t *testing.T) (client seat.Process, end func()) {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
-		t.Skip("not done here: the system does not tell of processes")
+		t.Skip("skipped here: the system gives no information about processes")
 	}
 	cmd := exec.Command("cat")
 	in, err := cmd.StdinPipe()
@@ -167,7 +166,7 @@ func TestOneWaiter(t *testing.T) {
 		t.Errorf("the other: %+v", got)
 	}
 	if got := <-awaitNews(ctx, p, maildir.SessionKey{Client: "claude", ID: "unknown"}); !got.over {
-		t.Errorf("of a session that is not known: %+v", got)
+		t.Errorf("of an unknown session: %+v", got)
 	}
 }
 
@@ -180,8 +179,8 @@ func recv(a, b <-chan news) news {
 	}
 }
 
-// TestSleepers: which agents the server must wake, and for how long, and which agents are reported if they could
-// not be woken.
+// TestSleepers: which agents the server must wake, for how long, and which agents are reported if they could not be
+// woken.
 func TestSleepers(t *testing.T) {
 	t.Parallel()
 	var later atomic.Int64
@@ -214,10 +213,10 @@ func TestSleepers(t *testing.T) {
 	}
 	p.Sessions.NoteWake(k, seat.Wake{Outcome: seat.Nobody, For: first})
 	if got := sleepers(); len(got) != 1 {
-		t.Errorf("a wake that failed is tried again: %v", got)
+		t.Errorf("a failed wake is retried: %v", got)
 	}
 	if unwoken() != 0 {
-		t.Error("reported before it is long")
+		t.Error("reported before it took long")
 	}
 	later.Store(int64(maildir.UnwokenAfter))
 	if unwoken() != 1 {
@@ -228,7 +227,7 @@ func TestSleepers(t *testing.T) {
 		t.Errorf("a wake that succeeded is not repeated: %v", got)
 	}
 	if unwoken() != 0 {
-		t.Error("reported though it was woken")
+		t.Error("reported although it was woken")
 	}
 	second := toBob(t, p)
 	if got := sleepers(); !slices.Equal(got, []string{second}) {
@@ -236,16 +235,16 @@ func TestSleepers(t *testing.T) {
 	}
 	p.Sessions.End(t.Context(), k)
 	if got := sleepers(); got != nil || unwoken() != 1 {
-		t.Errorf("after its end: %v, %d reported", got, unwoken())
+		t.Errorf("after the end: %v, %d reported", got, unwoken())
 	}
 	if _, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, maildir.Waiting{}); err != nil || unwoken() != 0 {
 		t.Errorf("after it was read: %d reported, %v", unwoken(), err)
 	}
 }
 
-// TestSessionIs: the caller that waits for a session is woken when the client's files say that the session is idle.
-// "No" at a question clears the question. A state of an earlier turn, or of an ended or unknown session, changes
-// nothing.
+// TestSessionIs: the caller that waits for a session is woken when the client's files say that the session is idle. If
+// the user answers "No" to a question, the question is cleared. A state from an earlier turn, or for an ended or
+// unknown session, changes nothing.
 func TestSessionIs(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
@@ -272,11 +271,11 @@ func TestSessionIs(t *testing.T) {
 	p.Sessions.SetState(k, now, seat.Asks)
 	p.Sessions.SetState(k, before, seat.Idles)
 	if s, _ := p.Sessions.Of(k); !s.Working || !s.Asks {
-		t.Errorf("after the end of the turn before was read: %+v", s)
+		t.Errorf("after the end of the previous turn was read: %+v", s)
 	}
 	p.Sessions.SetState(k, now, seat.Idles)
 	if s, _ := p.Sessions.Of(k); s.Working || s.Asks {
-		t.Errorf("after the end of the present turn was read: %+v", s)
+		t.Errorf("after the end of the current turn was read: %+v", s)
 	}
 	p.Sessions.End(t.Context(), k)
 	p.Sessions.SetState(k, 0, seat.Asks)
@@ -289,8 +288,7 @@ func TestSessionIs(t *testing.T) {
 	}
 }
 
-// TestUnwakeable: the reason why mail cannot wake an agent. There is no reason for an agent that mail wakes or
-// reaches.
+// TestUnwakeable: the reason why mail cannot wake an agent. No reason is given for an agent that mail wakes or reaches.
 func TestUnwakeable(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true}).Store

@@ -13,14 +13,14 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Event is one event in a project, in a form for people to read.
+// Event is one event in a project, in human-readable form.
 type Event struct {
-	Seq     int64        `json:"seq"`               // the mark after it: see Watch
+	Seq     int64        `json:"seq"`               // the mark after the event: see Watch
 	Project string       `json:"project,omitempty"` // slug
 	At      format.Stamp `json:"at,omitzero"`
 	What    string       `json:"what,omitempty"`  // HappenedMail or another constant
-	Agent   string       `json:"agent,omitempty"` // the agent that did it; "" if unknown
-	ID      string       `json:"id,omitempty"`    // the message's id; "" for none
+	Agent   string       `json:"agent,omitempty"` // the agent that caused the event; "" if unknown
+	ID      string       `json:"id,omitempty"`    // the message's id; "" if there is none
 	Thread  string       `json:"thread_id,omitempty"`
 	Text    string       `json:"text,omitempty"` // a line with the details: recipients and subject, a path, a status
 }
@@ -41,8 +41,8 @@ const (
 const scanChanges = 1000
 
 // Watch calls told for every event after a mark, in order, until ctx ends or told returns an error. of selects a
-// project; nil means every project. If the feed no longer has the mark, Watch reports only events from now on. It
-// returns the error of told, ctx's error, and faults.
+// project; nil means every project. If the feed no longer has the mark, Watch reports only new events. It returns
+// told's error, ctx's error, and faults.
 func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*Event) error) error {
 	changes, err := s.core.Index.Changes(ctx, after, 1)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*
 	}
 }
 
-// event returns the event for a change of a file; nil for a change that only repeats another one.
+// event returns the event for a change to a file, or nil for a change that only repeats another one.
 func (p *Project) event(ctx context.Context, c index.Change) (*Event, error) {
 	h := &Event{
 		Project: p.mail.Slug,
@@ -147,7 +147,7 @@ func (p *Project) eventOf(ctx context.Context, c index.Change, h *Event) (*Event
 		if len(rows) > 0 && rows[0].Created.Add(reclaimed).Before(c.At) { // the claim is live again
 			return h, nil
 		}
-		return nil, nil // a new claim of the path, which the change of its file reports
+		return nil, nil // a new claim on the path; the change to its file reports it
 	}
 	if len(rows) == 0 || rows[0].Released || c.Kind == format.KindReleased {
 		h.What = HappenedRelease
@@ -161,7 +161,7 @@ func (p *Project) eventOf(ctx context.Context, c index.Change, h *Event) (*Event
 // reclaimed is longer than the time between a claim's creation and its change in the feed.
 const reclaimed = 2 * time.Second
 
-// isGap reports whether the feed may have lost changes between a mark and the following changes. Marks increase by
+// isGap reports whether the feed may have lost changes between a mark and the changes that follow. Marks increase by
 // one within an index, and a new index starts with a much higher number.
 func (s *Store) isGap(ctx context.Context, after int64, changes []index.Change) (bool, error) {
 	if after == 0 { // the feed was empty at the mark

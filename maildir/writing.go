@@ -14,7 +14,7 @@ const patience = 30 * time.Second
 
 // run runs the project until ctx has ended, every accepted operation has its result, and the history is up to date.
 func (p *Project) run(ctx context.Context) {
-	noting, stopNoting := context.WithCancel(context.WithoutCancel(ctx)) // notes are kept until the last operation is answered
+	noting, stopNoting := context.WithCancel(context.WithoutCancel(ctx)) // until the last operation has its result
 	var beside sync.WaitGroup
 	beside.Go(func() { p.mail.KeepNotes(noting) })
 	beside.Go(func() { p.outbox.Run(ctx) })

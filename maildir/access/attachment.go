@@ -10,8 +10,9 @@ import (
 )
 
 // OpenAttachment opens an attachment for an OS user, by its SHA-1 in hex. Root and the store's user may open every
-// attachment. Another user may open the attachments that a message in one of their mailboxes lists; for all other
-// attachments they get the error for a missing one. The caller closes it. It returns the errors of attachment.Open.
+// attachment. Other users may open the attachments that a message in one of their mailboxes lists. For all other
+// attachments, they get the error for a missing attachment. The caller closes it. It returns any error from
+// attachment.Open.
 func (v *View) OpenAttachment(ctx context.Context, sum string) (*attachment.Opened, error) {
 	if v.mail.Store.IsForeignUser(v.by) {
 		owners, err := v.mail.Store.Owners.LoadOwners()

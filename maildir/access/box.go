@@ -39,13 +39,13 @@ func (v *View) Box(ctx context.Context, name string) (*Box, error) {
 // Slug returns the slug of the mailbox's project.
 func (b *Box) Slug() string { return b.v.mail.Slug }
 
-// File returns the absolute path of the file of a copy.
+// File returns the absolute path of a copy's file.
 func (b *Box) File(r *index.BoxRow) string {
 	return filepath.Join(b.v.mail.Tree.Dir(), filepath.FromSlash(r.CopyPath))
 }
 
-// List lists copies by file name, last first, which is newest first for ids that a server created. It omits invalid
-// copies; they also take no place on a page.
+// List lists copies by file name, last first. For ids that a server created, this means newest first. It omits invalid
+// copies, which do not take up space on a page.
 func (b *Box) List(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error) {
 	q.Project, q.Agent = b.v.mail.Slug, b.Name
 	if b.v.by.UID == b.Owner { // root may read another user's mailbox
@@ -54,14 +54,14 @@ func (b *Box) List(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error
 	return b.v.mail.Store.Index.Box(ctx, q)
 }
 
-// Values of Delivery for a message that does not leave this server. For other messages, Delivery returns an
+// Values that Delivery returns for a message that does not leave this server. For other messages, Delivery returns an
 // outgoing.State.
 const (
 	Delivered = "delivered" // this server wrote every copy, or every recipient has one
 	Pending   = "pending"   // a file that was put into the outbox by hand and has not reached every recipient
 )
 
-// Delivery returns whether all recipients have the message of a row of the outbox, and since when; at is zero if
+// Delivery reports whether all recipients have the message of an outbox row, and when they received it; at is zero if
 // unknown. The status is computed, because no header contains it.
 func (b *Box) Delivery(r *index.BoxRow) (status string, at time.Time) {
 	if left := b.v.post.Deliveries(&r.Message); len(left) > 0 {
@@ -78,20 +78,20 @@ func (b *Box) Delivery(r *index.BoxRow) (status string, at time.Time) {
 	return Pending, time.Time{}
 }
 
-// Deliveries returns the delivery state of the message of a row of the outbox: see post.Post.Deliveries.
+// Deliveries returns the delivery state of the message of an outbox row: see post.Post.Deliveries.
 func (b *Box) Deliveries(r *index.BoxRow) []outgoing.Item {
 	return b.v.post.Deliveries(&r.Message)
 }
 
-// RawMessage is one copy, read from its file. Its InReplyTo and References contain the original Message-ID of a
-// message from another site.
+// RawMessage is one copy, read from its file. For a message from another site, its InReplyTo and References contain the
+// original Message-ID.
 type RawMessage struct {
 	index.BoxRow
 	Data       []byte       // the file as it is on disk, or the part of it that fits
 	Size       int64        // bytes of the whole file
 	Next       int64        // offset of the rest of the file; 0: Data reaches the end
 	Trust      string       // Trusted, Untrusted, Unproven; for an inbox copy
-	Voucher    keys.Voucher // who vouches for the file's own text
+	Voucher    keys.Voucher // who vouches for the text in the file
 	References []string     // earlier messages in the thread, oldest first
 }
 
@@ -100,12 +100,12 @@ type RawQuery struct {
 	ID   string
 	Sent bool        // read the outbox copy
 	Room *index.Room // includes the start offset in the file; nil: the whole file
-	// Overhead returns the number of bytes in the answer besides Data. It is required with Room.
+	// Overhead returns the number of bytes in the answer in addition to Data. It is required with Room.
 	Overhead func(l *RawMessage) int
 }
 
 // Read reads the owner's copy of one message. It writes no mark. It returns refusal.ErrNotFound, ErrInvalid for the
-// room's Offset, and the errors of Room.Reserve.
+// room's Offset, and any error from Room.Reserve.
 func (b *Box) Read(ctx context.Context, q RawQuery) (*RawMessage, error) {
 	id, sent := b.v.mail.Store.Domains.IDNamed(q.ID), q.Sent
 	rows, err := b.List(ctx, index.BoxQuery{ID: id, Sent: sent, Limit: 1})
@@ -196,7 +196,7 @@ func (b *Box) FullID(ctx context.Context, field refusal.Field, short string) (st
 	})
 }
 
-// inEither returns the results of a query in the inbox, then its results in the outbox.
+// inEither returns the results of a query in the inbox, followed by the results in the outbox.
 func (b *Box) inEither(ctx context.Context, q index.BoxQuery) (all []index.BoxRow, err error) {
 	q.Project, q.Agent = b.v.mail.Slug, b.Name
 	for _, q.Sent = range []bool{false, true} {
@@ -216,14 +216,14 @@ func (b *Box) missing(id string) error {
 	return &refusal.Error{What: refusal.NotInMailbox, Name: id, Other: b.Name}
 }
 
-// order returns an order to send a draft of the mailbox.
+// order returns an order to send a draft from the mailbox.
 func (b *Box) order(verb string, d sending.Draft) *sending.Order {
 	return &sending.Order{Draft: d, Verb: verb, From: b.Name, Origin: b.v.origin, By: &b.v.by}
 }
 
-// Send sends from the mailbox. InReplyTo and References may name messages of any domain. The message joins the
-// thread of the first of these messages that this mailbox has; InReplyTo is checked first, then the newest
-// reference. Without InReplyTo, References are ignored. Send returns the errors of sending.Sender.Send.
+// Send sends from the mailbox. InReplyTo and References may name messages from any domain. The message joins the thread
+// of the first of these messages that this mailbox contains. InReplyTo is checked first, then the references, newest
+// first. Without InReplyTo, References are ignored. Send returns any error from sending.Sender.Send.
 func (b *Box) Send(ctx context.Context, d sending.Draft) (*sending.Sent, error) {
 	if err := b.join(ctx, &d); err != nil {
 		return nil, err
@@ -231,7 +231,7 @@ func (b *Box) Send(ctx context.Context, d sending.Draft) (*sending.Sent, error) 
 	return b.v.sender.Send(ctx, b.order("send", d))
 }
 
-// Reply answers a message in the mailbox's inbox. It returns the errors of sending.Sender, ErrNotFound if the
+// Reply answers a message in the mailbox's inbox. It returns any error from sending.Sender, ErrNotFound if the
 // message is not in the inbox, and ErrUnavailable if the reply's recipients do not exist.
 func (b *Box) Reply(ctx context.Context, id string, d sending.Draft) (*sending.Sent, error) {
 	id = b.v.mail.Store.Domains.IDNamed(id)
@@ -256,7 +256,7 @@ func (b *Box) Reply(ctx context.Context, id string, d sending.Draft) (*sending.S
 	return sent, err
 }
 
-// SetRead marks a message of the inbox read or unread. An earlier read time is kept. It returns the errors of
+// SetRead marks a message in the inbox read or unread. An earlier read time is kept. It returns any error from
 // maildir.Box.SetRead.
 func (b *Box) SetRead(ctx context.Context, id string, read bool) error {
 	_, err := b.v.marks(b.Name).SetRead(ctx, id, read)
@@ -271,9 +271,9 @@ func (b *Box) Delete(ctx context.Context, force bool) (*Mailbox, error) {
 	return b.v.DeleteMailbox(ctx, b.Name, force)
 }
 
-// held returns a message of the mailbox's inbox or outbox, by its id or by its original Message-ID. It returns nil
-// if the message is in neither. A caller that only knows the id of another mailbox's message therefore learns
-// nothing about that message, in particular not its thread.
+// held returns a message of the mailbox's inbox or outbox, by its id or by its original Message-ID. It returns nil if
+// the message is in neither. Therefore, a caller that knows only the id of another mailbox's message learns nothing
+// about that message, not even its thread.
 func (b *Box) held(ctx context.Context, id string) (*index.BoxRow, error) {
 	if strings.Contains(id, "@") {
 		m, err := b.v.mail.Store.Index.FromElsewhere(ctx, b.v.mail.Slug, id)
@@ -314,7 +314,7 @@ func (b *Box) join(ctx context.Context, d *sending.Draft) error {
 	}
 	oldest := format.Cut(before[len(before)-1], format.MaxThread) // other replies to the same message get the same thread
 	m, err := b.v.mail.Store.Index.Message(ctx, b.v.mail.Slug, oldest, index.WithoutBody, nil)
-	if err == nil && m == nil { // otherwise it is the thread of another mailbox's message
+	if err == nil && m == nil { // otherwise the thread belongs to another mailbox's message
 		d.ThreadID = oldest
 	}
 	return err

@@ -17,8 +17,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// View is a project with the rights of one OS user. Its refusals do not contain anything that the user may not see.
-// It is safe for concurrent use.
+// View is a project with the rights of one OS user. Its refusals contain nothing that the user may not see. It is safe
+// for concurrent use.
 type View struct {
 	mail   *core.Mail
 	post   *post.Post
@@ -57,7 +57,7 @@ type Mailbox struct {
 	Registered bool `json:"registered"` // false for a folder without a valid profile
 }
 
-// Mailboxes lists by name the mailboxes that the caller owns; root gets all mailboxes.
+// Mailboxes lists the mailboxes that the caller owns, sorted by name. For root, it lists all mailboxes.
 func (v *View) Mailboxes(ctx context.Context) ([]Mailbox, error) {
 	rows, err := v.mail.Store.Index.Agents(ctx, v.mail.Slug)
 	if err != nil {
@@ -88,10 +88,10 @@ func (v *View) mailbox(a *index.AgentRow, owner int) Mailbox {
 	}
 }
 
-// CreateMailbox creates an agent of exactly that name, owned by the caller. If the caller already owns an agent of
-// that name, it only gives the agent the address of that name (see Receives). It returns ErrInvalid for an invalid
-// name, or if a mailbox of the caller in another project already has the address. It returns ErrDenied if the agent
-// or the address has another owner or none, and ErrTooLarge for a guest who already owns MaxGuestMailboxes
+// CreateMailbox creates an agent of exactly that name, owned by the caller. If the caller already owns an agent of that
+// name, CreateMailbox only gives the agent the address of that name (see Receives). It returns ErrInvalid for an
+// invalid name, or if a mailbox of the caller in another project already has the address. It returns ErrDenied if the
+// agent or the address has another owner or none, and ErrTooLarge for a guest who already owns MaxGuestMailboxes
 // mailboxes.
 func (v *View) CreateMailbox(ctx context.Context, name string) (*Mailbox, error) {
 	if why := format.CheckName(name); why != "" || format.ServerName(name) || post.ReservedMailbox(name) {
@@ -132,7 +132,7 @@ func (v *View) CreateMailbox(ctx context.Context, name string) (*Mailbox, error)
 	return v.Mailbox(ctx, name)
 }
 
-// giveAddress assigns the address of its name to an agent that the caller may use. It returns the errors of
+// giveAddress assigns to an agent that the caller may use the address of the agent's name. It returns any error from
 // refuseAddress.
 func (v *View) giveAddress(ctx context.Context, name string) error {
 	if receives, err := v.post.Receives(ctx, name); receives || err != nil {
@@ -196,10 +196,10 @@ func (v *View) Mailbox(ctx context.Context, name string) (*Mailbox, error) {
 	return &m, nil
 }
 
-// DeleteMailbox deletes an agent's whole folder, its hooks, trusted senders and owner. Its mail stays in the
-// history and in other agents' folders. DeleteMailbox returns the mailbox as it was before, also with ErrConflict.
-// Without force, it returns ErrConflict if the mailbox has mail. It returns ErrNotFound, ErrDenied, ErrConflict,
-// and ErrUnavailable if edits by others in the folder cannot be committed first.
+// DeleteMailbox deletes an agent's whole folder, its hooks, its trusted senders and its owner. The agent's mail remains
+// in the history and in other agents' folders. DeleteMailbox returns the mailbox as it was before, even with
+// ErrConflict. Without force, it returns ErrConflict if the mailbox has mail. It returns ErrNotFound, ErrDenied,
+// ErrConflict, and ErrUnavailable if edits by others in the folder cannot be committed first.
 func (v *View) DeleteMailbox(ctx context.Context, name string, force bool) (*Mailbox, error) {
 	m, err := v.Mailbox(ctx, name)
 	if err != nil {
@@ -236,8 +236,8 @@ func (v *View) DeleteMailbox(ctx context.Context, name string, force bool) (*Mai
 	return m, v.removeOwner(ctx, name)
 }
 
-// removeOwner drops the owner, hooks and trusted senders of a deleted agent, unless an agent of that name exists
-// again, because a new agent has its own owner.
+// removeOwner drops the owner, hooks and trusted senders of a deleted agent. If an agent of that name exists again,
+// removeOwner drops nothing, because a new agent has its own owner.
 func (v *View) removeOwner(ctx context.Context, name string) error {
 	tx := &writer.Tx{Op: writer.Op{Verb: "delete-mailbox", Agent: name}, Facts: []string{core.NameFact(name)}}
 	tx.Plan = func(g *writer.Group) error { // writes nothing

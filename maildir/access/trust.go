@@ -9,15 +9,15 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// A mailbox trusts mail from another domain if that domain vouches for the sender and the mailbox's list contains
-// the sender. The lists are in the store's trusted_senders.json, never in a tree, because a `git pull` could change
-// a tree. See docs/email.md, "Trust".
+// A mailbox trusts mail from another domain if that domain vouches for the sender and the sender is in the mailbox's
+// list. The lists are in the store's trusted_senders.json, never in a tree, because a `git pull` could change a tree.
+// See docs/email.md, "Trust".
 
 // maxTrustedSenders is the maximum number of senders that a mailbox may trust.
 const maxTrustedSenders = 1000
 
-// senderNamed returns a sender in the form that the lists use: an address, or @DOMAIN for all addresses of a
-// domain. It returns ErrInvalid.
+// senderNamed returns a sender in the form that the lists use: an address, or @DOMAIN for all addresses at a domain. It
+// returns ErrInvalid.
 func senderNamed(given string) (string, error) {
 	address := strings.TrimSpace(given)
 	all := strings.HasPrefix(address, "@")
@@ -38,8 +38,8 @@ func senderNamed(given string) (string, error) {
 	return a.String(), nil
 }
 
-// TrustSender adds a sender to the mailbox's trusted senders: an address, or @DOMAIN for all addresses of a domain.
-// It returns ErrInvalid, ErrUnavailable, and ErrTooLarge if the list is full.
+// TrustSender adds a sender to the mailbox's trusted senders: an address, or @DOMAIN for all addresses at a domain. It
+// returns ErrInvalid, ErrUnavailable, and ErrTooLarge if the list is full.
 func (b *Box) TrustSender(sender string) error {
 	sender, err := senderNamed(sender)
 	if err != nil {
@@ -47,7 +47,7 @@ func (b *Box) TrustSender(sender string) error {
 	}
 	if _, domain, _ := strings.Cut(sender, "@"); b.v.mail.Store.Domains.Has(domain) {
 		return &refusal.Error{
-			What: refusal.Invalid("{name} is at a domain of this server: the server's own mail needs no trust, and " +
+			What: refusal.Invalid("{name} is at one of this server's domains: the server's own mail needs no trust, and " +
 				"mail that comes from other sites under its name is never trusted."),
 			Name: sender,
 		}

@@ -16,7 +16,7 @@ import (
 type AgentInfo struct {
 	index.AgentRow
 	Claims []claim.Row      // live claims
-	Mail   []index.Delivery // the newest openly addressed messages in its inbox, newest first
+	Mail   []index.Delivery // newest messages in its inbox, without those received as bcc, newest first
 	// Commits are the agent's newest commits in the mail's history, newest first; none if Git cannot be
 	// read.
 	Commits []history.Commit
@@ -25,10 +25,10 @@ type AgentInfo struct {
 // whoisCommits is how many of an agent's commits whois shows.
 const whoisCommits = 5
 
-// whoisMail is how many messages of the inbox whois shows, with the agent's marks.
+// whoisMail is how many inbox messages whois shows, with the agent's marks.
 const whoisMail = 10
 
-// Whois looks an agent up. It returns ErrNotFound with similar names.
+// Whois looks up an agent. It returns ErrNotFound, with similar names.
 func (ag *Agents) Whois(ctx context.Context, name string) (*AgentInfo, error) {
 	row, err := ag.mail.Store.Index.Agent(ctx, ag.mail.Slug, name)
 	if err != nil {
@@ -65,20 +65,20 @@ func marksMail(c history.Commit) bool {
 	return slices.Contains([]string{"read", "unread", "acknowledge", "archive", "pop", "delete"}, verb)
 }
 
-// activeFor is how long an agent counts as active after it was last seen. See docs/tools.md, "Agents".
+// activeFor is how long an agent is considered active after it was last seen. See docs/tools.md, "Agents".
 const activeFor = 7 * 24 * time.Hour
 
-// List lists all agents by name, without Program, Model, Task and LastActive.
+// List lists all agents, sorted by name, without Program, Model, Task and LastActive.
 func (ag *Agents) List(ctx context.Context) ([]index.AgentRow, error) {
 	return ag.mail.Store.Index.Agents(ctx, ag.mail.Slug)
 }
 
-// LastRead returns when each agent last read mail; agents that never read mail are missing.
+// LastRead returns when each agent last read mail; agents that have never read mail are missing.
 func (ag *Agents) LastRead(ctx context.Context) (map[string]time.Time, error) {
 	return ag.mail.Store.Index.LastRead(ctx, ag.mail.Slug)
 }
 
-// AgentsQuery selects agents, by name.
+// AgentsQuery selects agents, sorted by name.
 type AgentsQuery struct {
 	After  string // only agents whose names come after this name
 	Active bool   // only agents seen within seven days
@@ -86,11 +86,11 @@ type AgentsQuery struct {
 	Take func(a *AgentInfo) bool
 }
 
-// agentsRead is how many agents are read at once. Each profile may have 12 KiB.
+// agentsRead is how many agents are read at once. Each profile may have up to 12 KiB.
 const agentsRead = 50
 
-// EachAgent calls q.Take with the agents, by name, with all fields. end reports whether it reached the last
-// agent.
+// EachAgent calls q.Take with each agent, sorted by name, with all fields set. end reports whether EachAgent reached
+// the last agent.
 func (ag *Agents) EachAgent(ctx context.Context, q AgentsQuery) (end bool, err error) {
 	const all = false
 	live, err := ag.claims.List(ctx, all)

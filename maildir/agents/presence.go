@@ -19,7 +19,7 @@ func CheckPresence(status string) error {
 	return nil
 }
 
-// SetPresence writes the agent's status file: ready, work or offline. It returns ErrInvalid, and the errors of
+// SetPresence writes the agent's status file: ready, work or offline. It returns ErrInvalid, and any error from
 // core.Mail.Act.
 func (ag *Agents) SetPresence(ctx context.Context, agent, status string) error {
 	if err := CheckPresence(status); err != nil {
@@ -47,15 +47,15 @@ func (ag *Agents) SetPresence(ctx context.Context, agent, status string) error {
 	return ag.mail.Act(ctx, tx)
 }
 
-// NoteStatus resets the windows of agents that are no longer ready, so that they get notices about all unread mail
-// when they are ready again. It reads the status from the index; a later change of the file is reported separately.
+// NoteStatus resets the windows of agents that are no longer ready, so that they get notices about all unread mail when
+// they are ready again. It reads the status from the index; a later change to the file is reported separately.
 func (ag *Agents) NoteStatus(changes []index.Change) {
 	for _, c := range changes {
 		if c.Kind != format.KindStatus {
 			continue
 		}
-		// This does not use a caller's context: the changes are already in the index, and NoteStatus is not called
-		// for them again.
+		// A caller's context is not used, because the changes are already in the index and NoteStatus is not called for
+		// them again.
 		row, err := ag.mail.Store.Index.Agent(context.Background(), ag.mail.Slug, c.Agent)
 		if err != nil || row == nil || row.Status != format.Ready {
 			ag.mail.Seats.Change(seat.WindowOf(c.Agent), func(s *seat.Seat) {

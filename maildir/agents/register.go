@@ -40,7 +40,7 @@ func (r *Registration) profile(name string) format.Profile {
 // Registered is a new agent.
 type Registered struct {
 	index.AgentRow
-	Note *refusal.Error // why the hint was not used unchanged; nil if it was; not an error
+	Note *refusal.Error // why the hint was not used as given; nil if it was; not an error
 }
 
 // Register creates an agent that belongs to the store's user. If the hint names the agent of a running session of
@@ -74,7 +74,7 @@ func (ag *Agents) Register(ctx context.Context, r Registration) (*Registered, er
 	}
 }
 
-// register creates an agent of that name. It returns nil if another agent has taken the name meanwhile.
+// register creates an agent of that name. It returns nil if another agent has taken the name in the meantime.
 func (ag *Agents) register(ctx context.Context, r Registration, name string) (made *Registered, err error) {
 	tx := &writer.Tx{Op: writer.Op{Verb: "register", Agent: name}, Facts: []string{core.NameFact(name)}, Sure: true}
 	tx.Summary = name + " (" + strings.Trim(r.Program+", "+r.Model, ", ") + ")"
@@ -96,8 +96,8 @@ func (ag *Agents) register(ctx context.Context, r Registration, name string) (ma
 	return made, nil
 }
 
-// inSession returns the agent that the hint names if a session of the program has that agent; nil if there is no
-// such session.
+// inSession returns the agent that the hint names if a session of the program runs as that agent. It returns nil if
+// there is no such session.
 func (ag *Agents) inSession(ctx context.Context, r Registration) (*Registered, error) {
 	live, _ := ag.mail.Seats.Sessions(strings.TrimSpace(r.NameHint))
 	for _, s := range live {
@@ -120,19 +120,20 @@ func (ag *Agents) inSession(ctx context.Context, r Registration) (*Registered, e
 }
 
 // EnsureAgent creates an agent of exactly that name. If the agent exists, EnsureAgent changes nothing. It returns
-// ErrInvalid for the name, and ErrConflict if another agent's name differs only in case. See docs/tools.md, "Agents".
+// ErrInvalid for an invalid name, and ErrConflict if another agent's name differs only in case. See docs/tools.md,
+// "Agents".
 func (ag *Agents) EnsureAgent(ctx context.Context, name string, r Registration) error {
 	return ag.ensure(ctx, name, r, nil)
 }
 
-// NewAgent creates an agent of exactly that name. It returns ErrConflict if the agent exists, and the
-// errors of EnsureAgent.
+// NewAgent creates an agent of exactly that name. It returns ErrConflict if the agent exists, and any error from
+// EnsureAgent.
 func (ag *Agents) NewAgent(ctx context.Context, name string, r Registration) error {
 	exists := &refusal.Error{What: refusal.Conflict("Agent {name} {arg} already exists."), Field: refusal.Agent, Name: name}
 	return ag.ensure(ctx, name, r, exists)
 }
 
-// ensure is EnsureAgent, which returns exists if the agent exists.
+// ensure is EnsureAgent, but returns the error exists if the agent exists.
 func (ag *Agents) ensure(ctx context.Context, name string, r Registration, exists error) error {
 	switch is, err := ag.mail.HasAgent(ctx, name); {
 	case err != nil:
@@ -172,8 +173,8 @@ func (ag *Agents) ensure(ctx context.Context, name string, r Registration, exist
 	return ag.mail.Writer.Do(ctx, tx)
 }
 
-// freeName returns the sanitized hint if no agent has that name, regardless of case; otherwise a generated name,
-// and a note that says why.
+// freeName returns the sanitized hint if no agent has that name, regardless of case. Otherwise it returns a generated
+// name and a note that says why.
 func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note *refusal.Error, err error) {
 	if hint != "" {
 		clean := core.SanitizeName(hint)
@@ -236,13 +237,13 @@ func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note 
 	}
 }
 
-// reserved reports whether a name cannot be registered. The server's own names are reserved, and words for
-// everyone, because senders would not expect one agent under such a name.
+// reserved reports whether a name cannot be registered. The server's own names are reserved. So are words that mean
+// everyone, because senders would not expect a single agent under such a name.
 func reserved(name string) bool {
 	return format.ServerName(name) || slices.Contains([]string{"all", "everybody", "everyone"}, strings.ToLower(name))
 }
 
-// madeName returns a generated name: an adjective and a noun, and after a few tries also a number.
+// madeName returns a generated name: an adjective and a noun, with a number added after a few attempts.
 func (ag *Agents) madeName(try int) (string, error) {
 	var b [8]byte
 	if _, err := io.ReadFull(ag.mail.Store.Rand, b[:]); err != nil {
@@ -256,7 +257,7 @@ func (ag *Agents) madeName(try int) (string, error) {
 	return name, nil
 }
 
-// Person returns a user's agent and creates it on first use: see PersonName. It returns the errors of EnsureAgent.
+// Person returns a user's agent and creates it on first use: see PersonName. It returns any error from EnsureAgent.
 func (ag *Agents) Person(ctx context.Context, name string) (agent string, made bool, err error) {
 	name = PersonName(name)
 	is, err := ag.mail.HasAgent(ctx, name)

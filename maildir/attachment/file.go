@@ -31,7 +31,8 @@ func Alternative(html string) File {
 	return f
 }
 
-// Named returns a file that came with an email. Its type is detected from the bytes; the sender's claim is ignored.
+// Named returns a file that came with an email. The file's type is detected from its bytes; the type that the sender
+// stated is ignored.
 func Named(name string, data []byte) File { return newFile(name, media.New(name, data)) }
 
 // Email returns the raw text of an email as an attachment.
@@ -68,11 +69,11 @@ func sha1Of(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// otherBytes is the reason for refusing a file in attachments that was changed or added by hand.
+// otherBytes is the reason given when a file in attachments that was changed or added by hand is refused.
 const otherBytes = "its bytes do not match its name"
 
-// Look checks whether the tree has the file. It is called before the message is planned, because it reads the file.
-// It returns ErrConflict if there is something else at the file's name, and ErrUnavailable.
+// Look checks whether the tree has the file. Call Look before the message is planned, because it reads the file. It
+// returns ErrUnavailable, and ErrConflict if something else has the file's name.
 func (f *File) Look(t *tree.Tree) error {
 	st, err := t.Stat(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -102,8 +103,8 @@ func (f *File) Look(t *tree.Tree) error {
 	}
 }
 
-// Plan adds the file to tx, an operation of g. It adds nothing if the tree has the file. It returns the
-// errors of Look.
+// Plan adds the file to tx, an operation of g. It adds nothing if the tree has the file. It returns any error from
+// Look.
 func (f *File) Plan(tx *writer.Tx, g *writer.Group, t *tree.Tree) error {
 	if slices.ContainsFunc(tx.Writes, func(w *tree.Write) bool { return w.Path == f.Path && bytes.Equal(w.Data, f.data) }) {
 		return nil // attached twice

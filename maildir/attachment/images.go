@@ -17,14 +17,15 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Images says how to handle the images that the markdown of a message shows by a path or a data URI. They are sent
-// along with the message, and the markdown refers to the copies. The zero value uses the settings of the store.
+// Images says how to handle the images that a message's markdown includes by a path or a data URI. Copies of these
+// images are sent with the message, and the markdown refers to the copies. The zero value uses the settings of the
+// store.
 //
 // See docs/tools.md, "Attachments and images".
 type Images struct {
 	Convert   Conversion
 	Embed     ImagePolicy // "": the store's
-	MaxInline int         // largest image in bytes to put into the body; 0: the store's setting, below 0: none
+	MaxInline int         // largest image, in bytes, to put into the body; 0: the store's setting, below 0: none
 }
 
 // Conversion says which images are converted to WebP.
@@ -32,17 +33,17 @@ type Conversion int
 
 // The conversions.
 const (
-	ConvertDefault Conversion = iota // images of the body, unless the store has ImagesKeep
+	ConvertDefault Conversion = iota // images in the body, unless the store has ImagesKeep
 	ConvertAll                       // also images among the attachments
 	ConvertNone
 )
 
-// ImagePolicy says where the images of a body are stored.
+// ImagePolicy says where the images in a body are stored.
 type ImagePolicy string
 
 // The policies. Only a store may have ImagesKeep.
 const (
-	ImagesAuto   ImagePolicy = "auto"   // small images in the body, others in files
+	ImagesAuto   ImagePolicy = "auto"   // small images in the body, the others in files
 	ImagesFile   ImagePolicy = "file"   // all images in files
 	ImagesInline ImagePolicy = "inline" // like auto, with a note for each image that is too large for the body
 	ImagesKeep   ImagePolicy = "keep"   // like auto, but images are converted only if the sender asks for it
@@ -51,10 +52,10 @@ const (
 // MaxInline is the default size in bytes of the largest image that is put into the body.
 const MaxInline = 64 << 10
 
-// maxConverted is the maximum number of pixels that are converted for one message: some five seconds of one core.
+// maxConverted is the maximum number of pixels that are converted for one message: about five seconds on one core.
 const maxConverted = 4 * media.MaxConvert
 
-// bodyImages gathers the images of the body. It returns the body with references to the copies.
+// bodyImages gathers the images in the body. It returns the body with references to the copies.
 func (g *gathering) bodyImages(ctx context.Context) string {
 	known := map[string]string{}
 	body, whole := markdown.RewriteImages(g.r.Body, func(destination string) string {
@@ -67,15 +68,15 @@ func (g *gathering) bodyImages(ctx context.Context) string {
 	})
 	if !whole {
 		g.notes = append(g.notes, &refusal.Error{
-			What: refusal.Note("{field} is too long to find every image in it: images that still have the name " +
-				"that you wrote were not attached."),
+			What: refusal.Note("{field} is too long to find every image in it: images that are still referenced " +
+				"as you wrote them were not attached."),
 			Field: refusal.Body,
 		})
 	}
 	return body
 }
 
-// bodyImage gathers one image of the body. It returns the destination to write into the body. The destination is
+// bodyImage gathers one image in the body. It returns the destination to write into the body. The destination is
 // unchanged if it does not name a readable file.
 func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	data, name, err := g.readImage(destination)
@@ -87,7 +88,7 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	}
 	if err != nil {
 		g.notes = append(g.notes, &refusal.Error{
-			What:  refusal.Note("{cause} So {field} still refers to the image as you wrote it."),
+			What:  refusal.Note("{cause} Therefore {field} still refers to the image as you wrote it."),
 			Field: refusal.Body,
 			Err:   err,
 		})
@@ -103,7 +104,7 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 		return path
 	}
 	if format.AttachmentSum(destination) != "" {
-		return g.addImage(name, f) // an earlier message had the file and decided about its conversion
+		return g.addImage(name, f) // an earlier message has stored this file, converted or not
 	}
 	if c := g.r.Images.Convert; c == ConvertAll || c == ConvertDefault && g.in.Images != ImagesKeep {
 		g.toWebP(ctx, refusal.Body, shown, f)
@@ -148,8 +149,8 @@ func (g *gathering) addImage(name string, f *media.File) string {
 // scheme matches the beginning of a URI and of other destinations that do not name a file.
 var scheme = regexp.MustCompile(`^(?:[A-Za-z][A-Za-z0-9+.-]*:|//|#|\?)`)
 
-// readImage reads the file that an image of the body names and returns its name, if it has one. It returns nil data
-// if the image is on another machine or its destination does not name a file.
+// readImage reads the file that an image in the body names, and returns the file's name, if it has one. It returns nil
+// data if the image is on another machine or its destination does not name a file.
 func (g *gathering) readImage(destination string) (data []byte, name string, err error) {
 	if isDataURI(destination) {
 		data, err = dataURI(refusal.Body, destination)
@@ -196,11 +197,11 @@ func shortURI(destination string) string {
 	return destination
 }
 
-// toWebP converts an image to WebP, one at a time in the store, and adds a note if it keeps the image unchanged.
-// The conversion is lossless, except for a photograph whose sender asks for conversion. In that case a note says
-// so.
+// toWebP converts an image to WebP, and adds a note if it leaves the image unchanged. A store converts only one image
+// at a time. The conversion is lossless, except for a photograph that the sender asked to convert. In that case, a note
+// says so.
 func (g *gathering) toWebP(ctx context.Context, field refusal.Field, name string, f *media.File) {
-	kept := "the images converted for this message already have too many pixels in total"
+	kept := "with it, the images converted for this message would have too many pixels in total"
 	odd := f.Odd
 	code := g.in.CodePhoto
 	recodes := code != nil && f.IsPhoto() && g.r.Images.Convert == ConvertAll

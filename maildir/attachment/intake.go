@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Default limits of the files of one message, in bytes.
+// Default limits for the files of one message, in bytes.
 const (
 	MaxFile  = 10 << 20 // one file
 	MaxTotal = 25 << 20 // all files together
@@ -31,11 +31,11 @@ const maxFiles = 50
 
 // Settings are a store's settings for attachments. The zero value is the default.
 type Settings struct {
-	MaxFile   int64       // largest file in bytes; 0: MaxFile
-	MaxTotal  int64       // largest total size in bytes of one message's files; 0: MaxTotal
-	Images    ImagePolicy // where images of bodies are stored; "": ImagesAuto
-	MaxInline int         // largest image in bytes to put into a body; 0: MaxInline, below 0: none
-	Roots     []string    // folders that files may be read from, besides the tree and the project's work tree
+	MaxFile   int64       // largest file, in bytes; 0: MaxFile
+	MaxTotal  int64       // largest total size of one message's files, in bytes; 0: MaxTotal
+	Images    ImagePolicy // where images in bodies are stored; "": ImagesAuto
+	MaxInline int         // largest image, in bytes, to put into a body; 0: MaxInline, below 0: none
+	Roots     []string    // other folders that files may be read from, after the tree and the project's work tree
 	// CodePhoto converts a JPEG image to WebP with some loss. Its error says why the conversion failed. nil:
 	// photographs are kept unchanged.
 	CodePhoto func(ctx context.Context, jpeg []byte) ([]byte, error)
@@ -60,18 +60,18 @@ func NewIntake(s Settings) *Intake {
 // Request lists the files that a sender wants to attach.
 type Request struct {
 	Names    []string // file names: absolute, or below a root
-	Files    []File   // further files, in memory
+	Files    []File   // more files, in memory
 	Body     string
 	TextOnly bool    // the body is not markdown
-	Images   *Images // how to handle the images of the body; nil: leave them unchanged
+	Images   *Images // how to handle the images in the body; nil: leave them unchanged
 
-	Tree     *tree.Tree // of the project
+	Tree     *tree.Tree // the project's tree
 	CodeBase string     // absolute path of the code base; read only if it is the top of a work tree; "" for none
 	WorkDir  string     // absolute folder that the sender works in; if not in a linked work tree: the main work tree
 	OwnedBy  *int       // uid of the sender if the sender may read only their own files; nil: the store's rights apply
 }
 
-// Brought has the attachments of a message.
+// Brought contains the attachments of a message.
 type Brought struct {
 	Files []File
 	Body  string           // refers to the copies of its images
@@ -89,9 +89,9 @@ type gathering struct {
 	notes  []*refusal.Error
 }
 
-// Gather reads the files of a request and, if the request asks for it, the images of its body. It returns
-// ErrNotFound, ErrTooLarge, ErrInvalid, ErrUnavailable, and ErrConflict if the content of a file in
-// attachments does not match its name.
+// Gather reads the files in a request and, if the request asks for it, the images in its body. It returns ErrNotFound,
+// ErrTooLarge, ErrInvalid, ErrUnavailable, and ErrConflict if the content of a file in attachments does not match its
+// name.
 func (in *Intake) Gather(ctx context.Context, r Request) (*Brought, error) {
 	if n := len(r.Names) + len(r.Files); n > maxFiles {
 		return nil, refusal.Over(refusal.TooManyAttachments, refusal.Attachments, n, maxFiles)
@@ -124,8 +124,8 @@ func (in *Intake) Gather(ctx context.Context, r Request) (*Brought, error) {
 	return &Brought{g.files, r.Body, g.notes}, nil
 }
 
-// attach gathers a file that the sender names. If no such file exists, attach tries the name as a list of names,
-// because models sometimes write one string for a list.
+// attach gathers a file that the sender names. If no such file exists, attach tries to read the name as a list of
+// names, because models sometimes write a list as one string.
 func (g *gathering) attach(ctx context.Context, name string) error {
 	data, base, err := g.readAttachment(name)
 	if list := listedNames(name); len(list) > 0 && errors.Is(err, refusal.ErrNotFound) {
@@ -207,7 +207,7 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 		}
 		rel = filepath.ToSlash(filepath.Clean(rel))
 		inTree := root == g.r.Tree.Dir()
-		hidden := strings.Contains("/"+rel, "/.") // the root itself is hidden, too
+		hidden := strings.Contains("/"+rel, "/.") // the root itself is also hidden
 		if hidden || !filepath.IsLocal(rel) || inTree && (g.r.OwnedBy != nil || strings.HasPrefix(rel, format.AgentsDir+"/")) {
 			continue
 		}
@@ -229,7 +229,7 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 	}
 	if g.r.OwnedBy != nil {
 		e.What, e.Limit = refusal.NotFound("The server cannot read the attachment {name} {arg} for you, because it "+
-			"does not lend its rights to other users. You can attach only files that you own, of at most {limit} "+
+			"does not use its own rights for other users. You can attach only files that you own, of at most {limit} "+
 			"MiB, in the project's code base (the top of a Git working tree) or {folders of attachments}; no "+
 			"hidden folders, no links. Put the text into the body, or ask the user who runs the server to send the "+
 			"file."), int(g.in.MaxFile>>20)
@@ -274,8 +274,8 @@ func (g *gathering) roots(absolute bool, other string) []string {
 	return append(append(roots, g.in.Roots...), g.r.Tree.Dir())
 }
 
-// readBelow reads a file below a root. If Request.OwnedBy is set, a file that belongs to another user or is
-// too large counts as missing.
+// readBelow reads a file below a root. If Request.OwnedBy is set, a file that belongs to another user or is too large
+// is treated as missing.
 func (g *gathering) readBelow(root, rel string) ([]byte, error) {
 	t, err := tree.Open(root, 0)
 	if err != nil {

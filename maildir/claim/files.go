@@ -22,16 +22,16 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// maxClaimFiles is the maximum number of claim files that Files reads. If there are more, Files reports a problem
-// and uses the first ones.
+// maxClaimFiles is the maximum number of claim files that Files reads. If there are more, Files reports a problem and
+// uses the first maxClaimFiles.
 const maxClaimFiles = 100_000
 
-// Files reads the claims from the claim files, without the index. It returns, by path, every claim in
-// claims/**/*.json that has no .released file beside it and that want accepts (nil accepts all; several goroutines
-// call want at once). Expired claims are included; see Row.Live. Files returns invalid claim files in bad and
-// continues. It does not follow links and never blocks. It returns an error if it has no permission to list the
-// folder, or for a fault of the machine (tree.FaultOf), because then the file's state is unknown. See docs/tree.md,
-// "A claim" and "Problems".
+// Files reads the claims from the claim files, without the index. It returns, sorted by path, every claim in
+// claims/**/*.json that has no .released file next to it and that want accepts. A nil want accepts all. Several
+// goroutines call want at the same time. Expired claims are included; see Row.Live. Files reports invalid claim files
+// in bad and continues. It does not follow links and never blocks. It returns an error if it has no permission to list
+// the folder, or for a machine fault (tree.FaultOf), because then the file's state is unknown. See docs/tree.md, "A
+// claim" and "Problems".
 func Files(t *tree.Tree, want func(*Row) bool) (claims []Row, bad []format.Problem, err error) {
 	defer t.Hold()()
 	paths, bad, err := listClaims(t)
@@ -48,7 +48,8 @@ func Files(t *tree.Tree, want func(*Row) bool) (claims []Row, bad []format.Probl
 	return claims, bad, nil
 }
 
-// listClaims lists the claim files whose claims were not released. It returns an error if claims cannot be listed.
+// listClaims lists the claim files whose claims have not been released. It returns an error if the folder cannot be
+// listed.
 func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) {
 	st, err := t.Stat(format.ClaimsDir)
 	switch fault := tree.FaultOf(err); {
@@ -69,7 +70,7 @@ func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) 
 		return nil, nil, err
 	}
 	released := map[string]bool{}
-	// Hooks and commands call this and end with their process, so no caller has a context.
+	// The callers are hooks and commands. They end with their process, so none of them has a context.
 	err = t.Walk(context.Background(), format.ClaimsDir, func(p string, d fs.DirEntry) error {
 		switch format.Locate(p).Kind {
 		case format.KindReleased:
@@ -92,8 +93,8 @@ func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) 
 	return paths, bad, err
 }
 
-// readClaims reads the claim files at paths, several of them concurrently. It returns an error only for a fault of
-// the machine.
+// readClaims reads the claim files at paths, several of them concurrently. It returns an error only for a machine
+// fault.
 func readClaims(t *tree.Tree, paths []string, want func(*Row) bool) (claims []Row, bad []format.Problem, err error) {
 	var mu sync.Mutex // guards the results
 	var all errgroup.Group
@@ -123,8 +124,8 @@ func readClaims(t *tree.Tree, paths []string, want func(*Row) bool) (claims []Ro
 	return claims, bad, err
 }
 
-// readClaim reads one claim file. It returns the claim or the file's problem, or neither if the file was removed.
-// It returns an error only for a fault of the machine.
+// readClaim reads one claim file. It returns the claim or the file's problem, or neither if the file was removed. It
+// returns an error only for a machine fault.
 func readClaim(t *tree.Tree, p string) (*Row, *format.Problem, error) {
 	data, _, err := t.Read(p, format.MaxSmall)
 	row := &Row{Path: p}
@@ -183,7 +184,7 @@ func (c *Intent) Concerns(r *Row) bool {
 		}
 	}
 	if head == "" || head[0] == '.' || head[len(head)-1] == '/' || strings.Contains(head, "//") || strings.Contains(head, "/.") {
-		return true // the pattern may not be clean: compare the whole pattern
+		return true // the pattern may not be clean, so the whole pattern must be compared
 	}
 	if !c.fold {
 		return c.heads[head]
@@ -209,9 +210,9 @@ type Blocked struct {
 	Paths []string `json:"paths"` // the changed paths that the claim covers, as given to NewIntent
 }
 
-// Blocking returns the claims of other agents that block the change: live exclusive claims that cover one of its
-// paths, the earliest first. If the agent itself holds an earlier live exclusive claim on a path, later claims do
-// not block that path. Such later claims were written by hand, because the server grants no second claim. See
+// Blocking returns the claims of other agents that block the change: live exclusive claims that cover one of its paths,
+// the earliest first. If the agent itself holds an earlier live exclusive claim on a path, later claims do not block
+// changes to that path. Such later claims were written by hand, because the server never grants a second claim. See
 // docs/tree.md, "A claim".
 func (c *Intent) Blocking(claims []Row) []Blocked {
 	var out, mine []Blocked
@@ -236,8 +237,8 @@ func (c *Intent) Blocking(claims []Row) []Blocked {
 	return slices.DeleteFunc(out, func(b Blocked) bool { return len(b.Paths) == 0 })
 }
 
-// byAge orders claims as the index does: the earliest of several overlapping claims is the valid one. See
-// docs/tree.md, "A claim".
+// byAge orders claims as the index does: among overlapping claims, the earliest is the valid one. See docs/tree.md, "A
+// claim".
 func byAge(a, b *Row) int {
 	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Agent, b.Agent), strings.Compare(a.Path, b.Path))
 }

@@ -59,7 +59,7 @@ func patterns(claims []Row) []string {
 	return out
 }
 
-// TestClaimFiles reads a folder with all kinds of files in it.
+// TestClaimFiles reads a folder that contains all kinds of files.
 func TestClaimFiles(t *testing.T) {
 	tr := claimTree(t, map[string]string{
 		"claims/a.json":             claimText("a"),
@@ -68,7 +68,7 @@ func TestClaimFiles(t *testing.T) {
 		"claims/gone.released":      "",
 		"claims/odd.json":           claimText("odd"), // its mark is a folder, so it is not a mark
 		"claims/odd.released/x":     "",
-		"claims/big.json":           claimText("big"), // nor is a mark that is too large
+		"claims/big.json":           claimText("big"), // a mark that is too large is not a mark either
 		"claims/big.released":       strings.Repeat("x", format.MaxSmall+1),
 		"claims/bad.json":           claimText("../.."),
 		"claims/empty.json":         "",
@@ -202,7 +202,7 @@ func TestConcernsMisses(t *testing.T) {
 		covered++
 		row := Row{Claim: format.Claim{Pattern: p, Agent: "A", Exclusive: true, Expires: now.Add(time.Hour)}}
 		if !NewIntent("B", []string{f}, fold, now).Concerns(&row) {
-			t.Fatalf("%q covers %q (fold %v), and was left out", p, f, fold)
+			t.Fatalf("%q covers %q (fold %v), but was left out", p, f, fold)
 		}
 	}
 	if covered < 1000 {
@@ -210,7 +210,7 @@ func TestConcernsMisses(t *testing.T) {
 	}
 }
 
-// TestClaimFilesUnlistable: a folder of claims that cannot be listed does not count as an empty folder, because its
+// TestClaimFilesUnlistable: a claims folder that cannot be listed is not treated as an empty folder, because its
 // content is unknown.
 func TestClaimFilesUnlistable(t *testing.T) {
 	tr := claimTree(t, map[string]string{"claims/a.json": claimText("a")})

@@ -1,7 +1,7 @@
 // Package claim contains the rules of claims: which claims are live, which claims conflict with a request, and
 // which claims block a commit.
 //
-//   - Leases keeps the claims of a project in memory for the server; Look gives one consistent view of them.
+//   - Leases keeps the claims of a project in memory for the server; Look gives a consistent view of them.
 //   - Files reads the claim files of a tree without an index, for the guard; an Intent determines the blocking claims.
 //   - Row is one claim with its file; Request, Result and Conflict are the request and the answer of a claim call.
 //
@@ -19,32 +19,32 @@ import (
 	"mailtree/maildir/glob"
 )
 
-// Leases keeps a project's claims in memory: rows of the index with compiled patterns. This lets it compare a
-// request with thousands of claims without reading the database. The index decides: each look first reads the
-// changed rows again. For both the server and the guard, a lease expires when the wall clock reaches the time in
-// its file. Leases is safe for concurrent use. NewLeases creates one.
+// Leases keeps a project's claims in memory: index rows with compiled patterns. A request can thus be compared with
+// thousands of claims without reading the database. The index is authoritative: each look first rereads the rows that
+// have changed. For both the server and the guard, a lease expires when the wall clock reaches the time in its file.
+// Leases is safe for concurrent use. NewLeases creates one.
 type Leases struct {
 	mu     sync.Mutex // held during a look
 	all    []slot     // ordered by created, agent, path, as in the index
 	byPath map[string]*Row
-	agents map[string]int32 // a number for each agent name, which compares faster than the name
+	agents map[string]int32 // a number for each agent name; numbers compare faster than names
 	loaded bool
 	now    int64                  // time of the current look: µs since 1970
 	fold   bool                   // for the current look: ignore case
-	isFile func(path string) bool // whether the code repository has a file there, as far as known
+	isFile func(path string) bool // whether the code repository is known to have a file at a path
 
 	changing sync.Mutex
 	changed  map[string]bool // claim files that changed since the last look
 }
 
-// slot contains the fields of a claim that every look reads, so that they are adjacent in memory. Following a
-// pointer for each of ten thousand claims would take longer than everything else.
+// slot contains the fields of a claim that every look reads, so that they are adjacent in memory. Following a pointer
+// for each of ten thousand claims would take longer than the rest of the look.
 type slot struct {
 	until     int64 // as Leases.now; 0 for a released claim
 	agent     int32
 	exclusive bool
 	pattern   *glob.Pattern // nil: not compiled yet
-	row       *Row          // as the index has it
+	row       *Row          // the claim as in the index
 }
 
 // Source is the index, from which Leases reads claims.
@@ -55,11 +55,11 @@ type Source interface {
 	ClaimsAt(ctx context.Context, project string, paths []string) ([]Row, error)
 }
 
-// View contains what a look needs besides the claims.
+// View contains what a look needs in addition to the claims.
 type View struct {
 	Now    time.Time
 	Fold   bool                   // ignore case
-	IsFile func(path string) bool // whether the code repository has a file there, as far as known
+	IsFile func(path string) bool // whether the code repository is known to have a file at a path
 }
 
 // NewLeases returns leases that read the source at the first look.
@@ -67,8 +67,8 @@ func NewLeases() *Leases {
 	return &Leases{byPath: map[string]*Row{}, agents: map[string]int32{}, changed: map[string]bool{}}
 }
 
-// LeasesOf returns the leases of rows, as if within a look. It is for a caller that already has all claims. Only
-// Conflicts, Grants and Put may be called.
+// LeasesOf returns the leases of rows, as if within a look. It is for a caller that already has all the claims. On the
+// result, only Conflicts, Grants and Put may be called.
 func LeasesOf(rows []Row, view View) *Leases {
 	l := NewLeases()
 	l.loaded = true
@@ -92,8 +92,8 @@ func (l *Leases) Changed(path string, kind format.Kind) {
 	}
 }
 
-// Look calls f with the source's current claims. Only one Look runs at a time. Look returns the errors of the
-// source and of f.
+// Look calls f with the source's current claims. Only one Look runs at a time. Look returns any error from the source
+// or f.
 func (l *Leases) Look(ctx context.Context, from Source, project string, view View, f func(l *Leases) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -182,13 +182,13 @@ func (l *Leases) replaceRows(rows []Row, changed map[string]bool) {
 	}
 }
 
-// place returns the index of the claim in the list, or the index to insert it at.
+// place returns the index of the claim in the list, or the index at which to insert the claim.
 func (l *Leases) place(c *Row) int {
 	i, _ := slices.BinarySearchFunc(l.all, c, func(s slot, c *Row) int { return byAge(s.row, c) })
 	return i
 }
 
-// number returns the number of the agent, and assigns one if it is new.
+// number returns the agent's number, and assigns one if the agent is new.
 func (l *Leases) number(agent string) int32 {
 	n, known := l.agents[agent]
 	if !known {
@@ -200,9 +200,9 @@ func (l *Leases) number(agent string) int32 {
 
 func (l *Leases) live(s *slot) bool { return l.now < s.until }
 
-// overlaps reports whether any path matches both the claim and the requested pattern. A path without wildcards also
-// means everything below it, unless the code repository has a file at that path. For example, a claim of README.md
-// does not block **/*.go. The index never contains a claim with an invalid pattern.
+// overlaps reports whether any path matches both the claim and the requested pattern. A pattern without wildcards also
+// covers everything below its path, unless the code repository has a file at that path. For example, a claim of
+// README.md does not block **/*.go. The index never contains a claim with an invalid pattern.
 func (l *Leases) overlaps(s *slot, asked *glob.Pattern) bool {
 	if s.pattern == nil {
 		var err error

@@ -13,38 +13,38 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Normalizer turns the texts that callers write into patterns: several patterns in one text, paths in the style of
-// another system or a shell, absolute paths below the code base. A text with an unclear meaning is refused. It
-// never becomes a pattern unchanged. See docs/guard.md, "Making a claim".
+// Normalizer turns the text that callers write into patterns. It handles several patterns in one text, paths in the
+// style of another system or a shell, and absolute paths below the code base. It refuses ambiguous text and never uses
+// such text as a pattern. See docs/guard.md, "Making a claim".
 type Normalizer struct {
 	Top      string  // absolute path of the code base; "" if the project has none
 	Home     string  // the home folder, for ~; "" if unknown
 	CodeBase         // which files and folders exist
-	Below    string  // folder below the top that the caller named as the project; "" for the top
-	Moved    []Moved // texts that were resolved from Below
+	Below    string  // folder below the top that the caller gave as the project; "" for the top
+	Moved    []Moved // paths that were resolved from Below
 }
 
 // CodeBase checks paths of a code base. See repo.View.
 type CodeBase interface {
 	// Exists reports whether a file or folder exists at a path relative to the top.
 	Exists(path string) bool
-	// Relative turns an absolute path into a path relative to the top, in a linked worktree as well as in the main
-	// one. ok is false if the path is in none of them.
+	// Relative turns an absolute path into a path relative to the top, in a linked worktree as well as in the main one.
+	// ok is false if the path is in no worktree.
 	Relative(path string) (rel string, ok bool)
 }
 
-// From is the place of a caller whose texts become patterns.
+// From says where the caller of a Normalizer works.
 type From struct {
 	Folder  string // see Normalizer.Below
 	WorkDir string // absolute folder that the caller works in; it determines the worktree; "" if unknown
 }
 
-// Moved is a text that names no existing path relative to the top, but one relative to the folder that the caller
-// named as the project. Path is relative to the top.
+// Moved is text that names no existing path relative to the top, but names one relative to the folder that the caller
+// gave as the project. Path is relative to the top.
 type Moved struct{ Text, Path string }
 
-// Patterns returns the patterns that the texts mean, cleaned, in order and without duplicates. It returns
-// refusal.PathUnclaimable if a text cannot be normalized.
+// Patterns returns the patterns that texts mean: cleaned, in order and without duplicates. It returns
+// refusal.PathUnclaimable if an element of texts cannot be normalized.
 func (m *Normalizer) Patterns(texts []string) ([]string, error) {
 	var out []string
 	for _, text := range texts {
@@ -71,7 +71,7 @@ func (m *Normalizer) Patterns(texts []string) ([]string, error) {
 	return out, nil
 }
 
-// normalize is Patterns for one text. why completes the sentence "cannot be claimed: ".
+// normalize is Patterns for one text. why completes the sentence that ends in "cannot be claimed: ".
 func (m *Normalizer) normalize(text string) (patterns []string, why string) {
 	text = strings.TrimSpace(text)
 	if text != "" && !m.Exists(text) {
@@ -112,7 +112,7 @@ func (m *Normalizer) normalizePaths(parts []string) (patterns []string, why stri
 	return patterns, ""
 }
 
-// normalizePath is normalize for a text whose only separators are blanks.
+// normalizePath is normalize for text whose only separators are spaces.
 func (m *Normalizer) normalizePath(p string) (patterns []string, why string) {
 	if m.Exists(p) {
 		return []string{m.literal(p)}, ""
@@ -138,8 +138,8 @@ func (m *Normalizer) normalizePath(p string) (patterns []string, why string) {
 	return m.normalizeBlanks(p)
 }
 
-// lead splits a text after its leading elements that exist under exactly that name, such as app/[id] in
-// app/[id]/**. Such elements are not wildcards.
+// lead splits text after the leading elements that exist under exactly these names, such as app/[id] in app/[id]/**.
+// Such elements are not wildcards.
 func (m *Normalizer) lead(p string) (lead, rest string) {
 	end := 0
 	for i := 0; i <= len(p); i++ {
@@ -166,7 +166,7 @@ func (m *Normalizer) literal(p string) string {
 	return quote(p)
 }
 
-// pattern returns the pattern that a text means. See lead.
+// pattern returns the pattern that the text means. See lead.
 func (m *Normalizer) pattern(p string) string {
 	lead, rest := m.lead(p)
 	switch {
@@ -233,8 +233,8 @@ func (m *Normalizer) belowTop(p string) (below string, ok bool) {
 	return m.Relative(filepath.Clean(p))
 }
 
-// withoutDots removes the .. from a path that does not exist yet. If a path leaves the top and does not return, it
-// keeps its .., and glob.Compile then refuses it.
+// withoutDots removes the .. elements from a path that does not exist yet. If the path leaves the top and does not
+// return, withoutDots keeps the .., and glob.Compile then refuses the path.
 func (m *Normalizer) withoutDots(p string) (clean, why string) {
 	last := strings.LastIndex("/"+p+"/", "/../")
 	if last < 0 {
@@ -256,9 +256,9 @@ func (m *Normalizer) withoutDots(p string) (clean, why string) {
 	return clean, ""
 }
 
-// find returns the path of an existing file or folder that a text without wildcards names: the text itself, or the
-// text without a leading @ or a trailing line number. It searches the top first, then the folder that the caller
-// named. It returns "" if nothing exists.
+// find returns the path of the existing file or folder that text without wildcards names: the text itself, or the text
+// without a leading @ or a trailing line number. It searches the top first, then the folder that the caller gave. It
+// returns "" if nothing exists.
 func (m *Normalizer) find(text string) string {
 	if text == "" || text[0] == '/' {
 		return ""
@@ -291,8 +291,8 @@ func (m *Normalizer) find(text string) string {
 	return ""
 }
 
-// normalizeBlanks splits a text at blanks if each part names an existing path. It keeps blanks in the names of existing
-// leading folders, and blanks after a \.
+// normalizeBlanks splits text at spaces if each part names an existing path. It keeps spaces in the names of existing
+// leading folders, and spaces after a \.
 func (m *Normalizer) normalizeBlanks(p string) (patterns []string, why string) {
 	if _, rest := m.lead(p); len(cutUnquoted(rest, " \t")) < 2 {
 		return []string{m.pattern(p)}, ""
@@ -324,11 +324,11 @@ var (
 	line        = regexp.MustCompile(`(:\d+(:\d+|-\d+)?:?|#L\d+(C\d+)?(-L?\d+(C\d+)?)?)$`) // as editors, compilers and forges write it
 )
 
-// quoted lists the characters that a preceding \ quotes. Before any other character, a \ counts as the path
+// quoted lists the characters that a preceding \ quotes. Before any other character, a \ is treated as the path
 // separator of another system.
 const quoted = `[]{}?,;|!^- `
 
-// isWindows reports whether p has a \ that quotes nothing.
+// isWindows reports whether p contains a \ that quotes nothing.
 func isWindows(p string) bool {
 	for i := 0; i < len(p); i++ {
 		if p[i] != '\\' {
@@ -342,7 +342,7 @@ func isWindows(p string) bool {
 	return false
 }
 
-// unwrap removes the quotes or backticks around a whole text.
+// unwrap removes quotation marks or backticks around the whole text.
 func unwrap(text string) string {
 	for len(text) > 1 && strings.IndexByte("\"'`", text[0]) >= 0 && strings.IndexByte(text[1:], text[0]) == len(text)-2 {
 		text = strings.TrimSpace(text[1 : len(text)-1])
@@ -355,8 +355,8 @@ func quote(path string) string { return special.Replace(path) }
 
 var special = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`)
 
-// cutUnquoted splits a text at each separator outside braces and character classes and not after a \. It omits
-// empty parts.
+// cutUnquoted splits text at each separator that is outside braces and character classes and does not follow a \. It
+// omits empty parts.
 func cutUnquoted(text, separators string) (parts []string) {
 	from, deep := 0, 0
 	add := func(to int) {

@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// codeBase is a code base at /home/me/code with two linked worktrees: /home/me/foo and .wt/bar in it.
+// codeBase is a code base at /home/me/code with two linked worktrees: /home/me/foo, and .wt/bar inside the code base.
 type codeBase []string
 
 // Exists also reports true for the folders of the listed paths.
@@ -216,7 +216,7 @@ func TestNormalize(t *testing.T) {
 	}
 }
 
-// TestMatches: only patterns that were counted in time are in the result, and the search by prefix misses no name.
+// TestMatches: the result contains only patterns that were counted in time, and the search by prefix misses no name.
 func TestMatches(t *testing.T) {
 	t.Parallel()
 	names := []string{"App.go", "app.go", "app/a.py", "app/b.py", "appendix", "lib/a.py"}
@@ -227,7 +227,7 @@ func TestMatches(t *testing.T) {
 		t.Error(d)
 	}
 	if got := Matches(names, []string{"APP", "app.go"}, true, later); got["APP"] != 2 || got["app.go"] != 2 {
-		t.Errorf("whatever their case: %v", got)
+		t.Errorf("regardless of case: %v", got)
 	}
 	if got := Matches(names, []string{"app"}, false, time.Now().Add(-time.Hour)); len(got) != 0 {
 		t.Errorf("after the deadline: %v", got)

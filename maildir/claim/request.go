@@ -13,24 +13,24 @@ import (
 type Row struct {
 	format.Claim
 	Path       string    `json:"file"`     // the claim's file
-	Released   bool      `json:"released"` // there is a .released file beside it
+	Released   bool      `json:"released"` // there is a .released file next to the claim's file
 	ReleasedAt time.Time `json:"released_at,omitzero"`
 }
 
 // Live reports whether the claim is neither released nor expired at now.
 func (c *Row) Live(now time.Time) bool { return !c.Released && now.Before(c.Expires) }
 
-// Request is a request for leases on all the patterns or on none.
+// Request is a request for leases on all of the patterns, or on none of them.
 type Request struct {
 	Agent    string
-	Patterns []string      // patterns, or texts for Normalizer
+	Patterns []string      // patterns, or input for Normalizer
 	From                   // where the caller is
 	TTL      time.Duration // 0: one hour; 60 s to 30 days
 	Shared   bool
 	Reason   string
 	DryRun   bool
-	// Namesakes are the claims, by path, whose holder is a different agent with the name Agent. nil: there are
-	// none.
+	// Namesakes contains the paths of claims whose holder is a different agent with the name Agent. It is nil if there
+	// are none.
 	Namesakes map[string]bool
 }
 
@@ -39,14 +39,15 @@ func (r *Request) isOf(s *slot, agent int32) bool {
 	return s.agent == agent && !r.Namesakes[s.row.Path]
 }
 
-// Result contains either all granted claims (or renewed, or with DryRun grantable ones) or the conflicts.
+// Result contains either the conflicts, or all the claims that were granted or renewed (with DryRun, the claims that
+// could be granted).
 type Result struct {
 	Granted   []Row
 	Conflicts []Conflict // the first 1,000
 	More      int        // number of conflicts that are not listed
-	Expires   time.Time  // of the granted claims; zero if none
+	Expires   time.Time  // when the granted claims expire; zero if none
 
-	Alone   string         // why only this machine has the claims; "" if all machines that share the mail have them
+	Alone   string         // why only this machine has the claims; "": all machines that share the mail have them
 	Renewed bool           // all claims were renewed
 	Moved   []Moved        // see Normalizer
 	Matches map[string]int // number of files that Git tracks, by pattern; a pattern that took too long to count is missing
@@ -72,15 +73,15 @@ type Conflict struct {
 // claims.
 const maxListed = 1000
 
-// Conflicts lists, for each requested pattern, the live claims of others that conflict with it. If several
-// conflicting claims were written by hand, the earliest comes first, because only that claim is valid. more counts
-// the conflicts beyond maxListed. Callers call Conflicts within Look. See docs/guard.md, "Making a claim".
+// Conflicts lists, for each requested pattern, other agents' live claims that conflict with the pattern. If several
+// conflicting claims were written by hand, the earliest comes first, because only the earliest is valid. more counts
+// the conflicts beyond maxListed. Call Conflicts only within Look. See docs/guard.md, "Making a claim".
 func (l *Leases) Conflicts(r *Request) (out []Conflict, more int, err error) {
 	agent := l.number(r.Agent)
 	for _, pat := range r.Patterns {
 		asked, err := glob.Compile(pat, l.fold)
 		if err != nil {
-			return nil, 0, err // does not happen: check has compiled the pattern
+			return nil, 0, err // cannot happen: check has compiled the pattern
 		}
 		for i := range l.all {
 			if s := &l.all[i]; !r.isOf(s, agent) && l.live(s) && (s.exclusive || !r.Shared) && l.overlaps(s, asked) {
@@ -134,7 +135,7 @@ func (l *Leases) held(r *Request) map[string]*Row {
 	return held
 }
 
-// freePath returns the path of a new claim's file: its own path, or one beside it if a live claim already uses that
+// freePath returns the path for a new claim's file: the usual path, or one next to it if a live claim already uses that
 // path.
 func (l *Leases) freePath(pattern, agent string) string {
 	path := format.ClaimPath(pattern, agent, "")

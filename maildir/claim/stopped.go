@@ -10,9 +10,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Stopped records that other agents' claims stopped an agent. The newest record of each agent and Doing is run-time
-// state, one file each in format.StoppedDir, so that users see which agents are stuck. The guard writes these files
-// without a server; the server writes them too.
+// Stopped records that other agents' claims stopped an agent. The newest record for each agent and Doing is kept as
+// run-time state, in a separate file in format.StoppedDir, so that users see which agents are stuck. The guard writes
+// these files without a server; the server writes them too.
 type Stopped struct {
 	At    time.Time `json:"at"`
 	Agent string    `json:"agent"` // "" if unknown
@@ -26,7 +26,7 @@ const DoingClaim = "claim"
 // Stopper is a claim that stopped the agent.
 type Stopper struct {
 	File  string   `json:"file"`  // the claim's file in the tree
-	Paths []string `json:"paths"` // the first maxStoppers paths or patterns that it covers
+	Paths []string `json:"paths"` // the first maxStoppers paths or patterns that the claim covers
 }
 
 const maxStoppers = 20

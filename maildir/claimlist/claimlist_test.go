@@ -14,11 +14,11 @@ import (
 	"mailtree/maildir/format"
 )
 
-// The machine of the tests has the key "here". now and at are its clocks.
+// The tests' machine has the key "here". now and at are its clocks.
 var (
 	now  = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at   = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
-	made = at.Add(-time.Hour) // every claim, unless it says "created=NAME"
+	made = at.Add(-time.Hour) // creation time of claims without "created=NAME"
 )
 
 // options are the words NAME=VALUE at the end of a line; a word without a value has the value "yes".
@@ -148,46 +148,46 @@ func TestNext(t *testing.T) {
 	}{
 		{name: "nothing"},
 		{
-			name:  "a file that was made here gets into the list",
+			name:  "a file that was created here is added to the list",
 			files: []string{"f Ann app 30m"},
 			want:  []string{"f Ann app here 30m0s"},
 		},
 		{
-			name:  "a file that is longer than a claim may be is cut",
+			name:  "a claim file that is too long is shortened",
 			files: []string{"f Ann app 1000h"},
 			want:  []string{"f Ann app here 720h0m0s"},
 		},
 		{
-			name:  "of two files the first gets into the list",
+			name:  "the earlier of two files is added to the list",
 			files: []string{"f Ann app 30m", "g Bob app/x 30m"},
 			want:  []string{"f Ann app here 30m0s", "ended g lost to Ann, told"},
 		},
 		{
-			name:  "two shared claims get on",
+			name:  "two shared claims coexist",
 			there: []string{"1 Eve app there 30m shared"},
 			files: []string{"f Ann app/x 30m shared"},
 			want:  []string{"1 Eve app there 30m0s", "f Ann app/x here 30m0s"},
 		},
 		{
-			name:  "a file whose path the list gave to another is lost",
+			name:  "a file whose path the list gave to another agent loses",
 			there: []string{"1 Eve app/** there 30m"},
 			files: []string{"f Ann app/x 30m"},
 			want:  []string{"1 Eve app/** there 30m0s", "ended f lost to Eve, told"},
 		},
 		{
-			name:  "case does not tell paths apart",
+			name:  "paths that differ only in case conflict",
 			there: []string{"1 Eve App there 30m"},
 			files: []string{"f Ann app 30m"},
 			want:  []string{"1 Eve App there 30m0s", "ended f lost to Eve, told"},
 		},
 		{
-			name:  "an ended claim conflicts with no other",
+			name:  "an expired claim conflicts with no other claim",
 			there: []string{"1 Eve app there 0s"},
 			files: []string{"f Ann app 30m"},
 			want:  []string{"f Ann app here 30m0s"},
 		},
 		{
-			name:  "the file of another machine's agent does not ask",
+			name:  "the file of another machine's agent is not a request",
 			files: []string{"f Far app 30m"},
 			want:  []string{"ended f"},
 		},
@@ -198,41 +198,41 @@ func TestNext(t *testing.T) {
 			files:    []string{"1 Ann app 30m released", "2 Eve doc 30m released"},
 		},
 		{
-			name:  "released here before the list had it here: one's own leaves, another's does not",
+			name:  "released here before the list was followed: own claim is removed, another's is not",
 			there: []string{"1 Ann app here 30m", "2 Eve doc there 30m"},
 			files: []string{"1 Ann app 30m released", "2 Eve doc 30m released"},
 			want:  []string{"2 Eve doc there 30m0s"},
 		},
 		{
-			name:     "the mark is that of an earlier claim",
+			name:     "the mark belongs to an earlier claim",
 			there:    []string{"1 Eve app there 30m created=5m"},
 			followed: []string{"1 Eve app there 30m created=5m"},
 			files:    []string{"1 Eve app 30m released"},
 			want:     []string{"1 Eve app there 30m0s"},
 		},
 		{
-			name:     "renewed there meanwhile",
+			name:     "renewed there in the meantime",
 			there:    []string{"1 Eve app there 30m blob=b"},
 			followed: []string{"1 Eve app there 10m blob=a"},
 			files:    []string{"1 Eve app 10m released"},
 			want:     []string{"1 Eve app there 30m0s"},
 		},
 		{
-			name:     "files that somebody has removed: one's own counts as released",
+			name:     "files that were removed: own claim is treated as released",
 			there:    []string{"1 Ann app here 30m", "2 Eve doc there 30m"},
 			followed: []string{"1 Ann app here 30m", "2 Eve doc there 30m"},
 			removed:  []string{"1", "2"},
 			want:     []string{"2 Eve doc there 30m0s"},
 		},
 		{
-			name:     "somebody has removed a file that has not followed the list",
+			name:     "a file that has not followed the list was removed",
 			there:    []string{"1 Ann app here 30m blob=b"},
 			followed: []string{"1 Ann app here 10m blob=a"},
 			removed:  []string{"1"},
 			want:     []string{"1 Ann app here 30m0s"},
 		},
 		{
-			name:     "a request does not wait for whether it was removed",
+			name:     "a request does not depend on whether the file was removed",
 			there:    []string{"1 Ann app here 30m"},
 			followed: []string{"1 Ann app here 30m"},
 			removed:  []string{"1"},
@@ -240,40 +240,40 @@ func TestNext(t *testing.T) {
 			want:     []string{"1 Ann app here 30m0s", "refused app: Ann has app"},
 		},
 		{
-			name:     "made to end by hand",
+			name:     "ended by hand",
 			there:    []string{"1 Ann app here 30m"},
 			followed: []string{"1 Ann app here 30m"},
 			files:    []string{"1 Ann app -1m"},
 		},
 		{
-			name:     "made longer by hand",
+			name:     "extended by hand",
 			there:    []string{"1 Ann app here 30m"},
 			followed: []string{"1 Ann app here 30m"},
 			files:    []string{"1 Ann app 90m"},
 			want:     []string{"1 Ann app here 1h30m0s renewal=1"},
 		},
 		{
-			name:     "another's made longer by hand: the file is set back",
+			name:     "another's extended by hand: the file is restored",
 			there:    []string{"1 Eve app there 30m"},
 			followed: []string{"1 Eve app there 30m"},
 			files:    []string{"1 Eve app 90m"},
 			want:     []string{"1 Eve app there 30m0s"},
 		},
 		{
-			name:     "gone from the list before its time",
+			name:     "removed from the list before expiry",
 			followed: []string{"1 Ann app here 30m", "2 Eve doc there 30m"},
 			files:    []string{"1 Ann app 30m", "2 Eve doc 30m"},
 			want:     []string{"ended 1, told", "ended 2"},
 		},
 		{
-			name:     "run out",
+			name:     "expired",
 			there:    []string{"1 Ann app here 0s wall=1s"},
 			followed: []string{"1 Ann app here 0s wall=1s"},
 			files:    []string{"1 Ann app 1s"},
 			want:     []string{"ended 1"},
 		},
 		{
-			name:     "the list was lost: it gets what the files have followed",
+			name:     "the list was lost: it is restored from what the files have followed",
 			reset:    true,
 			there:    []string{"2 Bob lib there 30m"},
 			followed: []string{"1 Ann app here 30m", "3 Eve doc there 30m"},
@@ -312,13 +312,13 @@ func TestNext(t *testing.T) {
 			want:  []string{"1 Twin app there 30m0s", "refused app: Twin has app"},
 		},
 		{
-			name:  "a person is one on all machines",
+			name:  "a user's agent is the same on all machines",
 			there: []string{"1 pat app there 30m inception=5m"},
 			ask:   "pat app",
 			want:  []string{"1 pat app here 1h0m0s renewal=1", "granted app until 1h0m0s"},
 		},
 		{
-			name:     "the wall clock jumped forward: the claim holds, and its file says until when",
+			name:     "the wall clock jumped forward: the claim is valid, and its file says until when",
 			there:    []string{"1 Eve app there 30m wall=-2h"},
 			followed: []string{"1 Eve app there 30m wall=-2h"},
 			files:    []string{"1 Eve app -2h"},
@@ -326,7 +326,7 @@ func TestNext(t *testing.T) {
 			want:     []string{"1 Eve app there 30m0s", "refused app: Eve has app"},
 		},
 		{
-			name:     "the wall clock is a little ahead: the claim holds",
+			name:     "the wall clock is a little ahead: the claim is valid",
 			there:    []string{"1 Eve app there 30s wall=-10s"},
 			followed: []string{"1 Eve app there 30s wall=-10s"},
 			files:    []string{"1 Eve app -10s"},
@@ -334,7 +334,7 @@ func TestNext(t *testing.T) {
 			want:     []string{"1 Eve app there 30s wall=-10s", "refused app: Eve has app"},
 		},
 		{
-			name:     "one's own claim was lost to a namesake and edited by hand: it is one's own again",
+			name:     "own claim was lost to a namesake and edited by hand: it is the agent's own again",
 			there:    []string{"1 Twin app there 1h shared blob=b inception=5m created=1m"},
 			followed: []string{"1 Twin app here 1h shared blob=a inception=0s"},
 			files:    []string{"1 Twin app 2h shared"},
@@ -342,7 +342,7 @@ func TestNext(t *testing.T) {
 			want:     []string{"1 Twin app here 1h0m0s renewal=2", "granted app until 1h0m0s"},
 		},
 		{
-			name:     "the wall clock is a little off: the file stays",
+			name:     "the wall clock is a little off: the file is not changed",
 			there:    []string{"1 Eve app there 30m wall=30m50s"},
 			followed: []string{"1 Eve app there 30m wall=30m50s"},
 			files:    []string{"1 Eve app 30m50s"},
@@ -376,13 +376,13 @@ func TestNext(t *testing.T) {
 				t.Error(d)
 			}
 			if !maps.Equal(before[0], r.Remote) || !maps.Equal(before[1], r.Base) {
-				t.Error("Next has changed what it was given")
+				t.Error("Next has changed its input")
 			}
 			files := ByPath(r.Files)
 			maps.Copy(files, ByPath(n.Granted)) // granted claims are written first
 			write, ended, ok := n.Follow(files)
 			if !ok || slices.ContainsFunc(write, func(w claim.Row) bool { return slices.Contains(n.Granted, w) }) {
-				t.Fatalf("write %v, %v: no file has changed, and what was granted is written", write, ok)
+				t.Fatalf("write %v, %v: no file has changed, and granted claims are written", write, ok)
 			}
 			// Once the files are written, the next round changes nothing.
 			after := files
@@ -418,8 +418,8 @@ func written(list map[string]*Entry) map[string]*Entry {
 	return is
 }
 
-// TestNewEntry: a lease of another machine counts from now, with Grace. A lease of this machine expires at the time
-// in its file.
+// TestNewEntry: the length of another machine's lease is counted from now, with Grace added. This machine's lease
+// expires at the time in its file.
 func TestNewEntry(t *testing.T) {
 	t.Parallel()
 	r := &Round{Machine: "here", Now: now, At: at, Files: rows(t, []string{"1 Ann app 10m"})}
@@ -441,7 +441,8 @@ func TestNewEntry(t *testing.T) {
 	}
 }
 
-// TestFollowLater: if the files could not be written, the next round decides the same, although the wall clock was set.
+// TestFollowLater: if the files could not be written, the next round makes the same decisions, even though the wall
+// clock was set.
 func TestFollowLater(t *testing.T) {
 	t.Parallel()
 	for _, step := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
@@ -463,7 +464,7 @@ func TestFollowLater(t *testing.T) {
 	}
 }
 
-// TestFollow: files that were changed since the round began are left to the next round.
+// TestFollow: files that have changed since the round began are left to the next round.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ was, is, there string }{
@@ -483,7 +484,7 @@ func TestFollow(t *testing.T) {
 			t.Errorf("%q: write %v, end %v, %v", c.was, write, ended, ok)
 		}
 		if _, _, ok := n.Follow(ByPath(rows(t, []string{c.is}))); ok {
-			t.Errorf("%q was changed to %q, and is followed", c.was, c.is)
+			t.Errorf("%q was changed to %q, but the list was followed", c.was, c.is)
 		}
 	}
 }

@@ -26,20 +26,20 @@ const (
 	MaxTTL     = format.MaxLease
 	keepClaims = 7 * 24 * time.Hour // how long the file of a released or expired claim is kept
 
-	maxCounting = time.Second // how long a claim may spend counting matches
+	maxCounting = time.Second // how long a claim call may spend counting matches
 )
 
 // Elsewhere gives access to the claims of other machines.
 type Elsewhere interface {
-	// IsListed reports whether the list that the machines share has, or may have, the claim of a file.
+	// IsListed reports whether the machines' shared list contains, or may contain, the claim in a file.
 	IsListed(path string) bool
-	// IsNamesakes reports whether the list contains the claim as a claim by another agent of the same name.
+	// IsNamesakes reports whether, according to the list, the claim belongs to another agent of the same name.
 	IsNamesakes(path string, agent *index.AgentRow) bool
 }
 
 // Claims gives access to a project's claims, according to the project's files. It is safe for concurrent use.
 type Claims struct {
-	Elsewhere Elsewhere // of the sync; set before the first use
+	Elsewhere Elsewhere // provided by the sync; set before the first use
 
 	mail   *core.Mail
 	leases *claim.Leases
@@ -49,7 +49,7 @@ type Claims struct {
 // New returns the claims of a project.
 func New(mail *core.Mail) *Claims { return &Claims{mail: mail, leases: claim.NewLeases()} }
 
-// Changed reports that a claim's file, or its mark, has changed.
+// Changed records that a claim's file, or its mark, has changed.
 func (cs *Claims) Changed(path string, kind format.Kind) { cs.leases.Changed(path, kind) }
 
 // Grant creates or renews claims on this machine, for a request that Check has passed: see maildir.Box.Claim.
@@ -109,7 +109,7 @@ func (cs *Claims) Check(r *claim.Request) (moved []claim.Moved, err error) {
 	}
 	if r.TTL < MinTTL || r.TTL > MaxTTL {
 		return nil, &refusal.Error{
-			What:  refusal.Invalid("A lease of {=name} {arg} is out of range: 60 seconds to 30 days (2592000)."),
+			What:  refusal.Invalid("A lease of {=name} {arg} is out of range: choose 60 seconds to 30 days (2592000)."),
 			Field: refusal.Lease,
 			Name:  r.TTL.String(),
 		}
@@ -169,8 +169,8 @@ func (cs *Claims) PlanAll(g *writer.Group, tx *writer.Tx, res *claim.Result, r *
 	return nil
 }
 
-// Plan plans the claim's file. It replaces an older file of the same agent and pattern and keeps its
-// unknown keys.
+// Plan plans the claim's file. The new file replaces an older file of the same agent and pattern, and keeps the older
+// file's unknown keys.
 func (cs *Claims) Plan(g *writer.Group, tx *writer.Tx, c claim.Row) error {
 	old, _, err := cs.mail.Tree.Read(c.Path, format.MaxSmall)
 	switch {
@@ -193,7 +193,7 @@ func (cs *Claims) Plan(g *writer.Group, tx *writer.Tx, c claim.Row) error {
 	return g.Remove(tx, format.ReleasedMark(c.Path))
 }
 
-// PlanRelease plans a release mark with the given content beside each of these claims. The mark releases the claim.
+// PlanRelease plans a release mark with the given content next to each of these claims. The mark releases the claim.
 func (cs *Claims) PlanRelease(g *writer.Group, tx *writer.Tx, claims []claim.Row, mark []byte) error {
 	for i := range claims {
 		c := &claims[i]
@@ -215,7 +215,7 @@ func Listed(claims []claim.Row) string {
 	return strings.Join(names, ", ")
 }
 
-// List lists live claims, and with all also released and expired ones, by created, agent, path. It
+// List lists live claims and, with all, also released and expired ones. They are sorted by created, agent and path. It
 // returns ErrUnavailable.
 func (cs *Claims) List(ctx context.Context, all bool) ([]claim.Row, error) {
 	return cs.Select(ctx, func(_ *claim.Row, live bool) bool { return all || live })
@@ -241,8 +241,8 @@ func (cs *Claims) Select(ctx context.Context, pass func(c *claim.Row, live bool)
 	return rows, err
 }
 
-// Look calls f with the project's claims as the index has them now. Only one Look runs at a time, so f must not
-// wait for files. Look returns f's error. If it returns ErrUnavailable, the results of f are invalid.
+// Look calls f with the project's claims as they currently are in the index. Only one Look runs at a time, so f must
+// not wait for files. Look returns f's error. If it returns ErrUnavailable, the results of f are invalid.
 func (cs *Claims) Look(ctx context.Context, f func(l *claim.Leases) error) error {
 	fold, err := cs.code.IgnoresCase(cs.mail.HumanKey())
 	if err != nil {
@@ -265,7 +265,7 @@ func (cs *Claims) View(f func(view claim.View) error) error {
 	return err
 }
 
-// Sweep returns the operation that removes the files of claims that ended a week ago. A file stays if it contains a
+// Sweep returns the operation that removes the files of claims that ended a week ago. A file is kept if it contains a
 // newer claim that the index does not have yet. See docs/tree.md, "A claim".
 func (cs *Claims) Sweep() *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sweep", Summary: "claims that ended a week ago"}, Facts: []string{core.ClaimsFact}}
@@ -276,7 +276,7 @@ func (cs *Claims) Sweep() *writer.Tx {
 		}
 		for i := range old {
 			c, before := &old[i], len(tx.Writes)
-			if cs.Elsewhere.IsListed(c.Path) { // the wall clock does not decide when it ends
+			if cs.Elsewhere.IsListed(c.Path) { // the wall clock does not decide when this claim ends
 				continue
 			}
 			if before >= 2*writer.MaxGroup {
@@ -286,7 +286,7 @@ func (cs *Claims) Sweep() *writer.Tx {
 				tx.Writes = nil
 				return nil // keep the file: a file that cannot be committed must not be removed
 			}
-			if !cs.stands(c) { // checked now; publish notices later changes
+			if !cs.stands(c) { // checked here; publish notices later changes
 				tx.Writes = tx.Writes[:before]
 			}
 		}
@@ -295,7 +295,7 @@ func (cs *Claims) Sweep() *writer.Tx {
 	return tx
 }
 
-// stands reports whether the claim's files still have the same expiry time and release as the index.
+// stands reports whether the claim's files still agree with the index about the claim's expiry time and release.
 func (cs *Claims) stands(c *claim.Row) bool {
 	data, _, err := cs.mail.Tree.Read(c.Path, format.MaxSmall)
 	if err != nil {
@@ -327,7 +327,7 @@ func (cs *Claims) NotifyOutdone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	holds := map[string]*claim.Row{} // by pattern; claims are sorted by age
+	holds := map[string]*claim.Row{} // oldest claim by pattern; claims are sorted by age
 	for i := range live {
 		c := &live[i]
 		first := holds[c.Pattern]
@@ -345,8 +345,8 @@ func (cs *Claims) NotifyOutdone(ctx context.Context) error {
 	return nil
 }
 
-// NotifyLost notifies the holder of a claim that the claim is not valid. For each value of how, it notifies the
-// holder once. It returns the errors of the writer.
+// NotifyLost notifies the holder of a claim that the claim is not valid, once for each value of how. It returns the
+// writer's errors.
 func (cs *Claims) NotifyLost(ctx context.Context, c *claim.Row, how, body string) error {
 	return cs.mail.Notify(ctx, core.Notice{
 		To:      c.Agent,

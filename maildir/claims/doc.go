@@ -1,7 +1,7 @@
-// Package claims manages the claims of a project. The project's claim files decide which agent holds which path.
-// Package claim has the rules; this package reads and writes the files. See docs/guard.md, "Making a claim".
+// Package claims manages the claims of a project. The project's claim files determine which agent holds which path.
+// Package claim contains the rules; this package reads and writes the files. See docs/guard.md, "Making a claim".
 //
 //	claims.go  grant, release, list, sweep
-//	done.go    the claims of an operation to undo
+//	done.go    the claims in an operation to undo
 //	stops.go   agents that claims keep from working
 package claims

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// OfDone returns the claims of an operation, as its files contain them after the operation. It returns the errors
-// of the tree.
+// OfDone returns an operation's claims, as its files contained them after the operation. It returns errors from the
+// tree.
 func (cs *Claims) OfDone(done *history.Done) (all []format.Claim, err error) {
 	for _, v := range done.Changes {
 		data := v.Is

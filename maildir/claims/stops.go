@@ -16,11 +16,11 @@ type Stop struct {
 	By    []claim.Blocked `json:"by"`
 }
 
-// stoppedFor is how long a stopped agent counts as waiting.
+// stoppedFor is how long a stopped agent is considered to be waiting.
 const stoppedFor = 24 * time.Hour
 
-// Stops lists the agents that claims have stopped within a day, newest first, if one of these claims is still live.
-// For each agent, it lists the newest refused commit, edit, push and claim.
+// Stops lists the agents that claims have stopped within the last day, newest first, if one of these claims is still
+// live. For each agent, it lists the most recently refused commit, edit, push and claim.
 func (cs *Claims) Stops(ctx context.Context) (all []Stop, err error) {
 	noted := claim.ReadStopped(ctx, cs.mail.Tree)
 	if len(noted) == 0 {
@@ -35,7 +35,7 @@ func (cs *Claims) Stops(ctx context.Context) (all []Stop, err error) {
 	for _, n := range noted {
 		s := Stop{Agent: n.Agent, Doing: n.Doing, At: n.At}
 		for _, by := range n.By {
-			holds := func(c claim.Row) bool { return c.Path == by.File && !c.Created.After(n.At) } // later claims do not count
+			holds := func(c claim.Row) bool { return c.Path == by.File && !c.Created.After(n.At) } // not a later claim
 			if i := slices.IndexFunc(live, holds); i >= 0 {
 				s.By = append(s.By, claim.Blocked{Claim: live[i], Paths: by.Paths})
 			}

@@ -40,17 +40,17 @@ func (c *Mail) HasAgent(ctx context.Context, name string) (bool, error) {
 		return false, err
 	}
 	c.mu.Lock()
-	if c.left == left { // otherwise the agent may have been removed since the query
+	if c.left == left { // skipped if the agent may have been removed since the query
 		c.agents[name] = true
 	}
 	c.mu.Unlock()
 	return true, nil
 }
 
-// NameHolder returns the name of the agent with that name, regardless of case, in the agent's own spelling. It
-// returns "" if there is no such agent.
+// NameHolder returns the agent's own spelling of a name that is given in any case. It returns "" if there is no such
+// agent.
 func (c *Mail) NameHolder(ctx context.Context, name string) (holder string, err error) {
-	const spellings = 10 // of one name, because users may create folders
+	const spellings = 10 // of one name: users may create folders by hand
 	names, err := c.Store.Index.Names(ctx, c.Slug, format.KindProfile, name, spellings)
 	for _, n := range names {
 		if n == name || holder == "" && strings.EqualFold(n, name) {
@@ -60,8 +60,8 @@ func (c *Mail) NameHolder(ctx context.Context, name string) (holder string, err 
 	return holder, err
 }
 
-// NoteSeen records in memory that the agent did something now; KeepNotes writes it to disk. It ignores a name that
-// is not an agent's.
+// NoteSeen records in memory that the agent has just done something; KeepNotes writes this to disk. NoteSeen ignores a
+// name that is not an agent's.
 func (c *Mail) NoteSeen(ctx context.Context, agent string) {
 	if ok, err := c.HasAgent(ctx, agent); err != nil || !ok {
 		return
@@ -72,14 +72,14 @@ func (c *Mail) NoteSeen(ctx context.Context, agent string) {
 	Ring(c.seenChanged)
 }
 
-// lastSeen records when an agent was last seen, and whether the agent's file has that time.
+// lastSeen records when an agent was last seen, and whether that time is already in the agent's file.
 type lastSeen struct {
 	last    time.Time
 	written bool
 }
 
-// KeepNotes writes to disk which notices agents got, and at most once a second the last-seen times. When ctx ends,
-// it writes the rest and returns.
+// KeepNotes writes to disk which notices the agents received and, at most once a second, when each agent was last seen.
+// When ctx ends, KeepNotes writes what is left and returns.
 func (c *Mail) KeepNotes(ctx context.Context) {
 	sighted := c.seenChanged // nil: written less than a second ago
 	var rested <-chan time.Time
@@ -99,8 +99,7 @@ func (c *Mail) KeepNotes(ctx context.Context) {
 	c.Seats.Write()
 }
 
-// writeSeen writes, into each agent's file, the time when the agent was last seen, for agents seen since the last
-// call.
+// writeSeen writes the last-seen time into the file of each agent that was seen since the last call.
 func (c *Mail) writeSeen() {
 	unwritten := map[string]time.Time{}
 	c.mu.Lock()
@@ -124,7 +123,7 @@ func (c *Mail) AddSeen(a *index.AgentRow) {
 	seen := c.seen[a.Name]
 	c.mu.Unlock()
 	var last time.Time
-	if seen != nil { // its file may be new and lack this time
+	if seen != nil { // a new file may lack this time
 		last = seen.last
 	} else if st, err := c.Tree.Stat(format.SeenDir + "/" + a.Name); err == nil {
 		last = time.Unix(0, st.MTime)
@@ -134,7 +133,8 @@ func (c *Mail) AddSeen(a *index.AgentRow) {
 	}
 }
 
-// SanitizeName returns the hint without the characters that are illegal in names; "" if no valid name is left.
+// SanitizeName returns the hint without the characters that are illegal in names. It returns "" if no valid name is
+// left.
 func SanitizeName(hint string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-' {
@@ -152,7 +152,8 @@ func SanitizeName(hint string) string {
 // Machine returns the id of this machine.
 func (s *Store) Machine() string { return format.KeyID(s.Key.Public().(ed25519.PublicKey)) }
 
-// MachineName returns the name that a machine has published with its key, or its id if it has published no name.
+// MachineName returns the name that a machine has published with its key, or the machine's id if it has not published a
+// name.
 func (c *Mail) MachineName(id string) string {
 	if !format.ValidID(id) { // the id was written by hand
 		return format.Printable(format.Cut(id, 64))
@@ -170,8 +171,8 @@ func (c *Mail) Elsewhere(a *index.AgentRow) bool {
 	return a.Machine != "" && a.Program != PersonProgram && c.IsShared() && a.Machine != c.Store.Machine()
 }
 
-// MachineOf returns the name of the other machine that an agent belongs to. It returns "" for an agent of this
-// machine, for an agent without a machine, for a user's agent, and while the mail is not shared.
+// MachineOf returns the name of the other machine that an agent belongs to. It returns "" for an agent of this machine,
+// an agent without a machine, or a user's agent, and while the mail is not shared.
 func (c *Mail) MachineOf(a *index.AgentRow) string {
 	if !c.Elsewhere(a) {
 		return ""
@@ -207,8 +208,8 @@ func (c *Mail) NeedThisMachine(ctx context.Context, agent string) error {
 	return e
 }
 
-// RenamedHere returns the new name of this machine's agent that had the same name as another machine's agent; "" if
-// there is none.
+// RenamedHere returns the new name of the agent on this machine that had the same name as another machine's agent. It
+// returns "" if there is none.
 func (c *Mail) RenamedHere(ctx context.Context, agent string) (string, error) {
 	ours, err := c.Store.Index.Agent(ctx, c.Slug, Suffixed(agent, c.MachineName(c.Store.Machine())))
 	if err != nil || ours == nil || ours.Machine != c.Store.Machine() {
@@ -217,13 +218,13 @@ func (c *Mail) RenamedHere(ctx context.Context, agent string) (string, error) {
 	return ours.Name, nil
 }
 
-// Suffixed returns NAME-machine, made valid.
+// Suffixed returns NAME-machine as a valid agent name.
 func Suffixed(name, machine string) string {
 	machine = cmp.Or(SanitizeName(format.Cut(machine, 24)), "machine")
 	return format.Cut(name, 64-1-len(machine)) + "-" + machine
 }
 
-// Noticed drops, from the cache, agents that may have been removed.
+// Noticed updates the cache of names: it drops agents that may have been removed.
 func (c *Mail) Noticed(changes []index.Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -24,37 +24,37 @@ import (
 type Config struct {
 	Root string // absolute path; created if it is missing
 
-	// OpenIndex opens the index after the lock is taken and no tree has leftovers of a crash. It may fill a new
-	// index from the trees (by slug) immediately; maildir.Open reconciles the index in any case. The caller closes
-	// the index after Close.
+	// OpenIndex opens the index. It is called after the lock is taken and the leftovers of any crash are gone from
+	// every tree. It may fill a new index from the trees (by slug) immediately; maildir.Open reconciles the index in
+	// any case. The caller closes the index after Close.
 	OpenIndex func(ctx context.Context, trees map[string]*tree.Tree) (index.Index, error)
 	// OpenHistory opens the history of a project's tree and creates the repository if it is missing.
 	OpenHistory func(k *store.Keeper) (history.Log, error)
 
-	// Clone creates the repository and the files of the mail at url in dir, an empty folder. If Clone is nil,
-	// projects cannot join mail from other machines.
+	// Clone clones the mail at url, the repository and the files, into the empty folder dir. If Clone is nil, projects
+	// cannot join mail from other machines.
 	Clone func(ctx context.Context, dir, url string) error
 
 	MaxFile      int64                           // bytes of a message file; 0: tree.MaxFile
 	MaxFanout    int64                           // bytes of a message file times its recipients; 0: sending.MaxFanout
 	MaxProjects  int                             // maximum number of projects; 0: maildir.MaxProjects
-	Files        int                             // descriptors that operations in progress may use; 0: 512
+	Files        int                             // file descriptors that operations in progress may use; 0: 512
 	MailboxDepth int                             // unread messages per mailbox for bounded drafts; 0: sending.MailboxDepth
 	Scope        storedir.Scope                  // which project a path inside a Git working tree means
 	Attachments  attachment.Settings             // limits and settings of attachments
-	Domains      address.Domains                 // of the mailboxes' addresses; none: mailtree.local
-	Outside      Outside                         // which mail may leave for other domains
+	Domains      address.Domains                 // domains of the mailboxes' addresses; none: mailtree.local
+	Outside      Outside                         // which mail may be sent to other domains
 	User         func() int                      // returns the uid of the store's user; nil: the process's effective uid
 	Patience     time.Duration                   // how long a caller waits for the disk; 0: 30 s
 	SyncInterval time.Duration                   // time between polls; 0: peers.SyncInterval; negative: only Sync.Now polls
-	ClaimAlone   bool                            // grant claims on this machine alone while other machines cannot be reached
+	ClaimAlone   bool                            // grant local claims while other machines are unreachable
 	GoneLook     time.Duration                   // time between checks for clients that have ended; 0: a minute
 	Progress     func(project string, files int) // called during the first reconcile; may be nil
-	// Refine creates a summary of a thread's text by other means. If Refine is nil, there is no such summary. Its
-	// error gives the reason why it returned none.
+	// Refine summarizes a thread's text by other means. If Refine is nil, there is no such summary. The error says why
+	// Refine returned no summary.
 	Refine func(ctx context.Context, thread []byte) (string, error)
-	// Observe is called after each writing operation, in its caller's goroutine, with the duration and the error.
-	// An operation without paths had nothing to do. Observe may be nil.
+	// Observe is called after each writing operation, in the caller's goroutine, with the duration and the error. If an
+	// operation has no paths, it had nothing to do. Observe may be nil.
 	Observe func(op writer.Op, took time.Duration, err error)
 
 	Now       func() time.Time     // nil: time.Now
@@ -65,7 +65,7 @@ type Config struct {
 	Fail      func(p string) error // for fault tests: becomes Tree.Fail of every tree
 }
 
-// Outside contains the rules for mail to other domains. The zero value allows none.
+// Outside contains the rules for mail to other domains. The zero value allows no such mail.
 type Outside struct {
 	Allow []string // domains in lower case; "*": all
 	Rate  int      // emails that a mailbox may send in an hour; 0: post.OutsideRate

@@ -19,9 +19,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Mail contains what all operations of a project share: the tree that the server maintains, the agents, the files
-// of new messages and marks, and the refusals of unknown names. It implements no operation. It is safe for
-// concurrent use.
+// Mail contains what all operations on a project share: the tree that the server maintains, the agents, the files of
+// new messages and marks, and the refusals of unknown names. It implements no operation. It is safe for concurrent use.
 type Mail struct {
 	*store.Keeper
 	Store   *Store
@@ -37,14 +36,14 @@ type Mail struct {
 
 	mu          sync.Mutex
 	agents      map[string]bool // names known to exist
-	left        uint64          // how many times names were removed from agents
+	left        uint64          // number of times that names were removed from agents
 	seen        map[string]*lastSeen
 	seenChanged chan struct{} // wakes KeepNotes
 	told        chan struct{} // wakes KeepNotes
 }
 
-// Open opens the tree of a project and recovers it. It calls reports once, to get the value that the keeper reports
-// changes to. It returns fs.ErrNotExist if the repo folder does not exist.
+// Open opens the tree of a project and recovers it. It calls reports once, to get the receiver of the keeper's reports.
+// It returns fs.ErrNotExist if the repo folder does not exist.
 func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error) {
 	dir := storedir.Repo(s.Root, slug)
 	fi, err := os.Lstat(dir)
@@ -59,7 +58,7 @@ func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error
 		return nil, err
 	}
 	t.Fail = s.Fail
-	defer t.Close() // from now on the tree is open only while it is used
+	defer t.Close() // after this, the tree is open only while it is in use
 	log := s.Log.With("project", slug)
 	c := &Mail{
 		Store:       s,
@@ -100,7 +99,7 @@ func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error
 	return c, err
 }
 
-// NoteRemoved closes the channel that Gone returns. It is called once.
+// NoteRemoved closes the channel that Gone returns. It must be called only once.
 func (c *Mail) NoteRemoved() { close(c.removed) }
 
 // Gone returns a channel that is closed when the server has noticed that the project's folder was removed.
@@ -112,7 +111,7 @@ func (c *Mail) IsShared() bool { return c.synced.Load() }
 // SetShared sets what IsShared reports.
 func (c *Mail) SetShared(on bool) { c.synced.Store(on) }
 
-// Name returns the project's name for sentences.
+// Name returns the project's name for use in a sentence.
 func (c *Mail) Name() string {
 	if c.human != "" {
 		return c.human
@@ -120,14 +119,14 @@ func (c *Mail) Name() string {
 	return c.Slug
 }
 
-// HumanKey returns the absolute path that names the project; "" if project.json has none.
+// HumanKey returns the absolute path that names the project, or "" if project.json contains no path.
 func (c *Mail) HumanKey() string { return c.human }
 
-// Created returns when the project was created; zero if project.json has no time.
+// Created returns when the project was created, or zero if project.json contains no time.
 func (c *Mail) Created() time.Time { return c.made }
 
-// Act writes an operation of an agent. It returns ErrConflict for an agent of another machine, unless the caller is
-// a person, ErrNotFound if the project is removed meanwhile, and the errors of the writer.
+// Act writes an agent's operation. It returns ErrConflict for an agent of another machine, unless the caller is a user.
+// It returns ErrNotFound if the project is removed in the meantime, and the writer's errors.
 func (c *Mail) Act(ctx context.Context, tx *writer.Tx) error { return c.actAs(ctx, tx.Agent, tx) }
 
 // actAs is Act for an operation whose plan sets the agent.
@@ -142,7 +141,7 @@ func (c *Mail) actAs(ctx context.Context, agent string, tx *writer.Tx) error {
 	return err
 }
 
-// Perform is Act, and also records that the agent was active.
+// Perform is Act, but also records that the agent was active.
 func (c *Mail) Perform(ctx context.Context, agent string, tx *writer.Tx) error {
 	defer c.NoteSeen(ctx, agent)
 	return c.actAs(ctx, agent, tx)
@@ -156,8 +155,8 @@ func (c *Mail) CheckMachine(ctx context.Context, agent string) error {
 	return c.NeedThisMachine(ctx, agent)
 }
 
-// IsRemoved reports whether the project's folder was removed or replaced by another folder. If the file system does
-// not answer, it reports false.
+// IsRemoved reports whether the project's folder was removed or replaced by another folder. If the file system does not
+// respond, it reports false.
 func (c *Mail) IsRemoved() bool {
 	fi, err := os.Lstat(c.Tree.Dir())
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(fi, c.folder)

@@ -8,13 +8,13 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// maxDayFiles is the maximum number of messages in one folder of a day. The limit exists because Git writes a whole
-// folder with each commit that changes it. Further messages of that day go to DD/1, then to DD/2, and so on.
+// maxDayFiles is the maximum number of messages in one day folder. The limit exists because each commit that changes a
+// folder makes Git write the whole folder again. The day's other messages go to DD/1, then to DD/2, and so on.
 const maxDayFiles = 1000
 
-// dayFolders determines the folders for new messages of the current day. It caches the newest folder of each
-// mailbox and counts the messages that the writer planned there. It does not count messages that others put there.
-// Only the writer's goroutine uses it. The zero value is empty.
+// dayFolders determines the folders for new messages of the current day. It caches each mailbox's newest folder, with
+// the number of messages that the writer planned in that folder. It does not count messages that others put into the
+// folder. Only the writer's goroutine uses it. The zero value is empty.
 type dayFolders struct {
 	day    string // YYYY/MM/DD; folders of another day are dropped
 	newest map[string]*dayFolder
@@ -26,8 +26,8 @@ type dayFolder struct {
 	files int
 }
 
-// place returns the path for the new message file that belongs at p, "…/YYYY/MM/DD/<id>.md". It returns p
-// until the folder of the day is full. A folder that cannot be listed counts as empty.
+// place returns the path for a new message file that belongs at p, "…/YYYY/MM/DD/<id>.md". It returns p itself until
+// the day's folder is full. A folder that cannot be listed is treated as empty.
 func (d *dayFolders) place(t *tree.Tree, p string) string {
 	dir, name := path.Split(p)
 	dir = strings.TrimSuffix(dir, "/")
@@ -49,7 +49,7 @@ func (d *dayFolders) place(t *tree.Tree, p string) string {
 	return partOf(dir, f.part) + "/" + name
 }
 
-// lastPart finds the newest folder of the day at dir in the tree and counts its messages.
+// lastPart finds the day's newest folder, at or below dir in the tree, and counts its messages.
 func lastPart(t *tree.Tree, dir string) *dayFolder {
 	f := dayFolder{}
 	entries, _ := t.List(dir)
@@ -71,5 +71,6 @@ func lastPart(t *tree.Tree, dir string) *dayFolder {
 
 func partOf(dir string, part int) string { return dir + "/" + strconv.Itoa(part) }
 
-// Place returns the path for the new message file that belongs at path, whose folder may be full. Only plans call it.
+// Place returns the path for a new message file that belongs at path, because that folder may be full. Only plans call
+// Place.
 func (c *Mail) Place(path string) string { return c.days.place(c.Tree, path) }

@@ -1,4 +1,4 @@
-// Package core has what every operation of the domain needs: a project's mail with its agents, and what the
+// Package core contains what every operation of the domain needs: a project's mail with its agents, and what the
 // projects of a store share. It implements no operation.
 //
 //	core.go      Mail: one project's mail; who may act, and whether the project was removed
@@ -15,7 +15,7 @@
 //	owners.go    who owns a mailbox
 //	feed.go      how callers wait for changes
 //
-// An agent belongs to the machine that created it. The agent's profile names that machine by the id of its key. If
-// machines share the mail of a project, programs act only as agents of their own machine. A user's agent is the
-// same agent on all machines. See docs/sync.md, "Names".
+// An agent belongs to the machine that created it. The agent's profile identifies that machine by its key id. If
+// machines share the mail of a project, programs act only as agents of their own machine. A user's agent is the same
+// agent on all machines. See docs/sync.md, "Names".
 package core

@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// feed wakes callers that wait for changes. It does not deliver the changes. Callers read from the index what was
-// recorded after a mark, so a slow reader loses nothing.
+// feed wakes callers that wait for changes. It does not deliver the changes. Callers read the changes after a mark from
+// the index, so a slow reader misses nothing.
 type feed struct {
 	mu     sync.Mutex
 	all    chan struct{}
@@ -30,7 +30,7 @@ func (f *feed) Ring(changes []index.Change) {
 	for _, c := range changes {
 		f.wake(c.Project, c.Agent)
 		f.wake(c.Project, AnyAgent)
-		if c.Kind == format.KindCanonical && c.Op != index.Added { // any inbox may have the message, and the change does not say which
+		if c.Kind == format.KindCanonical && c.Op != index.Added { // any inbox may contain the message
 			for k := range f.agents {
 				if slug, name, _ := strings.Cut(k, "/"); slug == c.Project {
 					f.wake(slug, name)
@@ -77,8 +77,7 @@ func (f *feed) Any() <-chan struct{} {
 	return f.all
 }
 
-// Agent returns a channel that is closed at the next change below that agent's folder, or of an existing
-// message.
+// Agent returns a channel that is closed at the next change below that agent's folder or to an existing message.
 func (f *feed) Agent(slug, name string) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()

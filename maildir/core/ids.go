@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// MinShort is the minimum length of a shortened id. A typing error must not match a message.
+// MinShort is the minimum length of a shortened id. The minimum keeps a typo from matching a message.
 const MinShort = 4
 
 // FullID is Project.FullID for an id from the given field. slug "" means all projects.
@@ -26,7 +26,8 @@ func (s *Store) FullID(ctx context.Context, slug string, field refusal.Field, sh
 	})
 }
 
-// Lengthen returns the full id for short. with returns the ids that begin with a prefix. See Project.FullID.
+// Lengthen returns the full id for short. The function with returns the ids that begin with a prefix. See
+// Project.FullID.
 func (s *Store) Lengthen(field refusal.Field, short string, with func(prefix string) ([]string, error)) (string, error) {
 	var found []string
 	for _, prefix := range IDPrefixes(short, s.Now().UTC()) {
@@ -42,8 +43,8 @@ func (s *Store) Lengthen(field refusal.Field, short string, with func(prefix str
 	return OneID(field, short, found)
 }
 
-// OneID returns the only id among found; short itself if there is none, or if it is too short. It returns ErrConflict if there are
-// several.
+// OneID returns the only id in found. If found is empty, or short is too short, it returns short itself. It returns
+// ErrConflict if there are several ids.
 func OneID(field refusal.Field, short string, found []string) (string, error) {
 	slices.Sort(found)
 	found = slices.Compact(found)
@@ -77,7 +78,7 @@ func IDPrefixes(short string, now time.Time) []string {
 	return all
 }
 
-// HeadNamed returns, without its body, the message whose id a field gives. It returns ErrNotFound.
+// HeadNamed returns the message whose id is given in a field, without the body. It returns ErrNotFound.
 func (c *Mail) HeadNamed(ctx context.Context, field refusal.Field, id string) (*index.MessageRow, error) {
 	id = c.Store.Domains.IDNamed(id)
 	m, err := c.Store.Index.Message(ctx, c.Slug, id, index.WithoutBody, nil)
@@ -87,8 +88,8 @@ func (c *Mail) HeadNamed(ctx context.Context, field refusal.Field, id string) (*
 	return m, err
 }
 
-// Foreign returns, without its body, the message with a Message-ID, which may be of this store's domain or of
-// another one. It returns nil if the project has no such message.
+// Foreign returns the message with the given Message-ID, without the body. The Message-ID may be from this store's
+// domain or from another one. It returns nil if the project has no such message.
 func (c *Mail) Foreign(ctx context.Context, messageID string) (*index.MessageRow, error) {
 	if id := c.Store.Domains.IDNamed(messageID); id != messageID {
 		return c.Store.Index.Message(ctx, c.Slug, id, index.WithoutBody, nil)

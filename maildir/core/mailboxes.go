@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// MailboxAt returns the mail and the agent that receive email at a local part: see maildir.Store.MailboxAt.
+// MailboxAt returns the project's mail and the agent that receive email for a local part: see maildir.Store.MailboxAt.
 func (s *Store) MailboxAt(ctx context.Context, local string) (c *Mail, agent string, err error) {
 	slugs, err := s.Owners.ProjectsOf(local)
 	if err != nil {
@@ -31,8 +31,8 @@ func (s *Store) MailboxAt(ctx context.Context, local string) (c *Mail, agent str
 	return nil, "", &refusal.Error{What: refusal.UnknownMailbox, Field: refusal.Mailbox, Name: local}
 }
 
-// MayOwnMore returns an error for a guest who already owns the maximum number of mailboxes. Mailboxes whose folder
-// was removed do not count.
+// MayOwnMore returns an error for a guest who already owns the maximum number of mailboxes. Mailboxes whose folder was
+// removed are not counted.
 func (s *Store) MayOwnMore(ctx context.Context, by Caller) error {
 	if !s.IsForeignUser(by) {
 		return nil

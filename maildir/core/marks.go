@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Marking lists deliveries of one agent to mark.
+// Marking lists deliveries to mark, all of one agent.
 type Marking struct {
 	Verb string // "read"; "acknowledge" and "archive", which also mark as read
 	IDs  []string
@@ -23,7 +23,7 @@ type Marking struct {
 func (c *Mail) PlanMarking(g *writer.Group, tx *writer.Tx, agent string, m Marking) error {
 	for _, id := range m.IDs {
 		d, err := c.Delivery(g, agent, id)
-		if m.Page && (errors.Is(err, refusal.ErrNotFound) || errors.Is(err, refusal.ErrInvalid)) { // it was removed meanwhile
+		if m.Page && (errors.Is(err, refusal.ErrNotFound) || errors.Is(err, refusal.ErrInvalid)) { // since removed
 			continue
 		}
 		if err == nil {
@@ -36,8 +36,8 @@ func (c *Mail) PlanMarking(g *writer.Group, tx *writer.Tx, agent string, m Marki
 	return nil
 }
 
-// PlanMarks plans the marks that a delivery lacks, with a time. It returns the errors of FreeFor, and Group.Behind
-// if a mark that the index has was removed.
+// PlanMarks plans the marks that a delivery lacks, with the given time. It returns any error from FreeFor, and
+// Group.Behind if a mark that the index still has was removed.
 func (c *Mail) PlanMarks(g *writer.Group, tx *writer.Tx, m Marking, d *index.Delivery, at time.Time) error {
 	type mark struct {
 		path  string
@@ -45,7 +45,7 @@ func (c *Mail) PlanMarks(g *writer.Group, tx *writer.Tx, m Marking, d *index.Del
 	}
 	read := mark{format.ReadMark(d.CopyPath), d.Read}
 	acked, archived := mark{format.AckMark(d.CopyPath), d.Acked}, mark{format.ArchivedMark(d.CopyPath), d.Archived}
-	switch { // these marks count as read, with or without a .read file
+	switch { // with these marks the delivery is read, even without a .read file
 	case acked.there:
 		read = acked
 	case archived.there:

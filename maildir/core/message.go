@@ -69,7 +69,8 @@ func (c *Mail) PlanMessage(g *writer.Group, tx *writer.Tx, m *format.Message, fi
 	return nil
 }
 
-// SummaryOf returns the line that the history shows for a message. It does not name bcc recipients (Invariant I7).
+// SummaryOf returns the line that the history shows for a message. The line does not reveal bcc recipients (Invariant
+// I7).
 func SummaryOf(m *format.Message) string {
 	if len(m.To)+len(m.CC) == 0 {
 		return fmt.Sprintf("%s: %s", m.From, m.Subject)
@@ -98,7 +99,7 @@ func (c *Mail) CheckSize(file []byte) error {
 	return nil
 }
 
-// checkFanout returns an error if a message's file, of size bytes, would be written into too many inboxes.
+// checkFanout returns an error if writing a message's file, of size bytes, into every inbox would exceed the limit.
 func (c *Mail) checkFanout(m *format.Message, size int) error {
 	n, most := len(m.Recipients()), c.Store.MaxFanout
 	if int64(n)*int64(size) <= most {
@@ -113,8 +114,8 @@ func (c *Mail) checkFanout(m *format.Message, size int) error {
 	}
 }
 
-// ReadMessage reads and parses a message file. It returns the errors of os.Open, and a *tree.FormatError if
-// the file is invalid.
+// ReadMessage reads and parses a message file. It returns any error from os.Open, and a *tree.FormatError if the file
+// is invalid.
 func (c *Mail) ReadMessage(path, id string) (*format.Message, []byte, error) {
 	data, _, err := c.Tree.Read(path, c.Tree.MaxFile())
 	if err != nil {
@@ -124,11 +125,11 @@ func (c *Mail) ReadMessage(path, id string) (*format.Message, []byte, error) {
 	return m, data, err
 }
 
-// IsAgent reports whether a party of a message is an agent. An address of any domain is not an agent.
+// IsAgent reports whether a party to a message is an agent. An address is not an agent, whatever its domain.
 func IsAgent(party string) bool { return !strings.Contains(party, "@") }
 
-// NeedRoom returns refusal.MailboxFull if a mailbox has no room for another unread message. coming returns the
-// number of messages that are about to be written below a folder.
+// NeedRoom returns refusal.MailboxFull if a mailbox has no room for another unread message. The function coming returns
+// the number of messages that are about to be written below a folder.
 func (c *Mail) NeedRoom(ctx context.Context, coming func(folder string) int, names []string) error {
 	for _, n := range names {
 		if !IsAgent(n) {
@@ -139,7 +140,7 @@ func (c *Mail) NeedRoom(ctx context.Context, coming func(folder string) int, nam
 			return err
 		}
 		unread, most := counts.Unread, c.Store.MailboxDepth
-		if unread+writer.MaxGroup >= most { // otherwise there is room in any case
+		if unread+writer.MaxGroup >= most { // otherwise there is certainly room
 			unread += coming(format.AgentsDir + "/" + n + "/" + format.InboxDir)
 		}
 		if unread >= most {
@@ -154,7 +155,8 @@ func (c *Mail) NeedRoom(ctx context.Context, coming func(folder string) int, nam
 	return nil
 }
 
-// Delivery returns the agent's copy, which exists on disk. It returns ErrNotFound and the error of Group.Behind.
+// Delivery returns the agent's copy of a message, which must exist on disk. It returns ErrNotFound, and Group.Behind's
+// error.
 func (c *Mail) Delivery(g *writer.Group, agent, id string) (*index.Delivery, error) {
 	if err := c.NeedAgent(g.Ctx, refusal.Agent, agent); err != nil {
 		return nil, err
@@ -169,7 +171,7 @@ func (c *Mail) Delivery(g *writer.Group, agent, id string) (*index.Delivery, err
 	return d, g.Present(d.CopyPath)
 }
 
-// ContentNow returns the current content of a file; nil if the file does not exist.
+// ContentNow returns the current content of a file, or nil if the file does not exist.
 func (c *Mail) ContentNow(path string) ([]byte, error) {
 	data, _, err := c.Tree.Read(path, c.Tree.MaxFile()+format.MaxHeader)
 	switch {

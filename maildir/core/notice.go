@@ -17,14 +17,14 @@ type Notice struct {
 	Subject  string
 	Body     string
 	Thread   string   // "": a new thread
-	Resolved []string // ids of Postmaster's earlier messages to the agent that this one replaces: they become read
+	Resolved []string // ids of Postmaster's earlier messages that this one replaces: they are marked as read
 	Answers  string   // id of the message that the notice is about; "": none
 
 	Boundless bool // the notice does not count toward MostNotices
 }
 
 // MostNotices is the maximum number of messages that Postmaster writes to one agent in an hour. The limit exists
-// because a script may save any number of files. One further message says that there are more notices.
+// because a script may save any number of files. One final message says that there are more notices.
 const MostNotices = 20
 
 // noticeCount counts Postmaster's messages of the current hour, by agent. It is safe for concurrent use.
@@ -34,7 +34,7 @@ type noticeCount struct {
 	wrote map[string]int
 }
 
-// count adds a message to the agent and returns the agent's count in the hour of now.
+// count records one more message to the agent and returns the agent's total for the current hour.
 func (c *noticeCount) count(agent string, now time.Time) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,7 +45,7 @@ func (c *noticeCount) count(agent string, now time.Time) int {
 	return c.wrote[agent]
 }
 
-// giveBack undoes count, because the message was not written.
+// giveBack undoes count if the message was not written.
 func (c *noticeCount) giveBack(agent string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +54,7 @@ func (c *noticeCount) giveBack(agent string) {
 	}
 }
 
-// Notify delivers a message from Postmaster, unless it was delivered before. It returns the errors of the writer.
+// Notify delivers a message from Postmaster, unless it was delivered before. It returns the writer's errors.
 func (c *Mail) Notify(ctx context.Context, a Notice) error {
 	told, err := c.Store.Index.Keyed(ctx, c.Slug, format.Postmaster, a.About)
 	if err != nil || len(told) > 0 {
@@ -94,7 +94,7 @@ func (c *Mail) Notify(ctx context.Context, a Notice) error {
 	return err
 }
 
-// PlanNotice plans a message from Postmaster, of normal importance. It returns the errors of PlanMessage.
+// PlanNotice plans a message from Postmaster, of normal importance. It returns any error from PlanMessage.
 func (c *Mail) PlanNotice(g *writer.Group, tx *writer.Tx, m *format.Message) error {
 	m.Project, m.From, m.Importance = c.Name(), format.Postmaster, format.Normal
 	m.Origin = format.Origin{Auth: "uid:" + strconv.Itoa(c.Store.User())}
@@ -102,7 +102,7 @@ func (c *Mail) PlanNotice(g *writer.Group, tx *writer.Tx, m *format.Message) err
 }
 
 const moreNotices = "More of your files in the mail tree need fixing than Postmaster reports one by one. Files " +
-	"that cannot be sent are still in your outbox. The store's list of problems names each file."
+	"that cannot be sent are still in your outbox. The store's list of problems includes each file."
 
 // MarkResolved returns the Marking that marks Postmaster's notices as read.
 func MarkResolved(ids []string) Marking { return Marking{Verb: "read", IDs: ids, Page: true} }

@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// owners is the store's owners.json: {"<slug>/<agent>": uid}. The user may edit it while a server runs.
+// owners is the store's owners.json: {"<slug>/<agent>": uid}. The user may edit the file while a server is running.
 type owners struct {
 	file *registry.File[map[string]int]
 }
@@ -32,8 +32,8 @@ func NewOwners(root string) owners {
 	})}
 }
 
-// LoadOwners returns the owners, which the caller must not change. If it returns ErrUnavailable, no OS user counts
-// as an owner.
+// LoadOwners returns the owners, which the caller must not change. If it returns ErrUnavailable, callers must treat no
+// OS user as an owner.
 func (o *owners) LoadOwners() (map[string]int, error) {
 	all, err := o.file.Load()
 	if err != nil {
@@ -42,7 +42,7 @@ func (o *owners) LoadOwners() (map[string]int, error) {
 	return all, nil
 }
 
-// Set changes one owner; NoOwner removes it.
+// Set changes one owner. NoOwner removes the entry.
 func (o *owners) Set(key string, uid int) error {
 	return o.file.Change(func(all map[string]int) (map[string]int, error) {
 		changed := map[string]int{}
@@ -56,7 +56,7 @@ func (o *owners) Set(key string, uid int) error {
 	})
 }
 
-// ProjectsOf returns the projects that may have the mailbox of an address, in lookup order. It returns
+// ProjectsOf returns the projects that may contain the mailbox for an address, in lookup order. It returns
 // ErrUnavailable.
 func (o *owners) ProjectsOf(local string) (slugs []string, err error) {
 	all, err := o.LoadOwners()
@@ -72,7 +72,7 @@ func (o *owners) ProjectsOf(local string) (slugs []string, err error) {
 	return append(slugs, DefaultProject), nil
 }
 
-// Owner returns the uid of the agent's owner; NoOwner if it has none.
+// Owner returns the uid of the agent's owner, or NoOwner if the agent has none.
 func (c *Mail) Owner(owners map[string]int, agent string) int {
 	if uid, ok := owners[c.Slug+"/"+agent]; ok {
 		return max(uid, NoOwner)
@@ -89,12 +89,12 @@ func (c *Mail) OwnerOf(agent string) (int, error) {
 	return c.Owner(owners, agent), nil
 }
 
-// DefaultProject is the slug of the project for requests without a project. It has no human key. See docs/tools.md,
+// DefaultProject is the slug of the project for requests that name no project. It has no human key. See docs/tools.md,
 // "postal".
 const DefaultProject = "default"
 
-// PlanAgent plans a new agent with that profile. The agent's creation time is now, its machine is this machine, and
-// it belongs to the OS user uid: see SetOwner. PlanAgent returns the completed profile.
+// PlanAgent plans a new agent with that profile. The agent's creation time is now, and its machine is this machine. The
+// agent belongs to the OS user uid: see SetOwner. PlanAgent returns the completed profile.
 func (c *Mail) PlanAgent(g *writer.Group, tx *writer.Tx, p format.Profile, uid int) (format.Profile, error) {
 	p.Inception, p.Machine = g.Now.Truncate(time.Microsecond), c.Store.Machine()
 	tx.Create(format.ProfilePath(p.Name), format.FormatProfile(p))
@@ -102,7 +102,7 @@ func (c *Mail) PlanAgent(g *writer.Group, tx *writer.Tx, p format.Profile, uid i
 }
 
 // SetOwner sets the owner of a new agent to the OS user uid; NoOwner means the store's user. If an earlier agent of
-// that name had another owner, SetOwner drops its hooks and trusted senders. The caller calls SetOwner before the
+// that name had a different owner, SetOwner drops that agent's hooks and trusted senders. Call SetOwner before the
 // agent exists, so that no other user gets access in between.
 func (c *Mail) SetOwner(name string, uid int) error {
 	key := c.Slug + "/" + name
@@ -116,8 +116,8 @@ func (c *Mail) SetOwner(name string, uid int) error {
 		now = c.Store.User()
 	}
 	if before != now {
-		// This must come first, because a hook without an owner runs as the mailbox's owner, for mail from senders
-		// that the mailbox trusts.
+		// Hooks and trusted senders must be dropped first, because a hook without an owner runs as the mailbox's owner,
+		// for mail from senders that the mailbox trusts.
 		if err := errors.Join(c.Store.Hooks.DeleteMailbox(c.Slug, name), c.Store.Trusted.Drop(c.Slug, name)); err != nil {
 			return err
 		}

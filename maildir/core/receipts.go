@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// DeliveredAt returns when this server delivered a message, to all recipients at once; zero if another server
-// delivered it, or if it was delivered by hand.
+// DeliveredAt returns the time when this server delivered a message, to all recipients at once. It returns zero if
+// another server delivered the message, or if the message was delivered by hand.
 func (c *Mail) DeliveredAt(m *index.MessageRow) (at format.Stamp) {
 	if _, ok := c.Store.VerifiedHere(&m.Message); !ok || m.Message.Project != c.Name() {
 		return at
@@ -46,7 +46,7 @@ func (c *Mail) PutReceipts(m *index.MessageRow, holders []index.Receipt, forSend
 	at := c.DeliveredAt(m)
 	m.Receipts = []index.Receipt{}
 	add := func(name, kind string) {
-		if !IsAgent(name) && m.Door == format.DoorGateway { // from outside: its other recipients are unknown
+		if !IsAgent(name) && m.Door == format.DoorGateway { // from outside: the message's other recipients are unknown
 			return
 		}
 		if !IsAgent(name) {
@@ -78,7 +78,8 @@ func (c *Mail) PutReceipts(m *index.MessageRow, holders []index.Receipt, forSend
 	}
 }
 
-// outsideReceipt returns the receipt of a recipient at another domain. A sent message counts as delivered.
+// outsideReceipt returns the receipt of a recipient at another domain. A message that has been sent is treated as
+// delivered.
 func (c *Mail) outsideReceipt(m *format.Message, name, kind string) index.Receipt {
 	r := index.Receipt{Agent: name, Kind: kind}
 	if i := c.ItemOf(m, name); i != nil {
@@ -87,7 +88,7 @@ func (c *Mail) outsideReceipt(m *format.Message, name, kind string) index.Receip
 	return r
 }
 
-// ItemOf returns the outgoing item of a message for a recipient. It returns nil if there is none, or if this server
+// ItemOf returns a message's outgoing item for a recipient. It returns nil if there is no such item, or if this server
 // did not send the message.
 func (c *Mail) ItemOf(m *format.Message, to string) *outgoing.Item {
 	if IsAgent(to) {

@@ -16,7 +16,7 @@ import (
 // the most similar ones.
 const MaxListed = 20
 
-// Few returns the list if it is short enough to be shown in full, otherwise nil.
+// Few returns the list if it is short enough to be shown in full, and nil otherwise.
 func Few(names []string) []string {
 	if len(names) > MaxListed {
 		return nil
@@ -24,8 +24,8 @@ func Few(names []string) []string {
 	return names
 }
 
-// UnknownAgent returns the refusal of names that are not agents' names. The refusal lists similar names. If there
-// are none, it lists the projects that have the first name.
+// UnknownAgent returns the refusal for names that are not agents' names. The refusal lists similar names. If there are
+// none, it lists the projects that have the first name.
 func (c *Mail) UnknownAgent(ctx context.Context, field refusal.Field, names ...string) error {
 	e, err := c.NoAgent(field, names)
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *Mail) UnknownAgent(ctx context.Context, field refusal.Field, names ...s
 	return e
 }
 
-// AddAgents adds the existing agents to a refusal of names, and the agents with similar names.
+// AddAgents adds the existing agents, and the agents with similar names, to a refusal for names.
 func (c *Mail) AddAgents(ctx context.Context, e *refusal.Error, names []string) error {
 	rows, err := c.Store.Index.Agents(ctx, c.Slug)
 	if err != nil {
@@ -99,8 +99,8 @@ func (c *Mail) UnknownTo(ctx context.Context, by Caller, field refusal.Field, na
 	return e
 }
 
-// addressFault returns why an address is not a possible address of another domain; nil if it is possible. The error
-// is a sentence without its full stop.
+// addressFault returns the reason why an address cannot be an address at another domain, or nil if it can. The error is
+// a sentence without the final period.
 func addressFault(address string) error {
 	a, err := format.ParseAddress(address)
 	if err == nil && a.OnThisMachine() {
@@ -110,15 +110,16 @@ func addressFault(address string) error {
 	return err
 }
 
-// everybody lists words that people use for all agents.
+// everybody lists words that people use to address all agents.
 var everybody = []string{"*", "all", "broadcast", "everybody", "everyone", "team"}
 
 func meansEverybody(name string) bool {
 	return slices.Contains(everybody, strings.TrimPrefix(strings.ToLower(name), "@"))
 }
 
-// NoBroadcast returns the refusal of a word for everyone that is not an agent's name. The refusal lists the agents
-// that the sender can write to. NoBroadcast returns nil if no name is such a word, or if there is no other agent.
+// NoBroadcast returns the refusal for a word that means everyone and is not an agent's name. The refusal lists the
+// agents that the sender can write to. NoBroadcast returns nil if none of the names is such a word, or if there is no
+// other agent.
 func (c *Mail) NoBroadcast(ctx context.Context, from string, unknown []string) error {
 	i := slices.IndexFunc(unknown, meansEverybody)
 	if i < 0 {
@@ -138,7 +139,7 @@ func (c *Mail) NoBroadcast(ctx context.Context, from string, unknown []string) e
 		return nil
 	}
 	return &refusal.Error{
-		What: refusal.NotFound("No agent of project {=other} is named {name} {arg}, and no name stands for all " +
+		What: refusal.NotFound("No agent of project {=other} is named {name} {arg}, and there is no name for all " +
 			"agents: list the names. Its agents: {choices}."),
 		Field: refusal.Recipients,
 		Name:  unknown[i],
@@ -147,7 +148,7 @@ func (c *Mail) NoBroadcast(ctx context.Context, from string, unknown []string) e
 	}
 }
 
-// NoMessage returns the refusal of a message id that the project does not have. The refusal lists the projects that
+// NoMessage returns the refusal for a message id that the project does not have. The refusal lists the projects that
 // have the message, or otherwise similar ids.
 func (c *Mail) NoMessage(ctx context.Context, field refusal.Field, id string) error {
 	if err := c.Sure(); err != nil {
@@ -173,7 +174,7 @@ func (c *Mail) NoMessage(ctx context.Context, field refusal.Field, id string) er
 	})
 }
 
-// NoThread returns the refusal of a thread id that the project does not have.
+// NoThread returns the refusal for a thread id that the project does not have.
 func (c *Mail) NoThread(ctx context.Context, id string) error {
 	if err := c.Sure(); err != nil {
 		return err
@@ -186,8 +187,8 @@ func (c *Mail) NoThread(ctx context.Context, id string) error {
 	})
 }
 
-// missing adds, to the refusal of a message's or thread's id, the projects that have that id, or otherwise similar
-// ids.
+// missing adds hints to the refusal for a message's or thread's id: the projects that have that id, or otherwise
+// similar ids.
 func (c *Mail) missing(ctx context.Context, kind format.Kind, e *refusal.Error) error {
 	name := e.Name
 	if within := clock.FindID(name); within != "" && kind == format.KindCanonical && within != name {
@@ -219,8 +220,8 @@ func (c *Mail) missing(ctx context.Context, kind format.Kind, e *refusal.Error) 
 	return e
 }
 
-// NoDelivery returns the refusal of a message id that is not in an agent's inbox. The message does not exist, or it
-// is in another project, in the agent's own outbox, or in other agents' inboxes.
+// NoDelivery returns the refusal for a message id that is not in an agent's inbox. The message does not exist, or it is
+// in another project, in the agent's own outbox, or in other agents' inboxes.
 func (c *Mail) NoDelivery(ctx context.Context, agent, id string) error {
 	if err := c.Sure(); err != nil {
 		return err

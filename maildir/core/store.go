@@ -44,7 +44,7 @@ type Store struct {
 
 	stopMu      sync.Mutex
 	stopBy      time.Time       // the time given to Stop; zero: not called
-	Stopping    context.Context // ends with Stop or Close
+	Stopping    context.Context // ends when Stop or Close is called
 	endStopping context.CancelFunc
 }
 
@@ -81,14 +81,14 @@ func (s *Store) Stop(at time.Time) {
 // Close ends Stopping.
 func (s *Store) Close() { s.endStopping() }
 
-// StopsBy returns the time given to Stop; zero if it was not called.
+// StopsBy returns the time given to Stop, or zero if Stop was not called.
 func (s *Store) StopsBy() time.Time {
 	s.stopMu.Lock()
 	defer s.stopMu.Unlock()
 	return s.stopBy
 }
 
-// TimeLeft returns how much time is left until the time given to Stop; an hour if Stop was not called.
+// TimeLeft returns how much time is left until the time given to Stop. It returns an hour if Stop was not called.
 func (s *Store) TimeLeft() time.Duration {
 	if at := s.StopsBy(); !at.IsZero() {
 		return time.Until(at)
@@ -96,7 +96,7 @@ func (s *Store) TimeLeft() time.Duration {
 	return time.Hour
 }
 
-// IsForeignUser reports whether the caller is neither the store's user nor root.
+// IsForeignUser reports whether the caller is an OS user other than the store's user and root.
 func (s *Store) IsForeignUser(by Caller) bool { return !by.Root && by.UID != s.User() }
 
 // RunsAs reports whether this server can run commands as the user uid.
@@ -104,19 +104,20 @@ func (s *Store) RunsAs(uid int) bool {
 	return uid >= 0 && (s.User() == 0 || s.User() == uid)
 }
 
-// Caller is the OS user that makes the request, known by peer credentials.
+// Caller is the OS user that makes the request, according to the peer credentials.
 type Caller struct {
 	UID  int
 	Root bool // root may do everything
 }
 
-// NoOwner is the Owner of an agent that has no owner according to owners.json. Only root may use such an agent.
+// NoOwner is the owner of an agent that, according to owners.json, has no owner. Only root may use such an agent.
 const NoOwner = -1
 
 // Owns reports whether the caller may use what belongs to the OS user owner.
 func (by Caller) Owns(owner int) bool { return by.Root || by.UID >= 0 && by.UID == owner }
 
-// projectsWith returns the first projects that have the named agent, thread or message, in a form for sentences.
+// projectsWith returns the first projects that have the named agent, thread or message, in a form for use in a
+// sentence.
 func (s *Store) projectsWith(ctx context.Context, what format.Kind, name string) ([]string, error) {
 	slugs, err := s.Index.ProjectsWith(ctx, what, name)
 	var names []string
@@ -128,7 +129,7 @@ func (s *Store) projectsWith(ctx context.Context, what format.Kind, name string)
 	return names, err
 }
 
-// IsElsewhere reports whether a name that is not an agent's is an email address of another domain.
+// IsElsewhere reports whether a name that is not an agent's is an email address at another domain.
 func (s *Store) IsElsewhere(name string) bool {
 	a, err := format.ParseAddress(name)
 	return err == nil && !a.IsAgent() && !s.Domains.Has(a.Domain) && !a.OnThisMachine()

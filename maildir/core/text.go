@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// CheckText returns an error if text is longer than the limit or has characters that are illegal in the field. Only
-// a task may have line breaks.
+// CheckText returns an error if s is longer than the limit or contains characters that are illegal in the field. Only a
+// task may have line breaks.
 func CheckText(field refusal.Field, s string, limit int) error {
 	e := &refusal.Error{Field: field, Name: s}
 	switch {

@@ -13,14 +13,14 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// Verified reports whether the seal of m comes from a trusted key or the store's own key and still matches m. If
-// so, it also returns who vouches for m. It reports false for a message that was written or edited by hand, and for
-// a seal by an untrusted key.
+// Verified reports whether the seal of m comes from a trusted key or the store's own key and still matches m. If so, it
+// also returns who vouches for m. It reports false for a message that was written or edited by hand, and for a seal
+// made with an untrusted key.
 func (s *Store) Verified(m *format.Message) (keys.Voucher, bool) { return s.Keys.Verified(m) }
 
 // VerifiedIn is Verified for a message in the index. A message that this server sealed for another project is not
-// verified. Nor is a message in an inbox that it was not sent to, or a message from a domain that does not vouch
-// for it. In these cases the Voucher is zero.
+// verified. Neither is a message in an inbox that the message was not sent to, or a message from a domain that does not
+// vouch for the message. In these cases the Voucher is zero.
 func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) {
 	v, ok := s.Verified(&m.Message)
 	ok = ok && (m.Door != format.DoorGateway || m.Auth != "none")
@@ -56,14 +56,14 @@ func (c *Mail) Trust(m *format.Message, agent string) string {
 	return Unproven
 }
 
-// How far to trust a message in an inbox.
+// The possible degrees of trust in a message in an inbox.
 const (
-	Trusted   = "true"  // sealed by this server for that inbox; the sender is known by peer credentials or token, or proven and listed
+	Trusted   = "true"  // sealed here for that inbox; the sender is known by credentials or token, or proven and listed
 	Untrusted = "false" // written or changed by hand, pulled, not sent to that inbox, or from another domain
-	Unproven  = "none"  // sealed by this server, but the sender's name is the sender's own claim
+	Unproven  = "none"  // sealed by this server, but the sender's name is not proven
 )
 
-// TrustsSender reports whether an agent trusts the sender of mail for which the sender's domain vouches. While the
+// TrustsSender reports whether an agent trusts the sender of a message that the sender's domain vouches for. While the
 // lists cannot be read, it reports false.
 func (c *Mail) TrustsSender(agent, from, auth string) bool {
 	at := strings.LastIndexByte(from, '@')
@@ -75,8 +75,8 @@ func (c *Mail) TrustsSender(agent, from, auth string) bool {
 	return err == nil && (slices.Contains(list, from) || slices.Contains(list, from[at:]))
 }
 
-// trustedSenders is the store's trusted_senders.json: {"<slug>/<agent>": ["ann@example.org", "@example.net"]}. The
-// user may edit it while a server runs.
+// trustedSenders is the store's trusted_senders.json: {"<slug>/<agent>": ["ann@example.org", "@example.net"]}. The user
+// may edit the file while a server is running.
 type trustedSenders struct {
 	File *registry.File[map[string][]string]
 }

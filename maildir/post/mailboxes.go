@@ -39,12 +39,12 @@ func New(mail *core.Mail, office *Office) *Post { return &Post{mail, office} }
 // Office returns what this Post shares with the Posts of the other projects.
 func (p *Post) Office() *Office { return p.office }
 
-// ReservedMailbox reports whether the name is reserved for mail that no mailbox receives.
+// ReservedMailbox reports whether the name is reserved for mail that goes to no mailbox.
 func ReservedMailbox(name string) bool { return name == "catchall" || name == "aimx-catchall" }
 
-// Receives reports whether the agent receives mail from other domains to the address of its name. It does if
-// owners.json lists the agent's project for the name, or if the agent is in the default project and no other
-// project has the address. It returns ErrUnavailable.
+// Receives reports whether the agent receives mail from other domains at the address with the agent's name. It does if
+// owners.json lists the agent's project for the name, or if the agent is in the default project and no other project
+// has the address. It returns ErrUnavailable.
 func (p *Post) Receives(ctx context.Context, agent string) (bool, error) {
 	other, holder, err := p.mail.Store.MailboxAt(ctx, agent)
 	if errors.Is(err, refusal.ErrNotFound) {
@@ -53,9 +53,9 @@ func (p *Post) Receives(ctx context.Context, agent string) (bool, error) {
 	return other == p.mail && holder == agent, err
 }
 
-// HasMailbox reports whether the address with that local part has a mailbox in a store. root is the store's folder
-// and trees are its trees; HasMailbox reads only these files. See Store.MailboxAt. It returns ErrUnavailable and
-// the errors of reading the trees.
+// HasMailbox reports whether the address with that local part has a mailbox in a store. root is the store's folder and
+// trees are its trees; HasMailbox reads only these files. See Store.MailboxAt. It returns ErrUnavailable and errors
+// from reading the trees.
 func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, local string) (bool, error) {
 	owners := core.NewOwners(root)
 	slugs, err := owners.ProjectsOf(local)
@@ -72,8 +72,8 @@ func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, l
 	return false, nil
 }
 
-// hasAgent reports whether there is a file of a known kind below the folder of an agent of that name. The case of
-// the name does not count.
+// hasAgent reports whether there is a file of a known kind below the folder of an agent with that name. The case of the
+// name does not matter.
 func hasAgent(ctx context.Context, t *tree.Tree, name string) (has bool, err error) {
 	err = t.Walk(ctx, format.AgentsDir, func(path string, d fs.DirEntry) error {
 		switch pl := format.Locate(path); pl.Kind {

@@ -22,12 +22,12 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// OutsideRate is the default limit of emails that one mailbox may send to other domains in an hour. Each recipient
-// counts.
+// OutsideRate is the default limit on the emails that one mailbox may send to other domains in an hour. Each recipient
+// is counted separately.
 const OutsideRate = 60
 
-// PlanQueue plans a file of the queue for each recipient of a message at another domain. Only a message that this
-// server sends now is queued. An outbox copy that was written by hand or pulled by Git is not sent to anyone.
+// PlanQueue plans a queue file for each of a message's recipients at other domains. Only a message that this server is
+// now sending is queued. An outbox copy that was written by hand or pulled by Git is not sent to anyone.
 func (p *Post) PlanQueue(g *writer.Group, tx *writer.Tx, m *format.Message) error {
 	var items []outgoing.Item
 	from := p.mail.Store.Domains.Of(m.From)
@@ -68,7 +68,7 @@ func (p *Post) PlanQueue(g *writer.Group, tx *writer.Tx, m *format.Message) erro
 	return nil
 }
 
-// Unanswerable returns a note if answers from other domains cannot reach an agent; otherwise nil.
+// Unanswerable returns a note if answers from other domains cannot reach an agent. Otherwise it returns nil.
 func (p *Post) Unanswerable(ctx context.Context, agent string) (*refusal.Error, error) {
 	receives, err := p.Receives(ctx, agent)
 	if receives || err != nil {
@@ -81,13 +81,13 @@ func (p *Post) Unanswerable(ctx context.Context, agent string) (*refusal.Error, 
 	}, nil
 }
 
-// Count counts n emails of an agent to other domains. It returns ErrUnavailable, and counts nothing, if they exceed
-// the limit, or if the number that an earlier server sent is unknown.
+// Count counts n emails from an agent to other domains. It returns ErrUnavailable, and counts nothing, if the emails
+// exceed the limit, or if it is unknown how many an earlier server sent.
 func (p *Post) Count(agent string, n int, now time.Time) error {
 	return p.office.emails.count(p.mail, agent, n, now)
 }
 
-// emails counts the emails of the last hour, by mailbox. It is safe for concurrent use.
+// emails counts the emails sent in the last hour, by mailbox. It is safe for concurrent use.
 type emails struct {
 	mu   sync.Mutex
 	sent map[string][]time.Time // by project and agent, oldest first
@@ -113,8 +113,8 @@ func (e *emails) remember(c *core.Mail, now time.Time) error {
 	return nil
 }
 
-// count counts n emails of an agent. It returns ErrUnavailable, and counts nothing, if they exceed the limit, or if
-// the number that an earlier server sent is unknown.
+// count counts n emails from an agent. It returns ErrUnavailable, and counts nothing, if the emails exceed the limit,
+// or if it is unknown how many an earlier server sent.
 func (e *emails) count(c *core.Mail, agent string, n int, now time.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -140,8 +140,8 @@ func (e *emails) count(c *core.Mail, agent string, n int, now time.Time) error {
 	}
 }
 
-// Deliveries returns the delivery state of a message for its recipients at other domains, in the recipients' order.
-// It omits recipients that the queue does not list, or no longer lists.
+// Deliveries returns the delivery state of a message for its recipients at other domains, in the recipients' order. It
+// omits recipients that are not, or are no longer, in the queue.
 func (p *Post) Deliveries(m *format.Message) (all []outgoing.Item) {
 	for _, to := range m.Recipients() {
 		if i := p.mail.ItemOf(m, to); i != nil {
@@ -151,8 +151,8 @@ func (p *Post) Deliveries(m *format.Message) (all []outgoing.Item) {
 	return all
 }
 
-// SentOutside returns the sender's copy of a message that this server sent; nil if the message was withdrawn. It
-// returns ErrConflict for a copy that does not have this server's seal, and the errors of the file system.
+// SentOutside returns the sender's copy of a message that this server sent, or nil if the message was withdrawn. It
+// returns ErrConflict for a copy without this server's seal, and errors from the file system.
 func (p *Post) SentOutside(ctx context.Context, id string) (*format.Message, error) {
 	paths, err := p.mail.Store.Index.Files(ctx, p.mail.Slug, id)
 	if err != nil {
@@ -178,8 +178,8 @@ func (p *Post) SentOutside(ctx context.Context, id string) (*format.Message, err
 	return nil, &refusal.Error{What: refusal.Conflict("The copy of {id} in its sender's outbox was edited by hand."), ID: id}
 }
 
-// EmailIDs returns the Message-IDs, without < and >, of the message that another one answers, and of the earlier
-// messages, oldest first. A message from another site keeps its own Message-ID.
+// EmailIDs returns Message-IDs, without < and >: that of the message that m answers, and those of the earlier messages,
+// oldest first. A message from another site keeps its own Message-ID.
 func (p *Post) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo string, before []string, err error) {
 	if m.InReplyTo == "" {
 		return "", nil, nil
@@ -206,9 +206,9 @@ func (p *Post) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo strin
 	return before[last], before[:last], nil
 }
 
-// TellUnsent notifies the sender, in the thread of the message, which items failed and for which the outcome is
-// unknown. It notifies only once for the same last id. The notice names no bcc recipients or their items, because
-// others can read it (invariant I7). core.MostNotices does not apply. It returns the errors of the writer.
+// TellUnsent tells the sender, in the message's thread, which items failed and for which items the outcome is unknown.
+// It sends only one notice for the same last id. The notice does not identify bcc recipients or their items, because
+// others can read it (Invariant I7). core.MostNotices does not apply. TellUnsent returns the writer's errors.
 func (p *Post) TellUnsent(ctx context.Context, m *format.Message, items []outgoing.Item) error {
 	var failed, unknown strings.Builder
 	for _, i := range items {
@@ -245,8 +245,8 @@ func (p *Post) TellUnsent(ctx context.Context, m *format.Message, items []outgoi
 	})
 }
 
-// lastOf identifies the item with the last id, and the time when it was queued, in a form that does not reveal its
-// recipient.
+// lastOf identifies the item with the last id, and the time when that item was queued, in a form that does not reveal
+// the item's recipient.
 func (p *Post) lastOf(items []outgoing.Item) string {
 	last := slices.MaxFunc(items, func(a, b outgoing.Item) int { return strings.Compare(a.ID, b.ID) })
 	sum := hmac.New(sha256.New, p.mail.Store.Key.Seed())

@@ -17,9 +17,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Incoming is an email from another domain for mailboxes.
+// Incoming is an email from another domain to mailboxes.
 type Incoming struct {
-	Mailboxes []string // the agents that receive it
+	Mailboxes []string // the agents that receive the email
 
 	From         string   // an address
 	To, CC       []string // addresses, or names of agents of the project
@@ -29,20 +29,21 @@ type Incoming struct {
 	MessageID    string
 	InReplyTo    string
 	References   []string  // oldest first
-	Automatic    bool      // a program wrote it, or a list sent it on
-	Date         time.Time // from its own header; zero: none
-	ReplyTo      []string  // its Reply-To addresses, like To
+	Automatic    bool      // written by a program or forwarded by a mailing list
+	Date         time.Time // from the email's own header; zero: none
+	ReplyTo      []string  // the Reply-To addresses, in the form of To
 	Auth         string    // who vouches for From: none, or dmarc:DOMAIN
-	Hash         [32]byte  // the same for the same message, by any route
-	HTML         string    // the text in HTML; "": it has none
+	Hash         [32]byte  // the same for the same message, whatever its route
+	HTML         string    // the text in HTML; "": none
 	BodyFromHTML bool      // the body was converted from HTML
-	Problems     []string  // faults of the message, as sentences without their full stop
+	Problems     []string  // faults in the message, as sentences without the final period
 
 	Attachments []attachment.File
 	Raw         []byte // the message as received
 }
 
-// Limits of the header of a message from another domain. Parts that exceed the limits are only in the raw message.
+// Limits for the header of a message from another domain. Parts that exceed the limits are kept only in the raw
+// message.
 const (
 	maxForeignParties    = 96 << 10 // bytes of To and CC together
 	maxForeignReferences = 32 << 10 // bytes
@@ -51,12 +52,12 @@ const (
 	maxForeignProblem    = 300 // bytes
 )
 
-// Receive delivers an email to mailboxes in one operation and returns the message's id. When it returns, the email
-// is durable and indexed. errs contains the error for each mailbox, or nil if the mailbox has the email. If a
-// mailbox has already received the same email, nothing changes for it. If only another mailbox of the project has
-// received it, the mailbox gets a further copy of that message. The errors are ErrNotFound if the mailbox does not
-// exist, ErrUnavailable, which is refusal.MailboxFull for a mailbox without room, and ErrConflict for all mailboxes
-// if something else is at the path of an attachment. See docs/tree.md, "Mail from other domains".
+// Receive delivers an email to mailboxes in one operation and returns the message's id. When it returns, the email is
+// durable and indexed. errs contains the error for each mailbox, or nil if the mailbox has the email. If a mailbox has
+// already received the same email, nothing changes for that mailbox. If only another mailbox of the project has
+// received the email, the mailbox gets another copy of the same message. The errors are ErrNotFound if the mailbox does
+// not exist, and ErrUnavailable, which is refusal.MailboxFull for a mailbox without room. If something else is at the
+// path of an attachment, the error is ErrConflict for all mailboxes. See docs/tree.md, "Mail from other domains".
 func (p *Post) Receive(ctx context.Context, in Incoming) (id string, errs []error) {
 	m, files := in.message(p.mail.Name())
 	for i := range files {
@@ -100,8 +101,8 @@ func (p *Post) Receive(ctx context.Context, in Incoming) (id string, errs []erro
 }
 
 // takers returns the mailboxes that now get a copy of an email, and the error for each mailbox that cannot get one.
-// first is the message from an earlier receipt of the same email; nil if there is none. It returns the errors of
-// the index.
+// first is the message from an earlier receipt of the same email, or nil if there is none. It returns errors from the
+// index.
 func (p *Post) takers(g *writer.Group, mailboxes []string, first *format.Message) (takers []string, errs []error, err error) {
 	errs = make([]error, len(mailboxes))
 	for i, mailbox := range mailboxes {
@@ -174,7 +175,7 @@ func (in *Incoming) faults() (kept []string) {
 	return kept
 }
 
-// newest returns the last elements of a list: at most the given number, and at most the given bytes.
+// newest returns the last elements of a list: at most the given number of elements and bytes.
 func newest(list []string, most, bytes int) []string {
 	from := len(list)
 	for from > 0 && len(list)-from < most && len(list[from-1]) <= bytes {
@@ -184,7 +185,7 @@ func newest(list []string, most, bytes int) []string {
 	return list[from:]
 }
 
-// parties removes from To and CC the parties that exceed the limits of a message. The message also has a blind
+// parties removes from To and CC the parties that exceed a message's limits. It leaves room for the message's bcc
 // recipient.
 func parties(to, cc []string) (keptTo, keptCC []string) {
 	most, bytes := format.MaxRecipients-1, maxForeignParties
@@ -201,8 +202,8 @@ func parties(to, cc []string) (keptTo, keptCC []string) {
 	return keptTo, keptCC
 }
 
-// facts returns the facts on which the delivery depends: the key, the thread of its message, and the threads of the
-// messages that it names.
+// facts returns the facts on which the delivery depends: the key, the message's thread, and the threads of the messages
+// that it refers to.
 func (in *Incoming) facts(m *format.Message) []string {
 	facts := []string{core.KeyFact(m.From, m.Key)}
 	for _, id := range append([]string{m.MessageID, m.InReplyTo}, m.References...) {
@@ -213,7 +214,7 @@ func (in *Incoming) facts(m *format.Message) []string {
 	return facts
 }
 
-// receivedBefore returns the message that this server created earlier from the same email; nil if there is none.
+// receivedBefore returns the message that this server created earlier from the same email, or nil if there is none.
 func (p *Post) receivedBefore(ctx context.Context, m *format.Message) (*format.Message, error) {
 	rows, err := p.mail.Store.Index.Keyed(ctx, p.mail.Slug, m.From, m.Key)
 	for i := range rows {
@@ -224,13 +225,13 @@ func (p *Post) receivedBefore(ctx context.Context, m *format.Message) (*format.M
 	return nil, err
 }
 
-// planReceived plans the files of an email without its copies: the canonical file and the attachments. A
-// body that is too long for the file is cut.
+// planReceived plans the files of an email without its copies: the canonical file and the attachments. A body that is
+// too long for the file is truncated.
 func (p *Post) planReceived(g *writer.Group, tx *writer.Tx, m *format.Message, files []attachment.File) (err error) {
 	if m.ID, m.Created, err = p.mail.Store.Clock.Stamp(); err != nil {
 		return err
 	}
-	const more = 1 << 10 // the seal, and the blind recipient
+	const more = 1 << 10 // room for the seal and the bcc recipient
 	if over := int64(len(format.FormatMessage(m))) + more - p.mail.Tree.MaxFile(); over > 0 {
 		m.Body = format.Cut(m.Body, max(len(m.Body)-int(over), 0))
 	}
@@ -250,8 +251,8 @@ func (p *Post) planReceived(g *writer.Group, tx *writer.Tx, m *format.Message, f
 	return nil
 }
 
-// planReceivedCopy plans a mailbox's copy of an email, in which the mailbox is a blind recipient if the
-// email does not name it (Invariant I7).
+// planReceivedCopy plans a mailbox's copy of an email. If the email does not name the mailbox, the mailbox is a bcc
+// recipient in this copy (Invariant I7).
 func (p *Post) planReceivedCopy(tx *writer.Tx, m *format.Message, mailbox string) {
 	own := *m
 	own.BCC = nil
@@ -264,9 +265,9 @@ func (p *Post) planReceivedCopy(tx *writer.Tx, m *format.Message, mailbox string
 }
 
 // joinForeign puts an email into a thread, and replaces Message-IDs with ids if the project has the messages. The
-// thread is the thread of the newest such message, otherwise a thread that an earlier answer to the email started,
-// otherwise a new thread named after the oldest id. An id without an @ is not used as a thread, because agents
-// choose the names of threads freely.
+// thread is that of the newest such message. If there is none, it is a thread that an earlier answer to the email
+// started, or otherwise a new thread named after the oldest id. An id without an @ is not used as a thread, because
+// agents choose the names of threads freely.
 func (p *Post) joinForeign(ctx context.Context, m *format.Message) error {
 	named := m.References
 	if m.InReplyTo != "" {

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// Disk returns the refusal for a write that failed with err. It says what happened, without a path. If err is a
-// refusal, the end of a context or nil, Disk returns err.
+// Disk returns the refusal for a write that failed with err. The refusal says what happened, without a path. If err is
+// a refusal, a context's error or nil, Disk returns err itself.
 func Disk(err error) error {
 	var said *Error
 	if err == nil || errors.As(err, &said) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -23,7 +23,7 @@ func Unsure(err error) error {
 	return &Error{What: WriteUnsure, Why: DiskFault(err), Err: err}
 }
 
-// DiskFault says in one clause why a write failed, without a path.
+// DiskFault returns one clause, without a path, that says why a write failed.
 func DiskFault(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

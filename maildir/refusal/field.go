@@ -1,7 +1,7 @@
 package refusal
 
-// Field is a field of a request. Its text is the noun that logs use. A reader with an argument for the
-// field sees the argument's name instead (Words.Args).
+// Field is a field of a request. Its text is the noun that logs use. Readers whose Words have an argument for the field
+// see the argument's name instead (Words.Args).
 type Field string
 
 // The fields.

@@ -1,20 +1,20 @@
 // Package refusal represents refusals of operations as data: the text, the kind, the field at fault, and the
 // field's value.
 //
-// The text is written where the operation is refused. It has a placeholder in braces for each fact:
+// The code that refuses the operation contains the text. The text has a placeholder in braces for each fact:
 //
 //	&refusal.Error{What: refusal.Invalid("{field} {name} is not a path: ..."), Field: refusal.Project, Name: key}
 //
-// Words turn a refusal into a sentence for one kind of reader. For the clients of a toolset the sentence names the
-// toolset's tools and arguments. Other readers are the user at a terminal, and a log, for which Error() names no
-// tool, argument or setting. If a toolset's contract fixes the wording of a sentence, its What has a name in
-// what.go. A new phrase must be added to the table phrases and to each Words that has a text for it.
+// Words turn a refusal into a sentence for one kind of reader. For the clients of a toolset, the sentence uses the
+// names of the toolset's tools and arguments. Other readers are the user at a terminal, and a log. For a log, Error()
+// mentions no tool, argument or setting. If a toolset's contract fixes the wording of a sentence, the sentence's What
+// has a name in what.go. A new phrase must be added to the table phrases and to each Words that has a text for it.
 package refusal
 
 import "errors"
 
-// The kinds of refusals. Every refusal has exactly one kind, which errors.Is tests. Code returns the name that
-// clients get (docs/tools.md, "Refusals").
+// The kinds of refusals. Every refusal has exactly one kind, which errors.Is finds. Code returns the name that clients
+// get (docs/tools.md, "Refusals").
 var (
 	ErrNotFound    = errors.New("not found")
 	ErrExist       = errors.New("already exists")
@@ -32,8 +32,8 @@ type Error struct {
 	Kind   error    // one of the kinds above; nil: the kind of What
 	Field  Field    // the field of the request that is at fault
 	Name   string   // the value at fault, as it was given
-	More   []string // further values with the same fault
-	Other  string   // the thing that Name is compared with or is in: a project, an agent, a path
+	More   []string // other values with the same fault
+	Other  string   // what Name is compared with or contained in: a project, an agent, a path
 	ID     string   // the message concerned
 	Why    string   // the reason, as a clause
 	Counts []int    // numbers or sizes, in the order of the sentence
@@ -44,7 +44,7 @@ type Error struct {
 	Err    error    // the cause, for the log; only {cause} shows it
 }
 
-// Over returns the refusal of a number or size n above limit.
+// Over returns the refusal for a number or size n that exceeds limit.
 func Over(what What, field Field, n, limit int) *Error {
 	return &Error{
 		What:   what,
@@ -75,8 +75,8 @@ func (e *Error) kind() error {
 	return e.What.kind
 }
 
-// Own is a refusal with a complete sentence from a package outside maildir: about the form of arguments, or about a
-// code repository.
+// Own is a refusal from a package outside maildir, with a complete sentence about the form of arguments or about a code
+// repository.
 type Own struct {
 	Kind error
 	Text string   // the whole sentence

@@ -1,8 +1,8 @@
 package refusal
 
-// What is the text and the kind of a refusal. The text has a placeholder in braces for each fact of the
-// Error (Words.fact) and for each phrase of the reader. The text itself names no tool, argument or setting;
-// {field}, {arg} and the phrases do, in each reader's words. Two Whats of the same kind and text are equal.
+// What is the text and the kind of a refusal. The text has a placeholder in braces for each fact of the Error
+// (Words.fact) and for each phrase of the reader. The text itself mentions no tool, argument or setting; {field}, {arg}
+// and the phrases do, in each reader's words. Two Whats with the same kind and text are equal.
 type What struct {
 	kind error
 	text string
@@ -26,14 +26,14 @@ func Denied(text string) What { return What{ErrDenied, text} }
 // TooLarge returns a What for a value over a limit.
 func TooLarge(text string) What { return What{ErrTooLarge, text} }
 
-// Unavailable returns a What for an operation that is impossible now.
+// Unavailable returns a What for an operation that is currently impossible.
 func Unavailable(text string) What { return What{ErrUnavailable, text} }
 
-// Note returns a What for a note about something that was done. A note is not a refusal.
+// Note returns a What for a note about an operation that succeeded. A note is not a refusal.
 func Note(text string) What { return What{nil, text} }
 
-// Texts that several places use, that code compares, or that a toolset's contract words differently
-// (Words.Says). All other texts are written where the operation is refused.
+// Texts that are used in several places, that code compares, or that a toolset's contract words differently
+// (Words.Says). All other texts are in the code that refuses the operation.
 var (
 	// Projects.
 
@@ -105,7 +105,7 @@ var (
 
 	// Hooks.
 
-	UnknownHook         = NotFound("No hook {name} {arg} on a mailbox of yours.")
+	UnknownHook         = NotFound("None of your mailboxes has a hook {name} {arg}.")
 	HookProgramRelative = Invalid("{field} names the program {name}, which is not an absolute path: give an " +
 		"absolute path such as /usr/local/bin/wake.")
 	HookTrustMisplaced = Invalid("{field} applies only to the event on_receive: leave it out.")
@@ -117,8 +117,8 @@ var (
 	NothingWritten = Unavailable("{why}; nothing was changed. {look closer}, then try again.")
 	WriteUnsure    = Unavailable("{why}, and the server could not undo what it had written: the operation may take " +
 		"effect now, or the next time the server starts. {look closer}, and check the result before you try again.")
-	PathUnread = Unavailable("The server cannot read {other} in the mail tree now ({why}), and the answer depends " +
-		"on it. Nothing was changed. The server retries by itself: try again in a moment. {if it stays so}")
+	PathUnread = Unavailable("The server currently cannot read {other} in the mail tree ({why}), and the answer depends " +
+		"on it. Nothing was changed. The server retries automatically: try again in a moment. {if it stays so}")
 	EditUncommitted = Unavailable("The file was edited by hand, and the edit is not in Git. Commit it with git add " +
 		"and git commit ({committing of edits} is off, so the server does not do so), then try again.")
 

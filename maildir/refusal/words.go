@@ -16,8 +16,8 @@ type Words struct {
 	Says    map[What]string   // whole sentences that replace the text of a What
 }
 
-// Explain returns the sentence for a refusal, which may be wrapped. For joined errors it returns one line for each.
-// For any other error it returns the error's text.
+// Explain returns the sentence for a refusal, which may be wrapped. For joined errors, it returns one line for each
+// error. For any error that is not a refusal, it returns the error's text.
 func (w *Words) Explain(err error) string {
 	switch of := err.(type) {
 	case *Error:
@@ -89,8 +89,8 @@ func (w *Words) phrase(key string, e *Error) string {
 	return w.fill(text, e)
 }
 
-// fact returns the fact of a refusal for a key. It quotes values from callers and other parties, unless the key
-// begins with =.
+// fact returns a refusal's fact for a key. It quotes values from callers and other parties, unless the key begins with
+// =.
 func (w *Words) fact(key string, e *Error) (text string, ok bool) {
 	switch key {
 	case "field":
@@ -142,7 +142,7 @@ func (w *Words) fact(key string, e *Error) (text string, ok bool) {
 	return "", false
 }
 
-// listed returns what followed by the list of names, or "" for an empty list.
+// listed returns the text what, followed by the list of names. It returns "" for an empty list.
 func listed(what string, names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -170,11 +170,11 @@ func count(all []int, key string) string {
 	return strconv.Itoa(all[i])
 }
 
-// maxClipped is the maximum number of bytes of a value that a sentence repeats without quotation marks. The value
-// itself may have any size.
+// maxClipped is the maximum number of bytes that a sentence repeats of an unquoted value. The value itself may have any
+// size.
 const maxClipped = 80
 
-// clip returns a value, cut to maxClipped.
+// clip returns a value, truncated to maxClipped bytes.
 func clip(s string) string {
 	if len(s) <= maxClipped {
 		return s
@@ -190,7 +190,7 @@ func list(names []string) string {
 	return strings.Join(out, ", ")
 }
 
-// Missing lists the phrases for which w has no text, so that only logs have one.
+// Missing lists the phrases that w has no text for. Only logs have a text for them.
 func (w *Words) Missing() []string {
 	var open []string
 	for key := range phrases {

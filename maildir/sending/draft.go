@@ -24,44 +24,44 @@ type Draft struct {
 	ThreadID      string
 	InReplyTo     string
 	Attachments   []string          // paths of files: see package attachment
-	Files         []attachment.File // further files, in memory
+	Files         []attachment.File // more files, in memory
 	WorkDir       string            // absolute folder that the sender works in; it determines the worktree; "" or any other: the main worktree
 	Key           string            // idempotency key
 	Bounded       bool              // refuse if a recipient has Config.MailboxDepth unread messages
 	Variants
 	Images *attachment.Images // how to handle images in the body; nil: send it unchanged
 
-	References []string // ids before InReplyTo, oldest first, if the sender gives them
-	Extra      string   // further keys of the header: see format.Message
+	References []string // ids of messages before InReplyTo, oldest first, if the sender gives them
+	Extra      string   // additional header keys: see format.Message
 }
 
 // Order is a draft with its sender.
 type Order struct {
 	Draft
-	Verb   string // of the operation: "send" or "reply"
+	Verb   string // the operation's verb: "send" or "reply"
 	From   string
 	Origin format.Origin
 	By     *core.Caller // the caller whose rights apply to attached files; nil: the store's own rights
-	// Take plans the removal of the file that the draft was read from; nil: there is no such file.
+	// Take plans the removal of the file that the draft was read from. It is nil if there is no such file.
 	Take func(g *writer.Group, tx *writer.Tx) error
 }
 
 // Variants selects the formats in which a body is sent. The zero value is markdown only.
 type Variants struct {
 	TextOnly bool   // the body is plain text, not markdown
-	HTML     string // the same text in HTML, stored unchanged beside the body; "": none
+	HTML     string // the same text in HTML, stored unchanged next to the body; "": none
 }
 
-// MailboxDepth is the default limit of unread messages in a mailbox for bounded drafts, so that an absent reader is
-// not flooded. See docs/tools.md, "postal".
+// MailboxDepth is the default limit on unread messages in a mailbox for bounded drafts. It keeps an absent reader from
+// being flooded. See docs/tools.md, "postal".
 const MailboxDepth = 10_000
 
-// MaxFanout is the default limit, in bytes, of what one message may write into inboxes: the size of its file times
-// the number of its recipients. The canonical file, the sender's copy, and attachments, which are stored once, do
-// not count. So a message that tree.MaxFile allows can always go to one recipient.
+// MaxFanout is the default limit, in bytes, on what one message may write into inboxes: the size of its file times the
+// number of its recipients. The canonical file, the sender's copy, and attachments, which are stored once, are not
+// counted. Therefore a message that tree.MaxFile allows can always be sent to a single recipient.
 const MaxFanout = 64 << 20
 
-// Sent is a delivered message; with Again, a message that was delivered earlier with the same key.
+// Sent is a delivered message. If Again is set, the message was delivered earlier with the same key.
 type Sent struct {
 	format.Message
 	Again bool
@@ -147,7 +147,7 @@ func (d *Order) Check() error {
 	return nil
 }
 
-// FillFrom copies from m the fields that its sender sets and that both types have. Order.Message does the reverse.
+// FillFrom copies the fields from m that the sender sets and that both types have. Order.Message does the reverse.
 func (d *Draft) FillFrom(m *format.Message) {
 	d.To, d.CC, d.BCC = m.To, m.CC, m.BCC
 	d.Subject, d.Body = m.Subject, m.Body
@@ -190,8 +190,8 @@ func (d *Order) Message(project string, files []attachment.File) format.Message 
 	return m
 }
 
-// contentOf returns everything that two messages with one key must share: everything except id, time, seal, origin,
-// and keys without a meaning.
+// contentOf returns everything that must be the same in two messages with one key: everything except id, time, seal,
+// origin, and unknown header keys.
 func contentOf(m *format.Message) []byte {
 	c := *m
 	c.ID, c.Seal, c.Origin, c.Created, c.Extra = "", "", format.Origin{}, time.Time{}, ""

@@ -21,7 +21,7 @@ func TestDraftFields(t *testing.T) {
 		}
 	}
 	if len(common) < 12 {
-		t.Fatalf("a draft and a message have only %v in common", common)
+		t.Fatalf("a draft and a message only have %v in common", common)
 	}
 	d := &Draft{}
 	d.FillFrom(&said)

@@ -66,7 +66,7 @@ func (s *Sender) NeedParties(ctx context.Context, d *Order) error {
 // badRecipients lists recipients that a message cannot have.
 type badRecipients struct {
 	names []string
-	of    refusal.Field // the list that contains all of them
+	of    refusal.Field // the list that contains all of the bad recipients
 }
 
 func (s *badRecipients) add(name string, of refusal.Field) {
@@ -94,12 +94,12 @@ func (s *Sender) refuseOutside(ctx context.Context, guest bool, kept *badRecipie
 	return e
 }
 
-// UnknownSender is the sender of mail from outside that does not have exactly one sender. The server sends no mail
-// to this address.
+// UnknownSender is the sender of mail from outside whose sender is missing or not unique. The server sends no mail to
+// this address.
 const UnknownSender = "unknown-sender@invalid"
 
 var toUnknownSender = refusal.Invalid("Nothing was sent: {name} {arg} is a placeholder for the sender of mail that " +
-	"names no sender. Mail to it reaches nobody.")
+	"names no sender. Mail to this address reaches no one.")
 
 // refuseAutomatic returns an error if a program answers automatic mail from outside, so that two programs do not
 // answer each other forever. Spec: RFC 3834 2.
@@ -124,8 +124,8 @@ func (s *Sender) refuseAutomatic(ctx context.Context, d *Order) error {
 	}
 }
 
-// fromFileOutside is the refusal of a file in an outbox with recipients at other domains, because such a file may
-// come from a `git pull`.
+// fromFileOutside is the refusal for a file in an outbox with recipients at other domains, because such a file may come
+// from a `git pull`.
 var fromFileOutside = refusal.Invalid("{name} {arg} is at another domain. A file in an outbox is never sent to " +
 	"other domains, because others can add such a file through Git: send the message from the command line, the " +
 	"web page or a tool.")

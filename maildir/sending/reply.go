@@ -64,8 +64,8 @@ func (s *Sender) answersTo(m *index.MessageRow, agent string) []string {
 	return []string{m.From}
 }
 
-// replySubject puts "Re: " before a subject, unless it already starts with it. A message that was not sent by a
-// server may contain characters that core.CheckText refuses; these become blanks.
+// replySubject puts "Re: " before a subject, unless the subject already starts with "Re: ". A message that was not sent
+// by a server may contain characters that core.CheckText refuses. They are replaced with spaces.
 func replySubject(s string) string {
 	s = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if format.Misleading(r) {

@@ -40,7 +40,7 @@ func (s *Sender) Send(ctx context.Context, d *Order) (*Sent, error) {
 	if d.InReplyTo != "" {
 		tx.Facts = append(tx.Facts, core.MarkFact(d.From))
 	}
-	counted := 0 // emails to other domains; counted once, even if the plan runs several times
+	counted := 0 // number of emails to other domains; counted once, even if the plan runs several times
 	tx.Plan = func(g *writer.Group) error {
 		sent, tx.Marks = &Sent{Notes: brought.Notes}, ""
 		if err := s.NeedParties(g.Ctx, d); err != nil {
@@ -133,7 +133,7 @@ func (s *Sender) readDraft(ctx context.Context, d *Order) (*attachment.Brought, 
 	return brought, nil
 }
 
-// gather reads the draft's attachments and images. It returns the errors of attachment.Intake.Gather.
+// gather reads the draft's attachments and images. It returns any error from attachment.Intake.Gather.
 func (s *Sender) gather(ctx context.Context, d *Order) (*attachment.Brought, error) {
 	r := attachment.Request{
 		Names:    d.Attachments,
@@ -152,8 +152,8 @@ func (s *Sender) gather(ctx context.Context, d *Order) (*attachment.Brought, err
 }
 
 // Resolve replaces agents' addresses among the recipients with the agents' names. It first removes duplicates and
-// returns an error if there are too many recipients, so that it looks up each name only once, and only a limited
-// number.
+// returns an error if there are too many recipients. Therefore it looks up each name only once, and only a limited
+// number of names.
 func (s *Sender) Resolve(ctx context.Context, d *Order) error {
 	if n := d.distinct(); n > format.MaxRecipients {
 		return tooManyRecipients(n)
@@ -173,8 +173,8 @@ func (s *Sender) Resolve(ctx context.Context, d *Order) error {
 	return nil
 }
 
-// sentBefore looks for a message of the same sender to the same recipients with the same key. It returns
-// that message if the content is the same, ErrConflict if it differs, and nil if there is none. See
+// sentBefore looks for a message from the same sender to the same recipients with the same key. It returns that message
+// if the content is the same, ErrConflict if the content differs, and nil if there is no such message. See
 // docs/tools.md, "Sending".
 func (s *Sender) sentBefore(ctx context.Context, m *format.Message) (*format.Message, error) {
 	rows, err := s.mail.Store.Index.Keyed(ctx, s.mail.Slug, m.From, m.Key)

@@ -14,8 +14,8 @@ import (
 
 // PlanAutoAck plans the marks that a reply adds to the message that it answers, if the reply's sender received that
 // message from another sender. The message is marked read, and acknowledged if it requests an acknowledgement. The
-// marks have the time of the reply, so that PlanUndoAutoAck can recognize them. PlanAutoAck reports whether the
-// message is then acknowledged. It returns the error of Group.Behind.
+// marks contain the reply's time, so that PlanUndoAutoAck can recognize them. PlanAutoAck reports whether the message
+// is then acknowledged. It returns Group.Behind's error.
 func (s *Sender) PlanAutoAck(g *writer.Group, tx *writer.Tx, reply *format.Message) (acked bool, err error) {
 	d, err := s.answered(g, reply)
 	if err != nil || d == nil {
@@ -38,7 +38,7 @@ func (s *Sender) PlanAutoAck(g *writer.Group, tx *writer.Tx, reply *format.Messa
 }
 
 // PlanUndoAutoAck plans the removal of the marks that PlanAutoAck created for a reply. If another reply by the same
-// agent answers the same message, the marks get the time of that reply instead.
+// agent answers the same message, the marks get that reply's time instead.
 func (s *Sender) PlanUndoAutoAck(g *writer.Group, tx *writer.Tx, reply *format.Message) error {
 	d, err := s.answered(g, reply)
 	if err != nil || d == nil {
@@ -53,7 +53,7 @@ func (s *Sender) PlanUndoAutoAck(g *writer.Group, tx *writer.Tx, reply *format.M
 	})
 	for _, path := range []string{format.ReadMark(d.CopyPath), format.AckMark(d.CopyPath)} {
 		is, err := s.mail.ContentNow(path)
-		if err != nil && tree.FaultOf(err) != tree.FaultFile { // then something else is there, which the reply did not create
+		if err != nil && tree.FaultOf(err) != tree.FaultFile { // the reply did not create what is there
 			return err
 		}
 		if !bytes.Equal(is, format.FormatMark(reply.Created)) {
@@ -72,8 +72,8 @@ func (s *Sender) PlanUndoAutoAck(g *writer.Group, tx *writer.Tx, reply *format.M
 	return nil
 }
 
-// answered returns the delivery that a message answers, if the message's sender received it from another sender;
-// otherwise nil.
+// answered returns the delivery that a message answers, if the message's sender received that delivery from another
+// sender. Otherwise it returns nil.
 func (s *Sender) answered(g *writer.Group, reply *format.Message) (*index.Delivery, error) {
 	if reply.InReplyTo == "" {
 		return nil, nil
