@@ -55,7 +55,7 @@ type config struct {
 	ClaimAlone     bool
 	Poll           time.Duration // the time between scans of the trees; 0: rely on file events instead
 	Domains        []string      // of mailboxes' addresses, in lower case; Message-IDs and authors use the first
-	SummaryCommand string        // a line for the shell; "": none
+	SummaryCommand string        // a shell command; "": none
 
 	Nudge bool // the server notifies agents of new mail without being asked
 

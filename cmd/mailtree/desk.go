@@ -79,10 +79,10 @@ const (
 	nobodys whose = false
 )
 
-// atDesk calls do with a client of the server and the project. If who is mine, do also gets the user's agent. Ids of
-// messages and threads may be abbreviated, or numbers of rows in the last list; do gets the full ids. Without
-// --project, a number means the project of its list. If there is no number either, the project is that of this
-// folder. If this folder is in no project, the error then wraps errNoProject.
+// atDesk calls do with a client of the server and the project. If who is mine, do also receives the user's agent.
+// Message and thread ids may be abbreviated, or may be row numbers from the last list; do receives the full ids.
+// Without --project, a row number selects its list's project. If there is no row number either, atDesk uses this
+// folder's project. If this folder is in no project, the error wraps errNoProject.
 func (p *program) atDesk(
 	ctx context.Context, f *deskFlags, who whose, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
@@ -96,7 +96,7 @@ func (p *program) atDesk(
 	return p.askDesk(ctx, f, ask, ids, do)
 }
 
-// atDeskOf is atDesk for the agent with that name or address, or for the user's agent if agent is empty.
+// atDeskOf is atDesk for the agent with the given name or address, or for the user's agent if agent is empty.
 func (p *program) atDeskOf(
 	ctx context.Context, f *deskFlags, agent string, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
@@ -188,7 +188,7 @@ func readURI[T any](ctx context.Context, d *deskWork, uri string, show func(answ
 	return present(d, func(answer any) error { return d.Read(ctx, uri, answer) }, show)
 }
 
-// askVerb has the server run a verb of its socket, in d's project if there is one, and prints the answer with
+// askVerb has the server run one of its socket's verbs, in d's project if there is one, and prints the answer with
 // present.
 func askVerb[T any](ctx context.Context, d *deskWork, verb string, ask any, show func(answer *T) error) error {
 	return present(d, func(answer any) error { return d.Ask(ctx, cli.Of(d.Slug, verb), ask, answer) }, show)

@@ -22,8 +22,7 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// templates contains NAME.tmpl for the answer of the command NAME. Parts that several templates use are in
-// parts.tmpl.
+// templates contains NAME.tmpl for the command NAME's answer. Parts that several templates use are in parts.tmpl.
 //
 //go:embed templates
 var templates embed.FS
@@ -245,7 +244,7 @@ func inProject(d *deskWork, paths []string) []string {
 	return all
 }
 
-// matched returns a text with the number of tracked files that a claim covers. files is nil if they were not counted.
+// matched returns text with the number of tracked files that a claim covers. files is nil if they were not counted.
 func matched(files *int) string {
 	if files == nil {
 		return "files not counted"
@@ -253,7 +252,7 @@ func matched(files *int) string {
 	return count(*files, "file")
 }
 
-// presence returns an agent's status, and whether the agent waits for the user's answer.
+// presence returns an agent's status, and whether the agent is waiting for the user's answer.
 func presence(status string, asks bool) string {
 	if !asks {
 		return status
@@ -277,7 +276,7 @@ func some(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// madeAt returns a commit as the tool prints it, with hash, time and subject, but with the time in a form for users.
+// madeAt formats a commit as the tool does, with hash, time and subject, but with a human-readable time.
 func (d *deskWork) madeAt(commit string) string {
 	hash, rest, _ := strings.Cut(commit, " ")
 	stamp, subject, ok := strings.Cut(rest, " ")
@@ -287,7 +286,7 @@ func (d *deskWork) madeAt(commit string) string {
 	return hash + "  " + d.seen(stamp) + "  " + subject
 }
 
-// seen returns a text that says when an agent was last active.
+// seen returns text that says when an agent was last active.
 func (d *deskWork) seen(stamp string) string {
 	if stamp == "" {
 		return ""
@@ -302,7 +301,7 @@ func reason(text string) string {
 	return ": " + cli.Line(text)
 }
 
-// howFar returns the latest action of a recipient on a message.
+// howFar returns a recipient's latest action on a message.
 func howFar(r *index.Receipt) string {
 	switch {
 	case r.Status != "":

@@ -111,7 +111,7 @@ func (p *program) followTurn(e event.Event, turn int) error {
 	return nil
 }
 
-// hookFollow follows a turn until the turn or the client ends, or until the session counts as idle.
+// hookFollow follows a turn until the turn or the client ends, or until the session is considered idle.
 func (p *program) hookFollow(ctx context.Context) error {
 	var of followed
 	if err := json.NewDecoder(io.LimitReader(p.std.in, maxEvent)).Decode(&of); err != nil {

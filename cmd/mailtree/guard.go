@@ -185,9 +185,9 @@ func guardCheck(p *program, env []string) *cobra.Command {
 	return c
 }
 
-// personHere returns the name of the user who types: see me. It returns "" if an agent seems to type. That is the
-// case if a client of agents is among this process's ancestors, if an agent uses this tmux pane, or if the system
-// does not reveal the ancestors.
+// personHere returns the name of the user who is typing: see me. It returns "" if an agent seems to be typing. That is
+// the case if an agent's client is among this process's ancestors, if an agent is using this tmux pane, or if the
+// system does not reveal the ancestors.
 func (p *program) personHere() string {
 	above, all := seat.Ancestors()
 	agents := append(clientNames(), "code") // VS Code's program

@@ -179,7 +179,7 @@ func (p *program) parseEvent(client string) (event.Event, error) {
 	return event.Parse(client, stdin, p.variable)
 }
 
-// byteOrderMark is the prefix that some programs put before a text.
+// byteOrderMark is the prefix that some programs put before text.
 const byteOrderMark = "\xef\xbb\xbf"
 
 // tellServer reports an event to the server. If no server is running, the start of a session in a project starts one

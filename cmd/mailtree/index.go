@@ -150,7 +150,7 @@ func verify(ctx context.Context, p *program) error {
 }
 
 // verify compares the index with an index built from the trees. If a server is running, the two are read at different
-// moments, so only differences that appear every time count.
+// moments, so only differences that appear every time are reported.
 func (v *view) verify(ctx context.Context) (*indexer.Report, error) {
 	r, err := indexer.Verify(ctx, v.index, v.trees)
 	v.running = v.running || storedir.Held(v.store) // a server may have started in the meantime

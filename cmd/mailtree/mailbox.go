@@ -33,9 +33,9 @@ func mailboxCommand(p *program) *cobra.Command {
 	return c
 }
 
-// askAndShow has the server run a verb of its socket and prints the answer with present. The verb runs in the project
-// of the flags if they name one. If no server is running, one is started in the background. Only a verb that creates
-// something creates the store.
+// askAndShow has the server run one of its socket's verbs and prints the answer with present. The verb runs in the
+// project that the flags name, if any. If no server is running, one is started in the background. Only a verb that
+// creates something creates the store.
 func askAndShow[T any](
 	ctx context.Context, p *program, f *deskFlags, verb string, ask any, show func(d *deskWork, answer *T) error,
 ) error {

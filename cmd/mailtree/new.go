@@ -108,7 +108,7 @@ func newDraftCommand(p *program) *cobra.Command {
 	return c
 }
 
-// join makes the user an agent of a project, so that the other agents can write to the user, and prints that.
+// join makes the user an agent of a project, so that the other agents can write to the user, and reports it.
 func (p *program) join(ctx context.Context, project string) error {
 	return p.atDesk(ctx, &deskFlags{project: project}, mine, nil, func(context.Context, *deskWork) error { return nil })
 }

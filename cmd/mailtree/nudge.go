@@ -72,7 +72,7 @@ func (p *program) sayNudge(line json.RawMessage) error {
 type waker struct {
 	*wake.Waker
 	log *slog.Logger
-	own wake.By // for the server's own wakes: types if NUDGE=tmux
+	own wake.By // for wakes by the server itself: types in tmux if NUDGE=tmux
 }
 
 func newWaker(p *program, a *app) *waker {

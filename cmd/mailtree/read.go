@@ -131,7 +131,7 @@ func whatNext(d *deskWork, m *mail.Delivery) (commands []string) {
 	id := d.rowOf(m.ID)
 	switch {
 	case m.Kind == index.KindSent:
-	case format.ServerName(m.From): // nobody reads answers to the server
+	case format.ServerName(m.From): // nobody reads replies to the server
 		commands = append(commands, "archive "+id)
 	default:
 		commands = append(commands, "reply "+id+` "…"`)

@@ -104,8 +104,8 @@ func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
 	}
 }
 
-// writeMessage writes and sends a message: to o.to, or to all agents if o.to is empty. With an id, the message is the
-// answer to the message with that id.
+// writeMessage writes and sends a message: to o.to, or to all agents if o.to is empty. With an id, the message is a
+// reply to the message with that id.
 func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, id string) error {
 	if o.importance != "" && !format.ValidImportance(o.importance) {
 		return usageError(c, fmt.Errorf("--importance is %q, but must be low, normal, high or urgent", o.importance))

@@ -83,7 +83,7 @@ func showUndone(d *deskWork, how, command string, a *maildir.Undone) {
 	}
 }
 
-// showOneUndone prints an operation that was undone or redone, and where the text is that was undone.
+// showOneUndone prints an operation that was undone or redone, and where to find the text that was undone.
 func showOneUndone(d *deskWork, how string, a *maildir.Undone) {
 	d.Tell("%s: %s\n", how, d.act(&a.OperationInfo))
 	if how == "undone" && len(a.Patterns) > 0 && a.ID != "" {
@@ -98,7 +98,7 @@ func showOneUndone(d *deskWork, how string, a *maildir.Undone) {
 	}
 }
 
-// tellOutside prints which recipients at other domains keep what was sent to them.
+// tellOutside prints the recipients at other domains, who keep what was sent to them.
 func (d *deskWork) tellOutside(addresses []string, what string) {
 	if len(addresses) > 0 {
 		d.Tell("%s has already gone to %s and cannot be recalled there\n", what, listNames(addresses))

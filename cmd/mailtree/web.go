@@ -22,13 +22,13 @@ type web struct {
 	open string // a sentence if every OS user of this machine may use the port; otherwise ""
 
 	mu    sync.Mutex
-	ln    net.Listener       // nil: the server does not listen
+	ln    net.Listener       // nil: the server is not listening
 	serve func(net.Listener) // serves a listener in the background; set by use
 	users *socket.Listener   // counts the connections of a server in the background; set by use
 }
 
-// newWeb returns the web of a server that does not listen yet. It returns an error if AUTH=user is set but this
-// system cannot identify a connection's OS user.
+// newWeb returns the web of a server that is not listening yet. It returns an error if AUTH=user is set but this system
+// cannot identify a connection's OS user.
 func newWeb(cfg *config, log *slog.Logger) (*web, error) {
 	open, err := cfg.checkUsers()
 	return &web{cfg: cfg, log: log, open: open}, err
@@ -107,7 +107,7 @@ func (w *web) url(ctx context.Context) (string, error) {
 	return w.at(), nil
 }
 
-// address returns the server's URL over TCP, or "" if the server does not listen.
+// address returns the server's URL over TCP, or "" if the server is not listening.
 func (w *web) address() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
