@@ -28,7 +28,7 @@ const (
 	label    = "internal.mailtree.mailtree"
 )
 
-// ErrSystem says that this program knows no service manager for the system.
+// ErrSystem means that this program does not support any service manager on this system.
 var ErrSystem = errors.New("mailtree knows no service manager for this system, only systemd on Linux and launchd on macOS")
 
 // Config says what to run, and for which OS user.

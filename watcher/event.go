@@ -88,8 +88,8 @@ const (
 	asFile   = false
 )
 
-// touch notes that a path which is not a folder changed, unless Skip excludes the path. A change of mode counts as
-// a write, because it may have made the file readable or unreadable.
+// touch notes that a path that is not a folder changed, unless Skip excludes the path. A mode change is treated as a
+// write, because it may have made the file readable or unreadable.
 func (s *session) touch(ev event) {
 	if !s.w.cfg.Skip(ev.rel, asFile) {
 		written := ev.op&(fsnotify.Write|fsnotify.Chmod) != 0

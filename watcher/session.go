@@ -25,14 +25,14 @@ type session struct {
 	short  string      // the folder for which no watch was left; "" if none
 	reason string      // the reason, as logged
 	retry  *time.Timer // runs while short is set
-	stood  bool        // all folders were watched at some time
+	stood  bool        // all folders have been watched at some point
 }
 
 // errReplaced ends the session of a root that is gone or was replaced by another folder.
 var errReplaced = errors.New("the folder was removed or replaced: create it again, and the server watches it")
 
-// session watches the root until ctx ends, or until the root or the instance is lost. The error states the reason
-// in words for the user. stood reports whether the watch was ever complete.
+// session watches the root until ctx ends, or until the root or the instance is lost. The error gives the reason in
+// words meant for the user. stood reports whether the watch was ever complete.
 func (w *Watcher) session(ctx context.Context) (stood bool, err error) {
 	info, err := os.Stat(w.cfg.Root)
 	if err != nil {

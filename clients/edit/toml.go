@@ -98,7 +98,7 @@ func (f TOML) Cut(data []byte, path []string) ([]byte, error) {
 			from--
 		}
 		rest := slices.Concat(lines[:from], lines[to:])
-		if sameElse(f, data, []byte(strings.Join(rest, "")), path) { // otherwise the line belongs to a text
+		if sameElse(f, data, []byte(strings.Join(rest, "")), path) { // otherwise the line is part of a string
 			lines = rest
 		}
 	}
@@ -159,7 +159,7 @@ func sets(l string, e Entry) bool {
 	return ok && (slices.Contains(e.Drop, name) || slices.ContainsFunc(e.Keys, func(k Key) bool { return k.Name == name }))
 }
 
-// value formats a value of a Key.
+// value formats a Key's value.
 func value(v any) string {
 	switch v := v.(type) {
 	case bool:

@@ -121,7 +121,7 @@ func (p *program) readText() (*written, error) {
 	return &written{text: string(data)}, err
 }
 
-// editText opens a text in VISUAL, EDITOR or vi, and returns the edited text. The caller calls settle on the result.
+// editText opens text in VISUAL, EDITOR or vi, and returns the edited text. The caller calls settle on the result.
 // If the editor fails, the text stays in a file, and the error gives the file's name.
 func (p *program) editText(ctx context.Context, name, text string) (*written, error) {
 	dir, err := os.MkdirTemp("", "mailtree-")

@@ -171,7 +171,7 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 	}))
 }
 
-// noText returns the error for a message without a text. The arguments before it may include the text.
+// noText returns the error for a message without text. The arguments before it may include the text.
 func noText(to []string, id string) error {
 	how := "give the text last, or with -m"
 	switch {
