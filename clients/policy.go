@@ -32,7 +32,7 @@ func (s setting) isSet() (bool, error) {
 		return slices.Contains(list, s.value), nil
 	}
 	if reflect.TypeOf(got) != reflect.TypeOf(s.value) {
-		return false, fmt.Errorf("%s has an unknown form", s)
+		return false, fmt.Errorf("%s has an unexpected form", s)
 	}
 	return got == s.value, nil
 }

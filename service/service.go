@@ -29,7 +29,7 @@ const (
 )
 
 // ErrSystem means that this program does not support any service manager on this system.
-var ErrSystem = errors.New("mailtree knows no service manager for this system, only systemd on Linux and launchd on macOS")
+var ErrSystem = errors.New("mailtree supports only systemd on Linux and launchd on macOS, not this system's service manager")
 
 // Config says what to run, and for which OS user.
 type Config struct {

@@ -29,7 +29,7 @@ type session struct {
 }
 
 // errReplaced ends the session of a root that is gone or was replaced by another folder.
-var errReplaced = errors.New("the folder was removed or replaced: create it again, and the server watches it")
+var errReplaced = errors.New("the folder was removed or replaced: create it again, and the server will watch it")
 
 // session watches the root until ctx ends, or until the root or the instance is lost. The error gives the reason in
 // words meant for the user. stood reports whether the watch was ever complete.

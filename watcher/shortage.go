@@ -34,7 +34,7 @@ func instanceReason(err error) string {
 
 // watchReason returns a sentence that says why a folder is not watched.
 func (s *session) watchReason(rel string, err error) string {
-	advice := "the server tries again"
+	advice := "the server will try again"
 	if errors.Is(err, syscall.ENOSPC) {
 		advice = "this user has no inotify watches left; raise the limit: sysctl -w " +
 			"fs.inotify.max_user_watches=1048576"

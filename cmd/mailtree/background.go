@@ -55,7 +55,7 @@ func (p *program) dialOpen(ctx context.Context) (net.Conn, error) {
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("you have no access to the socket %s: use the path of that server's SOCKET setting", path)
 	case isNoServer(err):
-		return nil, fmt.Errorf("no server listens on %s: start `mailtree serve` with this SOCKET, or unset SOCKET to use your "+
+		return nil, fmt.Errorf("no server is listening on %s: start `mailtree serve` with this SOCKET, or unset SOCKET to use your "+
 			"own store", path)
 	}
 	return c, err

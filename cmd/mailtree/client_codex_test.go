@@ -75,7 +75,7 @@ func TestClientTrust(t *testing.T) {
 	d := newDesk(t, "codex")
 	codexKit.prepare(d)
 	d.setUp("http")
-	if out, err := d.try("mailtree", "setup", "codex", "--check"); err != nil || !strings.Contains(out, "no hook of Codex has run since setup") {
+	if out, err := d.try("mailtree", "setup", "codex", "--check"); err != nil || !strings.Contains(out, "no Codex hook has run since setup") {
 		t.Errorf("before: %v\n%s", err, out)
 	}
 	screen := d.open(codexKit.terminal)

@@ -175,7 +175,7 @@ func (k *clientCheck) heard(files []clients.Hooks) {
 	}
 	if last.Before(set) {
 		todo := cmp.Or(files[0].Trust, "start it once in a project's folder, and choose Trust if it asks")
-		k.d.note("no hook of %s has run since setup: %s", k.client.Title, todo)
+		k.d.note("no %s hook has run since setup: %s", k.client.Title, todo)
 		return
 	}
 	ago := "just now"

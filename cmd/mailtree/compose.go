@@ -86,7 +86,7 @@ func (o *sendOptions) takeDraft(w *written) error {
 		case "to":
 			if o.to = names; len(names) == 0 && strings.TrimSpace(rest) != "" {
 				w.text = rest
-				return errors.New("nothing was sent: the line To: has no recipients")
+				return errors.New("nothing was sent: the To: line has no recipients")
 			}
 		case "cc":
 			o.cc = names

@@ -88,7 +88,7 @@ func settings() []setting {
 			Flag:    "host",
 			of:      "serve setup config",
 			Default: "127.0.0.1",
-			Help:    "address to listen on; any address but loopback requires AUTH=token",
+			Help:    "address to listen on; any address other than loopback requires AUTH=token",
 		},
 		{
 			Name:    "PORT",
@@ -140,7 +140,7 @@ func settings() []setting {
 		{
 			Name:    "MAX_FANOUT_BYTES",
 			Default: strconv.Itoa(maildir.MaxFanout),
-			Help:    "most bytes that one message may write to inboxes: its file size times its recipients",
+			Help:    "maximum bytes that one message may write to inboxes: its file size times its number of recipients",
 		},
 		{
 			Name:    "MAX_PROJECTS",
@@ -155,7 +155,7 @@ func settings() []setting {
 		{
 			Name:    "MAX_ANSWER_BYTES",
 			Default: strconv.Itoa(int(tool.DefaultBudget)),
-			Help:    "largest answer to one call, in bytes; longer lists and texts come in several answers",
+			Help:    "largest answer to one call, in bytes; longer lists and texts are split into several answers",
 		},
 		{
 			Name:    "MAILBOX_DEPTH",
@@ -170,12 +170,12 @@ func settings() []setting {
 		{
 			Name:    "MAX_ATTACHED_BYTES",
 			Default: strconv.Itoa(attachment.MaxTotal),
-			Help:    "most bytes that all files of one message may have together",
+			Help:    "maximum total size of one message's files, in bytes",
 		},
 		{
 			Name:    "ATTACHMENT_ROOTS",
 			Default: "",
-			Help:    "folders, separated by colons, that attachments may be read from besides the code base and the mail tree",
+			Help:    "folders, separated by colons, that attachments may be read from, in addition to the code base and the mail tree",
 		},
 		{Name: "COMMIT_EXTERNAL", Default: "on", Help: "on: commit edits made outside the server; off: leave them to you"},
 		{

@@ -39,7 +39,7 @@ func (p *program) deskTable() []*cobra.Command {
 		asks(p, nobodys, &cobra.Command{
 			Use:   "agents",
 			Short: "List agents",
-			Long:  "List the agents and users of a project that were active in the last seven days, with last activity and unread count.",
+			Long:  "List the agents and users of a project that were active in the last seven days, with their last activity and unread count.",
 		}, func(f *pflag.FlagSet) asking {
 			all := f.BoolP("all", "a", false, "include inactive agents")
 			cursor := f.String("cursor", "", "continue after this name")

@@ -23,7 +23,7 @@ func gatewayCommand(p *program) *cobra.Command {
 		Long: "Set up and check email to and from other domains. See docs/email.md, \"The gateway\".\n\n" +
 			"  mailtree gateway setup example.org        the key, the DNS records, the Postfix settings\n" +
 			"  mailtree gateway check ann@example.net    what would happen to mail sent there\n" +
-			"  mailtree gateway queue                    email that is not sent yet",
+			"  mailtree gateway queue                    email that has not been sent yet",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}

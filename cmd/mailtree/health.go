@@ -138,7 +138,7 @@ func (h *health) report(ctx context.Context) *healthReport {
 	}
 	stats, err := h.app.store.Stats(ctx)
 	if err != nil {
-		r.Status, r.Error = "degraded", "the index does not answer; see the server's log"
+		r.Status, r.Error = "degraded", "the index is not responding; see the server's log"
 	}
 	r.Projects, r.Agents, r.Messages, r.Deliveries, r.Problems = stats.Projects, stats.Agents, stats.Messages, stats.Deliveries, stats.Problems
 	r.Unread = stats.Unread

@@ -22,7 +22,7 @@ func inboxCommand(p *program) *cobra.Command {
 		Use:   "inbox [AGENT]",
 		Short: "List your mail or an agent's",
 		Long: "List your mail or an agent's, newest first. Unread messages are bold and marked with *, messages that need an\n" +
-			"acknowledgement with !, and archived messages (--archived) with a. The command marks nothing read.",
+			"acknowledgement with !, and archived messages (--archived) with a. The command does not mark anything read.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeAgent,
 	}

@@ -23,8 +23,8 @@ func sendCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "send AGENT... [TEXT]",
 		Short: "Send a message",
-		Long: "Send a message to agents, or with --all to every agent of the project. The text is the last argument if that contains\n" +
-			"a blank. Otherwise it comes from -m, standard input, or your editor (VISUAL or EDITOR), where you can also change To\n" +
+		Long: "Send a message to agents, or with --all to every agent of the project. The text is the last argument if it contains a\n" +
+			"space. Otherwise it comes from -m, standard input, or your editor (VISUAL or EDITOR), where you can also change To\n" +
 			"and Subject. Without --subject, the first heading or line of the text becomes the subject.",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: p.completeAgents,
@@ -176,9 +176,9 @@ func noText(to []string, id string) error {
 	how := "give the text last, or with -m"
 	switch {
 	case id != "":
-		how = fmt.Sprintf("%q is taken for a message, as in `mailtree reply ID TEXT`", id)
+		how = fmt.Sprintf("%q is treated as a message, as in `mailtree reply ID TEXT`", id)
 	case len(to) > 0:
-		how = fmt.Sprintf("arguments taken as agents: %s. Give a one-word text with -m", strings.Trim(fmt.Sprintf("%q", to), "[]"))
+		how = fmt.Sprintf("arguments treated as agents: %s. Give a one-word text with -m", strings.Trim(fmt.Sprintf("%q", to), "[]"))
 	}
 	return fmt.Errorf("nothing was sent, because there is no text: %s", how)
 }

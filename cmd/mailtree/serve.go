@@ -318,7 +318,7 @@ func serves(ctx context.Context, cfg *config) bool {
 // stopIdle stops a server in the background that clients no longer use.
 func (a *app) stopIdle(ctx context.Context, stop func()) {
 	if a.cfg.background && a.sockets[0].AwaitIdle(ctx, a.cfg.Idle) == nil {
-		a.log.Info("no client is connected any more")
+		a.log.Info("no client is connected anymore")
 		stop()
 	}
 }

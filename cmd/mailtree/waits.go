@@ -99,7 +99,7 @@ func amountOf(w *maildir.Waits) string {
 	if n := len(w.New); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d new", n))
 	}
-	return cmp.Or(strings.Join(parts, ", "), "no mail waits")
+	return cmp.Or(strings.Join(parts, ", "), "no mail is waiting")
 }
 
 // threadRow returns a thread's row: its name, urgency, agents, subject, extent and age.

@@ -69,7 +69,7 @@ func listenAt(ctx context.Context, cfg *config, port int) (net.Listener, error) 
 	addr := net.JoinHostPort(cfg.Host, strconv.Itoa(port))
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w. If another server is there, choose another port with PORT or --port; "+
+		return nil, fmt.Errorf("cannot listen on %s: %w. If another server is using it, choose another port with PORT or --port; "+
 			"--port 0 picks a free one", addr, errors.Unwrap(err))
 	}
 	return ln, nil

@@ -48,7 +48,7 @@ func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 		err = r.log.Started(run, cmd.Process.Pid, is)
 	}
 	if err != nil {
-		r.cfg.Log.Warn("a hook's process cannot be recorded: if this server crashes, the next one does not know "+
+		r.cfg.Log.Warn("a hook's process cannot be recorded: if this server crashes, the next one will not know "+
 			"about that process", "error", err)
 	}
 	ended := make(chan error, 1)
