@@ -18,9 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write the files of fixtures/clients after a set-up anew")
 
-// TestSetup sets clients up in given homes and code bases, and compares the files with fixtures/clients. A second
-// setup changes nothing, and the removal restores the files byte for byte. README.md there explains the form of a
-// case.
+// TestSetup sets clients up in given homes and code bases, and compares the files with fixtures/clients. A second setup
+// changes nothing, and removal restores the files byte for byte. README.md in that folder explains the form of a case.
 func TestSetup(t *testing.T) {
 	t.Parallel()
 	cases, err := filepath.Glob("../fixtures/clients/*.txtar")
@@ -68,7 +67,7 @@ type attempt struct {
 	setup  Setup
 	wanted Wanted
 	crlf   bool // all files have CRLF line ends
-	again  bool // the initial files contain an entry of ours
+	again  bool // the initial files contain our entry
 	before map[string]string
 	dirs   []string // the initial folders
 }

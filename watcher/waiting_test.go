@@ -41,7 +41,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestWake: only a deadline that is earlier than the one for which dispatch sleeps wakes it.
+// TestWake: dispatch is woken only by a deadline that is earlier than the one that it is sleeping for.
 func TestWake(t *testing.T) {
 	t.Parallel()
 	q, now := newWaiting(Config{}.withDefaults()), time.Now()

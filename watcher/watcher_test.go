@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestNestedNewFolders creates 300 files in folders that are created at once. fsnotify alone saw 144 of them. See
+// TestNestedNewFolders creates 300 files in folders that are created at once. fsnotify alone saw only 144 of them. See
 // docs/speed.md, "Findings behind the design".
 func TestNestedNewFolders(t *testing.T) {
 	t.Parallel()
@@ -372,7 +372,7 @@ func TestMode(t *testing.T) {
 	w.reported("dir/in/1")
 }
 
-// TestBlockedCaller: while OnBatch blocks, the watcher drains events, which come with the next batch.
+// TestBlockedCaller: while OnBatch blocks, the watcher drains events, which are delivered with the next batch.
 func TestBlockedCaller(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})

@@ -77,7 +77,7 @@ func (o *office) start() {
 	for lines.Scan() {
 		if strings.Contains(lines.Text(), "  MCP ") {
 			go func() {
-				for lines.Scan() { //nolint:revive // further output does not matter
+				for lines.Scan() { //nolint:revive // other output does not matter
 				}
 			}()
 			return
@@ -98,13 +98,13 @@ func (o *office) end(sig syscall.Signal) {
 }
 
 // call makes calls as an OS user of this machine, one after the other. Each call is a tool and its arguments. It
-// returns the texts of the answers. The texts of refusals begin with !.
+// returns the answers' texts. A refusal's text begins with !.
 func (o *office) call(uid int, calls ...[2]string) (texts []string) {
 	o.t.Helper()
 	o.bridge(uid, func(in io.Writer, out *bufio.Reader) error {
 		for _, c := range calls {
 			text, err := ask(in, out, c)
-			if err != nil { // each waits for the previous answer: the bridge would not wait for ever
+			if err != nil { // each waits for the previous answer: the bridge would not wait forever
 				return err
 			}
 			texts = append(texts, text)
@@ -209,8 +209,8 @@ func (o *office) one(uid int, name, args string) string {
 	return o.call(uid, [2]string{name, args})[0]
 }
 
-// TestTwoUsers checks two OS users of the machine with one server. Each has their own mailboxes and hooks and none of
-// the other's, mail goes between them, and hooks run as the OS user who owns them.
+// TestTwoUsers checks two OS users of the machine with one server. Each user has only their own mailboxes and hooks,
+// mail passes between them, and hooks run as the OS user who owns them.
 func TestTwoUsers(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -368,8 +368,9 @@ func (o *office) until(what string, ok func() bool) {
 	}
 }
 
-// TestHookKilled kills the server while hooks run and others wait. After the restart, hooks that had begun do not
-// begin again, but their end is recorded. Hooks that had not begun now run, and so do hooks for new mail.
+// TestHookKilled kills the server while some hooks are running and others are waiting. After the restart, hooks that
+// had begun do not begin again, but their end is recorded. Hooks that had not begun now run, and so do hooks for new
+// mail.
 func TestHookKilled(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -428,8 +429,8 @@ func TestHookKilled(t *testing.T) {
 	}
 }
 
-// TestHookOutlivesServer checks that, if a server is killed while a command runs, the next server ends the command at
-// its timeout.
+// TestHookOutlivesServer checks that, if a server is killed while a command is running, the next server ends the
+// command at its timeout.
 func TestHookOutlivesServer(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs /proc to know a process again")

@@ -97,7 +97,7 @@ func TestClientWaitEnds(t *testing.T) {
 	}
 }
 
-// awaitWaiters waits until the given number of hooks wait for mail in the desk's home.
+// awaitWaiters waits until the given number of hooks are waiting for mail in the desk's home.
 func (d *desk) awaitWaiters(t *testing.T, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(clientWait); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {

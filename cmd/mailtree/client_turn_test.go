@@ -39,10 +39,10 @@ func each(t *testing.T, test func(t *testing.T, k kit)) {
 	}
 }
 
-// TestClientTurn checks a client that `mailtree setup` set up, over HTTP or stdio. Its model is told who it is, calls
-// a mailtree tool, and is told once, within its turn, about mail that arrived meanwhile. It does not write a file
-// that another agent has claimed. It writes a file that nobody has claimed, and that file is then claimed for its
-// agent. If the session is resumed, it is the same agent, and it is told about the message again.
+// TestClientTurn checks a client that `mailtree setup` set up, over HTTP or stdio. Its model learns who it is, calls a
+// mailtree tool, and is notified once, within its turn, of mail that arrived meanwhile. It does not write a file that
+// another agent has claimed. It writes a file that nobody has claimed, and that file is then claimed for its agent. If
+// the session is resumed, it is the same agent, and it is notified of the message again.
 func TestClientTurn(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		for _, transport := range []string{"http", "stdio"} {

@@ -14,9 +14,9 @@ import (
 	"mailtree/maildir"
 )
 
-// TestClientWake checks that mail wakes a session that is idle in a terminal, even after the server was killed and
-// started again. Each message is announced once, and a burst of 100 in one turn. The woken model reaches the server
-// over stdio each time; the models of TestClientsTogether use HTTP.
+// TestClientWake checks that mail wakes a session that is idle in a terminal, even after the server has been killed and
+// restarted. Each message is announced once, and a burst of 100 in one turn. The woken model reaches the server over
+// stdio each time; the models of TestClientsTogether use HTTP.
 func TestClientWake(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		if k.terminal == "" {

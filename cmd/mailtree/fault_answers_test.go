@@ -14,7 +14,7 @@ import (
 // difference is a point where an answer does not match the files.
 type difference struct {
 	text string
-	lost bool // it was answered before the fault and is unchanged on disk, but is missing from the answer
+	lost bool // it was confirmed before the fault and is unchanged on disk, but is missing from the answer
 }
 
 // differing asks the server for everything that the attempt may have changed, and compares the answers with the

@@ -61,8 +61,8 @@ func tail(file string, n int) string {
 	return string(data[max(0, len(data)-n):])
 }
 
-// startLimit is the maximum start time of a server after a kill: two seconds of processor time. On the clock, the
-// work of other programs would count too.
+// startLimit is the maximum start time of a server after a kill: two seconds of processor time. Wall-clock time would
+// include the work of other programs.
 const startLimit = 2 * time.Second * slower
 
 // start starts the server and returns when it listens.

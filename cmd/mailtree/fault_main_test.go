@@ -41,8 +41,8 @@ func extent(small, full int) int {
 	return small
 }
 
-// longer runs a test only in the short and the long form, because the test uses too much of a machine for every `go
-// test ./...`.
+// longer runs a test only in the short and the long form, because the test uses too many of the machine's resources to
+// run in every `go test ./...`.
 func longer(t *testing.T) {
 	t.Helper()
 	if *faults == "least" {

@@ -61,7 +61,7 @@ func startSeeing(t *testing.T, see seeing) *daemon {
 }
 
 // TestFaultForeign puts very many foreign files into the tree at once, copies them, and removes all of them, under
-// load. The server answers all the time, its memory stays bounded, and the index equals a rebuilt one.
+// load. The server keeps answering, its memory stays bounded, and the index equals a rebuilt one.
 func TestFaultForeign(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -112,7 +112,7 @@ func TestFaultForeign(t *testing.T) {
 }
 
 // TestFaultMoved renames agents' folders and days' folders, and moves them back, while agents send: with events,
-// without events, and with too few inotify watches. At the end, every answered message is complete, and the index
+// without events, and with too few inotify watches. At the end, every confirmed message is complete, and the index
 // equals a rebuilt one.
 func TestFaultMoved(t *testing.T) {
 	longer(t)

@@ -79,9 +79,9 @@ func (s *peerSession) Data(r io.Reader) error {
 	return nil
 }
 
-// TestOutgoing checks that a message is sent signed and immediately. A refusal by the other side is reported in the
+// TestOutgoing checks that a message is signed and sent immediately. A refusal by the other side is reported in the
 // message's thread. If the other side had not answered for a message when the server was killed, the message is not
-// sent again, and that is reported.
+// sent again, and the uncertain delivery is reported.
 func TestOutgoing(t *testing.T) {
 	t.Parallel()
 	peer := newPeer(t)

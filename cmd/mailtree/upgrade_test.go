@@ -13,7 +13,7 @@ import (
 const olderEnv = "MAILTREE_OLDER"
 
 // TestUpgrade starts this program on a store to which an older program was writing when it was killed. This program
-// keeps everything that was answered.
+// keeps everything that was confirmed.
 func TestUpgrade(t *testing.T) {
 	u := newUpgrade(t)
 	u.d.program = u.older
@@ -25,8 +25,8 @@ func TestUpgrade(t *testing.T) {
 	t.Log(u.load)
 }
 
-// TestUpgradeBack starts an older program on a store that this program has written. The older program refuses to
-// start, or keeps everything that was answered. After that, this program keeps everything, too.
+// TestUpgradeBack starts an older program on a store that this program has written. The older program refuses to start,
+// or keeps everything that was confirmed. After that, this program keeps everything too.
 func TestUpgradeBack(t *testing.T) {
 	u := newUpgrade(t)
 	u.work(1)
@@ -44,7 +44,7 @@ func TestUpgradeBack(t *testing.T) {
 	t.Log(u.load)
 }
 
-// upgrade is a store that two programs write.
+// upgrade is a store that two programs write to.
 type upgrade struct {
 	*load
 	older         string // the program of an older commit

@@ -40,7 +40,7 @@ func TestOpenPageKeepsServer(t *testing.T) {
 		t.Error("idle though a page is open")
 	}
 	c.Close()
-	c.Close() // the second Close does not count
+	c.Close() // the second Close is ignored
 	if err := users.AwaitIdle(t.Context(), time.Microsecond); err != nil {
 		t.Error(err)
 	}

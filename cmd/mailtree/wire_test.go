@@ -27,9 +27,9 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// update is the flag -update, with which the tests write the answers in the transcripts again. A transcript records
-// what goes over the wire: fixtures/wire/TOOLSET/NAME.txtar contains what clients send to a toolset, and the exact
-// answers. There is at least one file for each tool. Its sections are
+// update is the flag -update, which makes the tests rewrite the answers in the transcripts. A transcript records what
+// goes over the wire: fixtures/wire/TOOLSET/NAME.txtar contains what clients send to a toolset, and the exact answers.
+// There is at least one file for each tool. Its sections are
 //
 //	-- setup [CALLER] [project=KEY] [2026-07-28] --    JSON-RPC messages, one a line, that must be answered without a refusal
 //	-- client [CALLER] [project=KEY] [2026-07-28] --   one message
