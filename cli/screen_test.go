@@ -120,7 +120,7 @@ func TestMoment(t *testing.T) {
 	}
 	for _, given := range []string{"", "3a51c0f7", "noon", "9999999m"} {
 		if got, ok := Moment(given, now); ok {
-			t.Errorf("%q is taken for %s", given, got)
+			t.Errorf("%q is treated as %s", given, got)
 		}
 	}
 }

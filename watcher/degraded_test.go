@@ -351,7 +351,7 @@ func TestConvergence(t *testing.T) {
 			n.Store(1 << 40)
 			w.converged()
 			if seed%4 < 2 && strings.Count(w.log.String(), "degraded") != 0 {
-				t.Error("degraded for nothing")
+				t.Error("degraded for no reason")
 			}
 		})
 	}

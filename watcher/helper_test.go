@@ -38,7 +38,7 @@ type recorder struct {
 
 func (r *recorder) onBatch(_ context.Context, b Batch) {
 	if r.inside.Add(1) != 1 {
-		r.complain("OnBatch runs twice at once")
+		r.complain("two calls of OnBatch are running at once")
 	}
 	defer r.inside.Add(-1)
 	r.mu.Lock()
@@ -251,7 +251,7 @@ func (w *watched) until(what string, cond func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			w.t.Fatalf("never: %s; state %+v", what, w.State())
+			w.t.Fatalf("this never happened: %s; state %+v", what, w.State())
 		}
 	}
 }

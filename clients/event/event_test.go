@@ -13,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-var update = flag.Bool("update", false, "write the files of fixtures/hooks anew")
+var update = flag.Bool("update", false, "rewrite the files in fixtures/hooks")
 
 // TestHooks parses what clients send, answers it, and compares both with fixtures/hooks. README.md there explains how
 // a case is written.

@@ -47,6 +47,6 @@ func TestTerminal(t *testing.T) {
 	}
 	defer f.Close()
 	if terminal(stdio{err: f}) != nil || terminal(stdio{err: &bytes.Buffer{}}) != nil {
-		t.Error("a file or a buffer is taken for a terminal")
+		t.Error("a file or a buffer is treated as a terminal")
 	}
 }

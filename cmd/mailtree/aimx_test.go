@@ -220,7 +220,7 @@ func TestTwoUsers(t *testing.T) {
 	o := newOffice(t)
 	const denied = "! EACCES not authorized"
 	if got := o.one(ann, "mailbox_create", `{"name":"ann"}`); !strings.Contains(got, "Only the user who runs the server can create projects") {
-		t.Errorf("a guest makes a project: %s", got)
+		t.Errorf("a guest created a project: %s", got)
 	}
 	o.one(os.Geteuid(), "mailbox_create", `{"name":"cid"}`)
 	o.one(os.Geteuid(), "mailbox_delete", `{"name":"cid"}`) // the project stays
@@ -294,7 +294,7 @@ func TestGuestAttachment(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(o.output(1)[0]), &listed); err != nil || len(listed) != 1 || listed[0].Name != "plan.bin" ||
 		listed[0].Bytes != int64(len(want)) || !filepath.IsAbs(listed[0].Path) {
-		t.Fatalf("the hook gets %s: %v", o.output(1), err)
+		t.Fatalf("the hook got %s: %v", o.output(1), err)
 	}
 	uri := listed[0].URI
 	var got []byte
@@ -306,7 +306,7 @@ func TestGuestAttachment(t *testing.T) {
 		got, next = append(got, piece...), more
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("read %d bytes, which differ from the %d of the file", len(got), len(want))
+		t.Errorf("read %d bytes, which differ from the file's %d bytes", len(got), len(want))
 	}
 	if _, _, refused := o.resource(ann, uri); !strings.Contains(refused, "No attachment") {
 		t.Errorf("another user: %q", refused)
@@ -425,7 +425,7 @@ func TestHookKilled(t *testing.T) {
 		}
 	}
 	if unstarted := before + 1 - len(times); unstarted > len(logged) { // a kill may fall between log and command
-		t.Errorf("%d of %d ran, %d were noted when it was killed", len(times), before+1, len(logged))
+		t.Errorf("%d of %d hooks ran, %d had been recorded when the server was killed", len(times), before+1, len(logged))
 	}
 }
 
@@ -433,7 +433,7 @@ func TestHookKilled(t *testing.T) {
 // command at its timeout.
 func TestHookOutlivesServer(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("needs /proc to know a process again")
+		t.Skip("needs /proc to recognize a process")
 	}
 	t.Parallel()
 	o := newOffice(t)
@@ -450,13 +450,13 @@ func TestHookOutlivesServer(t *testing.T) {
 	})
 	o.end(syscall.SIGKILL)
 	if got := members(t, group); len(got) != 3 {
-		t.Fatalf("with the server ended all but %v", got)
+		t.Fatalf("with the server, everything ended except %v", got)
 	}
 	o.start()
 	o.until("its end is noted", func() bool { return len(o.hookEnds()) == 1 })
 	for _, end := range o.hookEnds() {
 		if end != "timeout" {
-			t.Errorf("it ended by %q", end)
+			t.Errorf("it ended because of %q", end)
 		}
 	}
 	o.until("nothing of it is left", func() bool { return len(members(t, group)) == 0 })

@@ -136,7 +136,7 @@ func TestClientAllow(t *testing.T) {
 		said := <-d.ask(codexKitUnattended, "Begin the work.")
 		refused, deleted := len(d.turnsWith("but approval policy is never")), len(d.turnsWith("Mailbox 'task-42' deleted."))
 		if refused != 1 || deleted != len(flags) {
-			t.Errorf("with %q the call was refused %d times and done %d times:\n%s", flags, refused, deleted, said)
+			t.Errorf("with %q, the call was refused %d times and carried out %d times:\n%s", flags, refused, deleted, said)
 			d.model.Dump(t)
 		}
 	}

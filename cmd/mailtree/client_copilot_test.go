@@ -96,7 +96,7 @@ func TestClientCopilotAlone(t *testing.T) {
 			}
 			sessions, _ := filepath.Glob(filepath.Join(d.home, ".mailtree/projects/*/repo/.mailtree/sessions/claude-*"))
 			if len(sessions) > 0 {
-				t.Errorf("the hooks for Claude Code made the sessions %v", sessions)
+				t.Errorf("the hooks for Claude Code created the sessions %v", sessions)
 			}
 			if t.Failed() {
 				t.Logf("the client said:\n%s", said)

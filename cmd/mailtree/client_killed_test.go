@@ -57,7 +57,7 @@ func TestClientKilled(t *testing.T) {
 		said := <-done
 		d.serve(d.port()) // replaces the server that the bridge started, and ends with the test
 		if n := len(d.turnsWith(unknownOutcome)); n != 1 {
-			t.Errorf("the model was told in %d turns that the outcome is not known, want one", n)
+			t.Errorf("the model was told in %d turns that the outcome is unknown, want one", n)
 		}
 		if n := arrived(); n != 1 {
 			t.Errorf("the message arrived %d times, want once", n)

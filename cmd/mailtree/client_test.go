@@ -94,7 +94,7 @@ func clientsDir(t *testing.T, client string) string {
 	t.Helper()
 	bin := os.Getenv(clientsEnv)
 	if bin == "" {
-		t.Skip("needs real clients: name the folder of their programs in " + clientsEnv + ", as .ci/campaign does")
+		t.Skip("needs real clients: set " + clientsEnv + " to the folder with their programs, as .ci/campaign does")
 	}
 	if _, err := os.Stat(filepath.Join(bin, client)); err != nil {
 		t.Skipf("%s is not installed in %s=%s", client, clientsEnv, bin)
@@ -263,7 +263,7 @@ func (d *desk) agent() string {
 		}
 	}
 	if len(others) != 1 {
-		d.t.Fatalf("the client's hook made the agents %v, want one", others)
+		d.t.Fatalf("the client's hook created the agents %v, want one", others)
 	}
 	return others[0]
 }

@@ -73,7 +73,7 @@ func TestClientsTogether(t *testing.T) {
 				want = 1
 			}
 			if told != want {
-				t.Errorf("%s was told %d times of message %d, want %d", d.name, told, i+1, want)
+				t.Errorf("%s was notified %d times of message %d, want %d", d.name, told, i+1, want)
 			} else if d == to {
 				t.Logf("%.1f s from message %d, %s to %s, to the woken turn",
 					turns[0].At.Sub(m.Receipt.DeliveredAt).Seconds(), i+1, from.name, to.name)

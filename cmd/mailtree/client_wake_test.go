@@ -20,7 +20,7 @@ import (
 func TestClientWake(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		if k.terminal == "" {
-			t.Skip("nothing but typing wakes this client")
+			t.Skip("only typing wakes this client")
 		}
 		d := newDesk(t, k.name)
 		d.model.Script(t, model.Rule{
@@ -117,7 +117,7 @@ func TestClientBurst(t *testing.T) {
 		said := <-done
 		told := d.turnsWith("unread")
 		if len(told) != 1 || !strings.Contains(told[0].Turn.Last(), "100 unread") {
-			t.Errorf("the model was told of 100 messages in %d turns, want one\n%s", len(told), said)
+			t.Errorf("the model was notified of 100 messages in %d turns, want one\n%s", len(told), said)
 			d.model.Dump(t)
 		}
 	})

@@ -55,7 +55,7 @@ func (r *peril) differing() (all []difference) {
 	if _, conflict, err := r.askDry(); err != nil {
 		differ(false, "claim_paths: %v", err)
 	} else if conflict != (held != "") {
-		differ(r.before && held != "", "claim_paths knows of a claim on %s: %v; the files say that it is held by %q", r.pattern, conflict, held)
+		differ(r.before && held != "", "claim_paths reports a claim on %s: %v; the files say that its holder is %q", r.pattern, conflict, held)
 	}
 	return all
 }

@@ -175,7 +175,7 @@ func (d *daemon) interrupt() {
 func (d *daemon) settled() {
 	d.t.Helper()
 	tree := d.tree()
-	until(d.t, "what persons saved to be committed", 3*time.Minute, func() bool {
+	until(d.t, "what users saved to be committed", 3*time.Minute, func() bool {
 		out, err := exec.Command("git", "--no-optional-locks", "-C", tree, "status", "--porcelain").Output()
 		return err == nil && len(out) == 0
 	})

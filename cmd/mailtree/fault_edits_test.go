@@ -133,7 +133,7 @@ func (e *edits) restless(slow *person, n int) int {
 		slow.unrested = map[string]bool{}
 		slow.save()
 		e.saves.Add(1)
-		until(e.d.t, "an edit to be committed while others go on", 3*time.Minute,
+		until(e.d.t, "an edit to be committed while others continue", 3*time.Minute,
 			func() bool { waits.Pace(50 * time.Millisecond); return e.committed(slow) }) // reads the whole tree
 		e.rest(slow)
 	}
@@ -208,7 +208,7 @@ func (p *person) save() {
 		return
 	}
 	if old := p.last[path]; old != nil && !bytes.Equal(old, now) {
-		p.d.t.Errorf("%s was changed by somebody else", path)
+		p.d.t.Errorf("%s was changed by someone else", path)
 	}
 	data := edited(path, now, p.n)
 	if err := p.write(file, data); err != nil {

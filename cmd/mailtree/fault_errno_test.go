@@ -335,7 +335,7 @@ func (r *peril) finish() {
 		}
 	}
 	for _, line := range r.deletions() {
-		r.d.t.Errorf("a commit removes what nobody removed: %s", line)
+		r.d.t.Errorf("a commit removes a file that nobody removed: %s", line)
 	}
 	r.injector.mu.Lock()
 	r.injector.tree = ""

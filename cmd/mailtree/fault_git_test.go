@@ -142,7 +142,7 @@ func (p *gitPerson) commit(args ...string) bool {
 	}
 	sum := strings.TrimSpace(p.git("log", "-1", "--author=Person", "--format=%H"))
 	if len(p.commits) > 0 && p.commits[len(p.commits)-1] == sum {
-		p.t.Errorf("git %s made no commit", strings.Join(args, " "))
+		p.t.Errorf("git %s created no commit", strings.Join(args, " "))
 		return false
 	}
 	p.commits = append(p.commits, sum)

@@ -63,7 +63,7 @@ func TestFaultImport(t *testing.T) {
 	im.committed()
 	again := time.Since(began)
 	d.stop()
-	t.Logf("stopped in the middle of %d files more after %s, with %d paths left; committed %s after the start, in %d commits in all",
+	t.Logf("stopped in the middle of %d more files after %s, with %d paths left; committed %s after the start, in %d commits in all",
 		files, stopped.Round(time.Millisecond), left, again.Round(time.Millisecond), im.commits())
 	for _, p := range append(storetest.CheckEdited(t.Context(), d.store), storetest.CheckAnswered(d.store, l.ledger.Sends(), nil, "")...) {
 		t.Error(p)

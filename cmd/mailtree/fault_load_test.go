@@ -288,7 +288,7 @@ func (l *load) String() string {
 	tried, sent, popped, acked, lost, saved := l.ledger.Counts()
 	s := fmt.Sprintf("%d of %d sends answered, %d acknowledgements, %d pops (%d without answer)", sent, tried, acked, popped, lost)
 	if saved > 0 {
-		s += fmt.Sprintf(", %d files saved by persons", saved)
+		s += fmt.Sprintf(", %d files saved by users", saved)
 	}
 	if n := l.refused.Load(); n > 0 {
 		s += fmt.Sprintf(", %d calls refused", n)

@@ -271,7 +271,7 @@ func (c *crowd) clients() (senders, takers *sync.WaitGroup) {
 				ended := c.ended.Load() // before the call: an empty answer does not cover messages that arrive later
 				body, err := c.take("box", waitSeconds)
 				if err != nil && c.sure {
-					c.d.t.Errorf("no answer from a server that runs: %v", err)
+					c.d.t.Errorf("no answer from a running server: %v", err)
 				}
 				if err != nil || strings.HasPrefix(body, stop) || body == "" && ended {
 					return

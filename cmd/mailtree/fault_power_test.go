@@ -204,7 +204,7 @@ func (s *steps) afterPowerLoss(t *testing.T, disk string, answered bool) (whole 
 // held waits until the writer waits. It returns false if the call is answered first. The answer stays in the channel.
 func (d *daemon) held(answer chan error) (held bool) {
 	d.t.Helper()
-	until(d.t, "a writer that waits", time.Minute, func() bool {
+	until(d.t, "a waiting writer", time.Minute, func() bool {
 		is, err := d.verb("held")
 		if err != nil {
 			d.t.Fatal(err)

@@ -117,7 +117,7 @@ func (op *stepped) run(t *testing.T) {
 			t.Errorf("killed at step %d (died in it: %v): %d of %d parts are there", s.n, died, got, op.whole)
 		}
 		if s.n > 60 {
-			t.Fatal("it never gets through")
+			t.Fatal("it never completes")
 		}
 	}
 	emptyQueue(s) // the released program would send it

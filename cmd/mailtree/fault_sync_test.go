@@ -165,7 +165,7 @@ func TestFaultSync(t *testing.T) {
 			first = tree
 		}
 		if tree != first {
-			t.Errorf("machine %d has other files than the first", i)
+			t.Errorf("machine %d does not have the same files as the first", i)
 		}
 	}
 	for _, m := range all {

@@ -144,7 +144,7 @@ func TestFaultMoved(t *testing.T) {
 			cancel()
 			clients.Wait()
 			if see.start != nil && !strings.Contains(tail(d.logFile(), 1<<20), "inotify watches left") {
-				t.Error("the server had watches enough")
+				t.Error("the server had enough watches")
 			}
 			l.level()
 			for _, names := range [][2]string{{"Bob", "Rob"}, {"Rob", "Bob"}} { // whole folders, while nobody writes
@@ -167,7 +167,7 @@ func TestFaultMoved(t *testing.T) {
 // level waits until the server has found and committed what others did, without being asked to compare anything.
 func (l *load) level() {
 	l.d.t.Helper()
-	until(l.d.t, "the index to equal one that is built anew", time.Minute*slower, func() bool {
+	until(l.d.t, "the index to equal a rebuilt one", time.Minute*slower, func() bool {
 		return len(storetest.CheckIndex(l.d.t.Context(), l.d.store)) == 0
 	})
 	if _, err := l.d.verb("flush", "project", faultKey); err != nil {

@@ -117,7 +117,7 @@ func setupScript(env *testscript.Env) error {
 	env.Defer(ssh.stop)
 	env.Defer(func() {
 		if s.cmd != nil { // so the invariants were not checked; `stop` is testscript's own and skips the rest
-			t.Errorf("the script is over, but its server runs: end it with halt")
+			t.Errorf("the script is over, but its server is still running: end it with halt")
 		}
 		s.end(t, syscall.SIGINT)
 	})
@@ -206,7 +206,7 @@ func cmdCrash(ts *testscript.TestScript, neg bool, args []string) {
 func cmdStopped(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	if s.cmd == nil {
-		ts.Fatalf("no server runs")
+		ts.Fatalf("no server is running")
 	}
 	s.cmd.Process.Signal(syscall.SIGINT)
 	err := s.cmd.Wait()

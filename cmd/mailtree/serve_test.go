@@ -45,7 +45,7 @@ func TestRenewSockets(t *testing.T) {
 			t.Errorf("said %d times, want %d:\n%s", got, n, &said)
 		}
 		if got := strings.Count(said.String(), "the server has created it again"); got != n {
-			t.Errorf("made again %d times, want %d:\n%s", got, n, &said)
+			t.Errorf("recreated %d times, want %d:\n%s", got, n, &said)
 		}
 	}
 }

@@ -56,7 +56,7 @@ type upgrade struct {
 func newUpgrade(t *testing.T) *upgrade {
 	u := &upgrade{older: os.Getenv(olderEnv), sends: map[string]bool{}}
 	if u.older == "" {
-		t.Skip("needs the program of an older commit: " + olderEnv + " names it, as .ci/campaign does")
+		t.Skip("needs an older commit's program: set " + olderEnv + " to its path, as .ci/campaign does")
 	}
 	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
 	d.real = true // the older program lacks the verbs of the fault program

@@ -37,7 +37,7 @@ func TestOpenPageKeepsServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if users.AwaitIdle(ctx, time.Microsecond) == nil {
-		t.Error("idle though a page is open")
+		t.Error("idle although a page is open")
 	}
 	c.Close()
 	c.Close() // the second Close is ignored

@@ -416,7 +416,7 @@ func TestStartedLater(t *testing.T) {
 	}
 	defer f.Close()
 	if err := exec.Command(cmd).Run(); !errors.Is(err, syscall.ETXTBSY) {
-		t.Skip("this system lets a file be run while it is written: ", err)
+		t.Skip("this system can run a file while it is being written: ", err)
 	}
 	b.hook("bob", hooks.Hook{Name: "later", Cmd: []string{cmd}})
 	tried := make(chan struct{})
