@@ -263,7 +263,7 @@ func (s Setup) Alone(w Wanted) (files []File, err error) {
 	return files, nil
 }
 
-// byFile joins the parts that belong to the same file.
+// byFile joins parts that belong to the same file.
 func byFile(parts []part) (files []part) {
 	for _, p := range parts {
 		if i := slices.IndexFunc(files, func(q part) bool { return q.file == p.file }); i >= 0 {

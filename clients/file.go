@@ -101,7 +101,7 @@ type Change struct {
 
 	file    file
 	top     string // folders below top that become empty are removed with the file
-	git     string // the same for the backup
+	git     string // the same, for the backup
 	kept    string // path of the backup
 	backup  bool   // make a backup, because the file contains nothing of ours yet
 	exactly bool   // After is the backup's content, and the backup is no longer needed
@@ -122,7 +122,7 @@ func (c *Change) Backup() string {
 // Gone reports whether the change removes the file.
 func (c *Change) Gone() bool { return c.gone }
 
-// restore makes a removal restore the backup if nothing else was changed since, that is, if putting the part into the
+// restore makes a removal restore the backup if nothing else has changed since, that is, if putting the part into the
 // backup again produces the current file.
 func (c *Change) restore(p part) {
 	kept, err := open("", c.kept)

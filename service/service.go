@@ -22,7 +22,7 @@ var (
 	agentText string
 )
 
-// Names of the service for systemd and launchd. The label contains no real domain.
+// The service's names for systemd and launchd. The label contains no real domain.
 const (
 	unitName = "mailtree.service"
 	label    = "internal.mailtree.mailtree"

@@ -22,7 +22,7 @@ type session struct {
 	walk    walk
 	root    *os.File // open while folders are walked, otherwise nil
 
-	short  string      // the folder for which no watch was left; "" if none
+	short  string      // the folder for which no watch was available; "" if none
 	reason string      // the reason, as logged
 	retry  *time.Timer // runs while short is set
 	stood  bool        // all folders have been watched at some point
@@ -66,7 +66,7 @@ func (w *Watcher) session(ctx context.Context) (stood bool, err error) {
 func (s *session) close(dead <-chan error) {
 	s.retry.Stop()
 	s.closeRoot()
-	_ = s.fs.Close() // its error says only that it is closed
+	_ = s.fs.Close() // its error says only that the instance is closed
 	for range dead {
 	}
 	s.w.setFolders(0)

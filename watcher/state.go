@@ -49,7 +49,7 @@ type status struct {
 
 // State returns the current state of the watch.
 func (w *Watcher) State() State {
-	// The parts are read in the order in which a path travels, so that no path is missed while it moves.
+	// The parts are read in the order in which a path passes through them, so that no path is missed while it moves.
 	queued, first, overflows := w.queue.pending()
 	waiting, oldest := w.waiting.pending()
 	w.status.mu.Lock()

@@ -32,7 +32,7 @@ type deadline struct {
 	written bool // it was written in place and needs the longer quiet time
 
 	ask  time.Time     // when to ask whether the writer has closed the file; zero: never
-	wait time.Duration // time from ask to the next question
+	wait time.Duration // time from ask until asking again
 }
 
 // next returns when to check the path again.

@@ -15,10 +15,10 @@ type walk struct {
 	todo  []visit // last in, first out: subfolders come before sibling folders
 	round int     // number of the last full walk
 	full  bool    // a full walk is in progress
-	again bool    // another full walk must follow, because events were lost meanwhile
+	again bool    // another full walk must follow, because events were lost in the meantime
 }
 
-// visit is one folder to watch and list.
+// visit is a folder to watch and list.
 type visit struct {
 	rel    string
 	report bool // its files are new to the caller
@@ -132,9 +132,9 @@ func (s *session) open(rel string) (*os.File, error) {
 	return openFolder(root, rel)
 }
 
-// claim enters the folder at rel. It drops what was known under the folder's path or identity, because fsnotify
-// would keep the old name. It returns nil if there is nothing to do, either because this round has already visited
-// the folder or because the folder is a mount of a folder above it. It tries a refused folder again.
+// claim enters the folder at rel. It drops what was recorded under the folder's path or identity, because fsnotify
+// would keep the old name. It returns nil if there is nothing to do, either because this round has already visited the
+// folder or because the folder is a mount of a folder above it. It tries a refused folder again.
 func (s *session) claim(rel string, info fs.FileInfo) *folder {
 	id := identify(info)
 	known := s.folders.byPath[rel]

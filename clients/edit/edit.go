@@ -59,7 +59,7 @@ func (e *SyntaxError) Error() string { return fmt.Sprintf("line %d: %s", e.Line,
 
 // TwiceError means that a name appears twice in one object, so that it is unclear which one applies.
 type TwiceError struct {
-	Line int // line of the second one
+	Line int // line of the second occurrence
 	Name string
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// TOML is a file in which the entry is a table of its own, [a.b]. For an entry in another form (inline, or with
-// dotted keys) it returns ErrByHand.
+// TOML is a file in which the entry is a table of its own, [a.b]. If the entry has another form (inline, or with dotted
+// keys), editing it returns ErrByHand.
 type TOML struct{}
 
 // Get implements Format.

@@ -35,10 +35,10 @@ const (
 // Event is an event that a client reports to its hook.
 type Event struct {
 	Client  string // as in `mailtree hook CLIENT`
-	Name    string // the client's name of the event
+	Name    string // the client's name for the event
 	Kind    Kind
 	Source  string // for a Start: startup, resume, clear, compact, fork; for a Stop: how the turn ended; "" if the client does not say
-	Session string // the client's id of the conversation
+	Session string // the client's id for the conversation
 	Dir     string // the session's working directory, which may change
 	Root    string // the folder in which the client was started; Dir if the client does not say
 	Model   string // "" if the client does not say

@@ -52,7 +52,7 @@ type app struct {
 // pause there. It is nil in the released program.
 var testStep func(name string)
 
-// observe counts an operation and shows it: see maildir.Config.Observe.
+// observe counts an operation and shows it. See maildir.Config.Observe.
 func (a *app) observe(op writer.Op, took time.Duration, err error) {
 	a.metrics.observe(op, took, err)
 	a.shown.observe(op, took, err)

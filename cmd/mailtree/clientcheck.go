@@ -156,8 +156,8 @@ func (k *clientCheck) onPath() {
 	}
 }
 
-// heard reports when a hook of the client last ran in a folder that has a project. If none has run since setup, heard
-// says what the user may have to do, because clients ask the user before they run hooks.
+// heard reports when one of the client's hooks last ran in a folder that has a project. If none has run since setup,
+// heard says what the user may have to do, because clients ask the user before they run hooks.
 func (k *clientCheck) heard(files []clients.Hooks) {
 	var last, set time.Time
 	if v, err := openTrees(k.d.p.cfg); err == nil { // doctor reports the error in another check

@@ -27,7 +27,7 @@ func (p *program) completeAgent(c *cobra.Command, args []string, begun string) (
 	return p.complete(c, mcpserver.CompleteAgents, begun)
 }
 
-// completeAgents completes a command, or a flag, that takes several agents.
+// completeAgents completes a command, or a flag, that accepts several agents.
 func (p *program) completeAgents(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return p.complete(c, mcpserver.CompleteAgents, begun)
 }
@@ -40,7 +40,7 @@ func (p *program) completeMessage(c *cobra.Command, args []string, begun string)
 	return p.complete(c, mcpserver.CompleteMessages, begun)
 }
 
-// completeMessages completes a command that takes several messages.
+// completeMessages completes a command that accepts several messages.
 func (p *program) completeMessages(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return p.complete(c, mcpserver.CompleteMessages, begun)
 }

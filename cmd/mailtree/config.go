@@ -329,7 +329,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	c.MaxFanout = number("MAX_FANOUT_BYTES", 4096, 4<<30)
 	c.MaxProjects = int(number("MAX_PROJECTS", 1, 100_000))
 	c.Scope.PerPath = choice("PROJECT_SCOPE", "repo", "path") == "path"
-	c.Scope.Home, _ = home() // without a home folder, Scope.Home is "": no .git lies in it
+	c.Scope.Home, _ = home() // without a home folder, Scope.Home is "": no .git is in it
 	c.MaxAnswer = int(number("MAX_ANSWER_BYTES", int64(tool.LeastBudget), 16<<20))
 	c.MailboxDepth = int(number("MAILBOX_DEPTH", 1, 10_000_000))
 	c.CommitExternal = choice("COMMIT_EXTERNAL", "on", "off") == "on"

@@ -67,7 +67,7 @@ func (p *program) addProjectFlag(c *cobra.Command, project *string) {
 	_ = c.RegisterFlagCompletionFunc("project", p.completeProjects)
 }
 
-// errNoProject is the error of a command without --project if its folder is in no project.
+// errNoProject is the error for a command without --project whose folder is in no project.
 var errNoProject = errors.New("this folder is not in a project: cd into a project's folder (`mailtree projects` lists them), " +
 	"use --project, or run `mailtree new project` here")
 
@@ -143,7 +143,7 @@ func (p *program) askDesk(
 	return err
 }
 
-// projectKey returns the key by which the server knows a project. "" means the project of this folder.
+// projectKey returns the key that identifies a project to the server. "" means the project of this folder.
 func (p *program) projectKey(given string) (string, error) {
 	if given != "" && !strings.Contains(given, "/") && given != "." && given != ".." {
 		return given, nil
@@ -194,7 +194,7 @@ func askVerb[T any](ctx context.Context, d *deskWork, verb string, ask any, show
 	return present(d, func(answer any) error { return d.Ask(ctx, cli.Of(d.Slug, verb), ask, answer) }, show)
 }
 
-// printJSON prints the answer of a command without a project.
+// printJSON prints the answer to a command without a project.
 func (p *program) printJSON(answer any) error {
 	text, err := json.Marshal(answer)
 	if err != nil {

@@ -27,10 +27,10 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// asking has the server answer a command line.
+// asking gets the server's answer to a command line.
 type asking func(ctx context.Context, d *deskWork, args []string, answer any) error
 
-// params are the arguments of a tool.
+// params are a tool's arguments.
 type params map[string]any
 
 // deskTable returns the commands that ask the server one question and print its answer with a template.
@@ -134,7 +134,7 @@ func (p *program) claimCommand() *cobra.Command {
 	})
 }
 
-// asks turns c into a command for users. c takes no arguments unless Args is set. flags adds the command's flags and
+// asks turns c into a command for users. c accepts no arguments unless Args is set. flags adds the command's flags and
 // returns the function that asks the server; show prints the answer.
 func asks[T any](
 	p *program, who whose, c *cobra.Command, flags func(*pflag.FlagSet) asking,
@@ -219,8 +219,8 @@ func printable(v reflect.Value) {
 	}
 }
 
-// inProject converts paths that are relative to this folder. They become paths as the project knows them, or absolute
-// paths if they lead out of the folder. It leaves paths outside the project unchanged.
+// inProject converts paths that are relative to this folder. They become relative to the project, or absolute if they
+// lead out of the folder. It leaves paths outside the project unchanged.
 func inProject(d *deskWork, paths []string) []string {
 	here, err := os.Getwd()
 	if err != nil {

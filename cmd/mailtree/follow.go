@@ -138,7 +138,7 @@ func (p *program) hookFollow(ctx context.Context) error {
 	return nil
 }
 
-// turnGoesOn reports whether a turn of the session is in progress, according to the server's last record.
+// turnGoesOn reports whether a turn is in progress in the session, according to the server's last record.
 func (p *program) turnGoesOn(of followed) bool {
 	t, _, err := storedir.OpenProject(p.cfg.Store, of.Dir, p.cfg.Scope)
 	if err != nil {

@@ -92,7 +92,7 @@ type unwokenAgent struct {
 // agents that health lists for each project.
 const maxWaiting = 20
 
-// Reasons returns a sentence for each fault of a project.
+// Reasons returns a sentence for each project fault.
 func (r *healthReport) Reasons() (out []string) {
 	for _, d := range r.Detail {
 		for _, why := range []string{d.Disk, d.HistoryReason, d.SyncReason} {

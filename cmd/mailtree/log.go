@@ -73,7 +73,7 @@ func (p *program) showLog(ctx context.Context, d *deskWork, s *logPrinter, ask m
 	return err
 }
 
-// noHistory returns the text for a history without entries. The text names of unless of is "".
+// noHistory returns the text for a search of the history that finds nothing. of is what the user searched for, or "".
 func noHistory(of string) string {
 	if of == "" {
 		return "no history found"
@@ -123,7 +123,7 @@ func deed(verb string) string {
 	return cmp.Or(deeds[verb], verb)
 }
 
-// about returns what an entry's operation was about, and the recipients of a message.
+// about returns what an entry's operation was about and, for a message, the recipients.
 func about(e *history.Entry) (what, to string) {
 	if e.Subject != "" {
 		return e.Subject, ""

@@ -36,7 +36,7 @@ type lastList struct {
 	Project string   `json:"project"` // its slug
 	IDs     []string `json:"ids"`     // of the rows, from number 1 on
 
-	// Threads are the threads in a list of threads. IDs then holds the waiting message of each thread.
+	// Threads are the threads in a list of threads. In that case, IDs contains each thread's waiting message.
 	Threads []string `json:"threads,omitempty"`
 }
 
@@ -187,7 +187,7 @@ func (p *program) tellNext(ctx context.Context, d *deskWork, did string) {
 	d.Say(d.Faint, "%s", text)
 }
 
-// rowOf returns the number of a message in this terminal's last list, or its short id if it is not there.
+// rowOf returns a message's number in this terminal's last list, or its short id if it is not in that list.
 func (d *deskWork) rowOf(id string) string {
 	last := readList(d.listFile)
 	if row := slices.Index(last.IDs, id); row >= 0 && last.Project == d.Slug {

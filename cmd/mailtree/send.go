@@ -278,7 +278,7 @@ func (o *sendOptions) args(ctx context.Context, d *deskWork, body string) (map[s
 	return a, nil
 }
 
-// everybodyElse lists the agents of the project except the user's.
+// everybodyElse lists the project's agents except the user's.
 func everybodyElse(ctx context.Context, d *deskWork) (names []string, err error) {
 	for cursor := ""; ; {
 		ask := map[string]any{"project_key": d.Slug, "active_only": false}

@@ -81,7 +81,7 @@ func printWaits(d *deskWork, w *maildir.Waits) {
 			next = []string{"mailtree read " + first, "inbox", "agents", "open"}
 		case len(w.Answer) == 0:
 			next[2] = "archive " + first
-			if format.ServerName(w.New[0].People[0]) { // nobody reads answers to the server
+			if format.ServerName(w.New[0].People[0]) { // nobody reads replies to the server
 				next = slices.Delete(next, 1, 2)
 			}
 		}

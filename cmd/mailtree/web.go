@@ -131,8 +131,8 @@ func (w *web) close() {
 	}
 }
 
-// countedListener counts each of its connections as a client of the socket, so that a server in the
-// background does not end while a page is open.
+// countedListener counts each of its connections as one of the socket's clients, so that a server in the background
+// does not end while a page is open.
 type countedListener struct {
 	net.Listener
 	users *socket.Listener

@@ -49,7 +49,7 @@ type Runner struct {
 
 const (
 	defaultWorkers = 8
-	pageSize       = 256  // changes read at once
+	pageSize       = 256  // changes read at a time
 	saveEvery      = 4096 // changes between two saved marks
 	retryTime      = 2 * time.Second
 )
@@ -158,7 +158,7 @@ func (r *Runner) follow(ctx context.Context) {
 	})
 }
 
-// putFirings queues firings, waiting for room, and then moves the mark.
+// putFirings queues firings, waits for room if necessary, and then moves the mark.
 func (r *Runner) putFirings(ctx context.Context, all []hook.Firing, mark int64) {
 	for _, f := range all {
 		if !r.queue.enqueue(ctx, f) {
@@ -207,7 +207,7 @@ func (r *Runner) work(ctx context.Context) {
 			return
 		}
 		run, decided := r.beginFiring(ctx, f)
-		if decided { // otherwise the saved mark stays before it, and the next server decides
+		if decided { // otherwise the saved mark stays before the firing, and the next server decides
 			r.queue.begun()
 		}
 		if run != nil {

@@ -31,7 +31,7 @@ func newQueue(workers int) *queue {
 	return q
 }
 
-// enqueue adds a firing once there is room. It returns false if ctx ends first.
+// enqueue adds a firing as soon as there is room. It returns false if ctx ends first.
 func (q *queue) enqueue(ctx context.Context, f hook.Firing) bool {
 	stop := context.AfterFunc(ctx, func() {
 		q.mu.Lock()
