@@ -16,7 +16,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Client calls the server of a store. It is safe for concurrent use.
+// Client calls a store's server. It is safe for concurrent use.
 type Client struct {
 	http  http.Client
 	hello string
@@ -40,7 +40,7 @@ func NewClient(dial func(ctx context.Context) (net.Conn, error), caller tool.Cal
 	}
 }
 
-// dialError is an error of dial. Its text is the text of dial's error.
+// dialError is an error from dial. Its text is the text of dial's error.
 type dialError struct{ error }
 
 func (e *dialError) Unwrap() error { return e.error }
@@ -62,7 +62,7 @@ func (c *Client) Greet(ctx context.Context) error {
 	return res.Body.Close()
 }
 
-// LostError says that the server ended before it answered.
+// LostError means that the server ended before it answered.
 type LostError struct{ cause error }
 
 func (e *LostError) Error() string {
@@ -93,8 +93,8 @@ func (r *Refusal) Error() string { return r.Text }
 // NotFound reports whether the refusal means that the thing in the request does not exist.
 func (r *Refusal) NotFound() bool { return r.Code == "not_found" }
 
-// Call calls a tool of the toolset mail. answer is an answer type of package mail, or a json.RawMessage for
-// the unchanged structured content. It returns a *Refusal, a *LostError, or an error of the connection.
+// Call calls a tool in the mail toolset. answer is an answer type of package mail, or a json.RawMessage for the
+// unchanged structured content. It returns a *Refusal, a *LostError, or a connection error.
 func (c *Client) Call(ctx context.Context, name string, args, answer any) error {
 	var result struct {
 		Structured json.RawMessage `json:"structuredContent"`
@@ -114,7 +114,7 @@ func (c *Client) Call(ctx context.Context, name string, args, answer any) error 
 	return json.Unmarshal(result.Structured, answer)
 }
 
-// Read reads a resource of the toolset mail whose text is JSON. answer and errors are as for Call.
+// Read reads a resource in the mail toolset whose text is JSON. answer and errors are as for Call.
 func (c *Client) Read(ctx context.Context, uri string, answer any) error {
 	var result struct {
 		Contents []struct {
@@ -130,7 +130,7 @@ func (c *Client) Read(ctx context.Context, uri string, answer any) error {
 	return json.Unmarshal([]byte(result.Contents[0].Text), answer)
 }
 
-// rpc sends one request of the toolset mail.
+// rpc sends one request to the mail toolset.
 func (c *Client) rpc(ctx context.Context, method string, params, result any) error {
 	body := map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 	res, err := c.post(ctx, "/toolset/mail/mcp", body)
@@ -159,8 +159,8 @@ func (c *Client) rpc(ctx context.Context, method string, params, result any) err
 	return json.Unmarshal(answer.Result, result)
 }
 
-// Of returns a verb of the socket for a project, which is given by key, by slug, or by the last element of its path.
-// If project is "", the verb runs without a project.
+// Of returns one of the socket's verbs for a project, which is given by key, by slug, or by the last element of its
+// path. If project is "", the verb runs without a project.
 func Of(project, verb string) string {
 	if project == "" {
 		return verb
@@ -168,7 +168,7 @@ func Of(project, verb string) string {
 	return verb + "?project=" + url.QueryEscape(project)
 }
 
-// Ask has the server run a verb of its socket with POST /mailtree/<verb>. Errors are as for Call.
+// Ask has the server run one of its socket's verbs with POST /mailtree/<verb>. Errors are as for Call.
 func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
 	res, err := c.postTo(ctx, "/mailtree/"+verb, ask)
 	if err != nil {
@@ -179,8 +179,8 @@ func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
 }
 
 // Stream has the server run a verb that answers with JSON lines until ctx ends. It calls each with every line. It
-// returns nil when the server ends the answer. It returns the error of each, the error in a line that ends the answer
-// early, and the errors of Call.
+// returns nil when the server ends the answer. It returns errors from each, the error in a line that ends the answer
+// early, and errors from Call.
 func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {
 	res, err := c.postTo(ctx, "/mailtree/"+verb, ask)
 	if err != nil {
@@ -205,8 +205,8 @@ func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(lin
 	}
 }
 
-// Yield asks the server to end so that another server can start. It returns a *Refusal if the server keeps running,
-// and the errors of Call.
+// Yield asks the server to end so that another server can start. It returns a *Refusal if the server keeps running, and
+// errors from Call.
 func (c *Client) Yield(ctx context.Context) error {
 	res, err := c.postTo(ctx, "/yield", struct{}{})
 	if err != nil {
@@ -215,7 +215,7 @@ func (c *Client) Yield(ctx context.Context) error {
 	return res.Body.Close()
 }
 
-// postTo posts to a path of the socket. If the server refuses, it returns the refusal as an error. The caller closes
+// postTo posts to a path on the socket. If the server refuses, it returns the refusal as an error. The caller closes
 // the answer's body.
 func (c *Client) postTo(ctx context.Context, path string, ask any) (*http.Response, error) {
 	res, err := c.post(ctx, path, ask)
@@ -280,7 +280,7 @@ func refusedBy(res *http.Response) error {
 	return refused
 }
 
-// stranger returns the error of an answer that this version does not understand.
+// stranger returns the error for an answer that this version does not understand.
 func stranger(res *http.Response) error {
 	return fmt.Errorf("unexpected answer from the server: %s. Check that the server is yours and has this version", res.Status)
 }

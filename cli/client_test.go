@@ -12,7 +12,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// TestLost checks the error if the server ends before or during its answer: the error says that the outcome is
+// TestLost checks the error when the server ends before or during its answer: the error says that the outcome is
 // unknown, and how to check.
 func TestLost(t *testing.T) {
 	for name, answer := range map[string]string{

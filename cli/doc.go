@@ -1,9 +1,9 @@
-// Package cli contains the parts of commands for users: a client of the store's server, and the screen that commands
-// print on.
+// Package cli contains what users' commands are built from: a client of the store's server, and the screen that
+// commands print on.
 //
 // Commands reach the mail in only one way: by HTTP on the server's socket (mcp/peer.go). They call tools, read
-// resources, and use verbs of the socket for the rest. The answers are the toolset's own, so --json prints a tool's
+// resources, and use the socket's verbs for the rest. The answers are the toolset's own, so --json prints a tool's
 // structured content. Refusals are worded for a command line, because the client identifies itself as one.
 //
-// Text by others must reach a terminal only through Line, Text or Markdown.
+// Text written by others must reach a terminal only through Line, Text or Markdown.
 package cli

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// word matches a part of a line that Fold does not break: a text between blanks. A command in backquotes is one word.
+// word matches a part of a line that Fold does not break: text between spaces. A command in backquotes is one word.
 var word = regexp.MustCompile("(?:`[^`]*`|[^ \\t`]|`)+")
 
 // Fold breaks lines that are wider than a terminal between words. A command in backquotes stays whole, and so does a
 // word that is too long for a line, such as a path. Fold indents the rest of a line to the start of its last column
-// (columns are separated by two blanks), if that start is in the first two thirds of the width.
+// (columns are separated by two spaces), if that start is in the first two thirds of the width.
 func Fold(text string, width int) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -58,8 +58,8 @@ func foldLine(line string, width int) string {
 	return b.String()
 }
 
-// Facts prints rows of a label and a value below each other. On a terminal, a value that does not fit continues below
-// its beginning. Label and value must be single lines.
+// Facts prints rows, each with a label and a value. On a terminal, a value that does not fit continues below its
+// beginning. Label and value must be single lines.
 func (s *Screen) Facts(rows []Row) {
 	width := 0
 	for _, r := range rows {

@@ -23,7 +23,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestFacts checks that values are aligned below each other, and that a long value continues below its beginning.
+// TestFacts checks that values are aligned in a column, and that a long value continues below its beginning.
 func TestFacts(t *testing.T) {
 	s, out := testScreen(24)
 	s.Facts([]Row{{Cells: []string{"to", "Ann, Bob, Cat, Dan, Eve"}}, {Cells: []string{"thread", "T"}}})

@@ -10,8 +10,9 @@ import (
 // widestText is the maximum width of a line of text in columns: longer lines are hard to read.
 const widestText = 96
 
-// Markdown returns a body by others. On a terminal, the body is rendered within the terminal's width, and each line
-// is indented by indent blanks. Otherwise the body is unchanged. The result ends with a line end unless it is empty.
+// Markdown returns a message body written by others. On a terminal, the body is rendered within the terminal's width,
+// and each line is indented by indent spaces. Otherwise the body is unchanged. The result ends with a newline unless it
+// is empty.
 func (s *Screen) Markdown(body string, indent int) string {
 	body = strings.TrimRight(Text(body), "\n")
 	if body == "" || s.Width == 0 {
@@ -34,7 +35,7 @@ func (s *Screen) Markdown(body string, indent int) string {
 	return b.String()
 }
 
-// ended returns a text with a line end, unless it is empty.
+// ended returns text that ends with a newline, unless it is empty.
 func ended(text string) string {
 	if text == "" {
 		return ""

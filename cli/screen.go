@@ -18,7 +18,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Screen is where a command prints. On a terminal, tables fit the width, new things are bold, and Paged uses a pager.
+// Screen is where a command prints. On a terminal, tables fit the width, new items are bold, and Paged uses a pager.
 // Otherwise the text is plain and complete.
 type Screen struct {
 	Out   io.Writer
@@ -63,10 +63,10 @@ func (s *Screen) Bold(text string) string { return s.styled("1", text) }
 // Faint returns the text in a lighter shade if the screen supports that.
 func (s *Screen) Faint(text string) string { return s.styled("2", text) }
 
-// Warn returns the text in a colour that draws attention, if the screen supports that.
+// Warn returns the text in a color that draws attention, if the screen supports that.
 func (s *Screen) Warn(text string) string { return s.styled("31", text) }
 
-// styled returns the text in a style. The style continues after a part of the text that has another style.
+// styled returns the text in a style. The style resumes after a part of the text that has another style.
 func (s *Screen) styled(code, text string) string {
 	if !s.colour || text == "" {
 		return text
@@ -76,7 +76,7 @@ func (s *Screen) styled(code, text string) string {
 	return begin + strings.ReplaceAll(text, end, end+begin) + end
 }
 
-// Printf prints. Text by others must go through Line or Text first.
+// Printf prints. Text written by others must go through Line or Text first.
 func (s *Screen) Printf(format string, a ...any) { fmt.Fprintf(s.Out, format, a...) }
 
 // Say prints a line in a style, or unstyled if style is nil. On a terminal the line is cut to the width.
@@ -171,10 +171,11 @@ func (w *firstError) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Line returns a text by others in a form that is safe for one line of a terminal.
+// Line returns text written by others in a form that is safe for one line of a terminal.
 func Line(text string) string { return format.Printable(text) }
 
-// Text returns a text by others that may have several lines. It replaces characters that a terminal would act on.
+// Text returns text written by others, which may have several lines. It replaces characters that a terminal would act
+// on.
 func Text(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n")
 	return strings.Map(func(r rune) rune {

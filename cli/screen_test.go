@@ -14,8 +14,8 @@ func testScreen(width int) (*Screen, *bytes.Buffer) {
 	return s, out
 }
 
-// TestTable checks that columns are aligned and that empty ones are left out. On a terminal the widest are cut, by
-// terminal columns rather than letters.
+// TestTable checks that columns are aligned and that empty columns are left out. On a terminal, the widest columns are
+// cut, measured in terminal columns rather than letters.
 func TestTable(t *testing.T) {
 	rows := []Row{
 		{Cells: []string{"a", "", "日本", "the quick brown fox jumps over"}},
@@ -65,7 +65,7 @@ func TestTableOfWideCells(t *testing.T) {
 	}
 }
 
-// TestText checks that nothing by others reaches a terminal as a command.
+// TestText checks that no text written by others reaches a terminal as a command.
 func TestText(t *testing.T) {
 	hostile := "a\x1b[2Jb\rc\u202ed\xffe\u0085\n\tf"
 	if got, want := Text(hostile), "a\uFFFD[2Jb\uFFFDc\uFFFDd\uFFFDe\uFFFD\n\tf"; got != want {
@@ -102,7 +102,7 @@ func TestAgo(t *testing.T) {
 	}
 }
 
-// TestMoment checks that times as users write them become times as tools take them.
+// TestMoment checks that times as users write them become times in the form that tools accept.
 func TestMoment(t *testing.T) {
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.Local)
 	for given, want := range map[string]time.Time{
@@ -120,7 +120,7 @@ func TestMoment(t *testing.T) {
 	}
 	for _, given := range []string{"", "3a51c0f7", "noon", "9999999m"} {
 		if got, ok := Moment(given, now); ok {
-			t.Errorf("%q is taken for %s", given, got)
+			t.Errorf("%q is treated as %s", given, got)
 		}
 	}
 }

@@ -56,7 +56,7 @@ var (
 	agoUnits   = map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}
 )
 
-// Moment converts a time given by a user to the form that tools take: an age ("10m", "3h", "2d", "1w"), "today" or
+// Moment converts a time given by a user to the form that tools accept: an age ("10m", "3h", "2d", "1w"), "today" or
 // "yesterday" (its midnight), a local date, minute or second ("2026-01-31", "2026-01-31 15:04"), or RFC 3339. ok is
 // false for anything else.
 func Moment(given string, now time.Time) (stamp string, ok bool) {

@@ -6,14 +6,14 @@ import (
 	"github.com/clipperhouse/displaywidth"
 )
 
-// style matches the characters that Screen adds to a text for bold or colour. Texts by others do not contain them:
-// see Line.
+// style matches the characters that Screen adds to text for bold or color. Text written by others does not contain
+// them: see Line.
 var style = regexp.MustCompile("\x1b\\[[0-9]+m")
 
-// columns returns the width of a text in terminal columns.
+// columns returns the width of text in terminal columns.
 func columns(text string) int { return displaywidth.String(style.ReplaceAllString(text, "")) }
 
-// Fit cuts a text to the given number of terminal columns. A text that has to be cut loses its style.
+// Fit cuts text to the given number of terminal columns. Text that has to be cut loses its style.
 func Fit(text string, most int) string {
 	if columns(text) <= most {
 		return text
@@ -21,8 +21,8 @@ func Fit(text string, most int) string {
 	return displaywidth.TruncateString(style.ReplaceAllString(text, ""), most, "…")
 }
 
-// breakWide breaks a word that is wider than the given columns before its wide characters, as is usual for text in
-// Chinese or Japanese. Every part except the last fills a line. It returns any other word whole.
+// breakWide breaks a word that is wider than the given columns before its wide characters, as is usual for Chinese or
+// Japanese text. Every part except the last fills a line. It returns any other word whole.
 func breakWide(word string, first, width int) (parts []string) {
 	if columns(word) <= first || style.MatchString(word) {
 		return []string{word}

@@ -2,14 +2,14 @@ package clients
 
 import "mailtree/clients/edit"
 
-// By default, a client asks the user before it calls a tool, for each tool, until the user has allowed the tool. A
-// session that was woken by mail waits at that prompt until the user answers, and gets no notices of further mail.
-// Therefore setup can allow mailtree's tools, if the user asks for that.
+// By default, a client asks the user before it calls a tool that the user has not allowed yet. A session that was woken
+// by mail waits at that prompt until the user answers, and gets no notices of more mail. Therefore setup can allow
+// mailtree's tools, if the user requests it.
 
 // permission is how to make a client allow mailtree's tools without a prompt. The zero value means that this is
 // unknown.
 type permission struct {
-	item string   // an item of a list in the client's hooks file, without the entry's name
+	item string   // an item in a list in the client's hooks file, without the entry's name
 	list []string // the path of that list
 	key  edit.Key // or a key in the entry
 
@@ -18,7 +18,7 @@ type permission struct {
 
 // AsksFor reports whether the client asks the user before it calls mailtree's tools, according to the client's own
 // files. It reports false if CanAllow reports false, and for a client that does not ask before any of mailtree's
-// tools. It returns the errors of Add.
+// tools. It returns errors from Add.
 func (s Setup) AsksFor() (bool, error) {
 	if !s.Client.CanAllow() || s.Client.permission.hinted {
 		return false, nil
@@ -33,7 +33,7 @@ func (s Setup) AsksFor() (bool, error) {
 	return true, nil
 }
 
-// allowed reports whether a file in the setup's own scope allows mailtree's tools. It returns the errors of Add.
+// allowed reports whether a file in the setup's own scope allows mailtree's tools. It returns errors from Add.
 func (s Setup) allowed() (bool, error) {
 	p := s.Client.permission
 	file, err := s.config()

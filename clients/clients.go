@@ -33,13 +33,13 @@ import (
 	"mailtree/clients/edit"
 )
 
-// These are the names of the entries in every client: for the toolset mail, and for the toolset aimx.
+// These are the names of the entries in every client: for the mail toolset, and for the aimx toolset.
 const (
 	entryName = "mail"
 	emailName = "email"
 )
 
-// Email is the toolset aimx, which has its own entry beside the entry of the toolset mail.
+// Email is the aimx toolset, which has its own entry next to the mail toolset's entry.
 const Email = "aimx"
 
 // program is the command of an entry: a name to find on the PATH, not a path on one machine.
@@ -98,7 +98,7 @@ func (s Setup) name() string {
 	return entryName
 }
 
-// Errors of a setup. Each is wrapped with the file or the client.
+// Setup errors. Each is wrapped with the file or the client.
 var (
 	ErrNoFile  = errors.New("no such file")
 	ErrNotOurs = errors.New("it has an entry with that name for another server")
@@ -114,7 +114,7 @@ type Setup struct {
 	Scope  Scope
 	Store  string // the store that hooks use, absolute path; "": the default store
 
-	// Toolset is "" for the toolset mail, or Email. Email has neither hooks nor lines for agents. A setup of one
+	// Toolset is "" for the mail toolset, or Email. Email has neither hooks nor lines for agents. Setting up one
 	// toolset does not change the other.
 	Toolset string
 }
@@ -128,8 +128,8 @@ type Wanted struct {
 }
 
 // Add returns the changes that set the client up. A file that needs no change has no Change. Add does not write
-// anything. It returns ErrNoFile, ErrNotOurs, ErrNotOurFile, ErrReadOnly, *SyntaxError, edit.ErrByHand, and errors of
-// reading.
+// anything. It returns ErrNoFile, ErrNotOurs, ErrNotOurFile, ErrReadOnly, *SyntaxError, edit.ErrByHand, and read
+// errors.
 func (s Setup) Add(w Wanted) ([]*Change, error) {
 	parts, err := s.parts(w)
 	if err != nil {
@@ -163,7 +163,7 @@ func (s Setup) parts(w Wanted) ([]part, error) {
 	return parts, nil
 }
 
-// Remove returns the changes that remove everything that is ours. It returns the errors of Add.
+// Remove returns the changes that remove everything that is ours. It returns errors from Add.
 func (s Setup) Remove() ([]*Change, error) {
 	file, leads, err := s.Entry()
 	if err != nil && !errors.Is(err, ErrNotOurs) {
@@ -221,7 +221,7 @@ func (s Setup) changes(parts []part, of func(part) (*Change, error)) (all []*Cha
 }
 
 // Entry returns the file that contains the client's entry, and the entry's server. leads is nil if there is no entry.
-// It returns the errors of Add.
+// It returns errors from Add.
 func (s Setup) Entry() (file string, leads *Server, err error) {
 	if file, err = s.config(); err != nil {
 		return "", nil, err
@@ -247,7 +247,7 @@ type File struct {
 }
 
 // Alone returns files that contain only what Add would write, for users who edit their files themselves. It returns
-// the errors of Add.
+// errors from Add.
 func (s Setup) Alone(w Wanted) (files []File, err error) {
 	parts, err := s.parts(w)
 	if err != nil {
@@ -263,7 +263,7 @@ func (s Setup) Alone(w Wanted) (files []File, err error) {
 	return files, nil
 }
 
-// byFile joins the parts that belong to the same file.
+// byFile joins parts that belong to the same file.
 func byFile(parts []part) (files []part) {
 	for _, p := range parts {
 		if i := slices.IndexFunc(files, func(q part) bool { return q.file == p.file }); i >= 0 {
@@ -419,7 +419,7 @@ func (s Setup) notesFile() (string, error) {
 	return s.Client.userNotes.find(s.Site), nil
 }
 
-// TakesHeaders reports whether the client can run a command to get its request headers, so that no file has to
+// TakesHeaders reports whether the client can run a command to get its request headers, so that no file needs to
 // contain a secret.
 func (c Client) TakesHeaders() bool { return c.headersKey != "" }
 
@@ -501,7 +501,7 @@ func (c Client) entry(s Server) edit.Entry {
 	return e
 }
 
-// Found reports whether the client was used on this machine: whether its file, or the file's folder, exists.
+// Found reports whether the client has been used on this machine: whether its file, or the file's folder, exists.
 func (s Setup) Found() bool {
 	file := s.Client.user.find(s.Site)
 	return exists(file) || filepath.Dir(file) != s.Home && exists(filepath.Dir(file))

@@ -18,7 +18,7 @@ import (
 // in its file.
 const maxFile = 64 << 20
 
-// Errors of files. Each is wrapped with the file.
+// File errors. Each is wrapped with the file's name.
 var (
 	ErrReadOnly = errors.New("it is read-only")
 	ErrChanged  = errors.New("it was changed while it was being edited")
@@ -31,7 +31,7 @@ var (
 type file struct {
 	name string      // the client's name for the file
 	path string      // the path after following links
-	base string      // the folder that links must not leave; "": they may lead anywhere
+	base string      // the folder that links must not lead out of; "": they may lead anywhere
 	data []byte      // nil if there is no file
 	mode fs.FileMode // for a file that does not exist: the mode to create it with
 	is   bool        // the file exists
@@ -65,8 +65,8 @@ func open(base, name string) (file, error) {
 	return f, err
 }
 
-// stayInside returns an error if links lead out of the file's base, because a code base from someone else may contain
-// a link to any of the user's files. The error contains the file that would have been changed.
+// stayInside returns an error if links lead out of the file's base, because someone else's code base may contain a link
+// to any of the user's files. The error contains the file that would have been changed.
 func (f *file) stayInside() error {
 	if f.base == "" {
 		return nil
@@ -101,7 +101,7 @@ type Change struct {
 
 	file    file
 	top     string // folders below top that become empty are removed with the file
-	git     string // the same for the backup
+	git     string // the same, for the backup
 	kept    string // path of the backup
 	backup  bool   // make a backup, because the file contains nothing of ours yet
 	exactly bool   // After is the backup's content, and the backup is no longer needed
@@ -122,7 +122,7 @@ func (c *Change) Backup() string {
 // Gone reports whether the change removes the file.
 func (c *Change) Gone() bool { return c.gone }
 
-// restore makes a removal restore the backup if nothing else was changed since, that is, if putting the part into the
+// restore makes a removal restore the backup if nothing else has changed since, that is, if putting the part into the
 // backup again produces the current file.
 func (c *Change) restore(p part) {
 	kept, err := open("", c.kept)
@@ -141,8 +141,8 @@ func (c *Change) Diff() []byte { return Diff(c.file.name, c.file.data, c.After) 
 // Diff returns the change to a file as a unified diff. It is empty if nothing changes.
 func Diff(name string, before, after []byte) []byte { return diff.Diff(name, before, name, after) }
 
-// Apply writes the change: first the backup, then the file. It replaces the file by a rename and keeps the file's
-// mode. It returns ErrChanged and errors of writing; the file is then unchanged.
+// Apply writes the change: first the backup, then the file. It replaces the file by a rename and keeps the file's mode.
+// It returns ErrChanged and write errors; in either case the file is unchanged.
 func (c *Change) Apply() error {
 	f := c.file
 	if !f.is {
@@ -190,8 +190,8 @@ func removeUpTo(top, file string) error {
 	}
 }
 
-// base returns the folder that links of the client's files must not leave. It returns "" for a user's own files,
-// whose links may lead anywhere.
+// base returns the folder that links in the client's files' paths must not lead out of. It returns "" for a user's own
+// files, whose links may lead anywhere.
 func (s Setup) base() string {
 	if s.Scope == Project {
 		return s.Dir
@@ -211,8 +211,8 @@ func (s Setup) top() string {
 	return s.Home
 }
 
-// kept returns the path of the backup of a file in a code base. The backup is among Git's own files, so that it is
-// not an untracked file. It returns "" if the backup lies beside the file.
+// kept returns the path of the backup of a file in a code base. The backup is among Git's own files, so that it is not
+// an untracked file. It returns "" if the backup is next to the file.
 func (s Setup) kept(file string) string {
 	name, err := filepath.Rel(s.Dir, file)
 	if s.Scope != Project || !exists(s.Git) || err != nil || !filepath.IsLocal(name) {

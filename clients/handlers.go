@@ -5,7 +5,7 @@ import "mailtree/clients/edit"
 // This file describes the hooks of each client: the events at which the client runs the command, and the form of its
 // handlers. A matcher lists the tools that change files. Package clients/event defines what the events mean.
 
-// These are the timeouts of Claude Code's waiting hooks, in seconds. The current one is some 23 days. Earlier setups
+// These are the timeouts of Claude Code's waiting hooks, in seconds. The current one is about 23 days. Earlier setups
 // wrote the old one, which ended after a night.
 const (
 	claudeWait    = 2_000_000
@@ -125,7 +125,7 @@ func cursorHooks() hooks {
 	}
 }
 
-// copilotHooks uses the event names of Claude Code, because with these names Copilot sends the hook the event's name.
+// copilotHooks uses Claude Code's event names, because with these names Copilot sends the hook the event's name.
 func copilotHooks() hooks {
 	return hooks{
 		user:    place{env: "COPILOT_HOME", base: ".copilot", files: []string{"hooks/mailtree.json"}},

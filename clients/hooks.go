@@ -20,7 +20,7 @@ type hooks struct {
 	format  edit.JSON   // of both files
 	path    []string    // the names above the events
 	flat    bool        // handlers are directly in the events' lists, not in groups
-	root    []edit.Key  // further keys at the root of the file
+	root    []edit.Key  // other keys at the root of the file
 	handler handlerForm // returns a handler
 	events  []hookEvent
 	guarded bool   // the handlers' commands never fail: see guard
@@ -79,13 +79,13 @@ type Hooks struct {
 	File  string
 	Have  int
 	Want  int    // number of hooks that a setup writes
-	Some  bool   // the file contains hooks of ours, wanted or not
+	Some  bool   // the file contains our hooks, wanted or not
 	Old   bool   // a hook stops waiting for mail after eight hours
 	Trust string // what the user must do before the hooks run; "": nothing
 }
 
 // Hooks returns the hooks in the client's file. It returns the zero value if the client runs no hooks, and for a
-// Toolset other than "". It returns the errors of Add.
+// Toolset other than "". It returns errors from Add.
 func (s Setup) Hooks() (Hooks, error) {
 	file, err := s.hooksFile()
 	if err != nil || s.Toolset != "" {
@@ -130,8 +130,8 @@ func (s Setup) handlers() edit.Handlers {
 }
 
 // ownHandler returns the command of handler if the handler is ours, that is, if the command is exactly what c.command
-// returns for some store. Otherwise it returns "". A handler in a form from earlier setups gets a different name, so that a setup
-// replaces it and a check counts it as missing.
+// returns for some store. Otherwise it returns "". A handler in a form that earlier setups wrote gets a different name,
+// so that setup replaces it and a check reports it as missing.
 func (c Client) ownHandler(handler map[string]any) string {
 	line, _ := handler["command"].(string)
 	if text, ok := handler["bash"].(string); ok {
@@ -162,7 +162,7 @@ func (c Client) ownHandler(handler map[string]any) string {
 // oldWait is added to the name of a handler that stops waiting after a night.
 const oldWait = "(28,800 s)"
 
-// waits reports whether one of our commands waits for mail.
+// waits reports whether one of our commands is a command that waits for mail.
 func waits(command string) bool { return strings.Contains(command, " --wait") }
 
 // found precedes a command that should succeed and do nothing if mailtree is not on the PATH.

@@ -18,8 +18,7 @@ type setting struct {
 	value  any
 }
 
-// isSet reports whether the file has the setting. It returns errors of reading, and an error if the setting
-// has another form.
+// isSet reports whether the file has the setting. It returns read errors, and an error if the setting has another form.
 func (s setting) isSet() (bool, error) {
 	f, err := open("", s.file)
 	if err != nil || !f.is {
@@ -33,7 +32,7 @@ func (s setting) isSet() (bool, error) {
 		return slices.Contains(list, s.value), nil
 	}
 	if reflect.TypeOf(got) != reflect.TypeOf(s.value) {
-		return false, fmt.Errorf("%s has an unknown form", s)
+		return false, fmt.Errorf("%s has an unexpected form", s)
 	}
 	return got == s.value, nil
 }
@@ -90,10 +89,10 @@ func claudeEntryOff(s Setup) (all []setting) {
 	return all
 }
 
-// claudeLocal is the file for a user's own settings, below a code base.
+// claudeLocal is the file, below a code base, for a user's own settings.
 const claudeLocal = ".claude/settings.local.json"
 
-// claudeSettings returns the files of Claude Code's settings.
+// claudeSettings returns Claude Code's settings files.
 func claudeSettings(s Setup) []string {
 	return []string{
 		s.Client.hooks.user.find(s.Site),

@@ -18,7 +18,7 @@ func TestOff(t *testing.T) {
 		{"claude", "home/.claude/settings.json", `{"disableAllHooks": true}`, "disableAllHooks in home/.claude/settings.json"},
 		{"claude", "code/.claude/settings.local.json", `{"disableAllHooks": true}`, "disableAllHooks in code/.claude/settings.local.json"},
 		{"claude", "code/.claude/settings.json", `{"disableAllHooks": false}`, ""},
-		{"claude", "code/.claude/settings.json", `{"allowManagedHooksOnly": true}`, ""}, // only counts in managed files
+		{"claude", "code/.claude/settings.json", `{"allowManagedHooksOnly": true}`, ""}, // works only in managed files
 		{"codex", "code/.codex/config.toml", "features.hooks = false\n", "features.hooks in code/.codex/config.toml"},
 		{"gemini", "home/.gemini/settings.json", `{"hooksConfig": {"enabled": false}}`, "hooksConfig.enabled in home/.gemini/settings.json"},
 		{"gemini", "home/.gemini/settings.json", `{"hooksConfig": {"disabled": ["x"]}}`, ""},

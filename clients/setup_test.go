@@ -16,11 +16,10 @@ import (
 	"mailtree/clients/edit"
 )
 
-var update = flag.Bool("update", false, "write the files of fixtures/clients after a set-up anew")
+var update = flag.Bool("update", false, "rewrite the files after a setup in fixtures/clients")
 
-// TestSetup sets clients up in given homes and code bases, and compares the files with fixtures/clients. A second
-// setup changes nothing, and the removal restores the files byte for byte. README.md there explains the form of a
-// case.
+// TestSetup sets clients up in given homes and code bases, and compares the files with fixtures/clients. A second setup
+// changes nothing, and removal restores the files byte for byte. README.md in that folder explains the form of a case.
 func TestSetup(t *testing.T) {
 	t.Parallel()
 	cases, err := filepath.Glob("../fixtures/clients/*.txtar")
@@ -68,7 +67,7 @@ type attempt struct {
 	setup  Setup
 	wanted Wanted
 	crlf   bool // all files have CRLF line ends
-	again  bool // the initial files contain an entry of ours
+	again  bool // the initial files contain our entry
 	before map[string]string
 	dirs   []string // the initial folders
 }
@@ -228,25 +227,25 @@ func (c *attempt) run() (after []txtar.File) {
 	}
 	after = c.changed(now)
 	if again, err := c.setup.Add(c.wanted); err != nil || len(again) > 0 {
-		c.t.Errorf("the second time it changes %d files, %v", len(again), err)
+		c.t.Errorf("the second setup changes %d files, %v", len(again), err)
 	}
 	if hooks, err := c.setup.Hooks(); err != nil || !c.wanted.NoHooks && hooks.Have != hooks.Want {
-		c.t.Errorf("of the hooks there are %+v, %v", hooks, err)
+		c.t.Errorf("the hooks are %+v, %v", hooks, err)
 	}
 	if err := c.apply(c.setup.Remove()); err != nil {
-		c.t.Errorf("it is not taken away: %v", err)
+		c.t.Errorf("it is not removed: %v", err)
 	}
 	if c.again {
 		if _, leads, err := c.setup.Entry(); leads != nil || err != nil {
-			c.t.Errorf("after it was taken away there is an entry: %v, %v", leads, err)
+			c.t.Errorf("after the removal there is an entry: %v, %v", leads, err)
 		}
 		if hooks, err := c.setup.Hooks(); hooks.Some || err != nil {
-			c.t.Errorf("after it was taken away there are hooks: %v, %v", hooks, err)
+			c.t.Errorf("after the removal there are hooks: %v, %v", hooks, err)
 		}
 	} else if d := cmp.Diff(c.before, c.files()); d != "" {
-		c.t.Errorf("after it was taken away the files are not as before:\n%s", d)
+		c.t.Errorf("after the removal the files are not as before:\n%s", d)
 	} else if d := cmp.Diff(c.dirs, c.folders()); d != "" {
-		c.t.Errorf("after it was taken away the folders are not as before:\n%s", d)
+		c.t.Errorf("after the removal the folders are not as before:\n%s", d)
 	}
 	return after
 }
@@ -274,7 +273,7 @@ func (c *attempt) changed(now map[string]string) (files []txtar.File) {
 			if in, git := strings.CutPrefix(of, "git/mailtree/"); git {
 				of = "code/" + in
 			} else if c.setup.Scope == Project {
-				c.t.Errorf("%s lies in the code base", name)
+				c.t.Errorf("%s is in the code base", name)
 			}
 			if text != c.before[of] {
 				c.t.Errorf("%s is not as %s was", name, of)

@@ -22,14 +22,14 @@ var (
 	agentText string
 )
 
-// Names of the service for systemd and launchd. The label contains no real domain.
+// The service's names for systemd and launchd. The label contains no real domain.
 const (
 	unitName = "mailtree.service"
 	label    = "internal.mailtree.mailtree"
 )
 
-// ErrSystem says that this program knows no service manager for the system.
-var ErrSystem = errors.New("mailtree knows no service manager for this system, only systemd on Linux and launchd on macOS")
+// ErrSystem means that this program does not support any service manager on this system.
+var ErrSystem = errors.New("mailtree supports only systemd on Linux and launchd on macOS, not this system's service manager")
 
 // Config says what to run, and for which OS user.
 type Config struct {

@@ -23,7 +23,7 @@ func config(t *testing.T, system string) Config {
 	}
 }
 
-// TestSystems: each system has its file and its commands. Another system is refused.
+// TestSystems: each supported system has its file and its commands. Other systems are refused.
 func TestSystems(t *testing.T) {
 	t.Parallel()
 	for system, want := range map[string][2]string{
@@ -53,7 +53,7 @@ func TestUnit(t *testing.T) {
 	}
 	cfg := config(t, "linux")
 	cfg.Program = filepath.Join(cfg.Home, `100%n mine $HOME`)
-	if err := os.WriteFile(cfg.Program, nil, 0o700); err != nil { //nolint:gosec // systemd wants to find a program
+	if err := os.WriteFile(cfg.Program, nil, 0o700); err != nil { //nolint:gosec // systemd expects to find a program
 		t.Fatal(err)
 	}
 	s, err := New(cfg)

@@ -13,7 +13,7 @@ type Batch struct {
 	//   - files, links and other non-folders that were created or changed;
 	//   - paths that are gone; for a folder only the folder's own path, whatever it contained;
 	//   - folders that appeared or came back, each after everything in it is watched.
-	// So for every path OnBatch must compare everything that it knows below that path. Anything below a folder that
+	// So for every path, OnBatch must compare everything that it knows below that path. Anything below a folder that
 	// OnBatch does not know is in this batch or another one.
 	//
 	// This example shows why batches contain folders that appeared. A folder "a" is removed, and before OnBatch
@@ -26,8 +26,8 @@ type Batch struct {
 	Scan bool
 }
 
-// dispatch hands due batches to OnBatch until ctx ends. It sleeps until the earliest deadline, or until a
-// path arrives if there is no deadline.
+// dispatch passes due batches to OnBatch until ctx ends. It sleeps until the earliest deadline, or until a path arrives
+// if there is no deadline.
 func (w *Watcher) dispatch(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()

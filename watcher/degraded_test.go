@@ -15,8 +15,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// TestOverflow makes the kernel's own queue overflow. It blocks the reader while more events come than the queue
-// can take, among them new folders whose events are lost.
+// TestOverflow makes the kernel's own queue overflow. It blocks the reader while more events arrive than the queue can
+// hold, including events for new folders, which are lost.
 func TestOverflow(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
@@ -60,8 +60,8 @@ func TestOverflow(t *testing.T) {
 	w.reported("new/in/2", "moved/in/2")
 }
 
-// TestConstantOverflow reports an overflow at every folder that is walked. The walk still finishes, and so
-// do the Scans, each after all watches were in place once.
+// TestConstantOverflow reports an overflow at every folder that is walked. The walk still finishes, and so do the
+// Scans, each after all watches have been in place at once.
 func TestConstantOverflow(t *testing.T) {
 	t.Parallel()
 	var storm atomic.Bool
@@ -328,8 +328,8 @@ func TestRootMissingAtStart(t *testing.T) {
 	w.converged()
 }
 
-// TestConvergence: a caller that does only what batches say ends with the same tree, whatever happened to
-// the tree, even if events are lost and watches run out.
+// TestConvergence: a caller that does only what batches say ends up with the same tree, whatever happened to the tree,
+// even if events are lost and watches run out.
 func TestConvergence(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
@@ -351,7 +351,7 @@ func TestConvergence(t *testing.T) {
 			n.Store(1 << 40)
 			w.converged()
 			if seed%4 < 2 && strings.Count(w.log.String(), "degraded") != 0 {
-				t.Error("degraded for nothing")
+				t.Error("degraded for no reason")
 			}
 		})
 	}

@@ -14,8 +14,8 @@
 //	W2  A path that was only created, renamed or removed is reported Rename
 //	    after its last event. A path that was written in place is reported
 //	    Write after its last write, or Rename after it if no process has it
-//	    open for writing any more. Every path is reported at the latest
-//	    Longest after its first event; only a blocked OnBatch delays it further.
+//	    open for writing anymore. Every path is reported no later than
+//	    Longest after its first event; only a blocked OnBatch delays it longer.
 //	W3  A folder is watched before it is listed, so a file created in a new
 //	    folder is in the list or has an event. All files found in a folder
 //	    created or moved here are reported, and then the folder itself.

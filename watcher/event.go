@@ -39,7 +39,7 @@ func (s *session) handle(events []event, lost bool) error {
 }
 
 // handleRoot handles events on the root itself. A root that was removed and re-created may have the same identity,
-// because inodes are reused, so handleRoot goes by the event, not the identity.
+// because inodes are reused, so handleRoot relies on the event, not the identity.
 func (s *session) handleRoot(ev event) error {
 	if ev.op.Has(fsnotify.Create) || ev.op&gone != 0 {
 		return fmt.Errorf("%s: %w", s.w.cfg.Root, errReplaced)
@@ -88,8 +88,8 @@ const (
 	asFile   = false
 )
 
-// touch notes that a path which is not a folder changed, unless Skip excludes the path. A change of mode counts as
-// a write, because it may have made the file readable or unreadable.
+// touch notes that a path that is not a folder changed, unless Skip excludes the path. A mode change is treated as a
+// write, because it may have made the file readable or unreadable.
 func (s *session) touch(ev event) {
 	if !s.w.cfg.Skip(ev.rel, asFile) {
 		written := ev.op&(fsnotify.Write|fsnotify.Chmod) != 0
@@ -101,7 +101,7 @@ func (s *session) touch(ev event) {
 // watches below a renamed folder and report events under the old names forever.
 func (s *session) dropFolder(rel string) {
 	s.folders.removeFolder(rel, func(f *folder) {
-		// Most watches ended with their folder.
+		// Most watches have ended together with their folder.
 		if err := removeWatch(s.fs, s.w.abs(f.rel)); err != nil && !errors.Is(err, fsnotify.ErrNonExistentWatch) {
 			s.w.cfg.Log.Debug("removing a watch", "path", f.rel, "error", err)
 		}

@@ -32,8 +32,8 @@ type folder struct {
 	below   map[*folder]struct{}
 }
 
-// folders is the tree of visited folders. It contains the parent of each of its folders, so it contains
-// nothing below a missing path.
+// folders is the tree of visited folders. It contains the parent of each of its folders, so no folder in it is below a
+// missing path.
 type folders struct {
 	byPath  map[string]*folder
 	byID    map[identity]*folder
@@ -57,7 +57,7 @@ func (t *folders) putFolder(f *folder) {
 	f.parent.below[f] = struct{}{}
 }
 
-// refuse marks f as a folder that cannot be watched or listed, and reports whether that is new.
+// refuse marks f as a folder that cannot be watched or listed, and reports whether it was not marked before.
 func (t *folders) refuse(f *folder) bool {
 	if f.refused {
 		return false
@@ -76,7 +76,7 @@ func (t *folders) accept(f *folder) {
 // watched returns how many folders are watched.
 func (t *folders) watched() int { return len(t.byPath) - t.refused }
 
-// removeFolder removes the folder at rel and all below it, and calls gone for each.
+// removeFolder removes the folder at rel and everything below it, and calls gone for each folder.
 func (t *folders) removeFolder(rel string, gone func(*folder)) {
 	f, ok := t.byPath[rel]
 	if !ok {

@@ -33,12 +33,12 @@ type recorder struct {
 	bad     []string
 	inside  atomic.Int32
 	hold    chan struct{} // if set, OnBatch waits for it to be closed
-	held    chan struct{} // tells that OnBatch waits
+	held    chan struct{} // signals that OnBatch is waiting
 }
 
 func (r *recorder) onBatch(_ context.Context, b Batch) {
 	if r.inside.Add(1) != 1 {
-		r.complain("OnBatch runs twice at once")
+		r.complain("two calls of OnBatch are running at once")
 	}
 	defer r.inside.Add(-1)
 	r.mu.Lock()
@@ -80,8 +80,8 @@ func (r *recorder) complain(s string) {
 	r.bad = append(r.bad, s)
 }
 
-// look corrects the mirror at the paths and drops everything that is gone below them, also if a file or a link
-// replaced a folder. It goes through the mirror once, however many paths there are.
+// look corrects the mirror at the paths and drops everything below them that is gone, even if a file or a link replaced
+// a folder. It goes through the mirror once, no matter how many paths there are.
 func (r *recorder) look(paths []string) {
 	named := map[string]bool{}
 	for _, rel := range paths {
@@ -104,7 +104,7 @@ func (r *recorder) look(paths []string) {
 	}
 }
 
-// readBelow reads a file and follows no link on the way. If a link replaced a folder, the folder's files are gone,
+// readBelow reads a file and follows no link along the path. If a link replaced a folder, the folder's files are gone,
 // whatever the link points to.
 func readBelow(root, rel string) (string, bool) {
 	for dir := path.Dir(rel); dir != "."; dir = path.Dir(dir) {
@@ -251,7 +251,7 @@ func (w *watched) until(what string, cond func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			w.t.Fatalf("never: %s; state %+v", what, w.State())
+			w.t.Fatalf("this never happened: %s; state %+v", what, w.State())
 		}
 	}
 }

@@ -36,6 +36,6 @@ func TestWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	if written(root, "link") || written(root, ".") || written(root, "none") {
-		t.Error("a link, a folder or nothing is written")
+		t.Error("written is true for a link, a folder or a missing file")
 	}
 }

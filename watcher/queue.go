@@ -7,8 +7,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// queue contains the events that the reader drained and the session has not taken yet. It has one entry for each
-// path, however many events came, in the order of the paths' first events.
+// queue contains the events that the reader drained and the session has not taken yet. It has one entry for each path,
+// no matter how many events arrive, in the order of the paths' first events.
 type queue struct {
 	wake chan struct{} // holds one token while there are events to take
 
@@ -22,7 +22,7 @@ type queue struct {
 	since time.Time // time of the first of these events
 }
 
-// event sums up the events of one path.
+// event summarizes one path's events.
 type event struct {
 	rel         string
 	op          fsnotify.Op // all operations seen
@@ -48,7 +48,7 @@ func (q *queue) add(rel string, op fsnotify.Op, now time.Time) {
 	notify(q.wake)
 }
 
-// overflow notes that the kernel dropped events. It is unknown which events these are.
+// overflow notes that the kernel dropped events. Which events it dropped is unknown.
 func (q *queue) overflow() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -57,7 +57,7 @@ func (q *queue) overflow() {
 	notify(q.wake)
 }
 
-// drain returns all events, and whether some events were lost. The events count as pending until finished is
+// drain returns all events, and whether some events were lost. The events are treated as pending until finished is
 // called.
 func (q *queue) drain() (events []event, lost bool) {
 	q.mu.Lock()
@@ -88,8 +88,7 @@ func (q *queue) reset() {
 	q.finished(0)
 }
 
-// pending returns the number of events not passed on yet, the time of the first one, and the number of
-// overflows.
+// pending returns the number of events not passed on yet, the time of the first of them, and the number of overflows.
 func (q *queue) pending() (n int, oldest time.Time, overflows int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

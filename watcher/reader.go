@@ -36,7 +36,7 @@ func (w *Watcher) read(fs *fsnotify.Watcher, dead chan<- error) {
 	}
 }
 
-// fault notes an error of the instance. It returns the error if the instance is no longer usable.
+// fault notes an error from the instance. It returns the error if the instance is no longer usable.
 func (w *Watcher) fault(err error) error {
 	switch {
 	case errors.Is(err, fsnotify.ErrEventOverflow):

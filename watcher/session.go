@@ -22,17 +22,17 @@ type session struct {
 	walk    walk
 	root    *os.File // open while folders are walked, otherwise nil
 
-	short  string      // the folder for which no watch was left; "" if none
+	short  string      // the folder for which no watch was available; "" if none
 	reason string      // the reason, as logged
 	retry  *time.Timer // runs while short is set
-	stood  bool        // all folders were watched at some time
+	stood  bool        // all folders have been watched at some point
 }
 
 // errReplaced ends the session of a root that is gone or was replaced by another folder.
-var errReplaced = errors.New("the folder was removed or replaced: create it again, and the server watches it")
+var errReplaced = errors.New("the folder was removed or replaced: create it again, and the server will watch it")
 
-// session watches the root until ctx ends, or until the root or the instance is lost. The error states the reason
-// in words for the user. stood reports whether the watch was ever complete.
+// session watches the root until ctx ends, or until the root or the instance is lost. The error gives the reason in
+// words meant for the user. stood reports whether the watch was ever complete.
 func (w *Watcher) session(ctx context.Context) (stood bool, err error) {
 	info, err := os.Stat(w.cfg.Root)
 	if err != nil {
@@ -66,7 +66,7 @@ func (w *Watcher) session(ctx context.Context) (stood bool, err error) {
 func (s *session) close(dead <-chan error) {
 	s.retry.Stop()
 	s.closeRoot()
-	_ = s.fs.Close() // its error says only that it is closed
+	_ = s.fs.Close() // its error says only that the instance is closed
 	for range dead {
 	}
 	s.w.setFolders(0)

@@ -9,7 +9,7 @@ import (
 )
 
 // exhausted reports whether err means that the system has run out of a resource that may become available again, or
-// that a disk does not answer at the moment. The resources are watches (ENOSPC), instances or open files (EMFILE or
+// that a disk is not responding at the moment. The resources are watches (ENOSPC), instances or open files (EMFILE or
 // ENFILE), and memory. Such an error says nothing about the folder itself.
 func exhausted(err error) bool {
 	for _, errno := range []syscall.Errno{
@@ -34,7 +34,7 @@ func instanceReason(err error) string {
 
 // watchReason returns a sentence that says why a folder is not watched.
 func (s *session) watchReason(rel string, err error) string {
-	advice := "the server tries again"
+	advice := "the server will try again"
 	if errors.Is(err, syscall.ENOSPC) {
 		advice = "this user has no inotify watches left; raise the limit: sysctl -w " +
 			"fs.inotify.max_user_watches=1048576"
@@ -42,7 +42,7 @@ func (s *session) watchReason(rel string, err error) string {
 	return fmt.Sprintf("cannot watch %q: %v: %s; until then the server compares the tree every %v", rel, err, advice, s.w.cfg.Poll)
 }
 
-// excuse handles an error of a folder. It returns only errors that end the session, which means that the root was
+// excuse handles an error on a folder. It returns only errors that end the session, which means that the root was
 // replaced or cannot be listed.
 func (s *session) excuse(rel string, err error) error {
 	switch {
@@ -78,8 +78,7 @@ func (s *session) refused(rel string) *folder {
 	return s.claim(rel, info)
 }
 
-// absent reports whether err means that the folder is gone or that a link has replaced it. An event reports
-// that too.
+// absent reports whether err means that the folder is gone or that a link has replaced it. An event also reports this.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 }

@@ -28,14 +28,14 @@ type State struct {
 	// Folders is the number of folders watched, Root included.
 	Folders int
 
-	// Pending counts changes that were seen and not reported yet: paths, folders to walk, a Scan. It
+	// Pending is the number of changes that have been seen but not reported yet: paths, folders to walk, a Scan. It
 	// includes the batch that OnBatch is handling.
 	Pending int
 
 	// Oldest is the time of the first event in Pending. It is zero if there is none.
 	Oldest time.Time
 
-	// Overflows counts how often the kernel's queue overflowed.
+	// Overflows is how often the kernel's queue has overflowed.
 	Overflows int64
 }
 
@@ -49,7 +49,7 @@ type status struct {
 
 // State returns the current state of the watch.
 func (w *Watcher) State() State {
-	// The parts are read in the order in which a path travels, so that no path is missed while it moves.
+	// The parts are read in the order in which a path passes through them, so that no path is missed while it moves.
 	queued, first, overflows := w.queue.pending()
 	waiting, oldest := w.waiting.pending()
 	w.status.mu.Lock()

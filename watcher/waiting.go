@@ -32,7 +32,7 @@ type deadline struct {
 	written bool // it was written in place and needs the longer quiet time
 
 	ask  time.Time     // when to ask whether the writer has closed the file; zero: never
-	wait time.Duration // time from ask to the next question
+	wait time.Duration // time from ask until asking again
 }
 
 // next returns when to check the path again.
@@ -42,8 +42,8 @@ func newWaiting(cfg Config) *waiting {
 	return &waiting{cfg: cfg, wake: make(chan struct{}, 1), paths: map[string]deadline{}}
 }
 
-// touch notes events of a path. first and last are the times of the first and last event. It moves the path's
-// deadline to Write or Rename after the last event, but to at most Longest after the first unreported event.
+// touch notes events on a path. first and last are the times of the first and last event. It moves the path's deadline
+// to Write or Rename after the last event, but to at most Longest after the first unreported event.
 func (q *waiting) touch(rel string, first, last time.Time, written bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -75,7 +75,7 @@ func (q *waiting) noted(rel string, now time.Time) {
 	q.touch(rel, now, now, written)
 }
 
-// askScan makes the next batch a Scan that is due at once. Further calls before that change nothing.
+// askScan makes the next batch a Scan that is due at once. More calls before that Scan change nothing.
 func (q *waiting) askScan() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -41,7 +41,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestWake: only a deadline that is earlier than the one for which dispatch sleeps wakes it.
+// TestWake: dispatch is woken only by a deadline that is earlier than the one that it is sleeping for.
 func TestWake(t *testing.T) {
 	t.Parallel()
 	q, now := newWaiting(Config{}.withDefaults()), time.Now()
@@ -55,16 +55,16 @@ func TestWake(t *testing.T) {
 	}
 	q.touch("slow", now, now, true)
 	if !woken() {
-		t.Error("nothing slept for, and not woken")
+		t.Error("dispatch sleeps without a deadline and is not woken")
 	}
 	q.takeDue(now)
 	q.touch("slower", now.Add(time.Millisecond), now.Add(time.Millisecond), true)
 	if woken() {
-		t.Error("woken for what is later")
+		t.Error("woken for a later deadline")
 	}
 	q.touch("quick", now, now, false)
 	if !woken() {
-		t.Error("not woken for what is earlier")
+		t.Error("not woken for an earlier deadline")
 	}
 	q.takeDue(now)
 	q.askScan()

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// walk contains the folders to visit. A full walk starts at the root and only adds watches. If events name folders,
-// the folders are visited one by one as the events come, and the folders' files are reported.
+// walk contains the folders to visit. A full walk starts at the root and only adds watches. If events name folders, the
+// folders are visited one by one as the events arrive, and the folders' files are reported.
 type walk struct {
 	todo  []visit // last in, first out: subfolders come before sibling folders
 	round int     // number of the last full walk
 	full  bool    // a full walk is in progress
-	again bool    // another full walk must follow, because events were lost meanwhile
+	again bool    // another full walk must follow, because events were lost in the meantime
 }
 
-// visit is one folder to watch and list.
+// visit is a folder to watch and list.
 type visit struct {
 	rel    string
 	report bool // its files are new to the caller
@@ -27,7 +27,7 @@ type visit struct {
 
 func (k *walk) push(v visit) { k.todo = append(k.todo, v) }
 
-// left returns the number of steps to do. The end of a full walk counts as one.
+// left returns the number of steps left to do. The end of a full walk is one of them.
 func (k *walk) left() int { return len(k.todo) + count(k.full) }
 
 // beginScan starts a full walk. The walk adds every watch again, which costs nothing if the watch exists, and
@@ -95,7 +95,7 @@ func (s *session) sweep() {
 }
 
 // visit watches a folder and then lists it. It skips a folder that is gone or whose parent is no longer watched,
-// because an event of the folder or the parent follows.
+// because an event for the folder or the parent follows.
 func (s *session) visit(v visit) error {
 	if v.rel != "." && s.folders.byPath[path.Dir(v.rel)] == nil {
 		return nil
@@ -132,9 +132,9 @@ func (s *session) open(rel string) (*os.File, error) {
 	return openFolder(root, rel)
 }
 
-// claim enters the folder at rel. It drops what was known under the folder's path or identity, because fsnotify
-// would keep the old name. It returns nil if there is nothing to do, either because this round has already visited
-// the folder or because the folder is a mount of a folder above it. It tries a refused folder again.
+// claim enters the folder at rel. It drops what was recorded under the folder's path or identity, because fsnotify
+// would keep the old name. It returns nil if there is nothing to do, either because this round has already visited the
+// folder or because the folder is a mount of a folder above it. It tries a refused folder again.
 func (s *session) claim(rel string, info fs.FileInfo) *folder {
 	id := identify(info)
 	known := s.folders.byPath[rel]

@@ -23,17 +23,17 @@ type Config struct {
 	// because the kind of the path is unknown. Skip is called from one goroutine.
 	Skip func(rel string, dir bool) bool
 
-	// OnBatch receives the batches, from one goroutine, one at a time. OnBatch may block. Events are drained
-	// meanwhile and come with the next batch. Its context is Run's. OnBatch may keep the batch.
+	// OnBatch receives the batches, from one goroutine, one at a time. OnBatch may block. Meanwhile, events are still
+	// drained, and are delivered with the next batch. Its context is Run's. OnBatch may keep the batch.
 	OnBatch func(ctx context.Context, b Batch)
 
 	// Log gets one line when the watch degrades, one when it is complete again, and one for each folder that cannot
 	// be watched or listed. If Log is nil, nothing is logged.
 	Log *slog.Logger
 
-	// Rename is the settle time of a path that was only created, renamed or removed. It is long enough to
-	// gather the renames of one command, and short compared with the 10 ms in which a saved file should be
-	// searchable. Default 3 ms.
+	// Rename is the settle time of a path that was only created, renamed or removed. It is long enough to collect the
+	// renames of one command, and short compared with the 10 ms in which a saved file should be searchable. Default 3
+	// ms.
 	Rename time.Duration
 
 	// Write is the quiet time of a path that is being written in place, so that no half-written file is read. It
@@ -41,8 +41,8 @@ type Config struct {
 	// the writer has closed it. Default 30 ms.
 	Write time.Duration
 
-	// Longest is the longest time from the first event of a path that keeps changing to the path's report. Default
-	// 150 ms, out of 250 ms for the whole way: docs/architecture.md, "From a save to the index".
+	// Longest is the longest time from the first event of a path that keeps changing to the path's report. Default 150
+	// ms, out of 250 ms for the whole path from a save to the index: docs/architecture.md, "From a save to the index".
 	Longest time.Duration
 
 	// Poll is how often an incomplete watch asks for a Scan and tries to repair itself. Default 2 s.
@@ -115,7 +115,7 @@ func New(cfg Config) *Watcher {
 
 // Run watches until ctx ends. It returns nil after OnBatch has returned and everything is closed. Nothing else ends
 // Run. Overflow, missing watches and a missing root only degrade the watch (see State). When ctx ends, Run drops
-// unreported paths. The comparison at the next start finds them. Run is called once.
+// unreported paths. The comparison at the next start finds those changes. Run is called once.
 func (w *Watcher) Run(ctx context.Context) error {
 	defer w.stopped()
 	if w.cfg.NoEvents {

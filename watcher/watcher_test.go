@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestNestedNewFolders creates 300 files in folders that are created at once. fsnotify alone saw 144 of them. See
+// TestNestedNewFolders creates 300 files in folders that are created at once. fsnotify alone saw only 144 of them. See
 // docs/speed.md, "Findings behind the design".
 func TestNestedNewFolders(t *testing.T) {
 	t.Parallel()
@@ -171,7 +171,7 @@ func TestMoveOut(t *testing.T) {
 	}
 	w.converged()
 	if got, _ := w.paths(); len(got) != 1 {
-		t.Errorf("reported what is not in the tree any more: %v", got)
+		t.Errorf("reported a path that is no longer in the tree: %v", got)
 	}
 }
 
@@ -249,7 +249,7 @@ func TestWrittenPathDoesNotDelayOthers(t *testing.T) {
 	}
 	w.rename("old", "new")
 	w.reported("new", "old")
-	w.until("they are not pending any more", func() bool { return w.State().Pending == 1 })
+	w.until("they are no longer pending", func() bool { return w.State().Pending == 1 })
 	if got, _ := w.paths(); got["busy"] != 0 || w.State().Oldest.IsZero() {
 		t.Errorf("reported %v, state %+v", got, w.State())
 	}
@@ -372,7 +372,7 @@ func TestMode(t *testing.T) {
 	w.reported("dir/in/1")
 }
 
-// TestBlockedCaller: while OnBatch blocks, the watcher drains events, which come with the next batch.
+// TestBlockedCaller: while OnBatch blocks, the watcher drains events, which are delivered with the next batch.
 func TestBlockedCaller(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
@@ -382,7 +382,7 @@ func TestBlockedCaller(t *testing.T) {
 	}
 	<-w.held
 	if s := w.State(); s.Pending != 1 || s.Oldest.IsZero() {
-		t.Errorf("what is in OnBatch is not reported yet; state %+v", s)
+		t.Errorf("the batch in OnBatch should not be reported yet; state %+v", s)
 	}
 	w.mkdir("a/b")
 	for i := range 2000 {
@@ -396,6 +396,6 @@ func TestBlockedCaller(t *testing.T) {
 	close(hold)
 	w.converged()
 	if !w.State().Oldest.IsZero() {
-		t.Error("all is reported, and something is oldest")
+		t.Error("everything is reported, but Oldest is set")
 	}
 }

@@ -38,8 +38,8 @@ func CutBlock(data []byte) []byte {
 	return []byte(before + text[to:])
 }
 
-// findBlock returns where the block begins and where it ends, after its last line end. Markers count only at the
-// beginning of a line.
+// findBlock returns where the block begins and where it ends, after its last line end. Markers are recognized only at
+// the beginning of a line.
 func findBlock(text string) (from, to int, ok bool) {
 	from = strings.Index("\n"+text, "\n"+blockBegin)
 	if from < 0 {

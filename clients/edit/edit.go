@@ -40,10 +40,10 @@ type Entry struct {
 type Format interface {
 	// Get returns the value at path; nil if there is none. It returns *SyntaxError and *TwiceError.
 	Get(data []byte, path []string) (any, error)
-	// Put returns data with the entry, or data itself if the entry is already complete. It returns the errors of Get,
-	// and ErrByHand.
+	// Put returns data with the entry, or data itself if the entry is already complete. It returns errors from Get, and
+	// ErrByHand.
 	Put(data []byte, e Entry) ([]byte, error)
-	// Cut returns data without the value at path and without parents that become empty. It returns the errors of Put.
+	// Cut returns data without the value at path and without parents that become empty. It returns errors from Put.
 	Cut(data []byte, path []string) ([]byte, error)
 	// Empty reports whether data contains no values and no comments.
 	Empty(data []byte) bool
@@ -57,9 +57,9 @@ type SyntaxError struct {
 
 func (e *SyntaxError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Why) }
 
-// TwiceError means that a name appears twice in one object, so that it is unclear which one counts.
+// TwiceError means that a name appears twice in one object, so that it is unclear which one applies.
 type TwiceError struct {
-	Line int // line of the second one
+	Line int // line of the second occurrence
 	Name string
 }
 
@@ -124,7 +124,7 @@ func without(v any, path []string) map[string]any {
 	return m
 }
 
-// wanted returns the content that an entry has after e was put over old.
+// wanted returns the content of an entry after e has been put over old.
 func wanted(old map[string]any, e Entry) map[string]any {
 	m := maps.Clone(old)
 	if m == nil {

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Handlers are the commands that one program runs at its events for another program. They are in a JSON file that may
-// contain other handlers too:
+// Handlers are another program's commands that a client runs at its events. They are in a JSON file that may contain
+// other handlers too:
 //
 //	{"hooks": {"Stop": [{"matcher": "", "hooks": [HANDLER, HANDLER]}, HANDLER]}}
 //
@@ -89,8 +89,8 @@ func (f JSON) GetHandlers(data []byte, h Handlers) (held Held, err error) {
 }
 
 // PutHandlers returns data with each wanted handler exactly once. An existing handler keeps its form and its place.
-// New handlers are added at the end of their lists. Our handlers that are not wanted are removed. It returns the
-// errors of Format.Put.
+// New handlers are added at the end of their lists. Our handlers that are not wanted are removed. It returns
+// errors from Format.Put.
 func (f JSON) PutHandlers(data []byte, h Handlers) ([]byte, error) {
 	return f.edit(data, func(d *document, root map[string]any) error {
 		d.group = groupList
@@ -133,7 +133,7 @@ func (f JSON) PutHandlers(data []byte, h Handlers) ([]byte, error) {
 }
 
 // CutHandlers returns data without our handlers, and without groups, lists and parents that become empty. It returns
-// the errors of Format.Put.
+// errors from Format.Put.
 func (f JSON) CutHandlers(data []byte, h Handlers) ([]byte, error) {
 	h.Want = nil
 	return f.edit(data, func(d *document, root map[string]any) error {

@@ -2,7 +2,7 @@ package edit
 
 import "slices"
 
-// HasItem reports whether the list at path contains text. It returns the errors of Format.Get.
+// HasItem reports whether the list at path contains text. It returns errors from Format.Get.
 func (f JSON) HasItem(data []byte, path []string, text string) (bool, error) {
 	got, err := f.Get(data, path)
 	list, _ := got.([]any)
@@ -10,7 +10,7 @@ func (f JSON) HasItem(data []byte, path []string, text string) (bool, error) {
 }
 
 // PutItem returns data with text at the end of the list at path, and creates the list if it is missing. If the list
-// contains text already, nothing changes. It returns the errors of Format.Put.
+// contains text already, nothing changes. It returns errors from Format.Put.
 func (f JSON) PutItem(data []byte, path []string, text string) ([]byte, error) {
 	if has, err := f.HasItem(data, path, text); err != nil || has {
 		return data, err
@@ -31,7 +31,7 @@ func (f JSON) PutItem(data []byte, path []string, text string) ([]byte, error) {
 }
 
 // CutItem returns data without text in the list at path, and without the list and parents that become empty. It
-// returns the errors of Format.Put.
+// returns errors from Format.Put.
 func (f JSON) CutItem(data []byte, path []string, text string) ([]byte, error) {
 	return f.edit(data, func(d *document, root map[string]any) error {
 		if _, err := d.find(path...); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// JSON is a file that contains one JSON object. An empty file counts as an empty object.
+// JSON is a file that contains one JSON object. An empty file is treated as an empty object.
 type JSON struct {
 	Comments bool // the file's reader accepts comments
 	Commas   bool // it also accepts a comma after the last member
@@ -81,7 +81,7 @@ func (f JSON) allows(d *document) error {
 	return nil
 }
 
-// syntaxError converts an error of hujson and extracts the line number.
+// syntaxError converts an error from hujson and extracts the line number.
 func syntaxError(err error) error {
 	e := &SyntaxError{Line: 1, Why: strings.TrimPrefix(err.Error(), "hujson: ")}
 	var column int
@@ -106,7 +106,7 @@ func (d *document) decode() (root map[string]any, err error) {
 }
 
 // find returns the value at path, or nil if there is none. Indexes serve as names for the elements of a list. It
-// returns *TwiceError for a duplicate name on the way.
+// returns *TwiceError for a duplicate name along the path.
 func (d *document) find(path ...string) (*hujson.Value, error) {
 	at := &d.root
 	for _, name := range path {

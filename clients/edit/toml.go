@@ -12,8 +12,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// TOML is a file in which the entry is a table of its own, [a.b]. For an entry in another form (inline, or with
-// dotted keys) it returns ErrByHand.
+// TOML is a file in which the entry is a table of its own, [a.b]. If the entry has another form (inline, or with dotted
+// keys), editing it returns ErrByHand.
 type TOML struct{}
 
 // Get implements Format.
@@ -98,7 +98,7 @@ func (f TOML) Cut(data []byte, path []string) ([]byte, error) {
 			from--
 		}
 		rest := slices.Concat(lines[:from], lines[to:])
-		if sameElse(f, data, []byte(strings.Join(rest, "")), path) { // otherwise the line belongs to a text
+		if sameElse(f, data, []byte(strings.Join(rest, "")), path) { // otherwise the line is part of a string
 			lines = rest
 		}
 	}
@@ -159,7 +159,7 @@ func sets(l string, e Entry) bool {
 	return ok && (slices.Contains(e.Drop, name) || slices.ContainsFunc(e.Keys, func(k Key) bool { return k.Name == name }))
 }
 
-// value formats a value of a Key.
+// value formats a Key's value.
 func value(v any) string {
 	switch v := v.(type) {
 	case bool:

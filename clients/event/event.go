@@ -17,7 +17,7 @@ import (
 	"slices"
 )
 
-// Kind says what has happened in a session. The zero value is an event that this program ignores.
+// Kind says what happened in a session. The zero value is an event that this program ignores.
 type Kind string
 
 // The kinds of events.
@@ -35,10 +35,10 @@ const (
 // Event is an event that a client reports to its hook.
 type Event struct {
 	Client  string // as in `mailtree hook CLIENT`
-	Name    string // the client's name of the event
+	Name    string // the client's name for the event
 	Kind    Kind
 	Source  string // for a Start: startup, resume, clear, compact, fork; for a Stop: how the turn ended; "" if the client does not say
-	Session string // the client's id of the conversation
+	Session string // the client's id for the conversation
 	Dir     string // the session's working directory, which may change
 	Root    string // the folder in which the client was started; Dir if the client does not say
 	Model   string // "" if the client does not say
@@ -46,7 +46,7 @@ type Event struct {
 	Transcript string // the file to which the client writes the session; "" if the client does not say
 
 	Deaf     bool // the client does not show the answer to the model
-	Subagent bool // it happened in an agent that the session's agent started
+	Subagent bool // it happened in an agent started by the session's agent
 
 	Paths []string // the files that a tool changes, absolute or relative to Dir; an Edit has at least one
 }
@@ -55,7 +55,7 @@ type Event struct {
 var ErrClient = errors.New("no such client")
 
 // Parse parses what a client wrote to its hook's standard input. env returns a variable of the hook's environment, or
-// "" if it is not set. An event that this program ignores has no Kind. Parse returns ErrClient, and errors of
+// "" if it is not set. An event that this program ignores has no Kind. Parse returns ErrClient, and errors from
 // encoding/json if stdin is not a JSON object.
 func Parse(client string, stdin []byte, env func(name string) string) (Event, error) {
 	c, ok := clients[client]
@@ -63,7 +63,7 @@ func Parse(client string, stdin []byte, env func(name string) string) (Event, er
 		return Event{}, fmt.Errorf("%q: %w", client, ErrClient)
 	}
 	var p payload
-	var mistyped *json.UnmarshalTypeError // a field with another type counts as absent
+	var mistyped *json.UnmarshalTypeError // a field with another type is treated as absent
 	if err := json.Unmarshal(stdin, &p); err != nil && (!errors.As(err, &mistyped) || mistyped.Field == "") {
 		return Event{}, err
 	}

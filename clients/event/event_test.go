@@ -13,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-var update = flag.Bool("update", false, "write the files of fixtures/hooks anew")
+var update = flag.Bool("update", false, "rewrite the files in fixtures/hooks")
 
 // TestHooks parses what clients send, answers it, and compares both with fixtures/hooks. README.md there explains how
 // a case is written.
@@ -79,8 +79,8 @@ func lines(e Event) (text []byte) {
 	return text
 }
 
-// TestParseRefuses checks that input that is not a client's event is an error, and that a field with another type
-// counts as absent.
+// TestParseRefuses checks that input that is not a client's event is an error, and that a field with another type is
+// treated as absent.
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	none := func(string) string { return "" }
@@ -100,8 +100,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseForeign checks that a hook for Claude Code ignores the events of Copilot CLI, which runs that hook too. It
-// ignores no event of Claude Code, even if Copilot started Claude Code.
+// TestParseForeign checks that a hook for Claude Code ignores events from Copilot CLI, which runs that hook too. It
+// ignores no event from Claude Code, even if Copilot started Claude Code.
 func TestParseForeign(t *testing.T) {
 	t.Parallel()
 	env := func(name string) string { return map[string]string{"COPILOT_PROJECT_DIR": "/code"}[name] }

@@ -11,8 +11,8 @@ import (
 // input contains a tool's arguments by name, as clients send them.
 type input map[string]any
 
-// UnmarshalJSON accepts an object, an object inside a string, and text. A text is the patch of a tool that takes no
-// other argument, and becomes the argument "input". Other values count as no arguments.
+// UnmarshalJSON accepts an object, an object inside a string, and text. Text is the patch for a tool that accepts no
+// other argument, and becomes the argument "input". Other values are treated as no arguments.
 func (in *input) UnmarshalJSON(data []byte) error {
 	var object map[string]any
 	var text string
@@ -53,7 +53,7 @@ func (in input) files() (paths []string) {
 // header matches a line of a patch that names a file, in the format of the tool apply_patch.
 var header = regexp.MustCompile(`(?m)^[ \t]*\*\*\* (?:Add File|Update File|Delete File|Move to): (.*?)[ \t\r]*$`)
 
-// patched lists the files that a patch adds, changes, deletes and moves. It lists a moved file with both names.
+// patched lists the files that a patch adds, changes, deletes and moves. It lists a moved file under both names.
 func patched(patch string) (paths []string) {
 	for _, m := range header.FindAllStringSubmatch(patch, -1) {
 		paths = append(paths, m[1])

@@ -1,8 +1,8 @@
 package event
 
-// These are the answers for clients that do not use the form of Claude Code.
+// These are the answers for clients that do not use Claude Code's form.
 
-// answerPlugin answers our own plugin. The plugin does the rest.
+// answerPlugin answers our own plugin, which does the rest.
 func answerPlugin(a Answer, _ Event) any {
 	if a == (Answer{}) {
 		return nil

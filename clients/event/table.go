@@ -91,7 +91,7 @@ var clients = map[string]client{
 			"PreToolUse":                     Edit,
 			"PostToolUse":                    Tool,
 			"PreCompact":                     Compact,
-			"Notification permission_prompt": Ask, // PermissionRequest also comes if the user is not asked
+			"Notification permission_prompt": Ask, // PermissionRequest is also sent if the user is not asked
 			"Stop":                           Stop,
 			"ErrorOccurred":                  Stop,
 			"SessionEnd":                     End,
@@ -139,7 +139,7 @@ func answerCodex(a Answer, e Event) any {
 }
 
 // answerGemini answers Gemini CLI. A refused Stop continues the turn with the reason. The warning for an edit goes to
-// the user, because the model would not get it.
+// the user, because the model would not see it.
 func answerGemini(a Answer, e Event) any {
 	switch {
 	case e.Kind == Edit && a.Deny != "":

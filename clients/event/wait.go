@@ -18,8 +18,8 @@ func CanWait(client string, env func(name string) string) bool {
 	return false
 }
 
-// FormatWake returns what a hook that waited prints, and its exit status, so that its client begins a turn with the
-// text.
+// FormatWake returns what a waiting hook prints when it ends, and its exit status, so that its client begins a turn
+// with the text.
 func FormatWake(client, text string) (stdout, stderr []byte, exit int) {
 	if client == "claude" {
 		return nil, []byte(text + "\n"), 2

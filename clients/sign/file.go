@@ -18,8 +18,8 @@ const (
 	maxLook   = 8 << 20  // if there are more new lines, only the last maxLine bytes are read
 )
 
-// Follower reads the state of a session from the session's files. Its fields are exported so that one process can
-// begin and another process continue.
+// Follower reads a session's state from the session's files. Its fields are exported so that one process can begin and
+// another process continue.
 type Follower struct {
 	Client string `json:"client"`
 	ID     string `json:"id"`
@@ -29,8 +29,8 @@ type Follower struct {
 	Last   string `json:"last"` // last text from a status file
 }
 
-// Follow returns a follower of the session's files, which reports states from now on. ok is false if the session's
-// client has no such file.
+// Follow returns a follower of the session's files, which reports the states that appear after this call. ok is false
+// if the session's client has no such file.
 func Follow(s Session) (f Follower, ok bool) {
 	c, known := clients[s.Client]
 	f = Follower{Client: s.Client, ID: s.ID}
@@ -94,8 +94,8 @@ func (f *Follower) Next() (is seat.State) {
 }
 
 // Ended reports whether the session's files show that its last turn has ended. It is for events that a client still
-// reports for a turn that the user has interrupted. false means that the files do not show the end, or that the
-// client reports no such events. It reads the last maxLine bytes.
+// reports for a turn that the user interrupted. false means that the files do not show the end, or that the client
+// reports no such events. It reads the last maxLine bytes.
 func Ended(s Session) (ended bool) {
 	c := clients[s.Client]
 	if c.prompt == nil {

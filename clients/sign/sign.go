@@ -1,13 +1,12 @@
-// Package sign reads the state of a session from a client's own files. Clients report the start and the normal end of
-// a turn to their hooks. Some other ends are recorded only in these files: a turn that the user interrupts, that
-// fails, or whose tool the user refuses. The process that waits for a session reads these files. The server never
-// reads them.
+// Package sign reads a session's state from a client's own files. Clients report the start and the normal end of a turn
+// to their hooks. Some other ends are recorded only in these files: a turn that the user interrupts, that fails, or
+// whose tool the user refuses. The process that waits for a session reads these files. The server never reads them.
 //
-//	sign.go   State, and what a line or a file of each client means
+//	sign.go   State, and what a line or a file means, for each client
 //	file.go   how a file is opened and read
 //
-// A model can make any text appear in these files, because it chooses what its tools print. Therefore only entries of
-// the client's own kind count, never a text inside an entry. See docs/hooks.md, "How a turn ends".
+// A model can make any text appear in these files, because it chooses what its tools print. Therefore only the client's
+// own kinds of entries are considered, never the text inside an entry. See docs/hooks.md, "How a turn ends".
 package sign
 
 import (
@@ -24,8 +23,8 @@ type client struct {
 	// transcript returns the file to which the client adds a line for each event of a session.
 	transcript func(s Session) string
 	line       func(line []byte) seat.State // what a line means; "": nothing
-	// prompt reports whether a line is a prompt. It is nil for a client that runs no hook for a tool of a turn that
-	// has ended.
+	// prompt reports whether a line is a prompt. It is nil for a client that never runs a hook for a tool after the
+	// tool's turn has ended.
 	prompt func(line []byte) bool
 	// status returns the path of the file in which the client keeps a session's current state. statusIs returns that
 	// state, and a string that changes whenever the state does. A client has either these two functions or a
@@ -71,7 +70,7 @@ func claudeStatus(s Session) string {
 	return filepath.Join(dir, "sessions", strconv.Itoa(s.PID)+".json")
 }
 
-// claudeStatusIs reads the status of a session. If the process now runs another session, its file says nothing about
+// claudeStatusIs reads a session's status. If the process is now running another session, its file says nothing about
 // the earlier session.
 func claudeStatusIs(data []byte, session string) (is seat.State, said string) {
 	var file struct {
@@ -86,8 +85,8 @@ func claudeStatusIs(data []byte, session string) (is seat.State, said string) {
 	return is, file.Status + " " + file.Since.String()
 }
 
-// codexLine reads a line of a rollout file. If an API error ends a turn, Codex also writes that end there, although
-// it reports it to no hook.
+// codexLine reads a line of a rollout file. If an API error ends a turn, Codex records the end of the turn there,
+// although it reports it to no hook.
 func codexLine(line []byte) seat.State {
 	var entry struct {
 		Type    string `json:"type"`
@@ -105,7 +104,7 @@ func codexLine(line []byte) seat.State {
 	return ""
 }
 
-// geminiLine reads a line of a chat's file. The client writes such an entry after Esc and after "No".
+// geminiLine reads a line of a chat file. The client writes such an entry after Esc and after "No".
 func geminiLine(line []byte) seat.State {
 	var entry struct {
 		Type    string          `json:"type"`
@@ -117,7 +116,7 @@ func geminiLine(line []byte) seat.State {
 	return ""
 }
 
-// geminiPrompt reports whether a line is the user's prompt. Results of tools are entries of the user, too.
+// geminiPrompt reports whether a line is the user's prompt. Tool results are user entries too.
 func geminiPrompt(line []byte) bool {
 	var entry struct {
 		Type    string `json:"type"`

@@ -93,8 +93,8 @@ func TestEnded(t *testing.T) {
 
 const aborted = `{"type":"event_msg","payload":{"type":"turn_aborted"}}` + "\n"
 
-// TestFollow checks that only lines written after Follow count, and that a line counts once it is complete. If a file
-// has become shorter or was written again, reading continues from its end.
+// TestFollow checks that only lines written after Follow are considered, and each only once it is complete. If a file
+// has become shorter or has been rewritten, reading continues from its end.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "rollout.jsonl")

@@ -17,8 +17,8 @@ func ackCommand(p *program) *cobra.Command {
 	return p.eachMessage(&cobra.Command{
 		Use:   "ack ID...",
 		Short: "Acknowledge messages",
-		Long: "Tell the senders of messages that you have taken note of them. The command also marks the messages read. A row\n" +
-			"number of `mailtree` means every message in that thread that needs an acknowledgement.",
+		Long: "Tell the senders of messages that you have taken note of them. The command also marks the messages read. A row number\n" +
+			"from `mailtree` means every message in that thread that needs an acknowledgement.",
 	}, func(m *mail.Delivery) bool { return m.AckRequired && !m.Acked }, func(ctx context.Context, d *deskWork, id string) error {
 		args := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "message_id": id}
 		return call(ctx, d, "acknowledge_message", args, func(a *mail.Acked) error {
@@ -33,7 +33,7 @@ func archiveCommand(p *program) *cobra.Command {
 		Use:   "archive ID...",
 		Short: "Archive messages",
 		Long: "Archive messages in your inbox. Lists then leave them out (`mailtree inbox --archived` shows them); searches and\n" +
-			"threads still include them. The command also marks them read. A row number of `mailtree` means every message of\n" +
+			"threads still include them. The command also marks them read. A row number from `mailtree` means every message from\n" +
 			"that thread in your inbox.",
 	}, func(*mail.Delivery) bool { return true }, func(ctx context.Context, d *deskWork, id string) error {
 		return askAbout(ctx, d, "archive", id, func(a *mcpserver.Archived) error {
@@ -47,9 +47,9 @@ func rmCommand(p *program) *cobra.Command {
 	return p.eachMessage(&cobra.Command{
 		Use:   "rm ID...",
 		Short: "Delete messages for everyone",
-		Long: "Delete messages and all their copies for everyone, no matter who wrote them, and list the agents that had read\n" +
-			"them. The messages stay in the project's Git history, and `mailtree undo` restores them. A row number of\n" +
-			"`mailtree` means the one message in that thread that waits for you.",
+		Long: "Delete messages and all their copies for everyone, no matter who wrote them, and list the agents that had read them.\n" +
+			"The messages stay in the project's Git history, and `mailtree undo` restores them. A row number from `mailtree` means\n" +
+			"the one message in that thread that is waiting for you.",
 	}, nil, func(ctx context.Context, d *deskWork, id string) error {
 		return askAbout(ctx, d, "delete", id, func(a *maildir.Deleted) error {
 			d.Say(nil, "deleted %s (%d files): %s", d.ShortID(a.ID), len(a.Files), cli.Line(a.Subject))
@@ -63,7 +63,8 @@ func rmCommand(p *program) *cobra.Command {
 }
 
 // eachMessage makes c act on each message in its arguments. For the row of a thread, deskWork.messagesOf chooses the
-// messages. A failure does not stop the others. The command prints how to undo it, and what waits next.
+// messages. A failure on one message does not stop the others. The command then prints how to undo the action, and what
+// is waiting next.
 func (p *program) eachMessage(
 	c *cobra.Command, wanted func(*mail.Delivery) bool, do func(ctx context.Context, d *deskWork, id string) error,
 ) *cobra.Command {
@@ -100,8 +101,8 @@ func (p *program) eachMessage(
 	return c
 }
 
-// askAbout has the server run a verb of its socket on a message, on behalf of the user, and prints the answer as call
-// does.
+// askAbout has the server run one of its socket's verbs on a message, on behalf of the user, and prints the answer as
+// call does.
 func askAbout[T any](ctx context.Context, d *deskWork, verb, id string, show func(answer *T) error) error {
 	return askVerb(ctx, d, verb, mcpserver.MessageAsk{Agent: d.Person, ID: id}, show)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // activity shows the agents' operations, one per line: the time, the verb, and the line that git log will show, which
-// begins with the agent.
+// begins with the agent's name.
 //
 //	10:15:03  send         GreenCastle -> BlueLake: Plan for /api/users
 type activity struct {
@@ -19,14 +19,14 @@ type activity struct {
 	now func() time.Time
 }
 
-// maxActivity is the largest number of bytes of an operation that a line shows.
+// maxActivity is the maximum number of bytes that a line shows of an operation.
 const maxActivity = 100
 
 // clearLine erases a line that progressLine printed.
 const clearLine = "\r\033[K"
 
-// observe shows an operation that changed something: see maildir.Config.Observe. It writes each line at
-// once, so lines of several goroutines do not mix.
+// observe shows an operation that changed something: see maildir.Config.Observe. It writes each line in one piece, so
+// that lines from several goroutines do not mix.
 func (a *activity) observe(op writer.Op, _ time.Duration, err error) {
 	if a == nil || err != nil || len(op.Paths) == 0 {
 		return

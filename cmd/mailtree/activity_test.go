@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestActivity checks that an operation that changed something is one line, whatever its sender wrote into it.
+// TestActivity checks that an operation that changed something is shown on one line, whatever its sender wrote into it.
 func TestActivity(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -38,7 +38,7 @@ func TestActivity(t *testing.T) {
 	}
 }
 
-// TestTerminal checks that a file and a pipe do not count as terminals.
+// TestTerminal checks that a file and a pipe are not treated as terminals.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	f, err := os.Create(t.TempDir() + "/log")
@@ -47,6 +47,6 @@ func TestTerminal(t *testing.T) {
 	}
 	defer f.Close()
 	if terminal(stdio{err: f}) != nil || terminal(stdio{err: &bytes.Buffer{}}) != nil {
-		t.Error("a file or a buffer is taken for a terminal")
+		t.Error("a file or a buffer is treated as a terminal")
 	}
 }

@@ -77,7 +77,7 @@ func (o *office) start() {
 	for lines.Scan() {
 		if strings.Contains(lines.Text(), "  MCP ") {
 			go func() {
-				for lines.Scan() { //nolint:revive // further output does not matter
+				for lines.Scan() { //nolint:revive // other output does not matter
 				}
 			}()
 			return
@@ -98,13 +98,13 @@ func (o *office) end(sig syscall.Signal) {
 }
 
 // call makes calls as an OS user of this machine, one after the other. Each call is a tool and its arguments. It
-// returns the texts of the answers. The texts of refusals begin with !.
+// returns the answers' texts. A refusal's text begins with !.
 func (o *office) call(uid int, calls ...[2]string) (texts []string) {
 	o.t.Helper()
 	o.bridge(uid, func(in io.Writer, out *bufio.Reader) error {
 		for _, c := range calls {
 			text, err := ask(in, out, c)
-			if err != nil { // each waits for the previous answer: the bridge would not wait for ever
+			if err != nil { // each waits for the previous answer: the bridge would not wait forever
 				return err
 			}
 			texts = append(texts, text)
@@ -209,8 +209,8 @@ func (o *office) one(uid int, name, args string) string {
 	return o.call(uid, [2]string{name, args})[0]
 }
 
-// TestTwoUsers checks two OS users of the machine with one server. Each has their own mailboxes and hooks and none of
-// the other's, mail goes between them, and hooks run as the OS user who owns them.
+// TestTwoUsers checks two OS users of the machine with one server. Each user has only their own mailboxes and hooks,
+// mail passes between them, and hooks run as the OS user who owns them.
 func TestTwoUsers(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -220,7 +220,7 @@ func TestTwoUsers(t *testing.T) {
 	o := newOffice(t)
 	const denied = "! EACCES not authorized"
 	if got := o.one(ann, "mailbox_create", `{"name":"ann"}`); !strings.Contains(got, "Only the user who runs the server can create projects") {
-		t.Errorf("a guest makes a project: %s", got)
+		t.Errorf("a guest created a project: %s", got)
 	}
 	o.one(os.Geteuid(), "mailbox_create", `{"name":"cid"}`)
 	o.one(os.Geteuid(), "mailbox_delete", `{"name":"cid"}`) // the project stays
@@ -294,7 +294,7 @@ func TestGuestAttachment(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(o.output(1)[0]), &listed); err != nil || len(listed) != 1 || listed[0].Name != "plan.bin" ||
 		listed[0].Bytes != int64(len(want)) || !filepath.IsAbs(listed[0].Path) {
-		t.Fatalf("the hook gets %s: %v", o.output(1), err)
+		t.Fatalf("the hook got %s: %v", o.output(1), err)
 	}
 	uri := listed[0].URI
 	var got []byte
@@ -306,7 +306,7 @@ func TestGuestAttachment(t *testing.T) {
 		got, next = append(got, piece...), more
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("read %d bytes, which differ from the %d of the file", len(got), len(want))
+		t.Errorf("read %d bytes, which differ from the file's %d bytes", len(got), len(want))
 	}
 	if _, _, refused := o.resource(ann, uri); !strings.Contains(refused, "No attachment") {
 		t.Errorf("another user: %q", refused)
@@ -368,8 +368,9 @@ func (o *office) until(what string, ok func() bool) {
 	}
 }
 
-// TestHookKilled kills the server while hooks run and others wait. After the restart, hooks that had begun do not
-// begin again, but their end is recorded. Hooks that had not begun now run, and so do hooks for new mail.
+// TestHookKilled kills the server while some hooks are running and others are waiting. After the restart, hooks that
+// had begun do not begin again, but their end is recorded. Hooks that had not begun now run, and so do hooks for new
+// mail.
 func TestHookKilled(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -424,15 +425,15 @@ func TestHookKilled(t *testing.T) {
 		}
 	}
 	if unstarted := before + 1 - len(times); unstarted > len(logged) { // a kill may fall between log and command
-		t.Errorf("%d of %d ran, %d were noted when it was killed", len(times), before+1, len(logged))
+		t.Errorf("%d of %d hooks ran, %d had been recorded when the server was killed", len(times), before+1, len(logged))
 	}
 }
 
-// TestHookOutlivesServer checks that, if a server is killed while a command runs, the next server ends the command at
-// its timeout.
+// TestHookOutlivesServer checks that, if a server is killed while a command is running, the next server ends the
+// command at its timeout.
 func TestHookOutlivesServer(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("needs /proc to know a process again")
+		t.Skip("needs /proc to recognize a process")
 	}
 	t.Parallel()
 	o := newOffice(t)
@@ -449,13 +450,13 @@ func TestHookOutlivesServer(t *testing.T) {
 	})
 	o.end(syscall.SIGKILL)
 	if got := members(t, group); len(got) != 3 {
-		t.Fatalf("with the server ended all but %v", got)
+		t.Fatalf("with the server, everything ended except %v", got)
 	}
 	o.start()
 	o.until("its end is noted", func() bool { return len(o.hookEnds()) == 1 })
 	for _, end := range o.hookEnds() {
 		if end != "timeout" {
-			t.Errorf("it ended by %q", end)
+			t.Errorf("it ended because of %q", end)
 		}
 	}
 	o.until("nothing of it is left", func() bool { return len(members(t, group)) == 0 })

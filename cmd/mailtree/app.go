@@ -28,8 +28,8 @@ import (
 	"mailtree/watcher/hook"
 )
 
-// app is the wired store. Apart from the tests, only this file connects the index, the history, the watcher and the
-// domain.
+// app is the store with all its parts connected. Apart from the tests, only this file connects the index, the history,
+// the watcher and the domain.
 type app struct {
 	cfg   *config
 	log   *slog.Logger
@@ -52,7 +52,7 @@ type app struct {
 // pause there. It is nil in the released program.
 var testStep func(name string)
 
-// observe counts an operation and shows it: see maildir.Config.Observe.
+// observe counts an operation and shows it. See maildir.Config.Observe.
 func (a *app) observe(op writer.Op, took time.Duration, err error) {
 	a.metrics.observe(op, took, err)
 	a.shown.observe(op, took, err)
@@ -146,8 +146,8 @@ func newWatcher(cfg *config, log *slog.Logger, store *maildir.Store) *watcher.Wa
 }
 
 // descriptors returns how many files, folders and connections the process may have open at once. The Go runtime has
-// raised that limit to its maximum. Operations on the store use at most half of it and Git at most a quarter. The
-// rest is for connections and readers.
+// raised that limit to its maximum. Operations on the store use at most half of the limit, and Git at most a quarter.
+// The rest is for connections and readers.
 func descriptors() int {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
@@ -226,7 +226,7 @@ func (a *app) listen(ctx context.Context) error {
 	return err
 }
 
-// closeSockets closes the sockets. Further calls do nothing.
+// closeSockets closes the sockets. Later calls do nothing.
 func (a *app) closeSockets() {
 	for _, l := range a.sockets {
 		l.Close()
@@ -244,7 +244,7 @@ func (a *app) close() error {
 	return err
 }
 
-// watch reports changes to the trees by other programs to the store, until ctx ends.
+// watch notifies the store of changes that other programs make to the trees, until ctx ends.
 func (a *app) watch(ctx context.Context) error {
 	var looking sync.WaitGroup
 	defer looking.Wait() // a scan may open a project
@@ -275,8 +275,7 @@ func progressLine(std stdio, what string) func(project string, files int) {
 	}
 }
 
-// refine returns a function that asks the user's own command for summaries, or nil if there is no such
-// command.
+// refine returns a function that gets summaries from the user's own command, or nil if there is no such command.
 func refine(cfg *config) func(context.Context, []byte) (string, error) {
 	if cfg.SummaryCommand == "" {
 		return nil

@@ -55,7 +55,7 @@ func (p *program) dialOpen(ctx context.Context) (net.Conn, error) {
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("you have no access to the socket %s: use the path of that server's SOCKET setting", path)
 	case isNoServer(err):
-		return nil, fmt.Errorf("no server listens on %s: start `mailtree serve` with this SOCKET, or unset SOCKET to use your "+
+		return nil, fmt.Errorf("no server is listening on %s: start `mailtree serve` with this SOCKET, or unset SOCKET to use your "+
 			"own store", path)
 	}
 	return c, err
@@ -70,9 +70,9 @@ func (p *program) notServed() error {
 // store may be ending at that moment.
 const startTries = 3
 
-// awaitServer connects to the store's server. If another process has just taken the lock, it waits for
-// the socket. With start set and the lock free, it starts a server and waits for its socket, or for the
-// socket of a server that started faster.
+// awaitServer connects to the store's server. If another process has just taken the lock, it waits for the socket. If
+// start is set and the lock is free, it starts a server and waits for its socket, or for the socket of another server
+// that started first.
 func (p *program) awaitServer(ctx context.Context, start bool) (net.Conn, error) {
 	var said *bytes.Buffer
 	var ended chan struct{} // nil: no server is starting
@@ -111,8 +111,8 @@ func (p *program) awaitServer(ctx context.Context, start bool) (net.Conn, error)
 	}
 }
 
-// spawn starts `mailtree serve --background` in its own session, with this program's settings and not those of its
-// folder. When ended is closed, said contains the server's output from before the server held the store.
+// spawn starts `mailtree serve --background` in its own session, with this program's settings instead of those in the
+// folder's .env. Once ended is closed, said contains what the server printed before it held the store.
 func (p *program) spawn(said *bytes.Buffer) (ended chan struct{}, err error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -145,7 +145,7 @@ func (p *program) spawn(said *bytes.Buffer) (ended chan struct{}, err error) {
 	return ended, nil
 }
 
-// cannotRun returns the error for the case that the system cannot run this program again.
+// cannotRun returns the error to report if the system cannot run this program again.
 func cannotRun(err error) error {
 	return fmt.Errorf("the server could not be started: %w. If mailtree was moved or replaced while it was running, run "+
 		"the command again", err)
@@ -173,7 +173,7 @@ func lastLine(s string) string {
 	return strings.TrimPrefix(lines[len(lines)-1], "mailtree: ")
 }
 
-// maxLog is the number of bytes that the log in the store keeps of earlier runs.
+// maxLog is how many bytes of earlier runs' output the log in the store keeps.
 const maxLog = 4 << 20
 
 // detach redirects the output of a server in the background to the log in the store. Until then, the output goes to
@@ -201,7 +201,7 @@ func detach(store string) error {
 // errNoServer means that no server is listening on the store's socket.
 var errNoServer = errors.New("no server is running")
 
-// askServer has the store's server run one of its short /mailtree verbs. It returns the errors of askForLong.
+// askServer has the store's server run one of its short /mailtree verbs. It returns errors from askForLong.
 func askServer(ctx context.Context, cfg *config, verb string, ask, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -209,7 +209,7 @@ func askServer(ctx context.Context, cfg *config, verb string, ask, answer any) e
 }
 
 // askForLong has the store's server run one of its /mailtree verbs, without a time limit. It returns errNoServer and
-// the errors of cli.Client.Ask.
+// errors from cli.Client.Ask.
 func askForLong(ctx context.Context, cfg *config, verb string, ask, answer any) error {
 	c := cli.NewClient(cfg.dialServer, tool.Caller{})
 	err := c.Ask(ctx, verb, ask, answer)
@@ -219,8 +219,8 @@ func askForLong(ctx context.Context, cfg *config, verb string, ask, answer any) 
 	return err
 }
 
-// askToYield asks the server that holds the store to end, so that another server can start. yields means that it
-// ends, stays that it refuses. Both are false if that server has just ended.
+// askToYield asks the server that holds the store to end, so that another server can start. yields means that the
+// server is ending, and stays means that it refuses to. Both are false if that server has just ended.
 func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -230,9 +230,9 @@ func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
 	return err == nil, errors.As(err, &refused)
 }
 
-// taking calls take, which takes the store's lock, until no other process has the lock. It asks a server in the
-// background to make room. It waits at most patience for another command to end, or for a lock holder that does not
-// answer yet. It returns the errors of take.
+// taking calls take, which takes the store's lock, until no other process has the lock. It asks a background server to
+// end. It waits at most patience for another command to end, or for a lock holder that is not answering yet. It returns
+// errors from take.
 func (p *program) taking(ctx context.Context, take func() error) error {
 	end := time.Now().Add(patience)
 	err := take()

@@ -17,11 +17,11 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// These are benchmarks of the real program: a whole index rebuild, compared with the mail indexers in Debian, and the
-// memory that a server uses. `.ci/bench DIR` runs every benchmark of the project. There is one go test line for each
-// line of docs/speed.md, and each prints its ceiling in the same run. -large adds the cases of 100,000 and 1,000,000
-// messages. -scratch DIR keeps the stores for the next run (20 GB; half an hour to create), see fixtures/bulk. Other
-// programs that use the processor spoil all results except the ratios.
+// These are benchmarks of the real program: a whole index rebuild, compared with Debian's mail indexers, and the memory
+// that a server uses. `.ci/bench DIR` runs every benchmark of the project. There is one go test line for each line of
+// docs/speed.md, and each prints its ceiling in the same run. -large adds the cases with 100,000 and 1,000,000
+// messages. -scratch DIR keeps the stores for the next run (20 GB; half an hour to create), see fixtures/bulk. If other
+// programs use the processor, all results except the ratios are spoiled.
 
 // benchProgram builds the program as it is released, because the test binary is larger.
 func benchProgram(b *testing.B) string {
@@ -111,8 +111,8 @@ func muIndex(b *testing.B, mail, dir string) spent {
 	return timeCommand(b, 1, exec.Command("mu", "index", home, "--quiet"), benchEnv(dir), dir)
 }
 
-// BenchmarkMemory measures the resident memory of a server: after the start on a store that was indexed before, at
-// rest, and the maximum during and after b.N thousand requests of each kind. In "committed", all mail is in a
+// BenchmarkMemory measures the resident memory of a server: after the start on a store that has already been indexed,
+// at rest, and the maximum during and after b.N thousand requests of each kind. In "committed", all mail is in a
 // repository. "new" has no repository, so that it shows the memory of the index and the watcher (run it alone: -bench
 // Memory/new).
 func BenchmarkMemory(b *testing.B) {

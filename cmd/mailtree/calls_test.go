@@ -26,7 +26,7 @@ import (
 //	~ BlueLake, RedStone                 similar names, if there are any
 //
 // The placeholders are those of the transcripts (wire_test.go). In addition, <msg 1 cut> is an id without its last
-// letter, and <made> is a generated name. With -update, the test writes the answers again.
+// letter, and <made> is a generated name. With -update, the test rewrites the answers.
 const callTables = "../../fixtures/calls"
 
 // TestCalls makes the calls in every table over every wire.
@@ -160,7 +160,7 @@ func (c *callDesk) call(tool, args string) string {
 	}
 }
 
-// lines returns the lines of a text in a table's form, each after the mark.
+// lines returns text in a table's form: each of its lines, preceded by the mark.
 func (c *callDesk) lines(mark, text string) string {
 	const example, shown = "msg_20251023_3a51c0f7b3dc3a7e", "<an id>"
 	text = strings.ReplaceAll(c.named(strings.ReplaceAll(text, example, shown)), shown, example)

@@ -37,7 +37,7 @@ func TestClientAsks(t *testing.T) {
 	d.awaitAsks(agent, true)
 	screen.Await("Do you want to proceed?")
 	if n := len(d.turnsWith("The other side")); n != 0 {
-		t.Errorf("the tool answered %d times without a person", n)
+		t.Errorf("the tool answered %d times without the user", n)
 	}
 	screen.PressUntil("Enter", "Listed.")
 	d.awaitTurn("The other side")
@@ -97,7 +97,7 @@ func TestClientWaitEnds(t *testing.T) {
 	}
 }
 
-// awaitWaiters waits until the given number of hooks wait for mail in the desk's home.
+// awaitWaiters waits until the given number of hooks are waiting for mail in the desk's home.
 func (d *desk) awaitWaiters(t *testing.T, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(clientWait); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
@@ -113,7 +113,7 @@ func (d *desk) awaitWaiters(t *testing.T, want int) {
 			return
 		}
 	}
-	t.Fatalf("there are not %d hooks that wait", want)
+	t.Fatalf("there are not %d waiting hooks", want)
 }
 
 func globbed(pattern string) []string {

@@ -13,9 +13,9 @@ import (
 	"mailtree/fixtures/tmuxtest"
 )
 
-// codexKit is Codex. It takes the model's address from its configuration, which also says that the folder is trusted
-// and that the user has seen the offer of a newer model. A run without a terminal has no dialog in which the user
-// could trust hooks; the option for automation replaces it. A session in a terminal lives in a background server that
+// codexKit is Codex. It reads the model's address from its configuration, which also says that the folder is trusted
+// and that the user has seen the offer of a newer model. A run without a terminal has no dialog in which the user could
+// trust hooks; so the tests use the option for automation. A session in a terminal lives in a background server that
 // outlives it.
 var codexKit = kit{
 	name: "codex",
@@ -27,7 +27,7 @@ var codexKit = kit{
 	resume:   []string{"codex", "exec", "-s", "danger-full-access", "--dangerously-bypass-hook-trust", "resume", "--last"},
 	terminal: "codex -s danger-full-access",
 	greet: func(screen *tmuxtest.Screen) {
-		screen.Await("Trust all and continue") // the dialog about hooks; keys before that would become a prompt
+		screen.Await("Trust all and continue") // the dialog about hooks; keys pressed before that would become a prompt
 		screen.PressUntil("2", "› 2. Trust all and continue")
 		screen.PressUntil("Enter", "Ask Codex to do anything")
 	},
@@ -69,13 +69,13 @@ func stopCodex(dir string) {
 	}
 }
 
-// TestClientTrust checks that Codex runs no hook that is new to it. `mailtree setup --check` says that no hook has
+// TestClientTrust checks that Codex runs no hook that is new to it. `mailtree setup --check` reports that no hook has
 // run until the user has trusted the hooks in Codex and one has run.
 func TestClientTrust(t *testing.T) {
 	d := newDesk(t, "codex")
 	codexKit.prepare(d)
 	d.setUp("http")
-	if out, err := d.try("mailtree", "setup", "codex", "--check"); err != nil || !strings.Contains(out, "no hook of Codex has run since setup") {
+	if out, err := d.try("mailtree", "setup", "codex", "--check"); err != nil || !strings.Contains(out, "no Codex hook has run since setup") {
 		t.Errorf("before: %v\n%s", err, out)
 	}
 	screen := d.open(codexKit.terminal)
@@ -90,8 +90,8 @@ func TestClientTrust(t *testing.T) {
 // codexKitUnattended is Codex in a sandbox without a user. With danger-full-access it would not ask about anything.
 var codexKitUnattended = kit{ask: []string{"codex", "exec", "-s", "workspace-write", "--dangerously-bypass-hook-trust"}}
 
-// TestClientUnattended runs Codex without a user, so that it refuses each tool that it would ask about. It still
-// claims a file, writes to another agent and releases the claim.
+// TestClientUnattended runs Codex without a user, so it refuses each tool that it would ask about. It still claims a
+// file, writes to another agent and releases the claim.
 func TestClientUnattended(t *testing.T) {
 	d := newDesk(t, "codex")
 	d.call("create_agent", map[string]any{"project_key": d.code, "name_hint": "BlueLake", "program": "codex", "model": "none", "task_description": "Alone"})
@@ -136,7 +136,7 @@ func TestClientAllow(t *testing.T) {
 		said := <-d.ask(codexKitUnattended, "Begin the work.")
 		refused, deleted := len(d.turnsWith("but approval policy is never")), len(d.turnsWith("Mailbox 'task-42' deleted."))
 		if refused != 1 || deleted != len(flags) {
-			t.Errorf("with %q the call was refused %d times and done %d times:\n%s", flags, refused, deleted, said)
+			t.Errorf("with %q, the call was refused %d times and carried out %d times:\n%s", flags, refused, deleted, said)
 			d.model.Dump(t)
 		}
 	}

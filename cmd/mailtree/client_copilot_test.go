@@ -10,8 +10,8 @@ import (
 	"mailtree/fixtures/model"
 )
 
-// copilotKit is Copilot CLI. It takes the model's address from its environment and needs no login offline. Its own
-// file says that the user trusts the folder.
+// copilotKit is Copilot CLI. It reads the model's address from its environment and needs no login when it is offline.
+// Its own file says that the user trusts the folder.
 var copilotKit = kit{
 	name: "copilot",
 	prepare: func(d *desk) {
@@ -31,8 +31,8 @@ var copilotKit = kit{
 	},
 }
 
-// TestClientCopilotEdits checks that Copilot CLI does not change a file that another agent has claimed. This applies
-// to every tool: to its own edit tools, and to the patch tool that it gives to other models.
+// TestClientCopilotEdits checks that Copilot CLI does not change a file that another agent has claimed. This holds for
+// every tool: its own edit tools, and the patch tool that it offers to other models.
 func TestClientCopilotEdits(t *testing.T) {
 	for _, c := range []struct {
 		model, tool string
@@ -96,7 +96,7 @@ func TestClientCopilotAlone(t *testing.T) {
 			}
 			sessions, _ := filepath.Glob(filepath.Join(d.home, ".mailtree/projects/*/repo/.mailtree/sessions/claude-*"))
 			if len(sessions) > 0 {
-				t.Errorf("the hooks for Claude Code made the sessions %v", sessions)
+				t.Errorf("the hooks for Claude Code created the sessions %v", sessions)
 			}
 			if t.Failed() {
 				t.Logf("the client said:\n%s", said)

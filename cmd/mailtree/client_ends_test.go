@@ -75,7 +75,7 @@ var endings = []ending{
 	},
 }
 
-// copilotInTmux is Copilot CLI with a server that types into its window, because it cannot be woken in any other way.
+// copilotInTmux is Copilot CLI with a server that types into its window, because nothing else can wake it.
 func copilotInTmux() kit {
 	k := copilotKit
 	k.terminal = "copilot --allow-all-tools"

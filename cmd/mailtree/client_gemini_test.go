@@ -2,8 +2,8 @@ package main
 
 import "mailtree/fixtures/tmuxtest"
 
-// geminiKit is Gemini CLI. It takes the model's address from its environment. If the environment names the model, it
-// does not classify prompts with a second model. Only typing wakes it, and the server types if it is told to.
+// geminiKit is Gemini CLI. It reads the model's address from its environment. If the environment names the model, it
+// does not use a second model to classify prompts. Only typing wakes it, and the server types if it is configured to.
 var geminiKit = kit{
 	name: "gemini",
 	prepare: func(d *desk) {

@@ -8,9 +8,9 @@ import (
 	"mailtree/fixtures/model"
 )
 
-// TestClientKilled kills the server while the model calls over stdio. If the server was working on a writing call,
-// the bridge answers that the outcome is unknown, and does not repeat the call. If no server is running when the
-// model calls, the bridge starts one, which answers.
+// TestClientKilled kills the server while the model is making calls over stdio. If the server was working on a call
+// that writes, the bridge answers that the outcome is unknown, and does not repeat the call. If no server is running
+// when the model calls, the bridge starts one, which answers.
 func TestClientKilled(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		d := newDesk(t, k.name)
@@ -57,7 +57,7 @@ func TestClientKilled(t *testing.T) {
 		said := <-done
 		d.serve(d.port()) // replaces the server that the bridge started, and ends with the test
 		if n := len(d.turnsWith(unknownOutcome)); n != 1 {
-			t.Errorf("the model was told in %d turns that the outcome is not known, want one", n)
+			t.Errorf("the model was told in %d turns that the outcome is unknown, want one", n)
 		}
 		if n := arrived(); n != 1 {
 			t.Errorf("the message arrived %d times, want once", n)
@@ -69,5 +69,5 @@ func TestClientKilled(t *testing.T) {
 	})
 }
 
-// unknownOutcome is part of the bridge's answer to a call that may or may not have been done.
+// unknownOutcome is part of the bridge's answer to a call that may or may not have taken effect.
 const unknownOutcome = "the outcome is unknown. Check before you call again"

@@ -10,8 +10,8 @@ import (
 	"mailtree/fixtures/tmuxtest"
 )
 
-// TestClientPoll checks that Claude Code moves a call that waits for mail to the background. Mail that arrives then
-// wakes its idle session without a hook.
+// TestClientPoll checks that Claude Code moves a call that is waiting for mail to the background. Mail that arrives
+// after that wakes its idle session without a hook.
 func TestClientPoll(t *testing.T) {
 	d := newDesk(t, "claude")
 	d.call("create_agent", map[string]any{

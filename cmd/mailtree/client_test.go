@@ -94,7 +94,7 @@ func clientsDir(t *testing.T, client string) string {
 	t.Helper()
 	bin := os.Getenv(clientsEnv)
 	if bin == "" {
-		t.Skip("needs real clients: name the folder of their programs in " + clientsEnv + ", as .ci/campaign does")
+		t.Skip("needs real clients: set " + clientsEnv + " to the folder with their programs, as .ci/campaign does")
 	}
 	if _, err := os.Stat(filepath.Join(bin, client)); err != nil {
 		t.Skipf("%s is not installed in %s=%s", client, clientsEnv, bin)
@@ -201,7 +201,7 @@ func (d *desk) setUp(transport string, flags ...string) {
 	d.t.Logf("%s", d.run("mailtree", append([]string{"setup", d.name}, flags...)...))
 }
 
-// call calls a tool of the toolset mail.
+// call calls a tool in the mail toolset.
 func (d *desk) call(tool string, arguments map[string]any) string {
 	d.t.Helper()
 	out, err := d.tryCall(tool, arguments)
@@ -249,7 +249,7 @@ func (d *desk) claim(path string) {
 	})
 }
 
-// agent returns the name of the only agent besides GreenCastle: the client's.
+// agent returns the name of the only agent other than GreenCastle: the client's agent.
 func (d *desk) agent() string {
 	d.t.Helper()
 	var list struct{ Agents []struct{ Name string } }
@@ -263,7 +263,7 @@ func (d *desk) agent() string {
 		}
 	}
 	if len(others) != 1 {
-		d.t.Fatalf("the client's hook made the agents %v, want one", others)
+		d.t.Fatalf("the client's hook created the agents %v, want one", others)
 	}
 	return others[0]
 }
@@ -280,7 +280,7 @@ func (d *desk) write(path, content string) {
 	}
 }
 
-// replace replaces a text in a file below the home folder.
+// replace replaces text in a file below the home folder.
 func (d *desk) replace(path, old, text string) {
 	d.t.Helper()
 	data, err := os.ReadFile(filepath.Join(d.home, path))

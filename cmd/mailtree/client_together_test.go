@@ -15,9 +15,9 @@ import (
 )
 
 // TestClientsTogether runs three clients on one code base, which send each other ten messages. The user types each
-// client's first prompt and nothing more. Every message wakes its recipient, whose model reads the message, and
-// answers it or writes to the third client. Each message is announced once, and only to its recipient, although the
-// server is killed right after it received a message.
+// client's first prompt and nothing more. Every message wakes its recipient, whose model reads the message, and answers
+// it or writes to the third client. Each message is announced once, and only to its recipient, although the server is
+// killed right after it receives a message.
 func TestClientsTogether(t *testing.T) {
 	const begin = "Begin the round."
 	claude := newDesk(t, "claude")
@@ -73,7 +73,7 @@ func TestClientsTogether(t *testing.T) {
 				want = 1
 			}
 			if told != want {
-				t.Errorf("%s was told %d times of message %d, want %d", d.name, told, i+1, want)
+				t.Errorf("%s was notified %d times of message %d, want %d", d.name, told, i+1, want)
 			} else if d == to {
 				t.Logf("%.1f s from message %d, %s to %s, to the woken turn",
 					turns[0].At.Sub(m.Receipt.DeliveredAt).Seconds(), i+1, from.name, to.name)
@@ -103,7 +103,7 @@ func (d *desk) start(k kit) *tmuxtest.Screen {
 // roundBody returns the body of a message in the round.
 func roundBody(n int) string { return fmt.Sprintf("This is message %d.", n) }
 
-// rules returns the script of a client's model in the round. When the model gets notice of mail, it reads the newest
+// rules returns the script of a client's model in the round. When the model is notified of mail, it reads the newest
 // message. After it has read message n, it sends the next message.
 func (d *desk) rules(begin string, round []*desk, names map[*desk]string) []model.Rule {
 	rules := []model.Rule{{

@@ -39,10 +39,10 @@ func each(t *testing.T, test func(t *testing.T, k kit)) {
 	}
 }
 
-// TestClientTurn checks a client that `mailtree setup` set up, over HTTP or stdio. Its model is told who it is, calls
-// a mailtree tool, and is told once, within its turn, about mail that arrived meanwhile. It does not write a file
-// that another agent has claimed. It writes a file that nobody has claimed, and that file is then claimed for its
-// agent. If the session is resumed, it is the same agent, and it is told about the message again.
+// TestClientTurn checks a client that `mailtree setup` set up, over HTTP or stdio. Its model learns who it is, calls a
+// mailtree tool, and is notified once, within its turn, of mail that arrived meanwhile. It does not write a file that
+// another agent has claimed. It writes a file that nobody has claimed, and that file is then claimed for its agent. If
+// the session is resumed, it is the same agent, and it is notified of the message again.
 func TestClientTurn(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		for _, transport := range []string{"http", "stdio"} {
@@ -73,13 +73,13 @@ func turn(t *testing.T, k kit, transport string) {
 	d.write("code/told", "")
 	said := <-done
 	if told := d.turnsWith("Plan for /api/users"); len(told) != 1 || !strings.Contains(told[0].Turn.Last(), "go-on") {
-		t.Errorf("the model was told of the message %d times, want once, with what the command printed", len(told))
+		t.Errorf("the model was notified of the message %d times, want once, with the command's output", len(told))
 	}
 	if len(d.turnsWith("You are "+agent+" (mail")) != 1 {
 		t.Error("the model was not told once who it is")
 	}
 	if k.shellNamed && len(d.turnsWith("go-on as "+agent)) != 1 {
-		t.Errorf("the shell does not know that it is %s's", agent)
+		t.Errorf("the shell does not have %s's name", agent)
 	}
 	if refused := d.turnsWith("GreenCastle holds"); len(refused) != 1 {
 		t.Errorf("the edit was refused %d times, want once", len(refused))
@@ -98,7 +98,7 @@ func turn(t *testing.T, k kit, transport string) {
 			t.Errorf("there are %d sessions, the last of them %s's, want the one of %s, resumed", len(sessions), now, agent)
 		}
 		if told := d.turnsWith("Plan for /api/users"); len(told) != 2 {
-			t.Errorf("resumed, the model was told of the message %d times, want a second time", len(told)-1)
+			t.Errorf("after resuming, the model was notified of the message %d times, want a second time", len(told)-1)
 		}
 	}
 	if t.Failed() {
@@ -131,7 +131,7 @@ func (d *desk) awaitFile(name string) {
 		}
 		if time.Now().After(deadline) {
 			d.model.Dump(d.t)
-			d.t.Fatalf("the client did not make the file %s", name)
+			d.t.Fatalf("the client did not create the file %s", name)
 		}
 	}
 }

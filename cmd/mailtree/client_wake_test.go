@@ -14,13 +14,13 @@ import (
 	"mailtree/maildir"
 )
 
-// TestClientWake checks that mail wakes a session that is idle in a terminal, even after the server was killed and
-// started again. Each message is announced once, and a burst of 100 in one turn. The woken model reaches the server
-// over stdio each time; the models of TestClientsTogether use HTTP.
+// TestClientWake checks that mail wakes a session that is idle in a terminal, even after the server has been killed and
+// restarted. Each message is announced once, and a burst of 100 in one turn. The woken model reaches the server over
+// stdio each time; the models of TestClientsTogether use HTTP.
 func TestClientWake(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		if k.terminal == "" {
-			t.Skip("nothing but typing wakes this client")
+			t.Skip("only typing wakes this client")
 		}
 		d := newDesk(t, k.name)
 		d.model.Script(t, model.Rule{
@@ -117,7 +117,7 @@ func TestClientBurst(t *testing.T) {
 		said := <-done
 		told := d.turnsWith("unread")
 		if len(told) != 1 || !strings.Contains(told[0].Turn.Last(), "100 unread") {
-			t.Errorf("the model was told of 100 messages in %d turns, want one\n%s", len(told), said)
+			t.Errorf("the model was notified of 100 messages in %d turns, want one\n%s", len(told), said)
 			d.model.Dump(t)
 		}
 	})

@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// checkClients reports problems that keep clients from using mailtree, in doctor's format. Without a name on the
-// command line it checks all clients that were used on this machine.
+// checkClients reports problems that keep clients from using mailtree, in doctor's format. If the command line names no
+// client, it checks all clients that have been used on this machine.
 func (p *program) checkClients(ctx context.Context, o setupOptions, at clients.Site, args []string) error {
 	d := &doctor{p: p}
 	set := false
@@ -39,7 +39,7 @@ func (p *program) checkClients(ctx context.Context, o setupOptions, at clients.S
 	return d.tellWrong()
 }
 
-// clients reports whether the clients that were used on this machine can reach the server.
+// clients reports whether the clients that have been used on this machine can reach the server.
 func (d *doctor) clients(ctx context.Context) {
 	at, err := d.p.clientSite()
 	if err != nil {
@@ -156,8 +156,8 @@ func (k *clientCheck) onPath() {
 	}
 }
 
-// heard reports when a hook of the client last ran in a folder that has a project. If none has run since setup, heard
-// says what the user may have to do, because clients ask before they run hooks.
+// heard reports when one of the client's hooks last ran in a folder that has a project. If none has run since setup,
+// heard says what the user may have to do, because clients ask the user before they run hooks.
 func (k *clientCheck) heard(files []clients.Hooks) {
 	var last, set time.Time
 	if v, err := openTrees(k.d.p.cfg); err == nil { // doctor reports the error in another check
@@ -175,7 +175,7 @@ func (k *clientCheck) heard(files []clients.Hooks) {
 	}
 	if last.Before(set) {
 		todo := cmp.Or(files[0].Trust, "start it once in a project's folder, and choose Trust if it asks")
-		k.d.note("no hook of %s has run since setup: %s", k.client.Title, todo)
+		k.d.note("no %s hook has run since setup: %s", k.client.Title, todo)
 		return
 	}
 	ago := "just now"

@@ -14,9 +14,9 @@ import (
 
 // BenchmarkCommands runs every user command that ends by itself, as a whole process with a running server, in a store
 // whose mail is committed: 100,000 messages with -large. Each command should take at most 60 ms (p50). start is the
-// same program doing nothing. Commands that write run one after the other, so that the store grows by two messages in
-// each round. rm-sent deletes what was sent a moment before. undo and undo-rm undo what was done a moment before, and
-// wait for its commit. undo-later undoes what is already committed.
+// same program when it does nothing. Commands that write run one after the other, so that the store grows by two
+// messages in each round. rm-sent deletes the message that was sent a moment before. undo and undo-rm undo the
+// preceding action, and wait for its commit. undo-later undoes an action that is already committed.
 func BenchmarkCommands(b *testing.B) {
 	mail := bulk.Mail{
 		Name:     "commands",
@@ -85,7 +85,7 @@ func BenchmarkCommands(b *testing.B) {
 		here("release", "--all")
 		run("new", "new", "draft", "-p", "bench", "Ada")
 	}
-	b.ReportMetric(0, "ns/op") // ns/op covers all together and has no meaning
+	b.ReportMetric(0, "ns/op") // ns/op covers all commands together and has no meaning
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		b.ReportMetric(float64(all[name].At(0.5).Microseconds())/1000, name+"-p50-ms")
 	}

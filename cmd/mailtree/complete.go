@@ -19,7 +19,7 @@ const completing = 500 * time.Millisecond
 
 // Completion only asks a server that is already running. It opens no store and creates no agent.
 
-// completeAgent completes an agent, the only argument of a command.
+// completeAgent completes a command whose only argument is an agent.
 func (p *program) completeAgent(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -27,12 +27,12 @@ func (p *program) completeAgent(c *cobra.Command, args []string, begun string) (
 	return p.complete(c, mcpserver.CompleteAgents, begun)
 }
 
-// completeAgents completes a command, or a flag, that takes several agents.
+// completeAgents completes a command, or a flag, that accepts several agents.
 func (p *program) completeAgents(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return p.complete(c, mcpserver.CompleteAgents, begun)
 }
 
-// completeMessage completes a message, the first argument of a command.
+// completeMessage completes a command whose first argument is a message.
 func (p *program) completeMessage(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -40,12 +40,12 @@ func (p *program) completeMessage(c *cobra.Command, args []string, begun string)
 	return p.complete(c, mcpserver.CompleteMessages, begun)
 }
 
-// completeMessages completes a command that takes several messages.
+// completeMessages completes a command that accepts several messages.
 func (p *program) completeMessages(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return p.complete(c, mcpserver.CompleteMessages, begun)
 }
 
-// completeThread completes a thread, the only argument of a command.
+// completeThread completes a command whose only argument is a thread.
 func (p *program) completeThread(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

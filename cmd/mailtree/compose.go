@@ -20,7 +20,7 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// written is a text with the file in which the user wrote it. file is "" if the text comes from elsewhere.
+// written is text that the user wrote, and the file that contains it. file is "" if the text is not from a file.
 type written struct {
 	text, file string
 }
@@ -61,7 +61,7 @@ func formatDraft(e *mcpserver.Envelope, quoted string) string {
 	return b.String()
 }
 
-// quote returns the text of a message below the name of its author.
+// quote returns a message's text, preceded by its author's name.
 func quote(d *deskWork, m *mail.Message) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s wrote to %s, %s:\n", cli.Line(m.From), listNames(slices.Concat(m.To, m.CC)), cli.Exact(m.Created))
@@ -86,7 +86,7 @@ func (o *sendOptions) takeDraft(w *written) error {
 		case "to":
 			if o.to = names; len(names) == 0 && strings.TrimSpace(rest) != "" {
 				w.text = rest
-				return errors.New("nothing was sent: the line To: has no recipients")
+				return errors.New("nothing was sent: the To: line has no recipients")
 			}
 		case "cc":
 			o.cc = names
@@ -106,8 +106,8 @@ func (o *sendOptions) takeDraft(w *written) error {
 	}
 }
 
-// needUTF8 returns an error if a text is not UTF-8. Otherwise each invalid byte would become U+FFFD on the way to the
-// server.
+// needUTF8 returns an error if text is not valid UTF-8. Without this check, each invalid byte would become U+FFFD on
+// its way to the server.
 func needUTF8(text string) error {
 	if utf8.ValidString(text) {
 		return nil
@@ -121,7 +121,7 @@ func (p *program) readText() (*written, error) {
 	return &written{text: string(data)}, err
 }
 
-// editText opens a text in VISUAL, EDITOR or vi, and returns the edited text. The caller calls settle on the result.
+// editText opens text in VISUAL, EDITOR or vi, and returns the edited text. The caller calls settle on the result.
 // If the editor fails, the text stays in a file, and the error gives the file's name.
 func (p *program) editText(ctx context.Context, name, text string) (*written, error) {
 	dir, err := os.MkdirTemp("", "mailtree-")

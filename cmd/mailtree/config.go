@@ -55,7 +55,7 @@ type config struct {
 	ClaimAlone     bool
 	Poll           time.Duration // the time between scans of the trees; 0: rely on file events instead
 	Domains        []string      // of mailboxes' addresses, in lower case; Message-IDs and authors use the first
-	SummaryCommand string        // a line for the shell; "": none
+	SummaryCommand string        // a shell command; "": none
 
 	Nudge bool // the server notifies agents of new mail without being asked
 
@@ -88,7 +88,7 @@ func settings() []setting {
 			Flag:    "host",
 			of:      "serve setup config",
 			Default: "127.0.0.1",
-			Help:    "address to listen on; any address but loopback requires AUTH=token",
+			Help:    "address to listen on; any address other than loopback requires AUTH=token",
 		},
 		{
 			Name:    "PORT",
@@ -140,7 +140,7 @@ func settings() []setting {
 		{
 			Name:    "MAX_FANOUT_BYTES",
 			Default: strconv.Itoa(maildir.MaxFanout),
-			Help:    "most bytes that one message may write to inboxes: its file size times its recipients",
+			Help:    "maximum bytes that one message may write to inboxes: its file size times its number of recipients",
 		},
 		{
 			Name:    "MAX_PROJECTS",
@@ -155,7 +155,7 @@ func settings() []setting {
 		{
 			Name:    "MAX_ANSWER_BYTES",
 			Default: strconv.Itoa(int(tool.DefaultBudget)),
-			Help:    "largest answer to one call, in bytes; longer lists and texts come in several answers",
+			Help:    "largest answer to one call, in bytes; longer lists and texts are split into several answers",
 		},
 		{
 			Name:    "MAILBOX_DEPTH",
@@ -170,12 +170,12 @@ func settings() []setting {
 		{
 			Name:    "MAX_ATTACHED_BYTES",
 			Default: strconv.Itoa(attachment.MaxTotal),
-			Help:    "most bytes that all files of one message may have together",
+			Help:    "maximum total size of one message's files, in bytes",
 		},
 		{
 			Name:    "ATTACHMENT_ROOTS",
 			Default: "",
-			Help:    "folders, separated by colons, that attachments may be read from besides the code base and the mail tree",
+			Help:    "folders, separated by colons, that attachments may be read from, in addition to the code base and the mail tree",
 		},
 		{Name: "COMMIT_EXTERNAL", Default: "on", Help: "on: commit edits made outside the server; off: leave them to you"},
 		{
@@ -329,7 +329,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	c.MaxFanout = number("MAX_FANOUT_BYTES", 4096, 4<<30)
 	c.MaxProjects = int(number("MAX_PROJECTS", 1, 100_000))
 	c.Scope.PerPath = choice("PROJECT_SCOPE", "repo", "path") == "path"
-	c.Scope.Home, _ = home() // without a home folder, Scope.Home is "": no .git lies in it
+	c.Scope.Home, _ = home() // without a home folder, Scope.Home is "": no .git is in it
 	c.MaxAnswer = int(number("MAX_ANSWER_BYTES", int64(tool.LeastBudget), 16<<20))
 	c.MailboxDepth = int(number("MAILBOX_DEPTH", 1, 10_000_000))
 	c.CommitExternal = choice("COMMIT_EXTERNAL", "on", "off") == "on"

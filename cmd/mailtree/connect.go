@@ -13,9 +13,9 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// withServer calls do with a client of the store's server. If no server is running, it starts one in the background.
-// It returns the errors of do, and an error for a server that cannot be reached. If there is no project at all, it
-// returns the error of begin, also after do has reported that it found no project.
+// withServer calls do with a client of the store's server. If no server is running, it starts one in the background. It
+// returns errors from do, and an error if the server cannot be reached. If the store has no projects, it returns
+// begin's error, even if do has already reported that it found no project.
 func (p *program) withServer(ctx context.Context, do func(ctx context.Context, c *cli.Client) error) error {
 	if !storedir.IsStore(p.cfg.Store) {
 		return p.begin()
@@ -27,7 +27,7 @@ func (p *program) withServer(ctx context.Context, do func(ctx context.Context, c
 	return err
 }
 
-// asCommand calls do with a client that identifies itself as a command line. It returns the errors of do and reach.
+// asCommand calls do with a client that identifies itself as a command line. It returns errors from do and reach.
 func (p *program) asCommand(ctx context.Context, dial dialFunc, do func(context.Context, *cli.Client) error) error {
 	caller, err := hello(p.env, stdioOptions{})
 	if err != nil {
@@ -45,7 +45,7 @@ func (p *program) asCommand(ctx context.Context, dial dialFunc, do func(context.
 type dialFunc = func(ctx context.Context) (net.Conn, error)
 
 // reach returns a client whose server answers. A server that is ending may accept a connection and close it. In that
-// case reach connects to the next server. It returns the errors of dial, ctx and notServed.
+// case reach connects to the next server. It returns errors from dial, ctx and notServed.
 func (p *program) reach(ctx context.Context, dial dialFunc, caller tool.Caller) (*cli.Client, error) {
 	c := cli.NewClient(dial, caller)
 	for end := time.Now().Add(grace); ; {
@@ -67,7 +67,7 @@ func (p *program) reach(ctx context.Context, dial dialFunc, caller tool.Caller) 
 	}
 }
 
-// atTerminal reports whether a user seems to type this command: standard error is a terminal, and the command does
+// atTerminal reports whether a user seems to be typing this command: standard error is a terminal, and the command does
 // not run in an agent's session.
 func (p *program) atTerminal() bool {
 	return cli.IsTerminal(p.std.err) && p.variable("AGENT_NAME") == ""

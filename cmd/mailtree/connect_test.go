@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// TestCommandMeetsEnd checks that a command asks the next server if a server in the background is ending and accepts
-// no client for a moment.
+// TestCommandMeetsEnd checks that a command asks the next server if a background server is ending and briefly accepts
+// no client.
 func TestCommandMeetsEnd(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()

@@ -67,7 +67,7 @@ func (p *program) addProjectFlag(c *cobra.Command, project *string) {
 	_ = c.RegisterFlagCompletionFunc("project", p.completeProjects)
 }
 
-// errNoProject is the error of a command without --project if its folder is in no project.
+// errNoProject is the error for a command without --project whose folder is in no project.
 var errNoProject = errors.New("this folder is not in a project: cd into a project's folder (`mailtree projects` lists them), " +
 	"use --project, or run `mailtree new project` here")
 
@@ -79,10 +79,10 @@ const (
 	nobodys whose = false
 )
 
-// atDesk calls do with a client of the server and the project. If who is mine, do also gets the user's agent. Ids of
-// messages and threads may be abbreviated, or numbers of rows in the last list; do gets the full ids. Without
-// --project, a number means the project of its list. If there is no number either, the project is that of this
-// folder. If this folder is in no project, the error then wraps errNoProject.
+// atDesk calls do with a client of the server and the project. If who is mine, do also receives the user's agent.
+// Message and thread ids may be abbreviated, or may be row numbers from the last list; do receives the full ids.
+// Without --project, a row number selects its list's project. If there is no row number either, atDesk uses this
+// folder's project. If this folder is in no project, the error wraps errNoProject.
 func (p *program) atDesk(
 	ctx context.Context, f *deskFlags, who whose, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
@@ -96,7 +96,7 @@ func (p *program) atDesk(
 	return p.askDesk(ctx, f, ask, ids, do)
 }
 
-// atDeskOf is atDesk for the agent with that name or address, or for the user's agent if agent is empty.
+// atDeskOf is atDesk for the agent with the given name or address, or for the user's agent if agent is empty.
 func (p *program) atDeskOf(
 	ctx context.Context, f *deskFlags, agent string, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
@@ -143,7 +143,7 @@ func (p *program) askDesk(
 	return err
 }
 
-// projectKey returns the key by which the server knows a project. "" means the project of this folder.
+// projectKey returns the key that identifies a project to the server. "" means the project of this folder.
 func (p *program) projectKey(given string) (string, error) {
 	if given != "" && !strings.Contains(given, "/") && given != "." && given != ".." {
 		return given, nil
@@ -188,13 +188,13 @@ func readURI[T any](ctx context.Context, d *deskWork, uri string, show func(answ
 	return present(d, func(answer any) error { return d.Read(ctx, uri, answer) }, show)
 }
 
-// askVerb has the server run a verb of its socket, in d's project if there is one, and prints the answer with
+// askVerb has the server run one of its socket's verbs, in d's project if there is one, and prints the answer with
 // present.
 func askVerb[T any](ctx context.Context, d *deskWork, verb string, ask any, show func(answer *T) error) error {
 	return present(d, func(answer any) error { return d.Ask(ctx, cli.Of(d.Slug, verb), ask, answer) }, show)
 }
 
-// printJSON prints the answer of a command without a project.
+// printJSON prints the answer to a command without a project.
 func (p *program) printJSON(answer any) error {
 	text, err := json.Marshal(answer)
 	if err != nil {

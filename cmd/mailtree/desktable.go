@@ -22,16 +22,15 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// templates contains NAME.tmpl for the answer of the command NAME. Parts that several templates use are in
-// parts.tmpl.
+// templates contains NAME.tmpl for the command NAME's answer. Parts that several templates use are in parts.tmpl.
 //
 //go:embed templates
 var templates embed.FS
 
-// asking has the server answer a command line.
+// asking gets the server's answer to a command line.
 type asking func(ctx context.Context, d *deskWork, args []string, answer any) error
 
-// params are the arguments of a tool.
+// params are a tool's arguments.
 type params map[string]any
 
 // deskTable returns the commands that ask the server one question and print its answer with a template.
@@ -40,7 +39,7 @@ func (p *program) deskTable() []*cobra.Command {
 		asks(p, nobodys, &cobra.Command{
 			Use:   "agents",
 			Short: "List agents",
-			Long:  "List the agents and users of a project that were active in the last seven days, with last activity and unread count.",
+			Long:  "List the agents and users of a project that were active in the last seven days, with their last activity and unread count.",
 		}, func(f *pflag.FlagSet) asking {
 			all := f.BoolP("all", "a", false, "include inactive agents")
 			cursor := f.String("cursor", "", "continue after this name")
@@ -135,7 +134,7 @@ func (p *program) claimCommand() *cobra.Command {
 	})
 }
 
-// asks turns c into a command for users. c takes no arguments unless Args is set. flags adds the command's flags and
+// asks turns c into a command for users. c accepts no arguments unless Args is set. flags adds the command's flags and
 // returns the function that asks the server; show prints the answer.
 func asks[T any](
 	p *program, who whose, c *cobra.Command, flags func(*pflag.FlagSet) asking,
@@ -220,8 +219,8 @@ func printable(v reflect.Value) {
 	}
 }
 
-// inProject converts paths that are relative to this folder. They become paths as the project knows them, or absolute
-// paths if they lead out of the folder. It leaves paths outside the project unchanged.
+// inProject converts paths that are relative to this folder. They become relative to the project, or absolute if they
+// lead out of the folder. It leaves paths outside the project unchanged.
 func inProject(d *deskWork, paths []string) []string {
 	here, err := os.Getwd()
 	if err != nil {
@@ -245,7 +244,7 @@ func inProject(d *deskWork, paths []string) []string {
 	return all
 }
 
-// matched returns a text with the number of tracked files that a claim covers. files is nil if they were not counted.
+// matched returns text with the number of tracked files that a claim covers. files is nil if they were not counted.
 func matched(files *int) string {
 	if files == nil {
 		return "files not counted"
@@ -253,7 +252,7 @@ func matched(files *int) string {
 	return count(*files, "file")
 }
 
-// presence returns an agent's status, and whether the agent waits for the user's answer.
+// presence returns an agent's status, and whether the agent is waiting for the user's answer.
 func presence(status string, asks bool) string {
 	if !asks {
 		return status
@@ -277,7 +276,7 @@ func some(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// madeAt returns a commit as the tool prints it, with hash, time and subject, but with the time in a form for users.
+// madeAt formats a commit as the tool does, with hash, time and subject, but with a human-readable time.
 func (d *deskWork) madeAt(commit string) string {
 	hash, rest, _ := strings.Cut(commit, " ")
 	stamp, subject, ok := strings.Cut(rest, " ")
@@ -287,7 +286,7 @@ func (d *deskWork) madeAt(commit string) string {
 	return hash + "  " + d.seen(stamp) + "  " + subject
 }
 
-// seen returns a text that says when an agent was last active.
+// seen returns text that says when an agent was last active.
 func (d *deskWork) seen(stamp string) string {
 	if stamp == "" {
 		return ""
@@ -302,7 +301,7 @@ func reason(text string) string {
 	return ": " + cli.Line(text)
 }
 
-// howFar returns the latest action of a recipient on a message.
+// howFar returns a recipient's latest action on a message.
 func howFar(r *index.Receipt) string {
 	switch {
 	case r.Status != "":

@@ -284,8 +284,8 @@ func (d *doctor) problems(ctx context.Context, v *view) {
 	d.sayMore(len(all) - listed)
 }
 
-// projects reports projects that share a path, and projects whose folder lies below the top of a working tree. Agents
-// in other folders of that working tree belong to another project.
+// projects reports projects that share a path, and projects whose folder is below the top of a working tree. Agents in
+// other folders of that working tree belong to another project.
 func (d *doctor) projects() {
 	names, err := storedir.ProjectNames(d.p.cfg.Store)
 	if err != nil {

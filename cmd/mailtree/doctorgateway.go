@@ -88,7 +88,7 @@ func (d *doctor) domain(domain string) {
 	}
 }
 
-// unsent reports mail that waits in a queue although the server does not send mail to other domains.
+// unsent reports mail that is waiting in a queue although the server does not send mail to other domains.
 func (d *doctor) unsent(v *view) {
 	waiting := 0
 	for slug, t := range v.trees {

@@ -106,7 +106,7 @@ func showAmended(d *deskWork, a *maildir.Amended) error {
 	return nil
 }
 
-// withFlags returns the editable part of a message with the text of -m, and the subject of -s.
+// withFlags returns the editable part of a message with the text from -m and the subject from -s.
 func withFlags(f *pflag.FlagSet, now, text, subject string) (*written, error) {
 	header := map[string]string{}
 	if f.Changed("subject") {

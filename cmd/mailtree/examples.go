@@ -12,7 +12,7 @@ import (
 //go:embed examples.txt
 var exampleLines string
 
-// addExamples gives each command its example. A command with subcommands gets the first example among theirs.
+// addExamples gives each command its example. A command with subcommands gets the first of their examples.
 func addExamples(root *cobra.Command) {
 	for line := range strings.Lines(exampleLines) {
 		c, _, err := root.Find(strings.Fields(line))

@@ -10,8 +10,8 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// agent does everything that an agent can do with its own mail. It makes one call after the other, so that it knows
-// the state of each of its deliveries.
+// agent does everything that an agent can do with its own mail. It makes one call after another, so that it knows the
+// state of each of its deliveries.
 type agent struct {
 	*load
 	name   string

@@ -14,7 +14,7 @@ import (
 // difference is a point where an answer does not match the files.
 type difference struct {
 	text string
-	lost bool // it was answered before the fault and is unchanged on disk, but is missing from the answer
+	lost bool // it was confirmed before the fault and is unchanged on disk, but is missing from the answer
 }
 
 // differing asks the server for everything that the attempt may have changed, and compares the answers with the
@@ -55,7 +55,7 @@ func (r *peril) differing() (all []difference) {
 	if _, conflict, err := r.askDry(); err != nil {
 		differ(false, "claim_paths: %v", err)
 	} else if conflict != (held != "") {
-		differ(r.before && held != "", "claim_paths knows of a claim on %s: %v; the files say that it is held by %q", r.pattern, conflict, held)
+		differ(r.before && held != "", "claim_paths reports a claim on %s: %v; the files say that its holder is %q", r.pattern, conflict, held)
 	}
 	return all
 }

@@ -61,8 +61,8 @@ func tail(file string, n int) string {
 	return string(data[max(0, len(data)-n):])
 }
 
-// startLimit is the maximum start time of a server after a kill: two seconds of processor time. On the clock, the
-// work of other programs would count too.
+// startLimit is the maximum start time of a server after a kill: two seconds of processor time. Wall-clock time would
+// include the work of other programs.
 const startLimit = 2 * time.Second * slower
 
 // start starts the server and returns when it listens.
@@ -175,7 +175,7 @@ func (d *daemon) interrupt() {
 func (d *daemon) settled() {
 	d.t.Helper()
 	tree := d.tree()
-	until(d.t, "what persons saved to be committed", 3*time.Minute, func() bool {
+	until(d.t, "what users saved to be committed", 3*time.Minute, func() bool {
 		out, err := exec.Command("git", "--no-optional-locks", "-C", tree, "status", "--porcelain").Output()
 		return err == nil && len(out) == 0
 	})

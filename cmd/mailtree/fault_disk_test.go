@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFaultDisk fills the disk under load, several times, and sometimes kills the server while the disk is full.
-// Calls are either done, or answered with an error that says that the disk is full. When there is space again,
-// everything continues without a restart.
+// TestFaultDisk fills the disk under load, several times, and sometimes kills the server while the disk is full. Each
+// call either succeeds or fails with an error that says that the disk is full. When there is space again, everything
+// continues without a restart.
 func TestFaultDisk(t *testing.T) {
 	t.Parallel()
 	t.Run("tmpfs", func(t *testing.T) {
@@ -78,9 +78,9 @@ func fillDisk(t *testing.T, dir string) {
 	t.Logf("%d calls on a full disk: %s", full, l)
 }
 
-// TestFaultDiskDies makes the disk fail under load: from one instant on, nothing can be written or removed. No answer
-// is wrong, including answers that say that nothing was changed. When the disk works again, the next start needs no
-// help.
+// TestFaultDiskDies makes the disk fail under load: from a certain instant, nothing can be written or removed. No
+// answer is wrong, including answers that say that nothing was changed. When the disk works again, the server starts
+// without help.
 func TestFaultDiskDies(t *testing.T) {
 	t.Parallel()
 	needMounts(t, "mkfs.ext4")
@@ -137,7 +137,7 @@ func shutDown(t *testing.T, dir string) {
 func fill(t *testing.T, file string) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return // there is no room even for the file itself
+		return // there is not even room for the file itself
 	}
 	defer f.Close()
 	block := make([]byte, 1<<20)

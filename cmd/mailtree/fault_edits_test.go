@@ -20,10 +20,10 @@ import (
 )
 
 // TestFaultEdits lets users save messages and profiles in a tight loop, half of them in place and half by rename.
-// Meanwhile, agents read, acknowledge, mark unread and pop the same messages, claim and release. From time to time
-// the users rest until everything that they saved is committed. The server must commit it although the agents never
-// rest. At the end, each file is as its user saved it last, every version that ever rested is in the history, and
-// everything matches the agents' answers.
+// Meanwhile, agents read, acknowledge, mark unread and pop the same messages, claim and release. From time to time the
+// users rest until everything that they saved is committed. The server must commit it although the agents never rest.
+// At the end, each file is as its user last saved it, the history contains every version that was ever left unchanged,
+// and everything matches the agents' answers.
 func TestFaultEdits(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -71,7 +71,7 @@ func TestFaultEdits(t *testing.T) {
 		e.saves.Load()-int64(restless), restless, e.rested, l)
 }
 
-// edits are all users together.
+// edits is all users together.
 type edits struct {
 	*load
 	persons []*person
@@ -112,8 +112,8 @@ func (e *edits) rest(p *person) {
 	}
 }
 
-// restless lets the users save continuously until the server has committed, n times, a file that another user saves
-// and leaves unchanged. An edit waits until other edits rest, but not for ever. restless returns the number of saves.
+// restless lets the users save continuously until the server has committed, n times, a file that another user saves and
+// leaves unchanged. An edit waits until other edits pause, but not forever. restless returns the number of saves.
 func (e *edits) restless(slow *person, n int) int {
 	e.d.t.Helper()
 	ctx, cancel := context.WithCancel(e.d.t.Context())
@@ -133,7 +133,7 @@ func (e *edits) restless(slow *person, n int) int {
 		slow.unrested = map[string]bool{}
 		slow.save()
 		e.saves.Add(1)
-		until(e.d.t, "an edit to be committed while others go on", 3*time.Minute,
+		until(e.d.t, "an edit to be committed while others continue", 3*time.Minute,
 			func() bool { waits.Pace(50 * time.Millisecond); return e.committed(slow) }) // reads the whole tree
 		e.rest(slow)
 	}
@@ -208,7 +208,7 @@ func (p *person) save() {
 		return
 	}
 	if old := p.last[path]; old != nil && !bytes.Equal(old, now) {
-		p.d.t.Errorf("%s was changed by somebody else", path)
+		p.d.t.Errorf("%s was changed by someone else", path)
 	}
 	data := edited(path, now, p.n)
 	if err := p.write(file, data); err != nil {

@@ -22,17 +22,17 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// errnos are the errors with which calls fail. Some are faults of the machine, which say nothing about the file;
-// others are faults of the file itself.
+// errnos are the errors with which calls fail. Some are machine faults, which say nothing about the file. Others are
+// faults in the file itself.
 var errnos = []syscall.Errno{
 	syscall.EMFILE, syscall.EIO, syscall.EACCES, syscall.ENOMEM, syscall.ESTALE, syscall.ENXIO, syscall.EINTR,
 	syscall.ENFILE, syscall.EPERM, syscall.ENAMETOOLONG, syscall.ENOSPC,
 }
 
 // TestFaultErrno makes every file call below the tree fail in every kind of operation, once with each errno, and
-// compares each answer with the files. Everything that was answered is there. A refusal claims nothing about files
-// that could not be read. Everything on disk is listed, or health lists its path as one that is retried. A second
-// agent is never granted an exclusive claim. When no path is waiting, the index equals a rebuilt one, without a
+// compares each answer with the files. Everything that was confirmed is there. A refusal asserts nothing about files
+// that could not be read. Everything on disk is listed, or health lists its path among the paths that are retried. A
+// second agent is never granted an exclusive claim. When no path is waiting, the index equals a rebuilt one, without a
 // restart. In the short form, one call in three of most kinds fails, with the next errno in turn. In the long form,
 // every call fails with every errno.
 func TestFaultErrno(t *testing.T) {
@@ -66,7 +66,7 @@ type peril struct {
 	calls, places                  int // of one operation
 	fired, wrong, waited, restored int
 	failed                         bool     // the current attempt has failed
-	unreadable                     []string // paths of calls that failed with a fault of the file itself
+	unreadable                     []string // paths of calls that failed because of the file itself
 
 	n       int    // number of the attempt
 	word    string // a word that only the attempt's message contains
@@ -77,7 +77,7 @@ type peril struct {
 	hitPath string // path of the call that failed
 
 	got  string // id of the message that was popped
-	task string // in Dora's profile, as a user wrote it last
+	task string // in Dora's profile, as a user last wrote it
 	away string // the file that a user removed
 	copy []byte // its content
 }
@@ -210,14 +210,14 @@ func (r *peril) bad(format string, args ...any) {
 	r.d.t.Errorf("%s, %v: %s", r.op.name, r.aimed, fmt.Sprintf(format, args...))
 }
 
-// machine reports whether the attempt's fault is a fault of the machine, which says nothing about the file.
+// machine reports whether the attempt's fault is a machine fault, which says nothing about the file.
 func (r *peril) machine() bool {
 	return r.aimed != nil && tree.FaultOf(r.aimed.errno) == tree.FaultMachine
 }
 
-// vet checks a refusal. It must say that something is unavailable now or, if that is the case, that a file cannot be
-// read. If the agents' folder cannot be listed, no agent is known: tree.Walk treats the content of such a folder as
-// gone.
+// vet checks a refusal. The refusal must say that something is temporarily unavailable or, if that is the case, that a
+// file cannot be read. If the agents' folder cannot be listed, no agent is known: tree.Walk treats the content of such
+// a folder as gone.
 func (r *peril) vet(err error) {
 	var no *toolError
 	errors.As(err, &no)
@@ -228,7 +228,7 @@ func (r *peril) vet(err error) {
 	}
 }
 
-// differMost is how long answers may differ from the files if health lists nothing that waits. After that, a user
+// differMost is how long answers may differ from the files if health lists nothing that is waiting. After that, a user
 // fixes the file whose call failed.
 const differMost = 4 * time.Second
 
@@ -237,7 +237,7 @@ func (r *peril) agree() {
 	r.d.t.Helper()
 	began, waited, restored := time.Now(), false, false
 	for ; ; time.Sleep(20 * time.Millisecond) {
-		waiting := r.health().waiting // ask first: what waits now may be up to date a moment later
+		waiting := r.health().waiting // ask first: a path that is waiting now may be up to date a moment later
 		diff := r.differing()
 		lost := slices.IndexFunc(diff, func(d difference) bool { return d.lost })
 		switch limit := time.Since(began); {
@@ -288,7 +288,7 @@ func (r *peril) restoreMode(name string) {
 // state is the part of GET /health that the comparison needs.
 type state struct {
 	waiting []string // paths that are retried
-	quiet   bool     // nothing waits, and everything that the watcher saw is in the index
+	quiet   bool     // nothing is waiting, and everything that the watcher saw is in the index
 }
 
 func (r *peril) health() (s state) {
@@ -313,8 +313,8 @@ func (r *peril) health() (s state) {
 	return s
 }
 
-// finish compares the live index with a rebuilt one when no fault is left, and then compares the store with
-// everything that was answered.
+// finish compares the live index with a rebuilt one once no fault is left, and then compares the store with everything
+// that was confirmed.
 func (r *peril) finish() {
 	r.d.t.Helper()
 	if _, err := r.d.verb("flush", "project", faultKey); err != nil {
@@ -335,7 +335,7 @@ func (r *peril) finish() {
 		}
 	}
 	for _, line := range r.deletions() {
-		r.d.t.Errorf("a commit removes what nobody removed: %s", line)
+		r.d.t.Errorf("a commit removes a file that nobody removed: %s", line)
 	}
 	r.injector.mu.Lock()
 	r.injector.tree = ""

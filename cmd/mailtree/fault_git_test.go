@@ -17,7 +17,7 @@ import (
 )
 
 // TestFaultGit lets a user run git in the mail's folder while the server is under load: commits, branches, stashes,
-// reverts, and continuous gc. Nothing that was answered is lost, and the user's commands fail only because of a lock.
+// reverts, and continuous gc. Nothing that was confirmed is lost, and the user's commands fail only because of a lock.
 func TestFaultGit(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
@@ -47,14 +47,14 @@ func TestFaultGit(t *testing.T) {
 	t.Logf("%d git commands, %d commits of the person; refused: %v; %s", p.commands, len(p.commits), p.failed, l)
 }
 
-// gitPerson is a user who works in the mail's repository.
+// gitPerson is a user who works in the mail repository.
 type gitPerson struct {
 	t        testing.TB
 	dir      string
 	branch   string
 	commands int
 	commits  []string
-	failed   map[string]int // number of refusals that are not our mistakes, by command
+	failed   map[string]int // number of refusals that are not our fault, by command
 }
 
 func (p *gitPerson) begin() {
@@ -142,7 +142,7 @@ func (p *gitPerson) commit(args ...string) bool {
 	}
 	sum := strings.TrimSpace(p.git("log", "-1", "--author=Person", "--format=%H"))
 	if len(p.commits) > 0 && p.commits[len(p.commits)-1] == sum {
-		p.t.Errorf("git %s made no commit", strings.Join(args, " "))
+		p.t.Errorf("git %s created no commit", strings.Join(args, " "))
 		return false
 	}
 	p.commits = append(p.commits, sum)
@@ -151,9 +151,9 @@ func (p *gitPerson) commit(args ...string) bool {
 
 const refused = "refused"
 
-// mayRefuse matches the messages that Git may print while a server commits to the same repository: to try again
-// later, or that there is nothing to do because the server has committed it. If a merge or a revert reads HEAD before
-// a commit of the server and the index after it, Git mistakes the difference for local changes.
+// mayRefuse matches the messages that Git may print while a server commits to the same repository: to try again later,
+// or that there is nothing to do because the server has committed it. If a merge or a revert reads HEAD before a commit
+// by the server and the index after that commit, Git mistakes the difference for local changes.
 var mayRefuse = regexp.MustCompile(`(?i)\block|another git process|nothing (added )?to commit|no changes added|No local changes|` +
 	`No stash entries|nothing to revert|previous cherry-pick is now empty|unable to write new.index|` +
 	`is at [0-9a-f]+ but expected|stash entry is kept|would be overwritten by (merge|revert)`)

@@ -28,7 +28,7 @@ const (
 
 // TestFaultImport copies many messages with empty marks into the tree while agents send, and then more, and stops the
 // server in the middle. Everything is committed in a few commits, the server stops in time, and the next start
-// continues. The long form has 60,000 files with 20,000 marks, and enforces the time limits.
+// continues. The long form has 60,000 files with 20,000 marks, and time limits are enforced.
 func TestFaultImport(t *testing.T) {
 	longer(t)
 	messages := extent(1_000, 13_334)
@@ -63,7 +63,7 @@ func TestFaultImport(t *testing.T) {
 	im.committed()
 	again := time.Since(began)
 	d.stop()
-	t.Logf("stopped in the middle of %d files more after %s, with %d paths left; committed %s after the start, in %d commits in all",
+	t.Logf("stopped in the middle of %d more files after %s, with %d paths left; committed %s after the start, in %d commits in all",
 		files, stopped.Round(time.Millisecond), left, again.Round(time.Millisecond), im.commits())
 	for _, p := range append(storetest.CheckEdited(t.Context(), d.store), storetest.CheckAnswered(d.store, l.ledger.Sends(), nil, "")...) {
 		t.Error(p)
@@ -108,8 +108,8 @@ func (im *bulkImport) sends(work func()) (took bulk.Times) {
 	return took
 }
 
-// drop writes messages with an empty .read mark beside each inbox copy, and an empty .archived mark beside every
-// second one. It returns the number of files.
+// drop writes messages with an empty .read mark next to each inbox copy, and an empty .archived mark next to every
+// second copy. It returns the number of files.
 func (im *bulkImport) drop(from, to int) int {
 	before := len(im.files)
 	tree := im.d.tree()

@@ -32,7 +32,7 @@ func largeEmail(i int) []byte {
 	return b.Bytes()
 }
 
-// lmtpClient is an LMTP client that has said DATA.
+// lmtpClient is an LMTP client that has sent DATA.
 type lmtpClient struct {
 	net.Conn
 	r *bufio.Reader

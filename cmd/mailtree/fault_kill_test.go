@@ -12,9 +12,9 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// TestFaultKill kills the server at random instants under load, again and again. After each start, everything that
-// was answered is there, and the start takes less than two seconds of work. At the end, every invariant holds, and
-// each message was popped once.
+// TestFaultKill kills the server at random instants under load, again and again. After each start, everything that was
+// confirmed is there, and the start takes less than two seconds of processor time. At the end, every invariant holds,
+// and each message was popped once.
 func TestFaultKill(t *testing.T) {
 	t.Parallel()
 	kills := extent(20, 1000)
@@ -64,7 +64,7 @@ func (l *load) answered() int {
 	return sent + popped + acked
 }
 
-// fresh checks the files of everything that was answered since the last call.
+// fresh checks the files of everything that was confirmed since the last call.
 func (l *load) fresh(sends map[string]bool, pops, acks *int) {
 	var sent []storetest.Sent
 	for _, s := range l.ledger.Sends() {

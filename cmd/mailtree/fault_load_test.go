@@ -23,7 +23,7 @@ type load struct {
 	ledger  *storetest.Ledger
 	serial  atomic.Int64 // of message bodies
 	refused atomic.Int64 // calls that were answered with an error
-	// refusal handles an error that a tool answered. nil: the error fails the test.
+	// refusal handles an error that a tool returned. nil: the error fails the test.
 	refusal func(error)
 	// meddled reports whether a user has touched a message's files. An answer may then report another state than the
 	// call caused. nil: no user touches files.
@@ -86,7 +86,7 @@ func (l *load) clients(ctx context.Context, n int) *sync.WaitGroup {
 	return &all
 }
 
-// act does one thing. An error means that there was no answer.
+// act performs one action. An error means that there was no answer.
 func (l *load) act(client int) error {
 	agent := l.agents[rand.IntN(len(l.agents))]
 	switch n := rand.IntN(10); {
@@ -288,7 +288,7 @@ func (l *load) String() string {
 	tried, sent, popped, acked, lost, saved := l.ledger.Counts()
 	s := fmt.Sprintf("%d of %d sends answered, %d acknowledgements, %d pops (%d without answer)", sent, tried, acked, popped, lost)
 	if saved > 0 {
-		s += fmt.Sprintf(", %d files saved by persons", saved)
+		s += fmt.Sprintf(", %d files saved by users", saved)
 	}
 	if n := l.refused.Load(); n > 0 {
 		s += fmt.Sprintf(", %d calls refused", n)

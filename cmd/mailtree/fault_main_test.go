@@ -31,7 +31,7 @@ import (
 
 var faults = flag.String("faults", "least", "how much the fault tests do: least (some tests, small counts), short (all tests, small counts) or long (full counts)")
 
-var keep = flag.String("keep", "", "where to move the store of a fault test that failed, to be looked at")
+var keep = flag.String("keep", "", "where to move the store of a failed fault test, for inspection")
 
 // extent returns full in the long form, and small otherwise.
 func extent(small, full int) int {
@@ -41,8 +41,8 @@ func extent(small, full int) int {
 	return small
 }
 
-// longer runs a test only in the short and the long form, because the test uses too much of a machine for every `go
-// test ./...`.
+// longer runs a test only in the short and the long form, because the test uses too many of the machine's resources to
+// run in every `go test ./...`.
 func longer(t *testing.T) {
 	t.Helper()
 	if *faults == "least" {

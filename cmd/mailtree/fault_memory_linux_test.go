@@ -21,8 +21,8 @@ import (
 	"mailtree/mcp/socket"
 )
 
-// maxResident is how much memory the server may use, in bytes, whatever the requests are. The race detector's memory
-// is added.
+// maxResident is how much memory the server may use, in bytes, whatever requests it gets. The race detector's memory is
+// added.
 const maxResident = (400 << 20) * (1 + (slower-1)/2)
 
 // TestFaultMemory checks that the server's memory stays small while many clients ask for large mail at once, in every

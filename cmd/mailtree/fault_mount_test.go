@@ -44,7 +44,7 @@ func mount(t *testing.T, args ...string) (dir string) {
 	return dir
 }
 
-// unmount unmounts a folder. Further calls do nothing.
+// unmount unmounts a folder. Later calls do nothing.
 func unmount(t *testing.T, dir string) {
 	t.Helper()
 	if exec.Command("mountpoint", "-q", dir).Run() != nil {

@@ -20,17 +20,17 @@ type operation struct {
 	name string
 	// prepare brings the store, without a fault, to a state in which the operation has something to do.
 	prepare func(r *peril)
-	// do does the operation with the fault armed. It returns when the operation was answered. If a user does the
+	// do does the operation with the fault armed. It returns when the operation has been answered. If a user does the
 	// operation, there is no answer, and do returns when the server has noticed it or when the fault has struck.
 	do func(r *peril) error
-	// after does something that must not have become possible. The fault is over by then.
+	// after tries something that must still be impossible. The fault is over by then.
 	after func(r *peril, err error)
 
 	beside  bool   // a user or the server does it: there is no answer
-	history bool   // it is work of the history, whose files count too
-	every   bool   // calls for files from earlier attempts count too
+	history bool   // it is the history's work, and the calls for its files are counted too
+	every   bool   // calls for files from earlier attempts are counted too
 	slow    bool   // an attempt takes long, so fewer attempts are made
-	takes   string // a text in the paths that the operation removes; "": it removes none
+	takes   string // text in the paths that the operation removes; "": it removes none
 }
 
 // most returns how often a call at one place fails with the same errno.
@@ -236,7 +236,7 @@ func (r *peril) noticed(ok func() bool) {
 	}
 }
 
-// save writes a file in the way of an editor that renames.
+// save writes a file as an editor that renames does.
 func (r *peril) save(path string, data []byte) {
 	r.d.t.Helper()
 	file := filepath.Join(r.tree, path)

@@ -16,7 +16,7 @@ import (
 	"mailtree/maildir"
 )
 
-// These tests check that the released program behaves as docs/tools.md, "postal" says.
+// These tests check that the released program behaves as docs/tools.md, "postal", says.
 
 // post is the mail of one test, sent and taken with postal's tools. postal shows the sender's own ids, so the tests
 // distinguish messages by their bodies, which are unique.
@@ -94,7 +94,7 @@ func (p *post) takeSome(agent string) (body string, err error) {
 	return body, err
 }
 
-// settle reads an inbox with the toolset mail, which knows the messages by their ids in the tree, and records them in
+// settle reads an inbox with the mail toolset, which identifies messages by their ids in the tree, and records them in
 // the ledger. It returns the number of messages that are marked read although no client received them.
 func (p *post) settle(agent string) (silent int) {
 	p.d.t.Helper()
@@ -196,8 +196,8 @@ func TestFaultPostalCrowd(t *testing.T) {
 	c.check()
 }
 
-// TestFaultPostalKill is TestFaultPostalCrowd with a server that is killed and started again. A message that no
-// client received is in the inbox, marked read. There are no more such messages than calls without an answer.
+// TestFaultPostalKill is TestFaultPostalCrowd with a server that is killed and restarted. A message that no client
+// received is in the inbox, marked read. There are no more such messages than calls without an answer.
 func TestFaultPostalKill(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -271,7 +271,7 @@ func (c *crowd) clients() (senders, takers *sync.WaitGroup) {
 				ended := c.ended.Load() // before the call: an empty answer does not cover messages that arrive later
 				body, err := c.take("box", waitSeconds)
 				if err != nil && c.sure {
-					c.d.t.Errorf("no answer from a server that runs: %v", err)
+					c.d.t.Errorf("no answer from a running server: %v", err)
 				}
 				if err != nil || strings.HasPrefix(body, stop) || body == "" && ended {
 					return
@@ -304,7 +304,7 @@ func (c *crowd) wait(n int64) {
 // stop is the beginning of the messages that end takers. Each such message ends one taker.
 const stop = "stop "
 
-// finish sends what is left, and takes everything.
+// finish sends the remaining messages, and takes all messages.
 func (c *crowd) finish() {
 	c.d.t.Helper()
 	c.sure = true

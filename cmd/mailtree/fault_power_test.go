@@ -19,9 +19,9 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// TestFaultPowerLoss cuts the power under load. It copies the file below a mounted ext4 in its current state, which
-// is what a disk would contain. It mounts the copy (which replays its journal) and starts a server on it. Everything
-// that was answered before the copy began is there, nothing is incomplete, the repository is sound and the index
+// TestFaultPowerLoss cuts the power under load. It copies the file below a mounted ext4 in its current state, which is
+// what a disk would contain. It mounts the copy (which replays its journal) and starts a server on it. Everything that
+// was confirmed before the copy began is there, nothing is incomplete, the repository is sound and the index
 // reconciles.
 func TestFaultPowerLoss(t *testing.T) {
 	t.Parallel()
@@ -115,8 +115,8 @@ func TestFaultPowerSteps(t *testing.T) {
 }
 
 // TestFaultPowerSync cuts the power of a machine that merges what another machine has pushed: at every step of the
-// writer, and at any moment of a sync. The merged files are complete or absent, and complete if the sync was
-// answered. The next sync brings the rest, whatever the cut has left of the fetched data.
+// writer, and at any moment of a sync. The merged files are complete or absent, and complete if the sync was answered.
+// The next sync delivers the rest, whatever remains of the fetched data after the cut.
 func TestFaultPowerSync(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -172,7 +172,7 @@ func TestFaultPowerSync(t *testing.T) {
 	t.Logf("%d power cuts at %d steps and in rounds, after which the merge was there %d times", cuts, at, whole)
 }
 
-// afterPowerLoss starts a server on the copy, which merges what its store lacks. It returns 1 if the store lacked
+// afterPowerLoss starts a server on the copy, which merges whatever its store lacks. It returns 1 if the store lacked
 // nothing.
 func (s *steps) afterPowerLoss(t *testing.T, disk string, answered bool) (whole int) {
 	dir := mount(t, "-o", "loop", disk)
@@ -204,7 +204,7 @@ func (s *steps) afterPowerLoss(t *testing.T, disk string, answered bool) (whole 
 // held waits until the writer waits. It returns false if the call is answered first. The answer stays in the channel.
 func (d *daemon) held(answer chan error) (held bool) {
 	d.t.Helper()
-	until(d.t, "a writer that waits", time.Minute, func() bool {
+	until(d.t, "a waiting writer", time.Minute, func() bool {
 		is, err := d.verb("held")
 		if err != nil {
 			d.t.Fatal(err)

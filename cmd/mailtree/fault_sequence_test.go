@@ -25,9 +25,10 @@ var (
 )
 
 // TestFaultSequences plays random sequences of tool calls by two agents, and of file changes by a user as the third
-// actor, and kills the server in between. At each quiet point the index equals a rebuilt one, and answered messages
-// with untouched files are complete. At the end, the history is sound and contains everything. If a sequence fails,
-// it prints its seed. -sequence SEED makes the same choices again, although the interleaving of the actors differs.
+// actor, and kills the server in between. At each quiet point, the index equals a rebuilt one, and confirmed messages
+// whose files are untouched are complete. At the end, the history is sound and contains everything. If a sequence
+// fails, the test prints the sequence's seed. -sequence SEED makes the same choices again, although the interleaving of
+// the actors differs.
 func TestFaultSequences(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -139,8 +140,8 @@ func (s *sequence) callSomething(r *rand.Rand) error {
 	return s.check(agent)
 }
 
-// quiet waits until everything is read and committed, and checks the store while its server is running. The server
-// may still have something of its own to write.
+// quiet waits until everything is read and committed, and checks the store while its server is running. The server may
+// still have to write something of its own.
 func (s *sequence) quiet() {
 	s.d.t.Helper()
 	s.ask("compare", "project", faultKey)

@@ -25,7 +25,7 @@ type stepped struct {
 	// means that the operation is incomplete.
 	look  func(s *steps) int
 	whole int
-	told  func(s *steps) // adds an answered operation to the ledger
+	told  func(s *steps) // adds a confirmed operation to the ledger
 	slow  bool           // a try takes seconds, so the short form tries fewer steps
 }
 
@@ -49,7 +49,7 @@ type steps struct {
 }
 
 // TestFaultSteps kills the server before and after every step of an operation: staging of each file, journal, sync,
-// each rename, ingest, tidying, record, answer. After the next start the operation is complete or absent. An answered
+// each rename, ingest, tidying, record, answer. After the next start, the operation is complete or absent. A confirmed
 // operation is complete.
 func TestFaultSteps(t *testing.T) {
 	longer(t)
@@ -105,7 +105,7 @@ func (op *stepped) run(t *testing.T) {
 			d.gone()
 		} else {
 			op.told(s)
-			d.kill() // an answered operation survives this kill too
+			d.kill() // a confirmed operation survives this kill too
 		}
 		d.start()
 		switch got := op.look(s); {
@@ -117,7 +117,7 @@ func (op *stepped) run(t *testing.T) {
 			t.Errorf("killed at step %d (died in it: %v): %d of %d parts are there", s.n, died, got, op.whole)
 		}
 		if s.n > 60 {
-			t.Fatal("it never gets through")
+			t.Fatal("it never completes")
 		}
 	}
 	emptyQueue(s) // the released program would send it

@@ -19,7 +19,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestFaultStop stops a server while something that it waits for hangs: one thing after the other, and then all at
+// TestFaultStop stops a server while something that it is waiting for hangs: one thing after another, and then all at
 // once. The server ends by itself within stopTime. No mail is lost. An email that was not sent is sent after the next
 // start, and an email that may have been sent is reported.
 func TestFaultStop(t *testing.T) {
@@ -54,7 +54,7 @@ func TestFaultStop(t *testing.T) {
 	}
 }
 
-// hanging are the things that hang. The last entry is all the others together.
+// hanging are the things that hang. The last entry combines all the others.
 var hanging = []struct {
 	name string
 	hang func(s *stopping)
@@ -231,7 +231,7 @@ func (s *stopping) hangIncoming() {
 	io.WriteString(half, "Subject: half\r\n\r\nThis is ")
 }
 
-// hangSync makes a sync wait for the shared repository. The last push will wait for it, too.
+// hangSync makes a sync wait for the shared repository. The last push will wait for it too.
 func (s *stopping) hangSync() {
 	if out, err := exec.Command("git", "-C", s.tree(), "remote", "add", "origin", "ssh://mail.example/mail.git").CombinedOutput(); err != nil {
 		s.t.Fatalf("%v: %s", err, out)

@@ -19,7 +19,7 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// This file adds another machine to TestFaultSteps: a clone of a bare repository beside the store. The server reaches
+// This file adds another machine to TestFaultSteps: a clone of a bare repository next to the store. The server reaches
 // the bare repository only during syncStep, so no sync that the server starts by itself merges anything before
 // lookSynced has run.
 
@@ -165,7 +165,7 @@ func TestFaultSync(t *testing.T) {
 			first = tree
 		}
 		if tree != first {
-			t.Errorf("machine %d has other files than the first", i)
+			t.Errorf("machine %d does not have the same files as the first", i)
 		}
 	}
 	for _, m := range all {
@@ -272,8 +272,8 @@ func (m *sharing) send(to ...string) {
 	}
 }
 
-// rebaser is a user who commits notes in the mail's folder on one of the machines, amends the commits, and rebases by
-// hand.
+// rebaser is a user who commits notes in the mail's folder on one of the machines, amends the commits, and rebases
+// manually.
 type rebaser struct {
 	t       *testing.T
 	dir     string
@@ -334,7 +334,7 @@ func (p *rebaser) resolve() {
 }
 
 // wrote reports whether a note contains what the user wrote last. If a note was pushed before it was amended, other
-// machines have the first text too, and within the same second that text may count as the later one.
+// machines have the first text too, and within the same second that text may be considered the later one.
 func (p *rebaser) wrote(n int, text string) bool {
 	return text == p.notes[n] || n%2 == 0 && text == fmt.Sprintf("note %d", n)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // TestFaultTornJournal checks a kill during the write of a journal record, which leaves half a line. Records that are
-// written after it, after the next start, are still valid.
+// written after that half line, following the next start, are still valid.
 func TestFaultTornJournal(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))

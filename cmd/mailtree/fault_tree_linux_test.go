@@ -61,7 +61,7 @@ func startSeeing(t *testing.T, see seeing) *daemon {
 }
 
 // TestFaultForeign puts very many foreign files into the tree at once, copies them, and removes all of them, under
-// load. The server answers all the time, its memory stays bounded, and the index equals a rebuilt one.
+// load. The server keeps answering, its memory stays bounded, and the index equals a rebuilt one.
 func TestFaultForeign(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -112,7 +112,7 @@ func TestFaultForeign(t *testing.T) {
 }
 
 // TestFaultMoved renames agents' folders and days' folders, and moves them back, while agents send: with events,
-// without events, and with too few inotify watches. At the end, every answered message is complete, and the index
+// without events, and with too few inotify watches. At the end, every confirmed message is complete, and the index
 // equals a rebuilt one.
 func TestFaultMoved(t *testing.T) {
 	longer(t)
@@ -144,7 +144,7 @@ func TestFaultMoved(t *testing.T) {
 			cancel()
 			clients.Wait()
 			if see.start != nil && !strings.Contains(tail(d.logFile(), 1<<20), "inotify watches left") {
-				t.Error("the server had watches enough")
+				t.Error("the server had enough watches")
 			}
 			l.level()
 			for _, names := range [][2]string{{"Bob", "Rob"}, {"Rob", "Bob"}} { // whole folders, while nobody writes
@@ -167,7 +167,7 @@ func TestFaultMoved(t *testing.T) {
 // level waits until the server has found and committed what others did, without being asked to compare anything.
 func (l *load) level() {
 	l.d.t.Helper()
-	until(l.d.t, "the index to equal one that is built anew", time.Minute*slower, func() bool {
+	until(l.d.t, "the index to equal a rebuilt one", time.Minute*slower, func() bool {
 		return len(storetest.CheckIndex(l.d.t.Context(), l.d.store)) == 0
 	})
 	if _, err := l.d.verb("flush", "project", faultKey); err != nil {

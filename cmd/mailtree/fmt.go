@@ -46,7 +46,7 @@ type formatter struct {
 	p                 *program
 	check, diff, json bool
 	done              formatAnswer
-	bad               int // number of files that are not canonical and stay so
+	bad               int // number of files left in a form that is not canonical
 }
 
 // formatAnswer is the answer of `mailtree fmt --json`.

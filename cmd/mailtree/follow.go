@@ -111,7 +111,7 @@ func (p *program) followTurn(e event.Event, turn int) error {
 	return nil
 }
 
-// hookFollow follows a turn until the turn or the client ends, or until the session counts as idle.
+// hookFollow follows a turn until the turn or the client ends, or until the session is considered idle.
 func (p *program) hookFollow(ctx context.Context) error {
 	var of followed
 	if err := json.NewDecoder(io.LimitReader(p.std.in, maxEvent)).Decode(&of); err != nil {
@@ -138,7 +138,7 @@ func (p *program) hookFollow(ctx context.Context) error {
 	return nil
 }
 
-// turnGoesOn reports whether a turn of the session is in progress, according to the server's last record.
+// turnGoesOn reports whether a turn is in progress in the session, according to the server's last record.
 func (p *program) turnGoesOn(of followed) bool {
 	t, _, err := storedir.OpenProject(p.cfg.Store, of.Dir, p.cfg.Scope)
 	if err != nil {

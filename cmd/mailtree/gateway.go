@@ -23,7 +23,7 @@ func gatewayCommand(p *program) *cobra.Command {
 		Long: "Set up and check email to and from other domains. See docs/email.md, \"The gateway\".\n\n" +
 			"  mailtree gateway setup example.org        the key, the DNS records, the Postfix settings\n" +
 			"  mailtree gateway check ann@example.net    what would happen to mail sent there\n" +
-			"  mailtree gateway queue                    email that is not sent yet",
+			"  mailtree gateway queue                    email that has not been sent yet",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -65,7 +65,7 @@ func gatewaySetupCommand(p *program) *cobra.Command {
 	return c
 }
 
-// mailHost returns the name of this machine if that is a name that DNS may know; otherwise mail.DOMAIN.
+// mailHost returns this machine's name if DNS may know that name; otherwise mail.DOMAIN.
 func mailHost(domain string) string {
 	if name, err := os.Hostname(); err == nil && strings.Contains(name, ".") && !strings.HasSuffix(name, ".local") {
 		return strings.ToLower(name)
@@ -134,7 +134,7 @@ func account() string {
 	return u.Username
 }
 
-// postfixSocket is where Postfix finds the gateway, also from its chroot: below the queue folder of Postfix.
+// postfixSocket is where Postfix finds the gateway, also from its chroot: below Postfix's queue folder.
 const postfixSocket = "mailtree/lmtp"
 
 // serveLines returns the settings for domains behind Postfix.

@@ -84,8 +84,8 @@ func letter(t *testing.T, domain string, lines ...string) string {
 	return signed.String()
 }
 
-// deliver hands an email to the server as an MTA does. It returns the replies: one for each recipient that is
-// refused, and one for each recipient that gets the email.
+// deliver hands an email to the server as an MTA does. It returns the replies: one for each recipient that is refused,
+// and one for each recipient that receives the email.
 func (o *office) deliver(email string, to ...string) (replies []string) {
 	o.t.Helper()
 	conn, err := net.Dial("unix", filepath.Join(o.dir, "lmtp.sock"))
@@ -151,7 +151,7 @@ func (o *office) raw(toolset, name, args string, flags ...string) string {
 	return string(out)
 }
 
-// structured calls a tool of aimx and decodes its structured answer.
+// structured calls an aimx tool and decodes its structured answer.
 func (o *office) structured(into any, name, args string) {
 	o.t.Helper()
 	out := o.raw("aimx", name, args)
@@ -175,8 +175,8 @@ func (o *office) inbox(mailbox string) []shownEmail {
 	return list.Emails
 }
 
-// TestGatewayIn has a mail server hand mail to the running program over LMTP. Mail that was answered with 250 is
-// there after kill -9, once for each recipient. A sender is trusted, and a hook runs for the email, if the sender's
+// TestGatewayIn has a mail server hand mail to the running program over LMTP. After kill -9, mail that was accepted
+// with 250 is there, once for each recipient. A sender is trusted, and a hook runs for the email, if the sender's
 // domain has signed it and the mailbox lists the sender. A sender who only claims to be that sender is not trusted.
 func TestGatewayIn(t *testing.T) {
 	t.Parallel()

@@ -66,10 +66,10 @@ func gatewayQueueCommand(p *program) *cobra.Command {
 	var ask mcpserver.QueueAsk
 	c := &cobra.Command{
 		Use:   "queue",
-		Short: "List email that is not sent yet, with the last reply of the other side",
-		Long: "List email that is not sent to other domains yet. With --retry, the server tries an item again now, even if the item\n" +
-			"failed or if it is unknown whether it arrived; in that case it may arrive twice. With --drop, the server does not\n" +
-			"send the item and notifies no one.",
+		Short: "List email that has not been sent yet, with the other side's last reply",
+		Long: "List email to other domains that has not been sent yet. With --retry, the server tries an item again now, even if the\n" +
+			"item failed or if it is unknown whether it arrived; in that case it may arrive twice. With --drop, the server does\n" +
+			"not send the item and notifies no one.",
 		Args: cobra.NoArgs,
 	}
 	f := &deskFlags{}

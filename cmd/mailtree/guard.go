@@ -75,7 +75,7 @@ func guardInstall(p *program, env []string) *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVar(&project, "project", "", "the project whose claims count: an absolute path or a slug (default: "+
+	c.Flags().StringVar(&project, "project", "", "the project whose claims apply: an absolute path or a slug (default: "+
 		"the repository's own project)")
 	c.Flags().BoolVar(&push, "push", false, "also install pre-push, which checks the commits that a push adds")
 	return c
@@ -134,8 +134,8 @@ func guardCheck(p *program, env []string) *cobra.Command {
 		Use:   "check [PATH…]",
 		Short: "Check whether others have claimed the staged or given files",
 		Long: "Check whether others have claimed the staged or given files. The hooks call this command with --hook.\n" +
-			"Exit status 0: no claim is in the way. 1: claims of others are in the way. 2: the call was wrong, or the check failed;\n" +
-			"with --hook, a failed check lets the commit through with a notice, unless GUARD_MODE=block is set.",
+			"Exit status 0: no claim is in the way. 1: other agents' claims are in the way. 2: the call was wrong, or the check\n" +
+			"failed; with --hook, a failed check lets the commit through with a notice, unless GUARD_MODE=block is set.",
 		RunE: func(c *cobra.Command, args []string) error {
 			debug.SetGCPercent(-1) // the run needs a few megabytes; the limit that tuneMemory set still applies
 			q := guard.Question{
@@ -173,21 +173,21 @@ func guardCheck(p *program, env []string) *cobra.Command {
 				return printVerdict(p, v)
 			}
 			if q.ByHand && v.Code == guard.Pass && len(v.Blocked) == 0 {
-				fmt.Fprintln(p.std.out, "No claims of other agents are in the way.")
+				fmt.Fprintln(p.std.out, "No other agent's claims are in the way.")
 			}
 			return exitWith(v.Code)
 		},
 	}
 	c.Flags().StringVar(&hook, "hook", guard.PreCommit, "the calling hook")
-	c.Flags().StringVar(&project, "project", "", "the project whose claims count: an absolute path or a slug (default: "+
+	c.Flags().StringVar(&project, "project", "", "the project whose claims apply: an absolute path or a slug (default: "+
 		"the repository's own project)")
 	c.Flags().BoolVar(&asJSON, "json", false, "also print the answer as JSON")
 	return c
 }
 
-// personHere returns the name of the user who types: see me. It returns "" if an agent seems to type. That is the
-// case if a client of agents is among this process's ancestors, if an agent uses this tmux pane, or if the system
-// does not reveal the ancestors.
+// personHere returns the name of the user who is typing: see me. It returns "" if an agent seems to be typing. That is
+// the case if an agent's client is among this process's ancestors, if an agent is using this tmux pane, or if the
+// system does not reveal the ancestors.
 func (p *program) personHere() string {
 	above, all := seat.Ancestors()
 	agents := append(clientNames(), "code") // VS Code's program

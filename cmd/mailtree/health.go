@@ -55,7 +55,7 @@ type projectHealth struct {
 	Import *maildir.Import `json:"import,omitempty"` // set if very many files were changed and are being imported
 
 	LastCommit string `json:"last_commit"`
-	Disk       string `json:"disk,omitempty"` // a sentence if the disk does not answer or operations fail
+	Disk       string `json:"disk,omitempty"` // a sentence if the disk does not respond or operations fail
 
 	Sync       *maildir.SyncState `json:"sync,omitempty"`        // if the project is shared with other machines
 	SyncReason string             `json:"sync_reason,omitempty"` // a sentence if the sync with those machines fails
@@ -74,13 +74,13 @@ type problem struct {
 	Text    string `json:"text"` // the error, and how to fix it
 }
 
-// waitingFile is a file or folder that the server cannot read because of a fault of the machine. The server retries.
+// waitingFile is a file or folder that the server cannot read because of a machine fault. The server retries.
 type waitingFile struct {
 	Path  string `json:"path"`
 	Error string `json:"error"`
 }
 
-// unwokenAgent is an agent that has mail that has been unread for long, and no client that could be woken.
+// unwokenAgent is an agent whose mail has been unread for a long time, and which has no client that can be woken.
 type unwokenAgent struct {
 	Agent  string `json:"agent"`
 	Unread int    `json:"unread"`
@@ -88,11 +88,11 @@ type unwokenAgent struct {
 	Text   string `json:"text"`
 }
 
-// maxWaiting is the largest number of problems that health lists, and of waiting files and of unwoken agents that it
-// lists per project.
+// maxWaiting is the maximum number of problems that health lists. It also limits the waiting files and the unwoken
+// agents that health lists for each project.
 const maxWaiting = 20
 
-// Reasons returns a sentence for each fault of a project.
+// Reasons returns a sentence for each project fault.
 func (r *healthReport) Reasons() (out []string) {
 	for _, d := range r.Detail {
 		for _, why := range []string{d.Disk, d.HistoryReason, d.SyncReason} {
@@ -115,7 +115,7 @@ func (r *healthReport) Up() time.Duration { return time.Duration(r.Uptime * floa
 // stalled is how long an operation may wait for the disk before health reports the operation.
 const stalled = 10 * time.Second
 
-// verdict returns the report. able says whether the server works as it should, which means that the status is ok.
+// verdict returns the report. able says whether the server is working as it should, that is, whether the status is ok.
 func (h *health) verdict(ctx context.Context) (report any, able bool) {
 	r := h.report(ctx)
 	return r, r.Status == "ok"
@@ -138,7 +138,7 @@ func (h *health) report(ctx context.Context) *healthReport {
 	}
 	stats, err := h.app.store.Stats(ctx)
 	if err != nil {
-		r.Status, r.Error = "degraded", "the index does not answer; see the server's log"
+		r.Status, r.Error = "degraded", "the index is not responding; see the server's log"
 	}
 	r.Projects, r.Agents, r.Messages, r.Deliveries, r.Problems = stats.Projects, stats.Agents, stats.Messages, stats.Deliveries, stats.Problems
 	r.Unread = stats.Unread

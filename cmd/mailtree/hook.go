@@ -130,7 +130,7 @@ func (p *program) onEvent(ctx context.Context, client string) (e event.Event, a 
 	switch {
 	case e.Kind == event.Edit: // also for an edit by a subagent
 		return e, p.checkEdit(e), nil
-	case e.Kind == event.Tool && sign.Ended(p.signed(e)): // its model gets no answer
+	case e.Kind == event.Tool && sign.Ended(p.signed(e)): // its model sees no answer
 		return e, a, nil
 	case e.Kind == "" || e.Subagent && (e.Kind != event.Tool || len(e.Paths) == 0) || !storedir.IsStore(p.cfg.Store):
 		return e, a, nil
@@ -179,7 +179,7 @@ func (p *program) parseEvent(client string) (event.Event, error) {
 	return event.Parse(client, stdin, p.variable)
 }
 
-// byteOrderMark is the prefix that some programs put before a text.
+// byteOrderMark is the prefix that some programs put before text.
 const byteOrderMark = "\xef\xbb\xbf"
 
 // tellServer reports an event to the server. If no server is running, the start of a session in a project starts one
@@ -197,7 +197,7 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 		},
 		Deaf: e.Deaf,
 	}
-	if e.Subagent { // a subagent's model gets no news
+	if e.Subagent { // a subagent's model is told no news
 		ask.Kind = mcpserver.HookSubagent
 	}
 	err = askServer(ctx, p.cfg, "hook", ask, &told)
@@ -220,7 +220,7 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 	return told, err
 }
 
-// exportAgent adds the agent's name to the environment of the client's shells, for commits. See docs/guard.md.
+// exportAgent adds the agent's name to the environment of the client's shells, where commits use it. See docs/guard.md.
 func (p *program) exportAgent(agent string) error {
 	file := p.variable("CLAUDE_ENV_FILE")
 	if file == "" || agent == "" {

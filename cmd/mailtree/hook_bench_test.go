@@ -14,7 +14,7 @@ import (
 
 // BenchmarkHook runs `mailtree hook claude` as a whole process when there is nothing to report, in a store of 10,000
 // messages. It does so with a server and no new mail, in a folder without a project (elsewhere), and without a server
-// (alone). For comparison, it runs the same program doing nothing (start). cpu is as in BenchmarkGuard.
+// (alone). For comparison, it runs the same program when it does nothing (start). cpu is as in BenchmarkGuard.
 func BenchmarkHook(b *testing.B) {
 	n := 10_000
 	if testing.Short() {
@@ -53,7 +53,7 @@ func BenchmarkHook(b *testing.B) {
 	for range b.N {
 		measure("alone-", bulk.HumanKey, "hook", "claude")
 	}
-	b.ReportMetric(0, "ns/op") // ns/op covers all together and has no meaning
+	b.ReportMetric(0, "ns/op") // ns/op covers all cases together and has no meaning
 	for name, t := range all {
 		b.ReportMetric(float64(t.At(0.5).Microseconds())/1000, name+"p50-ms")
 	}

@@ -43,7 +43,7 @@ func editedFiles(e event.Event) (all []string) {
 }
 
 // editor returns the agent that edits: the agent of the event's session or, if there is none, the agent named in the
-// client's environment. It returns "" if the project of the session's folder knows neither.
+// client's environment. It returns "" if the project of the session's folder has neither agent.
 func (p *program) editor(e event.Event) (string, error) {
 	t, _, err := storedir.OpenProject(p.cfg.Store, e.Root, p.cfg.Scope)
 	switch {

@@ -22,7 +22,7 @@ func inboxCommand(p *program) *cobra.Command {
 		Use:   "inbox [AGENT]",
 		Short: "List your mail or an agent's",
 		Long: "List your mail or an agent's, newest first. Unread messages are bold and marked with *, messages that need an\n" +
-			"acknowledgement with !, and archived messages (--archived) with a. The command marks nothing read.",
+			"acknowledgement with !, and archived messages (--archived) with a. The command does not mark anything read.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeAgent,
 	}
@@ -64,10 +64,10 @@ type inboxOptions struct {
 	limit                 uint
 }
 
-// commitName matches the arguments of --as-of that are taken as a commit.
+// commitName matches the arguments of --as-of that are treated as a commit.
 var commitName = regexp.MustCompile(`^[0-9a-fA-F]{4,40}$`)
 
-// readMoments converts the given times into the form that the tools take.
+// readMoments converts the given times into the form that the tools accept.
 func (o *inboxOptions) readMoments(c *cobra.Command) error {
 	for name, given := range map[string]*string{"since": &o.since, "as-of": &o.asOf} {
 		at, ok := cli.Moment(*given, time.Now())
@@ -81,7 +81,7 @@ func (o *inboxOptions) readMoments(c *cobra.Command) error {
 	return nil
 }
 
-// uri returns the URI of the inbox as it was at a moment.
+// uri returns the URI of the inbox as it was at a given time.
 func (o *inboxOptions) uri(d *deskWork) string {
 	q := "?project=" + url.PathEscape(d.Slug) + "&limit=" + strconv.FormatUint(uint64(o.limit), 10)
 	for name, text := range map[string]string{"as_of": o.asOf, "since_ts": o.since, "cursor": o.cursor} {

@@ -32,8 +32,9 @@ func indexCommand(p *program) *cobra.Command {
 			Use:   "rebuild",
 			Short: "Rebuild the index from the files",
 			Args:  cobra.NoArgs,
-			Long: "Rebuild the index from the files, in a new file that then replaces the old one. A background server stops first.\n" +
-				"Any other server must not be running, because it keeps the index up to date itself.",
+			Long: "Rebuild the index from the files, in a new file that then replaces the old one. If a background server is running,\n" +
+				"the command stops it first. A server in the foreground must not be running, because it keeps the index up to date\n" +
+				"itself.",
 			RunE: func(c *cobra.Command, _ []string) error { return rebuild(c.Context(), p) },
 		},
 		&cobra.Command{
@@ -150,7 +151,7 @@ func verify(ctx context.Context, p *program) error {
 }
 
 // verify compares the index with an index built from the trees. If a server is running, the two are read at different
-// moments, so only differences that appear every time count.
+// moments, so only differences that appear every time are reported.
 func (v *view) verify(ctx context.Context) (*indexer.Report, error) {
 	r, err := indexer.Verify(ctx, v.index, v.trees)
 	v.running = v.running || storedir.Held(v.store) // a server may have started in the meantime

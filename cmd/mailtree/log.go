@@ -43,7 +43,7 @@ func logCommand(p *program) *cobra.Command {
 }
 
 // showLog prints the history as it arrives. If standard error is a terminal, it also shows there how far back the
-// search has come until it finds something.
+// search has gone, until it finds something.
 func (p *program) showLog(ctx context.Context, d *deskWork, s *logPrinter, ask maildir.LogQuery) error {
 	told, progress := 0, cli.IsTerminal(p.std.err)
 	err := d.Stream(ctx, cli.Of(d.Slug, "log"), ask, func(text json.RawMessage) error {
@@ -73,7 +73,7 @@ func (p *program) showLog(ctx context.Context, d *deskWork, s *logPrinter, ask m
 	return err
 }
 
-// noHistory says that there is no entry, of what was asked for if it is not "".
+// noHistory returns the text for a search of the history that finds nothing. of is what the user searched for, or "".
 func noHistory(of string) string {
 	if of == "" {
 		return "no history found"
@@ -88,7 +88,7 @@ type logPrinter struct {
 	day   string // of the last entry
 }
 
-// deeds are the words that the log uses for operations whose word is not the verb itself.
+// deeds maps a verb to the log's word for it, if that word is not the verb itself.
 var deeds = map[string]string{
 	"send":              "sent",
 	"reply":             "replied",
@@ -112,7 +112,7 @@ var deeds = map[string]string{
 	history.VerbRelease: "released",
 }
 
-// deed returns in the past tense what an operation did.
+// deed says in the past tense what an operation did.
 func deed(verb string) string {
 	if of, found := strings.CutPrefix(verb, history.UndoPrefix); found {
 		return "undid " + of
@@ -123,7 +123,7 @@ func deed(verb string) string {
 	return cmp.Or(deeds[verb], verb)
 }
 
-// about returns what an entry's operation was about, and the recipients of a message.
+// about returns what an entry's operation was about and, for a message, the recipients.
 func about(e *history.Entry) (what, to string) {
 	if e.Subject != "" {
 		return e.Subject, ""

@@ -18,8 +18,8 @@ func logsCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "logs",
 		Short: "Show the log of a background server",
-		Long: "Show the newest log lines of a background server, with `tail`. A server in a terminal logs to the terminal, a\n" +
-			"service to its manager's log.",
+		Long: "Show the newest log lines of a background server, with `tail`. A server that runs in a terminal logs to the terminal,\n" +
+			"and a service logs to its manager's log.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			file := storedir.LogPath(p.cfg.Store)

@@ -33,9 +33,9 @@ func mailboxCommand(p *program) *cobra.Command {
 	return c
 }
 
-// askAndShow has the server run a verb of its socket and prints the answer with present. The verb runs in the project
-// of the flags if they name one. If no server is running, one is started in the background. Only a verb that creates
-// something creates the store.
+// askAndShow has the server run one of its socket's verbs and prints the answer with present. The verb runs in the
+// project that the flags name, if any. If no server is running, one is started in the background. Only a verb that
+// creates something creates the store.
 func askAndShow[T any](
 	ctx context.Context, p *program, f *deskFlags, verb string, ask any, show func(d *deskWork, answer *T) error,
 ) error {
@@ -161,8 +161,8 @@ func mailboxTrustCommand(p *program) *cobra.Command {
 		Use:   "trust NAME [SENDER]",
 		Short: "Trust a sender or a domain, or list a mailbox's trusted senders",
 		Long: "Have a mailbox trust a sender from another domain: an address, or @DOMAIN for the whole domain. The mailbox trusts\n" +
-			"the sender's mail if DMARC proves where it comes from: it then wakes the agent, and hooks run for it. Without SENDER,\n" +
-			"the command lists the trusted senders.\n\n" +
+			"the sender's mail if DMARC proves where it comes from: such mail wakes the agent, and hooks run for it. Without\n" +
+			"SENDER, the command lists the trusted senders.\n\n" +
 			"  mailtree mailbox trust support ann@example.net\n" +
 			"  mailtree mailbox trust support @example.org --remove",
 		Args: cobra.RangeArgs(1, 2),
@@ -199,7 +199,7 @@ func showSenders(d *deskWork, s *mcpserver.Senders) {
 func mailboxHookCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "hook",
-		Short: "Manage the commands that run when mail arrives or was sent",
+		Short: "Manage the commands that run when mail arrives or has been sent",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -245,8 +245,8 @@ func mailboxHookAddCommand(p *program) *cobra.Command {
 	var h hook.Hook
 	c := &cobra.Command{
 		Use:   "add [FLAGS] MAILBOX EVENT PROGRAM [ARGUMENT...]",
-		Short: "Run a program when mail arrives (on_receive) or was sent (after_send)",
-		Long: "Run a program, given by its absolute path, when mail arrives in a mailbox (on_receive) or was sent from it\n" +
+		Short: "Run a program when mail arrives (on_receive) or has been sent (after_send)",
+		Long: "Run a program, given by its absolute path, when mail arrives in a mailbox (on_receive) or has been sent from it\n" +
 			"(after_send), and print the hook's name. The program runs as the mailbox's owner, with the email on standard input.\n" +
 			"See docs/email.md, \"Hooks\". Put flags before MAILBOX: everything after it is for the program.\n\n" +
 			"  mailtree mailbox hook add --name wake support on_receive /usr/local/bin/claude -p 'Answer the email'",

@@ -20,7 +20,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Environ(), stdio{os.Stdin, os.Stdout, os.Stderr}))
 }
 
-// stdio holds the streams of a run.
+// stdio contains a run's streams.
 type stdio struct {
 	in       io.Reader
 	out, err io.Writer

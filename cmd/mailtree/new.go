@@ -64,8 +64,9 @@ func newAgentCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "agent NAME",
 		Short: "Create an agent with a mailbox in the project",
-		Long: "Create an agent with that name in the project, so that others can write to it before its first call. A client is\n" +
-			"that agent if AGENT_NAME is its name. Usually this is not necessary: agents and users are created on first use.",
+		Long: "Create an agent with that name in the project, so that others can write to it before its first call. A client becomes\n" +
+			"that agent if AGENT_NAME is set to its name. Usually this is not necessary: agents and users are created on first\n" +
+			"use.",
 		Args: cobra.ExactArgs(1),
 	}
 	f := p.addDeskFlags(c)
@@ -108,7 +109,7 @@ func newDraftCommand(p *program) *cobra.Command {
 	return c
 }
 
-// join makes the user an agent of a project, so that the other agents can write to the user, and prints that.
+// join makes the user an agent of a project, so that the other agents can write to the user, and reports it.
 func (p *program) join(ctx context.Context, project string) error {
 	return p.atDesk(ctx, &deskFlags{project: project}, mine, nil, func(context.Context, *deskWork) error { return nil })
 }

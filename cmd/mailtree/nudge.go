@@ -20,8 +20,8 @@ func nudgeCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "nudge",
 		Short: "Notify agents in tmux windows of new mail",
-		Long: "Type a notice into the tmux window of each agent that is ready and has mail that it was not notified of, once for\n" +
-			"each message. The command prints the agents that it notified and those that it could not notify. With --watch, it\n" +
+		Long: "Type a notice into the tmux window of each agent that is ready and has mail that it has not been notified of, once\n" +
+			"for each message. The command prints the agents that it notified and those that it could not notify. With --watch, it\n" +
 			"continues until interrupted. It works through the store's server; if no server is running, it starts one in the\n" +
 			"background.",
 		Args: cobra.NoArgs,
@@ -72,7 +72,7 @@ func (p *program) sayNudge(line json.RawMessage) error {
 type waker struct {
 	*wake.Waker
 	log *slog.Logger
-	own wake.By // for the server's own wakes: types if NUDGE=tmux
+	own wake.By // for wakes by the server itself: types in tmux if NUDGE=tmux
 }
 
 func newWaker(p *program, a *app) *waker {

@@ -25,7 +25,7 @@ import (
 // rowNumber matches the number of a row. The list may be shorter.
 var rowNumber = regexp.MustCompile(`^[0-9]{1,3}$`)
 
-// maxNumbered is the largest number that a row can get.
+// maxNumbered is the largest number that a row can have.
 const maxNumbered = 999
 
 // oldList is the age at which a terminal's list is removed. Shells seldom live longer.
@@ -36,7 +36,7 @@ type lastList struct {
 	Project string   `json:"project"` // its slug
 	IDs     []string `json:"ids"`     // of the rows, from number 1 on
 
-	// Threads are the threads in a list of threads. IDs then holds the waiting message of each thread.
+	// Threads are the threads in a list of threads. In that case, IDs contains each thread's waiting message.
 	Threads []string `json:"threads,omitempty"`
 }
 
@@ -62,7 +62,7 @@ func (p *program) listFile() string {
 }
 
 // number returns the names for these messages in a list: numbers if there is a terminal, otherwise short ids. The
-// numbers continue where the last call of the same command ended. For a list of threads, threads has the messages'
+// numbers continue where the last call of the same command ended. For a list of threads, threads contains the messages'
 // threads.
 func (d *deskWork) number(ids []string, threads ...string) []string {
 	names := make([]string, len(ids))
@@ -103,7 +103,7 @@ func removeOldLists(dir string) {
 
 // rowsToIDs replaces each number with the id of that row in this terminal's last list. It returns the ids, each with
 // the thread of its row, or "" if there is none. If there was a number, it also returns the list's project; otherwise
-// "". It returns an error for a number that the list does not have, and for any number without a terminal or a list.
+// "". It returns an error for a number that is not in the list, and for any number if there is no terminal or no list.
 func (p *program) rowsToIDs(args []string) (named lastList, err error) {
 	file := p.listFile()
 	last := readList(file)
@@ -120,7 +120,7 @@ func (p *program) rowsToIDs(args []string) (named lastList, err error) {
 				return named, &exitError{exitNothing, fmt.Errorf("%s is a row number, but this terminal has not shown a list yet: "+
 					"`mailtree` shows one", arg)}
 			case n < 1 || n > len(last.IDs):
-				return named, &exitError{exitNothing, fmt.Errorf("there is no row %s, the last list has %s: give one of "+
+				return named, &exitError{exitNothing, fmt.Errorf("there is no row %s, because the last list has %s: give one of "+
 					"its row numbers, or a message id",
 					arg, count(len(last.IDs), "row"))}
 			}
@@ -157,7 +157,7 @@ func (d *deskWork) messagesOf(ctx context.Context, i int, wanted func(m *mail.De
 	return ids, nil
 }
 
-// atMessage is atDesk for the message or thread in args. Without an argument, it uses the first message that waits
+// atMessage is atDesk for the message or thread in args. Without an argument, it uses the first message that is waiting
 // for the user.
 func (p *program) atMessage(
 	ctx context.Context, f *deskFlags, who whose, args []string, do func(ctx context.Context, d *deskWork, id string) error,
@@ -174,7 +174,7 @@ func (p *program) atMessage(
 	})
 }
 
-// tellNext prints did, then how to undo the last action, and then what waits next.
+// tellNext prints did, then how to undo the last action, and then what is waiting next.
 func (p *program) tellNext(ctx context.Context, d *deskWork, did string) {
 	text := did + "undo: "
 	if me, err := p.me(); err == nil && d.Person != maildir.PersonName(me) { // sent with --from
@@ -187,7 +187,7 @@ func (p *program) tellNext(ctx context.Context, d *deskWork, did string) {
 	d.Say(d.Faint, "%s", text)
 }
 
-// rowOf returns the number of a message in this terminal's last list, or its short id if it is not there.
+// rowOf returns a message's number in this terminal's last list, or its short id if it is not in that list.
 func (d *deskWork) rowOf(id string) string {
 	last := readList(d.listFile)
 	if row := slices.Index(last.IDs, id); row >= 0 && last.Project == d.Slug {
@@ -207,7 +207,7 @@ func readList(file string) (last lastList) {
 	return last
 }
 
-// waitsOf asks what waits for the user, who may not be an agent of the project yet.
+// waitsOf asks what is waiting for the user, who may not be an agent of the project yet.
 func (p *program) waitsOf(ctx context.Context, d *deskWork, answer any) error {
 	me, err := p.me()
 	if err != nil {
@@ -225,5 +225,5 @@ func (p *program) firstWaiting(ctx context.Context, d *deskWork) (*maildir.Waiti
 	if mail := slices.Concat(w.Answer, w.New); len(mail) > 0 {
 		return &mail[0], nil
 	}
-	return nil, &exitError{exitNothing, fmt.Errorf("no mail waits for %s in %s: give a message id", w.Agent, d.Slug)}
+	return nil, &exitError{exitNothing, fmt.Errorf("no mail is waiting for %s in %s: give a message id", w.Agent, d.Slug)}
 }

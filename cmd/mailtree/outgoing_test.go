@@ -79,9 +79,9 @@ func (s *peerSession) Data(r io.Reader) error {
 	return nil
 }
 
-// TestOutgoing checks that a message is sent signed and immediately. A refusal by the other side is reported in the
+// TestOutgoing checks that a message is signed and sent immediately. A refusal by the other side is reported in the
 // message's thread. If the other side had not answered for a message when the server was killed, the message is not
-// sent again, and that is reported.
+// sent again, and the uncertain delivery is reported.
 func TestOutgoing(t *testing.T) {
 	t.Parallel()
 	peer := newPeer(t)
@@ -137,7 +137,7 @@ func TestOutgoing(t *testing.T) {
 		t.Errorf("the signature: %v %+v", err, v)
 	}
 
-	const gone = "it has already gone to cat@example.org, dan@example.org and cannot be recalled there\n"
+	const gone = "it has already gone to cat@example.org, dan@example.org and cannot be recalled\n"
 	if said := d.mailtree("undo", id, "--project", "/p/shop"); !strings.Contains(said, gone) {
 		t.Errorf("the undo says %s", said)
 	}

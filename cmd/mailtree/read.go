@@ -22,11 +22,11 @@ func readCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "read [ID]",
 		Short: "Read a message",
-		Long: "Read a message; without ID, the first one that waits for you. A message that was sent to you is marked read. ID is a\n" +
-			"row number of the last list, or a message id, which you can abbreviate to any unique prefix. A row number of\n" +
-			"`mailtree` means the unread messages in that thread, or if there are none, the message that waits for you.\n" +
-			"With --json, the command prints the answer of the tool check_my_messages, or resource://message for a message that\n" +
-			"is not yours.",
+		Long: "Read a message; without ID, the first one that is waiting for you. A message that was sent to you is marked read. ID\n" +
+			"is a row number from the last list, or a message id, which you can abbreviate to any unique prefix. A row number from\n" +
+			"`mailtree` means the unread messages in that thread, or if there are none, the message that is waiting for you. With\n" +
+			"--json, the command prints the answer of the check_my_messages tool, or resource://message for a message that is not\n" +
+			"yours.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}
@@ -131,7 +131,7 @@ func whatNext(d *deskWork, m *mail.Delivery) (commands []string) {
 	id := d.rowOf(m.ID)
 	switch {
 	case m.Kind == index.KindSent:
-	case format.ServerName(m.From): // nobody reads answers to the server
+	case format.ServerName(m.From): // nobody reads replies to the server
 		commands = append(commands, "archive "+id)
 	default:
 		commands = append(commands, "reply "+id+` "…"`)

@@ -69,7 +69,7 @@ func (p *program) removeProject(ctx context.Context, key string, yes, asJSON boo
 		time.Sleep(50 * time.Millisecond)
 	}
 	if err != nil {
-		return fmt.Errorf("the project is removed, but some of its files remain (%w): delete %s", err, aside)
+		return fmt.Errorf("the project has been removed, but some of its files remain (%w): delete %s", err, aside)
 	}
 	if asJSON {
 		return p.printJSON(gone)

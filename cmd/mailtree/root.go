@@ -31,7 +31,7 @@ func (p *program) remark(format string, a ...any) {
 }
 
 // goesOn lists the commands that, with their subcommands, need no setting except the store. A commit, a client's turn
-// or a starting shell must not fail because HOST or PORT mean something else in its environment.
+// or a starting shell must not fail because HOST or PORT means something else in its environment.
 var goesOn = map[string]bool{"hook": true, "guard": true, "man": true, "completion": true, cobra.ShellCompRequestCmd: true}
 
 // serverGroup is the heading of the commands for the server. Their help shows the log flags.
@@ -190,7 +190,7 @@ func flagError(err error) error {
 	return err
 }
 
-// flagValues says by the type of a flag which values it takes.
+// flagValues describes the values that a flag accepts, by the flag's type.
 var flagValues = map[string]string{
 	"bool":        "true or false",
 	"duration":    "a duration, such as 30m or 2h",
@@ -200,8 +200,8 @@ var flagValues = map[string]string{
 	"uint":        "0 or a positive number",
 }
 
-// exclusiveFlags returns the error for flags that exclude each other, of which cobra's message lists several as
-// set. It returns nil for any other message.
+// exclusiveFlags returns the error for mutually exclusive flags, if cobra's message says that several of them are set.
+// It returns nil for any other message.
 func exclusiveFlags(message string) error {
 	_, set, ok := strings.Cut(message, "] are set none of the others can be; [")
 	if !ok {

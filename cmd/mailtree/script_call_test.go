@@ -16,8 +16,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// call [AGENT/]TOOL JSON: calls a tool of the toolset mail or, with an agent, a tool of postal as that agent. It uses
-// a plain POST and prints the structured content, one key per line. It fails on a tool error, and with ! on anything
+// call [AGENT/]TOOL JSON: calls a tool in the mail toolset or, with an agent, a postal tool as that agent. It uses a
+// plain POST and prints the structured content, one key per line. It fails on a tool error, and with ! on anything
 // else. Text and structured content must agree.
 func cmdCall(ts *testscript.TestScript, neg bool, args []string) {
 	out, isError, err := callTool(of(ts).url, args)
@@ -69,8 +69,8 @@ func callTool(url string, args []string) (out string, isError bool, err error) {
 	return indented(structured), res.Result.IsError, nil
 }
 
-// agree reports whether text and structured content say the same: the same JSON or, in postal, only the id, or null
-// for an empty mailbox.
+// agree reports whether text and structured content match: the same JSON or, in postal, only the id, or null for an
+// empty mailbox.
 func agree(text string, structured any) bool {
 	var v any
 	same := json.Unmarshal([]byte(text), &v) == nil && indented(v) == indented(structured)

@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"mailtree": main})
 }
 
-// TestScripts runs every scenario below fixtures/scripts against the real program. After each scenario, the live
-// index equals a rebuilt one, and every repository of the store passes git fsck and has no uncommitted changes.
+// TestScripts runs every scenario below fixtures/scripts against the real program. After each scenario, the live index
+// equals a rebuilt one, and every repository in the store passes git fsck and has no uncommitted changes.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:   "../../fixtures/scripts",
@@ -117,7 +117,7 @@ func setupScript(env *testscript.Env) error {
 	env.Defer(ssh.stop)
 	env.Defer(func() {
 		if s.cmd != nil { // so the invariants were not checked; `stop` is testscript's own and skips the rest
-			t.Errorf("the script is over, but its server runs: end it with halt")
+			t.Errorf("the script is over, but its server is still running: end it with halt")
 		}
 		s.end(t, syscall.SIGINT)
 	})
@@ -126,7 +126,7 @@ func setupScript(env *testscript.Env) error {
 	return nil
 }
 
-// endLeft stops the servers in the background that commands have left running in the stores below dir.
+// endLeft stops the background servers that commands have left running in the stores below dir.
 func endLeft(t testing.TB, dir string) {
 	filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if store := filepath.Dir(path); err == nil && filepath.Base(path) == "server.sock" && storedir.Held(store) {
@@ -206,7 +206,7 @@ func cmdCrash(ts *testscript.TestScript, neg bool, args []string) {
 func cmdStopped(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	if s.cmd == nil {
-		ts.Fatalf("no server runs")
+		ts.Fatalf("no server is running")
 	}
 	s.cmd.Process.Signal(syscall.SIGINT)
 	err := s.cmd.Wait()
@@ -224,8 +224,8 @@ func cmdFailed(ts *testscript.TestScript, neg bool, args []string) {
 	s.cmd = nil
 }
 
-// checkStore checks I2 and I6 on the store of a stopped server. What the server has left to the next server, because
-// it had no more time, is committed first.
+// checkStore checks I2 and I6 on the store of a stopped server. Anything that the server ran out of time to commit, and
+// left to the next server, is committed first.
 func checkStore(ts *testscript.TestScript) {
 	ts.Check(ts.Exec("mailtree", "index", "verify"))
 	repos, err := filepath.Glob(filepath.Join(ts.Getenv("MCP_MAIL_STORE"), "projects", "*", "repo"))
@@ -317,8 +317,8 @@ func cmdReleased(ts *testscript.TestScript, neg bool, args []string) {
 	checkStore(ts)
 }
 
-// unused: waits until a server that a command has started ends because no client uses it. The store must then be
-// sound. The server must have been started with a short $IDLE, but of more than a second: otherwise it may end
+// unused: waits until a server that a command has started ends because no client uses it. The store must then be sound.
+// The server must have been started with a short $IDLE that is still longer than a second. Otherwise, it may end
 // between two connections of one command.
 func cmdUnused(ts *testscript.TestScript, neg bool, args []string) {
 	waits.Until(ts.Value(desktopKey{}).(*desktop).t, "no process has the store", func() bool { return !storedir.Held(ts.Getenv("MCP_MAIL_STORE")) })

@@ -27,8 +27,8 @@ func (d *desktop) tmux() *tmuxtest.Server {
 	return d.server
 }
 
-// window NAME [DIR]: creates a tmux window in which a program records what is typed, or returns to that window. What
-// follows runs in the window, according to $TMUX and $TMUX_PANE. Needs tmux: [!exec:tmux] skip.
+// window NAME [DIR]: creates a tmux window in which a program records what is typed, or returns to that window. The
+// commands that follow run in the window, according to $TMUX and $TMUX_PANE. Needs tmux: [!exec:tmux] skip.
 func cmdWindow(ts *testscript.TestScript, neg bool, args []string) {
 	d := ts.Value(desktopKey{}).(*desktop)
 	w := d.windows[args[0]]

@@ -20,9 +20,9 @@ func searchCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "search WORD...",
 		Short: "Find messages",
-		Long: "Find messages, newest first. A query can have words, \"phrases\", prefix*, AND OR NOT -word (), from: to: cc: subject:\n" +
-			"thread: importance: after: before:. Put -- before a word that begins with a dash. The exit status is 3 if no message\n" +
-			"matches.",
+		Long: "Find messages, newest first. A query can contain words, \"phrases\", prefix*, AND OR NOT -word (), from: to: cc:\n" +
+			"subject: thread: importance: after: before:. Put -- before a word that begins with a dash. The exit status is 3 if no\n" +
+			"message matches.",
 		Args: cobra.MinimumNArgs(1),
 	}
 	f := p.addDeskFlags(c)

@@ -23,8 +23,8 @@ func sendCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "send AGENT... [TEXT]",
 		Short: "Send a message",
-		Long: "Send a message to agents, or with --all to every agent of the project. The text is the last argument if that contains\n" +
-			"a blank. Otherwise it comes from -m, standard input, or your editor (VISUAL or EDITOR), where you can also change To\n" +
+		Long: "Send a message to agents, or with --all to every agent of the project. The text is the last argument if it contains a\n" +
+			"space. Otherwise it comes from -m, standard input, or your editor (VISUAL or EDITOR), where you can also change To\n" +
 			"and Subject. Without --subject, the first heading or line of the text becomes the subject.",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: p.completeAgents,
@@ -104,8 +104,8 @@ func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
 	}
 }
 
-// writeMessage writes and sends a message: to o.to, or to all agents if o.to is empty. With an id, the message is the
-// answer to the message with that id.
+// writeMessage writes and sends a message: to o.to, or to all agents if o.to is empty. With an id, the message is a
+// reply to the message with that id.
 func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, id string) error {
 	if o.importance != "" && !format.ValidImportance(o.importance) {
 		return usageError(c, fmt.Errorf("--importance is %q, but must be low, normal, high or urgent", o.importance))
@@ -171,14 +171,14 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 	}))
 }
 
-// noText returns the error for a message without a text. The arguments before it may include the text.
+// noText returns the error for a message without text. The arguments before it may include the text.
 func noText(to []string, id string) error {
 	how := "give the text last, or with -m"
 	switch {
 	case id != "":
-		how = fmt.Sprintf("%q is taken for a message, as in `mailtree reply ID TEXT`", id)
+		how = fmt.Sprintf("%q is treated as a message, as in `mailtree reply ID TEXT`", id)
 	case len(to) > 0:
-		how = fmt.Sprintf("arguments taken as agents: %s. Give a one-word text with -m", strings.Trim(fmt.Sprintf("%q", to), "[]"))
+		how = fmt.Sprintf("arguments treated as agents: %s. Give a one-word text with -m", strings.Trim(fmt.Sprintf("%q", to), "[]"))
 	}
 	return fmt.Errorf("nothing was sent, because there is no text: %s", how)
 }
@@ -278,7 +278,7 @@ func (o *sendOptions) args(ctx context.Context, d *deskWork, body string) (map[s
 	return a, nil
 }
 
-// everybodyElse lists the agents of the project except the user's.
+// everybodyElse lists the project's agents except the user's.
 func everybodyElse(ctx context.Context, d *deskWork) (names []string, err error) {
 	for cursor := ""; ; {
 		ask := map[string]any{"project_key": d.Slug, "active_only": false}

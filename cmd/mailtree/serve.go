@@ -132,7 +132,7 @@ func (a *app) run(ctx context.Context, p *program, w *web) error {
 		servers = append(servers, m.SocketServer())
 	}
 
-	// At a stop, everything ends concurrently, except the store, which ends last: see partsGrace.
+	// When the server stops, everything ends concurrently, except the store, which ends last: see partsGrace.
 	lasting := context.WithoutCancel(ctx)
 	storing, stopStore := context.WithCancel(lasting)
 	defer stopStore()
@@ -255,8 +255,8 @@ var (
 		"the store's new path")
 )
 
-// guardFiles checks every second the files by which programs find the server. It stops the server if the folder is no
-// longer a store. It also stops the server if the index was removed or replaced: other programs would not see the
+// Every second, guardFiles checks the files through which programs find the server. It stops the server if the folder
+// is no longer a store. It also stops the server if the index was removed or replaced: other programs would not see the
 // server's writes, and SQLite would open an empty file of that name. It recreates lost sockets.
 func (a *app) guardFiles(ctx context.Context, end context.CancelCauseFunc) {
 	look := time.NewTicker(time.Second)
@@ -281,7 +281,7 @@ func (a *app) guardFiles(ctx context.Context, end context.CancelCauseFunc) {
 }
 
 // renewSockets recreates sockets whose file was removed or replaced. It logs a failure once until the socket is back.
-// blocked contains the sockets with a logged failure.
+// blocked contains the sockets whose failure has been logged.
 func (a *app) renewSockets(ctx context.Context, blocked map[*socket.Listener]bool) {
 	for _, l := range a.sockets {
 		err := l.Renew(ctx)
@@ -318,7 +318,7 @@ func serves(ctx context.Context, cfg *config) bool {
 // stopIdle stops a server in the background that clients no longer use.
 func (a *app) stopIdle(ctx context.Context, stop func()) {
 	if a.cfg.background && a.sockets[0].AwaitIdle(ctx, a.cfg.Idle) == nil {
-		a.log.Info("no client is connected any more")
+		a.log.Info("no client is connected anymore")
 		stop()
 	}
 }
@@ -329,8 +329,8 @@ type part struct {
 	wg   *sync.WaitGroup
 }
 
-// awaitParts waits at most partsGrace for all parts together to end, and logs the parts that have not ended. If a
-// part hangs, for example a hook on a disk that does not answer, it keeps its resources until the process ends.
+// awaitParts waits at most partsGrace for all parts together to end, and logs the parts that have not ended. If a part
+// hangs, for example a hook that is waiting for an unresponsive disk, it keeps its resources until the process ends.
 func (a *app) awaitParts(parts []part) {
 	late, cancel := context.WithTimeout(context.Background(), partsGrace)
 	defer cancel()
@@ -353,11 +353,11 @@ func (a *app) awaitParts(parts []part) {
 }
 
 // acceptTime is how long an ending server still accepts clients that have already connected. A client that finds no
-// socket asks the next server, but a client whose connection is cut does not know what was done.
+// socket asks the next server, but a client whose connection is cut does not know what the server has done.
 const acceptTime = 10 * time.Millisecond
 
 // endRequests accepts no more clients and lets requests in flight finish within requestGrace. When it returns, no
-// socket is open: an open one would accept connections that are meant for the next server on this port.
+// socket is open: an open socket would accept connections that are meant for the next server on this port.
 func (a *app) endRequests(ctx context.Context, servers []*http.Server) {
 	for _, l := range a.sockets {
 		l.Withdraw()
@@ -376,8 +376,8 @@ func (a *app) endRequests(ctx context.Context, servers []*http.Server) {
 	}
 }
 
-// tuneMemory trades memory for speed (a call of the MCP library leaves about 400 kB of garbage), unless the server's
-// environment sets the memory limits itself.
+// tuneMemory trades memory for speed (each call through the MCP library leaves about 400 kB of garbage), unless the
+// server's environment sets the memory limits itself.
 func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)

@@ -11,8 +11,8 @@ import (
 	"mailtree/mcp/socket"
 )
 
-// TestRenewSockets checks that an obstacle in the place of a removed socket is reported once, and again if it was
-// gone in between.
+// TestRenewSockets checks that an obstacle in a removed socket's place is reported once, and again if it was gone in
+// the meantime.
 func TestRenewSockets(t *testing.T) {
 	t.Parallel()
 	var said bytes.Buffer
@@ -45,7 +45,7 @@ func TestRenewSockets(t *testing.T) {
 			t.Errorf("said %d times, want %d:\n%s", got, n, &said)
 		}
 		if got := strings.Count(said.String(), "the server has created it again"); got != n {
-			t.Errorf("made again %d times, want %d:\n%s", got, n, &said)
+			t.Errorf("recreated %d times, want %d:\n%s", got, n, &said)
 		}
 	}
 }

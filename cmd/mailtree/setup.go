@@ -229,7 +229,7 @@ func done(c *clients.Change) (lines []string) {
 	return lines
 }
 
-// whatToDo adds to an error of setup what the user can do about it.
+// whatToDo adds to an error from setup what the user can do about it.
 func whatToDo(err error, s clients.Setup) error {
 	var syntax *clients.SyntaxError
 	advice := ""

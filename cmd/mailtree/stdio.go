@@ -69,8 +69,8 @@ func (p *program) stdio(ctx context.Context, o stdioOptions) error {
 	})
 }
 
-// hello returns what the bridge tells the server about its surroundings. It returns an error if the system does not
-// reveal them.
+// hello returns what the bridge tells the server about where it is running. It returns an error if the system does not
+// reveal that.
 func hello(env []string, o stdioOptions) (c tool.Caller, err error) {
 	c = tool.Caller{Agent: o.as, Project: o.project}
 	if c.Agent == "" && o.toolset == "agentmail" {

@@ -116,7 +116,7 @@ func (s *benchServer) uncommitted() (n int) {
 }
 
 // realSends returns n requests that send messages between sixteen agents. Each message has 150 different words out of
-// thirty thousand, with frequencies as in real texts.
+// thirty thousand, with the word frequencies of real text.
 func realSends(addr string, n int) (all [][]byte) {
 	random := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(random, 1.1, 8, 30_000)
@@ -135,8 +135,8 @@ func realSends(addr string, n int) (all [][]byte) {
 	return all
 }
 
-// BenchmarkSustained makes b.N thousand durable sends by 64 clients without a pause, on a new store. It measures what
-// a send costs, whether the last sends are as fast as the first, and how far the history is behind. Afterwards, it
+// BenchmarkSustained makes b.N thousand durable sends by 64 clients without a pause, on a new store. It measures what a
+// send costs, whether the last sends are as fast as the first, and how far behind the history is. Afterwards, it
 // measures how long a start takes, after a clean stop and after a kill. Processor time and bytes include the git
 // processes.
 func BenchmarkSustained(b *testing.B) {
@@ -185,8 +185,8 @@ func BenchmarkSustained(b *testing.B) {
 	s.end(b, os.Interrupt)
 }
 
-// BenchmarkMixed does b.N hundred operations, a hundred per second, on a day that has fifteen thousand messages. Of
-// ten operations, three send, three read an inbox, two set marks, one searches and one renews a claim.
+// BenchmarkMixed does b.N hundred operations, a hundred per second, on a day that has fifteen thousand messages. In
+// every ten operations, three send, three read an inbox, two set marks, one searches and one renews a claim.
 func BenchmarkMixed(b *testing.B) {
 	exe, store := benchProgram(b), filepath.Join(bulk.Dir(b), "store")
 	s := startServer(b, exe, store)
@@ -223,9 +223,9 @@ func BenchmarkMixed(b *testing.B) {
 	b.ReportMetric(float64(after.written-before.written)/1000/float64(len(each)), "kB/op")
 }
 
-// BenchmarkIdle measures what a server uses with twenty projects, forty agents that wait for mail in long polls, and
-// five bridges. It does nothing for b.N times six seconds. Then, for the same time, it sends two messages per second
-// and reads them.
+// BenchmarkIdle measures what a server uses with twenty projects, forty agents that are waiting for mail in long polls,
+// and five bridges. It does nothing for b.N times six seconds. Then, for the same time, it sends two messages per
+// second and reads them.
 func BenchmarkIdle(b *testing.B) {
 	exe, store := benchProgram(b), filepath.Join(bulk.Dir(b), "store")
 	s := startServer(b, exe, store)
@@ -343,7 +343,7 @@ type sendWatch struct {
 	rates chan []float64
 }
 
-// mark is the number of sends that were answered by a time.
+// mark is the number of sends that were answered by a given time.
 type mark struct {
 	at   time.Time
 	sent int64

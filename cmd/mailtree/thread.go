@@ -20,7 +20,7 @@ func threadCommand(p *program) *cobra.Command {
 		Use:   "thread [ID]",
 		Short: "Read a thread, oldest message first",
 		Long: "Read a thread, oldest message first. ID is the id of the thread, or the id or row number of a message in it; without\n" +
-			"ID, the command shows the first thread that waits for you. It marks nothing read.",
+			"ID, the command shows the first thread that is waiting for you. It does not mark anything read.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeThread,
 	}
@@ -65,7 +65,7 @@ func readThread(ctx context.Context, d *deskWork, id string, heads bool, cursor 
 	})
 }
 
-// threadScreen is where a thread is printed. It prints facts that the thread's messages share only once.
+// threadScreen is where a thread is printed. If several messages share a fact, it prints the fact only once.
 type threadScreen struct {
 	*cli.Screen
 	desk    *deskWork
@@ -91,8 +91,8 @@ func (s *threadScreen) show(t *mail.ThreadResource, heads bool) {
 	}
 }
 
-// showMessage prints a message after its name. It prints the subject only if that is not the thread's subject or an
-// answer to it.
+// showMessage prints a message's name, then the message. It prints the subject only if it differs from the thread's
+// subject by more than a leading "Re: ".
 func (s *threadScreen) showMessage(m *mail.Message, name string) {
 	if s.subject == "" {
 		s.subject = cmp.Or(m.Subject, m.ThreadID)

@@ -20,7 +20,7 @@ func undoCommand(p *program) *cobra.Command {
 		Short: "Undo your last action, or the last one on a message",
 		Long: "Undo your last action, or your last one on a message: a message sent, changed, acknowledged, archived or deleted, or\n" +
 			"paths claimed or released. Marking a message read or unread is undone only if you name the message. Nothing else that\n" +
-			"happened at the same moment changes. A sent message is removed for everyone; the agents that had read it are notified\n" +
+			"happened at the same time is undone. A sent message is removed for everyone; the agents that had read it are notified\n" +
 			"and listed here. A released path is claimed again if no other agent has claimed it. If you run the command again, it\n" +
 			"undoes the action before that; --list shows all of them. `mailtree redo` redoes what was undone.",
 		Args:              cobra.MaximumNArgs(1),
@@ -49,10 +49,10 @@ func redoCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "redo [ID]",
 		Short: "Redo the last undone action, or the last one on a message",
-		Long: "Redo the last action that `mailtree undo` undid, or the last one on this message: its files are restored as they were.\n" +
-			"After new work of yours, nothing can be redone. If you run the command again, it redoes the action undone before\n" +
-			"that. Agents that had read a message and were notified that it was withdrawn are notified again. Redo does not\n" +
-			"restore claims: claim the paths again.",
+		Long: "Redo the last action that `mailtree undo` undid, or the last one on this message: its files are restored as they\n" +
+			"were. Once you have done something new, nothing can be redone. If you run the command again, it redoes the action\n" +
+			"undone before that. Agents that had read a message and were notified that it was withdrawn are notified again. Redo\n" +
+			"does not restore claims: claim the paths again.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}
@@ -83,7 +83,7 @@ func showUndone(d *deskWork, how, command string, a *maildir.Undone) {
 	}
 }
 
-// showOneUndone prints an operation that was undone or redone, and where the text is that was undone.
+// showOneUndone prints an operation that was undone or redone, and where to find the text that was undone.
 func showOneUndone(d *deskWork, how string, a *maildir.Undone) {
 	d.Tell("%s: %s\n", how, d.act(&a.OperationInfo))
 	if how == "undone" && len(a.Patterns) > 0 && a.ID != "" {
@@ -98,10 +98,10 @@ func showOneUndone(d *deskWork, how string, a *maildir.Undone) {
 	}
 }
 
-// tellOutside prints which recipients at other domains keep what was sent to them.
+// tellOutside prints the recipients at other domains, who keep what was sent to them.
 func (d *deskWork) tellOutside(addresses []string, what string) {
 	if len(addresses) > 0 {
-		d.Tell("%s has already gone to %s and cannot be recalled there\n", what, listNames(addresses))
+		d.Tell("%s has already gone to %s and cannot be recalled\n", what, listNames(addresses))
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 const olderEnv = "MAILTREE_OLDER"
 
 // TestUpgrade starts this program on a store to which an older program was writing when it was killed. This program
-// keeps everything that was answered.
+// keeps everything that was confirmed.
 func TestUpgrade(t *testing.T) {
 	u := newUpgrade(t)
 	u.d.program = u.older
@@ -25,8 +25,8 @@ func TestUpgrade(t *testing.T) {
 	t.Log(u.load)
 }
 
-// TestUpgradeBack starts an older program on a store that this program has written. The older program refuses to
-// start, or keeps everything that was answered. After that, this program keeps everything, too.
+// TestUpgradeBack starts an older program on a store that this program has written. The older program refuses to start,
+// or keeps everything that was confirmed. After that, this program keeps everything too.
 func TestUpgradeBack(t *testing.T) {
 	u := newUpgrade(t)
 	u.work(1)
@@ -44,7 +44,7 @@ func TestUpgradeBack(t *testing.T) {
 	t.Log(u.load)
 }
 
-// upgrade is a store that two programs write.
+// upgrade is a store that two programs write to.
 type upgrade struct {
 	*load
 	older         string // the program of an older commit
@@ -56,7 +56,7 @@ type upgrade struct {
 func newUpgrade(t *testing.T) *upgrade {
 	u := &upgrade{older: os.Getenv(olderEnv), sends: map[string]bool{}}
 	if u.older == "" {
-		t.Skip("needs the program of an older commit: " + olderEnv + " names it, as .ci/campaign does")
+		t.Skip("needs an older commit's program: set " + olderEnv + " to its path, as .ci/campaign does")
 	}
 	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
 	d.real = true // the older program lacks the verbs of the fault program

@@ -99,8 +99,8 @@ func (p *program) awaitWake(ctx context.Context, v maildir.SessionEvent) string 
 	return ""
 }
 
-// waitsAlone reports, while no server is running, whether this process is the one that waits for a session. If noted
-// is false, it first replaces the process that was noted before.
+// waitsAlone reports, while no server is running, whether this process is the one that is waiting for a session. If
+// noted is false, it first records this process in place of the one recorded before.
 func (p *program) waitsAlone(v maildir.SessionEvent, noted bool) bool {
 	t, _, err := storedir.OpenProject(p.cfg.Store, v.Dir, p.cfg.Scope)
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// showWaits is `mailtree` without arguments. It prints what waits for the user in the project of this folder, and the
-// next commands. If there is no project at all, it returns the error of begin. Outside a project, it prints the list
-// of projects, and how to create one for the code base.
+// showWaits is `mailtree` without arguments. It prints what is waiting for the user in this folder's project, and the
+// next commands. If the store has no projects, it returns begin's error. Outside a project, it prints the list of
+// projects, and how to create one for the code base.
 func (p *program) showWaits(c *cobra.Command, f *deskFlags) error {
 	ctx := c.Context()
 	err := p.atDesk(ctx, f, nobodys, nil, func(ctx context.Context, d *deskWork) error { // creates no agent
@@ -81,7 +81,7 @@ func printWaits(d *deskWork, w *maildir.Waits) {
 			next = []string{"mailtree read " + first, "inbox", "agents", "open"}
 		case len(w.Answer) == 0:
 			next[2] = "archive " + first
-			if format.ServerName(w.New[0].People[0]) { // nobody reads answers to the server
+			if format.ServerName(w.New[0].People[0]) { // nobody reads replies to the server
 				next = slices.Delete(next, 1, 2)
 			}
 		}
@@ -90,7 +90,7 @@ func printWaits(d *deskWork, w *maildir.Waits) {
 	d.Say(d.Faint, "next: %s", strings.Join(next, "   "))
 }
 
-// amountOf returns a text that says how much waits.
+// amountOf returns text that says how much mail is waiting.
 func amountOf(w *maildir.Waits) string {
 	var parts []string
 	if n := len(w.Answer); n > 0 {
@@ -99,7 +99,7 @@ func amountOf(w *maildir.Waits) string {
 	if n := len(w.New); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d new", n))
 	}
-	return cmp.Or(strings.Join(parts, ", "), "no mail waits")
+	return cmp.Or(strings.Join(parts, ", "), "no mail is waiting")
 }
 
 // threadRow returns a thread's row: its name, urgency, agents, subject, extent and age.
@@ -115,7 +115,7 @@ func threadRow(d *deskWork, t *maildir.WaitingThread, title, name, to string) cl
 		extent = "(" + extent + ")"
 	}
 	subject := cli.Line(t.Subject)
-	if to != "" { // for the others, the group's title says why they wait
+	if to != "" { // for the others, the group's title says why they are waiting
 		subject += " (" + t.Why + ")"
 	}
 	return cli.Row{Title: title, Cells: []string{
@@ -165,8 +165,8 @@ func once(names []string) (all []string) {
 	return all
 }
 
-// besideMail returns what else needs the user: agents that are blocked by claims, agents that cannot be woken, and
-// invalid files.
+// besideMail returns what else needs the user's attention: agents that are blocked by claims, agents that cannot be
+// woken, and invalid files.
 func besideMail(d *deskWork, w *maildir.Waits) (rows []cli.Row) {
 	for _, s := range w.Stopped {
 		var paths, holders []string

@@ -19,8 +19,8 @@ func watchCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "watch",
 		Short: "Follow a project's events, one per line",
-		Long: "Follow a project's events, with --all those of every project, until interrupted. Each event is one line: mail, read,\n" +
-			"ack, claim, release, status, register, edit. If the server ends, the command continues with the next server.",
+		Long: "Follow a project's events (with --all, every project's) until interrupted. Each event is one line: mail, read, ack,\n" +
+			"claim, release, status, register, edit. If the server ends, the command continues with the next server.",
 		Args: cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)
@@ -52,8 +52,8 @@ type watching struct {
 	lines  bool
 }
 
-// follow has one server after another answer a verb with JSON lines, until ctx ends, and calls each with every line.
-// It returns the errors of each, program.dial and cli.Client.Stream.
+// follow has one server after another answer a verb with JSON lines, until ctx ends, and calls each with every line. It
+// returns errors from each, program.dial and cli.Client.Stream.
 func (p *program) follow(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {
 	for ctx.Err() == nil {
 		err := p.asCommand(ctx, p.dial, func(ctx context.Context, c *cli.Client) error {
@@ -71,7 +71,7 @@ func (p *program) follow(ctx context.Context, verb string, ask any, each func(li
 }
 
 // show prints an event and advances the position. The first line of an answer contains only the position at which
-// watching has begun.
+// watching began.
 func (w *watching) show(line json.RawMessage) error {
 	var h maildir.Event
 	if err := json.Unmarshal(line, &h); err != nil {

@@ -22,13 +22,13 @@ type web struct {
 	open string // a sentence if every OS user of this machine may use the port; otherwise ""
 
 	mu    sync.Mutex
-	ln    net.Listener       // nil: the server does not listen
+	ln    net.Listener       // nil: the server is not listening
 	serve func(net.Listener) // serves a listener in the background; set by use
 	users *socket.Listener   // counts the connections of a server in the background; set by use
 }
 
-// newWeb returns the web of a server that does not listen yet. It returns an error if AUTH=user is set but this
-// system cannot identify a connection's OS user.
+// newWeb returns the web of a server that is not listening yet. It returns an error if AUTH=user is set but this system
+// cannot identify a connection's OS user.
 func newWeb(cfg *config, log *slog.Logger) (*web, error) {
 	open, err := cfg.checkUsers()
 	return &web{cfg: cfg, log: log, open: open}, err
@@ -69,7 +69,7 @@ func listenAt(ctx context.Context, cfg *config, port int) (net.Listener, error) 
 	addr := net.JoinHostPort(cfg.Host, strconv.Itoa(port))
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w. If another server is there, choose another port with PORT or --port; "+
+		return nil, fmt.Errorf("cannot listen on %s: %w. If another server is using it, choose another port with PORT or --port; "+
 			"--port 0 picks a free one", addr, errors.Unwrap(err))
 	}
 	return ln, nil
@@ -107,7 +107,7 @@ func (w *web) url(ctx context.Context) (string, error) {
 	return w.at(), nil
 }
 
-// address returns the server's URL over TCP, or "" if the server does not listen.
+// address returns the server's URL over TCP, or "" if the server is not listening.
 func (w *web) address() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,8 +131,8 @@ func (w *web) close() {
 	}
 }
 
-// countedListener counts each of its connections as a client of the socket, so that a server in the
-// background does not end while a page is open.
+// countedListener counts each of its connections as one of the socket's clients, so that a server in the background
+// does not end while a page is open.
 type countedListener struct {
 	net.Listener
 	users *socket.Listener

@@ -37,10 +37,10 @@ func TestOpenPageKeepsServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if users.AwaitIdle(ctx, time.Microsecond) == nil {
-		t.Error("idle though a page is open")
+		t.Error("idle although a page is open")
 	}
 	c.Close()
-	c.Close() // the second Close does not count
+	c.Close() // the second Close is ignored
 	if err := users.AwaitIdle(t.Context(), time.Microsecond); err != nil {
 		t.Error(err)
 	}

@@ -35,7 +35,7 @@ const toBegin = `To start:
   mailtree setup claude   connect a client; mailtree setup --list lists all clients
   mailtree new project    create the project of a code base (run it there)`
 
-// begin returns the error of a command that needs a project if there is no project at all; otherwise nil. Its exit
+// begin returns the error for a command that needs a project if the store has no projects; otherwise nil. Its exit
 // status is exitNothing.
 func (p *program) begin() error {
 	if !storedir.IsStore(p.cfg.Store) {

@@ -27,9 +27,9 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// update is the flag -update, with which the tests write the answers in the transcripts again. A transcript records
-// what goes over the wire: fixtures/wire/TOOLSET/NAME.txtar contains what clients send to a toolset, and the exact
-// answers. There is at least one file for each tool. Its sections are
+// update is the flag -update, which makes the tests rewrite the answers in the transcripts. A transcript records what
+// goes over the wire: fixtures/wire/TOOLSET/NAME.txtar contains what clients send to a toolset, and the exact answers.
+// There is at least one file for each tool. Its sections are
 //
 //	-- setup [CALLER] [project=KEY] [2026-07-28] --    JSON-RPC messages, one a line, that must be answered without a refusal
 //	-- client [CALLER] [project=KEY] [2026-07-28] --   one message
@@ -43,7 +43,7 @@ import (
 // sees, <cursor 1> the first cursor, <time> any time, <day> the folders of a day, and <store> the store's folder.
 // <auth> is how the server identified the sender, which differs between wires, <seal> is a seal, and <commits> are an
 // agent's commits. In what clients send, <msg 1> and <cursor 1> stand for the same values again.
-var update = flag.Bool("update", false, "write the answers of the wire transcripts anew")
+var update = flag.Bool("update", false, "rewrite the answers in the wire transcripts")
 
 const transcripts = "../../fixtures/wire"
 

@@ -36,7 +36,7 @@ func (r *Runner) adopt(ctx context.Context, a hook.Abandoned) {
 			why = timedOut
 		case <-ctx.Done():
 			if err != nil {
-				return // the next server looks again
+				return // the next server checks again
 			}
 			why, patience = serverStopped, stopAfter
 		}

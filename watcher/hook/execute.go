@@ -23,7 +23,7 @@ const (
 	killAfter  = 5         // seconds between TERM and KILL at a timeout
 	stopAfter  = 3         // seconds between TERM and KILL when the server stops
 	leaveAfter = 2         // seconds that output may stay open after the command has ended
-	maxOutput  = 64 << 10  // bytes of output to keep: the last ones
+	maxOutput  = 64 << 10  // bytes of output to keep, from its end
 	maxFact    = 100 << 10 // bytes of one variable; the system's limit is 128 KiB
 )
 
@@ -33,7 +33,7 @@ const (
 	serverStopped = "the server stopped"
 )
 
-// execute runs the command and waits for its end.
+// execute runs the command and waits for it to end.
 func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 	out := &tail{}
 	end := hook.End{Exit: -1}
@@ -48,7 +48,7 @@ func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 		err = r.log.Started(run, cmd.Process.Pid, is)
 	}
 	if err != nil {
-		r.cfg.Log.Warn("a hook's process cannot be recorded: if this server crashes, the next one does not know "+
+		r.cfg.Log.Warn("a hook's process cannot be recorded: if this server crashes, the next one will not know "+
 			"about that process", "error", err)
 	}
 	ended := make(chan error, 1)
@@ -76,7 +76,7 @@ func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 	}
 	var exit *exec.ExitError
 	switch {
-	case end.Why != "" || err == nil || errors.Is(err, exec.ErrWaitDelay): // ErrWaitDelay: a child still runs
+	case end.Why != "" || err == nil || errors.Is(err, exec.ErrWaitDelay): // ErrWaitDelay: a child is still running
 	case !errors.As(err, &exit):
 		end.Why = err.Error()
 	case end.Exit < 0:
@@ -86,7 +86,7 @@ func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 }
 
 // start starts the command. If the machine lacks resources, start waits, at most for the command's timeout. It must
-// wait, because the run already has a mark, so no other server would start it.
+// wait, because the run already has a mark, so no later server would start the command.
 func (r *Runner) start(ctx context.Context, run *hook.Run, out io.Writer) (*exec.Cmd, error) {
 	giveUp := time.NewTimer(time.Duration(run.Hook.Timeout) * r.cfg.Second)
 	defer giveUp.Stop()
@@ -125,8 +125,8 @@ func (r *Runner) start(ctx context.Context, run *hook.Run, out io.Writer) (*exec
 	}
 }
 
-// passing reports whether a command could not start because of a temporary condition of the machine. Other errors
-// belong to the command itself: for example, it is not a program, or it gets too many arguments.
+// passing reports whether a command could not start because of a temporary condition of the machine. Other errors are
+// the command's own fault: for example, it is not a program, or it has too many arguments.
 func passing(err error) bool {
 	return tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, syscall.ENOEXEC) && !errors.Is(err, syscall.E2BIG)
 }
@@ -183,7 +183,7 @@ func facts(run *hook.Run) (env []string) {
 	return env
 }
 
-// attached returns the attachments of the message as a JSON list, without the last ones if they do not fit into a
+// attached returns the attachments of the message as a JSON list, without the last ones if not all of them fit in a
 // variable.
 func attached(run *hook.Run) string {
 	type one struct {
@@ -191,7 +191,7 @@ func attached(run *hook.Run) string {
 		MediaType string `json:"media_type"`
 		Bytes     int64  `json:"bytes"`
 		Path      string `json:"path"`
-		URI       string `json:"uri"` // URI in the toolset aimx
+		URI       string `json:"uri"` // URI in the aimx toolset
 	}
 	all := []one{}
 	for _, a := range run.Attachments {
@@ -220,7 +220,7 @@ type account struct {
 const nobody = 65534
 
 // accountOf returns the account of an OS user. If the system has no account for the uid, the result contains little
-// more than the uid. It returns an error if the system cannot tell now.
+// more than the uid. It returns an error if the system is temporarily unable to tell.
 func accountOf(uid int) (account, error) {
 	a := account{uid: uid, gid: nobody, name: strconv.Itoa(uid)}
 	u, err := user.LookupId(strconv.Itoa(uid))
@@ -257,7 +257,7 @@ func (a account) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid), Groups: a.groups}
 }
 
-// dir returns the user's home folder if it belongs to the user, else the root folder.
+// dir returns the user's home folder if it belongs to the user, otherwise the root folder.
 func (a account) dir() string {
 	fi, err := os.Stat(a.home)
 	if err != nil || !fi.IsDir() || !filepath.IsAbs(a.home) {

@@ -95,7 +95,7 @@ func (b *bench) hook(mailbox string, h hooks.Hook) {
 func (b *bench) script(name, text string) string {
 	b.t.Helper()
 	file := filepath.Join(b.dir, name)
-	syscall.ForkLock.RLock() // a process forked meanwhile would have the file open for writing, and nobody could run it yet
+	syscall.ForkLock.RLock() // a process forked now would have the file open for writing, and the file could not run
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+strings.ReplaceAll(text, "DIR", b.dir)), 0o700); err != nil {
 		b.t.Fatal(err)
@@ -124,7 +124,7 @@ func (b *bench) send(auth, subject string) string {
 	return m.ID
 }
 
-// run is a line of the mark of a run.
+// run is a line of a run's mark.
 type run struct {
 	Hook, Message, Begun, Ended, End, Output string
 	Exit                                     int

@@ -49,12 +49,12 @@ type Runner struct {
 
 const (
 	defaultWorkers = 8
-	pageSize       = 256  // changes read at once
+	pageSize       = 256  // changes read at a time
 	saveEvery      = 4096 // changes between two saved marks
 	retryTime      = 2 * time.Second
 )
 
-// New makes a runner. It starts nothing before Run.
+// New returns a runner. The runner starts nothing before Run.
 func New(cfg Config) *Runner {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -68,8 +68,8 @@ func New(cfg Config) *Runner {
 	return &Runner{cfg: cfg, queue: newQueue(cfg.Workers)}
 }
 
-// Run follows the feed until ctx ends. It then ends the running commands in the same way as at their timeout, and
-// returns. While the marks cannot be read, Run keeps trying and runs no hook.
+// Run follows the feed until ctx ends. It then ends the running commands as it does at their timeout, and returns.
+// While the marks cannot be read, Run keeps trying and runs no hook.
 func (r *Runner) Run(ctx context.Context) {
 	var log *hook.Log
 	r.insist(ctx, "hooks cannot run", func() (err error) {
@@ -101,7 +101,7 @@ func (r *Runner) Run(ctx context.Context) {
 	r.save(0)
 }
 
-// Idle reports whether no command runs or waits.
+// Idle reports whether no command is running or waiting.
 func (r *Runner) Idle() bool { return r.queue.idle() && r.adopted.Load() == 0 }
 
 // resume decides where to continue in the feed. Normally Run continues where the last Run ended. If the index is
@@ -158,7 +158,7 @@ func (r *Runner) follow(ctx context.Context) {
 	})
 }
 
-// putFirings queues firings, waiting for room, and then moves the mark.
+// putFirings queues firings, waits for room if necessary, and then moves the mark.
 func (r *Runner) putFirings(ctx context.Context, all []hook.Firing, mark int64) {
 	for _, f := range all {
 		if !r.queue.enqueue(ctx, f) {
@@ -207,7 +207,7 @@ func (r *Runner) work(ctx context.Context) {
 			return
 		}
 		run, decided := r.beginFiring(ctx, f)
-		if decided { // otherwise the saved mark stays before it, and the next server decides
+		if decided { // otherwise the saved mark stays before the firing, and the next server decides
 			r.queue.begun()
 		}
 		if run != nil {
@@ -218,8 +218,8 @@ func (r *Runner) work(ctx context.Context) {
 	}
 }
 
-// beginFiring decides about a firing. It returns a nil run if there is nothing to run or if ctx ended
-// before the decision.
+// beginFiring decides whether to run a firing. It returns a nil run if there is nothing to run or if ctx ended before
+// the decision.
 func (r *Runner) beginFiring(ctx context.Context, f hook.Firing) (run *hook.Run, decided bool) {
 	r.insist(ctx, "a hook cannot start", func() error {
 		if ctx.Err() != nil {

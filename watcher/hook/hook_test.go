@@ -112,7 +112,7 @@ func TestWhat(t *testing.T) {
 	}
 }
 
-// TestPull: mail that `git pull` brings fires hooks as untrusted mail.
+// TestPull: mail that arrives with `git pull` fires hooks as untrusted mail.
 func TestPull(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{})
@@ -193,7 +193,7 @@ func TestTimeout(t *testing.T) {
 	stubborn := b.script("stubborn", "trap '' TERM; sleep 1000 & echo $! $$ > DIR/pids; wait; while :; do sleep 1000; done\n")
 	polite := b.script("polite", "trap 'echo bye; exit 4' TERM; sleep 1000 & wait\n")
 	leaving := b.script("leaving", "(trap '' TERM; exec sleep 1000) > /dev/null 2>&1 & echo $! > DIR/left; exec sleep 1000\n")
-	for cmd, timeout := range map[string]int{stubborn: 1, polite: 5, leaving: 1} { // the polite one needs time until it can say so
+	for cmd, timeout := range map[string]int{stubborn: 1, polite: 5, leaving: 1} { // the polite command needs time
 		b.hook("bob", hooks.Hook{Name: filepath.Base(cmd), Cmd: []string{cmd}, Timeout: timeout})
 	}
 	b.start(hook.Config{})
@@ -276,8 +276,8 @@ func gone(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
-// TestStop: the end of the server ends commands. Waiting firings are left for the next server. Runs that began do
-// not begin again.
+// TestStop: when the server ends, it ends commands. Waiting firings are left for the next server. Runs that have begun
+// do not begin again.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -416,7 +416,7 @@ func TestStartedLater(t *testing.T) {
 	}
 	defer f.Close()
 	if err := exec.Command(cmd).Run(); !errors.Is(err, syscall.ETXTBSY) {
-		t.Skip("this system lets a file be run while it is written: ", err)
+		t.Skip("this system can run a file while it is being written: ", err)
 	}
 	b.hook("bob", hooks.Hook{Name: "later", Cmd: []string{cmd}})
 	tried := make(chan struct{})

@@ -10,10 +10,10 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// identity identifies a process, because the number of a process may be reused. The identity consists of the boot
-// id and the time since boot at which the process began. It is "" for a process that has ended, whether or not its
-// parent has waited for it. identity returns an error if the system cannot tell now. Source: proc_pid_stat(5).
-// Reading the file of a process that is ending fails with ESRCH.
+// identity identifies a process, because a process's number may be reused. The identity consists of the boot id and the
+// time since boot at which the process began. It is "" for a process that has ended, whether or not its parent has
+// waited for it. identity returns an error if the system is temporarily unable to tell. Source: proc_pid_stat(5). For a
+// process that is ending, reading this file fails with ESRCH.
 func identity(pid int) (string, error) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, syscall.ESRCH) {

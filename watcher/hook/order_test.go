@@ -83,8 +83,8 @@ func TestByHand(t *testing.T) {
 	b.ended(3)
 }
 
-// TestUnmarked: if a server does not know how far an earlier server came, it still runs a hook for mail that
-// arrived after the hook, whatever the mail's date.
+// TestUnmarked: if a server does not know how far an earlier server got, it still runs a hook for mail that arrived
+// after the hook, whatever the mail's date.
 func TestUnmarked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -160,7 +160,7 @@ func TestOnce(t *testing.T) {
 	for i := range 200 {
 		sent = append(sent, b.send("token", fmt.Sprint(i)))
 		if i%50 == 49 {
-			stop() // some messages still wait
+			stop() // some messages are still waiting
 			stop = b.start(hook.Config{})
 		}
 	}

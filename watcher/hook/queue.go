@@ -8,11 +8,11 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// maxQueued limits the memory of the queue. Further firings stay in the feed.
+// maxQueued limits the memory of the queue. Other firings stay in the feed.
 const maxQueued = 10_000
 
-// queue hands out the firings of each owner in order, and serves owners in turn. One owner never gets all
-// workers, so slow hooks of one owner do not delay others. It is safe for concurrent use.
+// queue hands out each owner's firings in order, and serves owners in turn. One owner never gets all workers, so one
+// owner's slow hooks do not delay other owners. It is safe for concurrent use.
 type queue struct {
 	share int // how many commands of one owner may run at once
 
@@ -21,7 +21,7 @@ type queue struct {
 	waiting map[int][]hook.Firing // by owner
 	turns   []int                 // owners with waiting firings
 	running map[int]int
-	queued  int // firings that wait, or were taken and have not begun
+	queued  int // firings that are waiting, or were taken and have not begun
 	closed  bool
 }
 
@@ -31,7 +31,7 @@ func newQueue(workers int) *queue {
 	return q
 }
 
-// enqueue adds a firing once there is room. It returns false if ctx ends first.
+// enqueue adds a firing as soon as there is room. It returns false if ctx ends first.
 func (q *queue) enqueue(ctx context.Context, f hook.Firing) bool {
 	stop := context.AfterFunc(ctx, func() {
 		q.mu.Lock()
@@ -83,7 +83,7 @@ func (q *queue) dequeue() (hook.Firing, bool) {
 	}
 }
 
-// begun records that a firing is decided.
+// begun records that a firing has been decided.
 func (q *queue) begun() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -108,7 +108,7 @@ func (q *queue) empty() bool {
 	return q.queued == 0
 }
 
-// idle reports whether no firing waits or runs.
+// idle reports whether no firing is waiting or running.
 func (q *queue) idle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

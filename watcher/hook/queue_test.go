@@ -28,12 +28,12 @@ func TestTurns(t *testing.T) {
 	take("x")
 	take("b")
 	if q.empty() {
-		t.Error("one waits, but the queue is empty")
+		t.Error("a firing is waiting, but the queue is empty")
 	}
 	q.done(1)
 	take("c")
 	if !q.empty() {
-		t.Error("nothing waits, but the queue is not empty")
+		t.Error("nothing is waiting, but the queue is not empty")
 	}
 	q.close()
 	if _, ok := q.dequeue(); ok {
