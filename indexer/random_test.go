@@ -120,8 +120,8 @@ func (w *world) plain(p string) bool {
 	fi, err := os.Lstat(filepath.Join(w.dir, p))
 	return err != nil || fi.Mode().IsRegular()
 }
-
-// step changes the tree once. It skips a change that is impossible, such as one that needs a folder where there is a
+// step changes the tree once. It skips a change that is impossible, for example because a file is where the change needs
+// a folder.
 // file.
 func (w *world) step() {
 	at := func(p string) string { return filepath.Join(w.dir, p) }
