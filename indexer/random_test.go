@@ -120,9 +120,9 @@ func (w *world) plain(p string) bool {
 	fi, err := os.Lstat(filepath.Join(w.dir, p))
 	return err != nil || fi.Mode().IsRegular()
 }
-// step changes the tree once. It skips a change that is impossible, for example because a file is where the change needs
-// a folder.
-// file.
+
+// step changes the tree once. It skips a change that is impossible, for example because a file is where the change
+// needs a folder.
 func (w *world) step() {
 	at := func(p string) string { return filepath.Join(w.dir, p) }
 	note := func(op string, paths ...string) {
