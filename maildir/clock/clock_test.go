@@ -42,7 +42,7 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-// TestFindID checks that an id created by Stamp is found in the forms in which users write it.
+// TestFindID checks that an id created by Stamp is found in every form in which users write it.
 func TestFindID(t *testing.T) {
 	id, _, err := New(time.Now, rand.Reader).Stamp()
 	if err != nil {

@@ -72,8 +72,8 @@ func bomb(n int) string {
 	return b.String()
 }
 
-// TestRefuses checks that a header that exceeds the limits, or that could mean more than its text, is refused with a
-// line number, and that the refusal quotes none of its text.
+// TestRefuses checks that a header is refused if it exceeds the limits or could represent more than its literal text.
+// The refusal contains a line number and quotes none of the header's text.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	const many = 100_000

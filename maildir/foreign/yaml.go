@@ -13,8 +13,8 @@ import (
 const notYAML = "the header is not valid YAML: on each line, write a key, a colon and text, and put text with " +
 	"special characters in quotation marks"
 
-// readYAML reads a mapping. It refuses anchors, aliases and tags, because with them a short text can represent a huge
-// text, or a value that is not text. It returns a duplicate key twice.
+// readYAML reads a mapping. It refuses anchors, aliases and tags, because with them a few bytes can represent a huge
+// value, or a value that is not text. If a key occurs twice, readYAML returns both.
 func readYAML(header []byte, depth int) ([]Key, error) {
 	var doc, rest yaml.Node
 	d := yaml.NewDecoder(bytes.NewReader(header))

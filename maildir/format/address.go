@@ -42,8 +42,8 @@ func ParseAddress(s string) (Address, error) {
 // IsAgent reports whether the address is an agent's name.
 func (a Address) IsAgent() bool { return a.Domain == "" }
 
-// OnThisMachine reports whether the domain is localhost, a name below localhost, or an IP address. Such a domain is not
-// the name of a server at another domain. Spec: RFC 6761 6.3, RFC 3696 2.
+// OnThisMachine reports whether the domain is localhost, a name below localhost, or an IP address. Such a domain never
+// identifies a mail server on another machine. Spec: RFC 6761 6.3, RFC 3696 2.
 func (a Address) OnThisMachine() bool {
 	domain := a.Domain
 	top := domain[strings.LastIndexByte(domain, '.')+1:]

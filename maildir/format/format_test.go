@@ -228,7 +228,7 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// BenchmarkSealed measures what one seal costs in a send, without formatting the message.
+// BenchmarkSealed measures the cost of one seal when a message is sent, without formatting the message.
 func BenchmarkSealed(b *testing.B) {
 	_, key := keyPair(b)
 	file := FormatMessage(sample())
@@ -237,7 +237,7 @@ func BenchmarkSealed(b *testing.B) {
 	}
 }
 
-// BenchmarkFormat measures what one copy of a message costs in a send, without its seal.
+// BenchmarkFormat measures the cost of one copy when a message is sent, without its seal.
 func BenchmarkFormat(b *testing.B) {
 	m := sample()
 	for b.Loop() {

@@ -29,8 +29,8 @@ func CheckName(name string) string {
 	return ""
 }
 
-// NameOfWindow returns the name of a tmux window without spaces, which is the name of the window's agent in any
-// letter case. It returns "" if no agent can have that name. See docs/agentmail.md, "Who is who".
+// NameOfWindow returns a tmux window's name without its spaces. Ignoring case, this is the name of the window's agent.
+// NameOfWindow returns "" if no agent can have that name. See docs/agentmail.md, "Who is who".
 func NameOfWindow(window string) string {
 	name := strings.Join(strings.Fields(window), "")
 	if !ValidName(name) {
@@ -44,7 +44,7 @@ func NameOfWindow(window string) string {
 // registered. It reports each issue once: the idempotency key of its message identifies the issue.
 const Postmaster = "Postmaster"
 
-// ServerName reports whether a name, in any letter case, is reserved for the server: the server writes to agents as
+// ServerName reports whether a name is reserved for the server, ignoring case. The server writes to agents as
 // Postmaster, and commits as mailtree. No agent can have such a name, and no mail is sent from such an agent's outbox.
 func ServerName(name string) bool {
 	return slices.Contains([]string{"postmaster", "mailtree", "system"}, strings.ToLower(name))

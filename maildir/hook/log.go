@@ -72,7 +72,7 @@ const (
 
 // OpenLog opens the log of the store at root, and creates it if it is missing. now is the clock. OpenLog removes old
 // marks, and incomplete marks left by a crash, because their commands were never started. Only one log per store may be
-// open at a time. OpenLog returns ErrUnavailable.
+// open at a time. If OpenLog fails, it returns ErrUnavailable.
 func OpenLog(root string, now func() time.Time) (*Log, error) {
 	l := &Log{dir: filepath.Join(root, logDir), now: now}
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
@@ -219,7 +219,7 @@ func (l *Log) file(hook, message string) string {
 	return filepath.Join(l.dir, hashName(hook, message)+markEnd)
 }
 
-// Ran reports whether a run of the hook for the message has begun. It can tell only as long as the mark is kept.
+// Ran reports whether a run of the hook for the message has begun. The answer is reliable only while the mark is kept.
 func (l *Log) Ran(h *Hook, message string) bool {
 	_, err := os.Lstat(l.file(h.Key(), message))
 	return err == nil

@@ -106,7 +106,7 @@ func (r *claimRound) entries(list map[string]string, known map[string]*claimlist
 }
 
 // readRemoved finds the files that matched the list and have been removed since. It checks the paths, because a file
-// may exist but be invalid, so that it is not a claim.
+// that exists may be invalid and therefore not be a claim.
 func (r *claimRound) readRemoved() error {
 	r.knows.Removed = map[string]bool{}
 	own := claimlist.ByPath(r.knows.Files)

@@ -146,7 +146,7 @@ func TestTellMeanwhile(t *testing.T) {
 }
 
 // TestTakeOver checks that the book takes over an earlier version's record of an agent in a window, and removes its
-// file. Damaged files are removed, too.
+// file. Damaged files are removed too.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	b := newNotebook(t)

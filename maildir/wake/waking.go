@@ -184,7 +184,8 @@ type IdleQuery struct {
 	Again   bool // wake again for messages that the agent has had a notice about
 }
 
-// IdleSeats lists those of the agent's sessions, or its window, that have mail newer than their last wake.
+// IdleSeats lists the agent's sessions that have mail newer than their last wake. If the agent has no session, it
+// considers the agent's window instead.
 func (ss *Sessions) IdleSeats(ctx context.Context, q IdleQuery) (all []IdleSeat, err error) {
 	seats, _ := ss.mail.Seats.Sessions(q.Agent)
 	if len(seats) == 0 && q.Windows {

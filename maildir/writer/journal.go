@@ -363,7 +363,7 @@ func readJournal(r io.Reader, key []byte) []journalRecord {
 	}
 }
 
-// sane reports whether every path in the record is one at which the server may write files.
+// sane reports whether the server may write files at every path in the record.
 func (r journalRecord) sane() bool {
 	for _, op := range r.Ops {
 		for _, f := range op.Files {

@@ -76,7 +76,7 @@ func (c *crashed) after() (files []string, ops []Op) {
 	return files, ops
 }
 
-// recover recovers the tree as a server start does.
+// recover recovers the tree, as a server does at startup.
 func (c *crashed) recover() (ops []Op) {
 	c.t.Helper()
 	_, groups, err := recoverTree(c.tree, testKey, slog.New(slog.DiscardHandler))
