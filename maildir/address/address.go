@@ -149,7 +149,7 @@ func (d Domains) Recipients(list string) ([]string, error) {
 		if addr == "" || strings.ContainsAny(addr, "<>") {
 			return nil, &refusal.Error{
 				What: refusal.Invalid("{name} {arg} is not an address: write one such as {=other} or \"Bob\" " +
-					"<{=other}>, several separated by commas."),
+					"<{=other}>, or several separated by commas."),
 				Field: refusal.Recipients,
 				Name:  strings.TrimSpace(part),
 				Other: d.Of("bob"),
@@ -157,7 +157,7 @@ func (d Domains) Recipients(list string) ([]string, error) {
 		}
 		if _, err := format.ParseAddress(addr); err != nil && strings.Contains(addr, "@") {
 			return nil, &refusal.Error{
-				What:  refusal.Invalid("{cause} {arg}. Write addresses such as {=other}, several separated by commas."),
+				What:  refusal.Invalid("{cause} {arg}. Write addresses such as {=other}, separated by commas."),
 				Field: refusal.Recipients,
 				Other: d.Of("bob"),
 				Err:   err,
@@ -167,7 +167,7 @@ func (d Domains) Recipients(list string) ([]string, error) {
 	}
 	if len(names) == 0 {
 		return nil, &refusal.Error{
-			What:  refusal.Invalid("No recipient in {name} {arg}: give an address such as {=other}, several separated by commas."),
+			What:  refusal.Invalid("No recipient in {name} {arg}: give an address such as {=other}, or several separated by commas."),
 			Field: refusal.Recipients,
 			Name:  list,
 			Other: d.Of("bob"),

@@ -33,7 +33,7 @@ func TestStamp(t *testing.T) {
 			t.Fatal(err)
 		}
 		if follows && !created.Equal(at) {
-			t.Fatalf("%d: the clock says %s, but %s was created %s", i, at, id, created)
+			t.Fatalf("%d: the clock says %s, but %s was created at %s", i, at, id, created)
 		}
 		if !follows && (id <= lastID || !created.After(last)) || ids[id] || !format.ValidID(id) {
 			t.Fatalf("%d: %s after %s, %s after %s", i, id, lastID, created, last)

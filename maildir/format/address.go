@@ -61,9 +61,9 @@ func (a Address) String() string {
 func checkLocal(local string) string {
 	switch {
 	case local == "":
-		return "nothing precedes the @"
+		return "there is nothing before the @"
 	case len(local) > maxLocal:
-		return "longer than 64 characters before the @"
+		return "the part before the @ is longer than 64 characters"
 	case strings.ContainsFunc(local, func(r rune) bool { return !inLocal(r) }):
 		return "before the @, use letters, digits and !#$%&'*+-/=?^_`{|}~ with single dots between them"
 	case strings.HasPrefix(local, ".") || strings.HasSuffix(local, ".") || strings.Contains(local, ".."):
@@ -82,7 +82,7 @@ func inLabel(r rune) bool {
 // checkDomain says what is wrong with an email domain in upper or lower case, or returns "" if the domain is valid.
 func checkDomain(domain string) string {
 	if len(domain) > maxDomain {
-		return "longer than 255 characters after the @"
+		return "the part after the @ is longer than 255 characters"
 	}
 	if strings.HasPrefix(domain, "[") {
 		return "after the @, use a domain name, not an IP address"

@@ -14,7 +14,7 @@ func CheckName(name string) string {
 	case name == "":
 		return "it is empty"
 	case len(name) > 64:
-		return "longer than 64 characters"
+		return "it is longer than 64 characters"
 	case !PlainName(name):
 		return "use letters, digits, '.', '_' and '-', beginning with a letter or digit"
 	case strings.HasSuffix(name, "."):
@@ -24,7 +24,7 @@ func CheckName(name string) string {
 	}
 	stem, _, _ := strings.Cut(strings.ToLower(name), ".")
 	if slices.Contains(windowsReserved, stem) {
-		return "reserved on Windows"
+		return "it is reserved on Windows"
 	}
 	return ""
 }

@@ -110,8 +110,8 @@ type Index interface {
 
 	// Due returns two groups of messages, in any order. The first group contains messages that may be waiting for the
 	// agent: they are unread, need its acknowledgement, or were received recently. The second group contains the
-	// agent's own messages whose recipients it may be waiting for: they need acknowledgements or were sent recently. Due
-	// omits archived messages.
+	// agent's own messages whose recipients it may be waiting for: they need acknowledgements or were sent recently.
+	// Due omits archived messages.
 	Due(ctx context.Context, q DueQuery) ([]Due, error)
 	// Replied returns who has written in each message's thread since that message, keyed by the message's cursor.
 	Replied(ctx context.Context, project, agent string, cursors []int64) (map[int64]Replied, error)

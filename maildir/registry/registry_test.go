@@ -103,7 +103,7 @@ func TestLoadAgain(t *testing.T) {
 	}
 	for end := time.Now().Add(time.Minute); again(); { // until the stamp proves that the file is unchanged
 		if time.Now().After(end) {
-			t.Fatalf("parsed each of %d times", c.parsed)
+			t.Fatalf("the file was parsed every time, %d times in all", c.parsed)
 		}
 	}
 	if c.put(t, "2"); !again() {

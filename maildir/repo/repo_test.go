@@ -190,7 +190,7 @@ func TestRelative(t *testing.T) {
 			}
 			v.Relative(filepath.Join(dir, "sibling/app/x"))
 			if !v.Exists("app/only") || !v.Exists("app/docs") {
-				t.Error("a file that is in only one of the two is not seen")
+				t.Error("a file that is in only one of the two worktrees is not found")
 			}
 			return nil
 		})
