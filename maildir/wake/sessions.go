@@ -60,9 +60,9 @@ type SessionEvent struct {
 }
 
 // Begin binds a session to an agent, sets the agent to ready, and returns its name. The agent is v.Agent, which is
-// created if it does not exist. If v.Agent is "", the agent is the session's earlier agent, or otherwise the agent of
-// the most recently ended session of that client and folder, or otherwise a new agent. Only v.Agent may also be the
-// agent of another live session. Begin returns any error from EnsureAgent or Register.
+// created if it does not exist. If v.Agent is "", Begin uses the first of these that is available: the session's
+// earlier agent, the agent of the most recently ended session of that client and folder, or a new agent. Only v.Agent
+// may also be the agent of another live session. Begin returns any error from EnsureAgent or Register.
 func (ss *Sessions) Begin(ctx context.Context, v SessionEvent) (agent string, err error) {
 	ss.binding.Lock() // so that two sessions that begin together do not take the same name
 	defer ss.binding.Unlock()

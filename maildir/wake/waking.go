@@ -19,7 +19,8 @@ type waiters struct {
 	by map[SessionKey]chan struct{}
 }
 
-// enter makes the caller the one that is waiting to wake the session. replaced is closed when another caller enters.
+// enter registers the caller as the one that is waiting to wake the session. replaced is closed when another caller
+// enters.
 func (w *waiters) enter(k SessionKey) (replaced chan struct{}, leave func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -47,11 +48,11 @@ func (w *waiters) awaited(k SessionKey) bool {
 	return ok
 }
 
-// DefaultSettle is the delay before a wake. Because of it, a burst of mail causes one wake, and long polls are answered
-// first.
+// DefaultSettle is the delay before a wake. The delay lets a burst of mail cause a single wake, and lets long polls be
+// answered first.
 const DefaultSettle = time.Second
 
-// lookAgain is the time between checks while nothing changes. They are needed because a turn may end without a report.
+// lookAgain is the time between checks while nothing changes. These are needed because a turn may end without a report.
 const lookAgain = time.Minute
 
 // BeginPatience is how long AwaitNews waits for a session to begin: a client may start the waiting hook before the hook

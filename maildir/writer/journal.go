@@ -203,7 +203,7 @@ func (j *journal) add(r journalRecord) error {
 	return err
 }
 
-// dropOps durably marks some of a group's operations as to be undone. places contains the indexes of these operations
+// dropOps durably marks some of a group's operations to be undone. places contains the indexes of these operations
 // in the group's record.
 func (j *journal) dropOps(group uint64, places []int) error {
 	j.mu.Lock()
