@@ -296,7 +296,7 @@ func (r *claimRound) tellEnded(ctx context.Context, f claim.Row) error {
 	why := "It was released on another machine, or the shared list of claims was reset. Claim the paths again " +
 		"before you continue."
 	if held, lost := r.next.Lost[f.Path]; lost {
-		why = fmt.Sprintf("The other machines did not know about it, and %s has claimed %s there: ask %s about "+
+		why = fmt.Sprintf("The other machines did not know about your claim, and %s has claimed %s on one of them: ask %s about "+
 			"your changes.", held.Agent,
 			format.Printable(held.Pattern), held.Agent)
 	}

@@ -246,7 +246,7 @@ func TestServes(t *testing.T) {
 		cmd := exec.Command("sh", "-c", "read line", "codex", argument)
 		in, err := cmd.StdinPipe()
 		if err != nil || cmd.Start() != nil {
-			t.Fatal("sh does not start")
+			t.Fatal("sh did not start")
 		}
 		p := started(cmd)
 		if got := p.Serves(); got != want {
@@ -332,7 +332,7 @@ func TestRuns(t *testing.T) {
 		cmd := &exec.Cmd{Path: "/bin/sh", Args: c.args}
 		in, err := cmd.StdinPipe()
 		if err != nil || cmd.Start() != nil {
-			t.Fatal("sh does not start")
+			t.Fatal("sh did not start")
 		}
 		if got := started(cmd).Runs([]string{"gemini"}); got != c.want {
 			t.Errorf("%q: %v", c.args, got)
