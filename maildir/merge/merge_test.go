@@ -117,7 +117,7 @@ func apply(files map[string]Entry, c Change) {
 }
 
 // TestProperties makes random changes on two sides. It checks that merging on either side gives the same files, that
-// merging again changes nothing, and that a file that one side has and the other has not removed is not lost.
+// merging again changes nothing, and that no file is lost if one side has it and the other has not removed it.
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	paths := []string{inbox + ".md", inbox + ".read", inbox + ".ack", inbox + ".archived", message, outbox,

@@ -59,7 +59,7 @@ func (b *notebook) tell(k Key, unread []Unread, more bool) (fresh []Unread, olde
 func (b *notebook) end(k Key) { b.Change(k, func(s *Seat) { s.Ended = b.at }) }
 
 // TestBounds checks that a book drops sessions that ended a week ago, and the oldest ones if there are more than a
-// thousand, also on disk. For each session, it keeps the newest records of notices.
+// thousand, in memory and on disk. For each session, it keeps the newest records of notices.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	b := newNotebook(t)

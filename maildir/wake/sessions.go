@@ -64,7 +64,7 @@ type SessionEvent struct {
 // earlier agent, the agent of the most recently ended session of that client and folder, or a new agent. Only v.Agent
 // may also be the agent of another live session. Begin returns any error from EnsureAgent or Register.
 func (ss *Sessions) Begin(ctx context.Context, v SessionEvent) (agent string, err error) {
-	ss.binding.Lock() // so that two sessions that begin together do not take the same name
+	ss.binding.Lock() // two sessions that begin at the same time must not take the same name
 	defer ss.binding.Unlock()
 	if s, ok := ss.mail.Seats.Continue(v.SessionKey, v.Pane, v.Process); ok {
 		is, err := ss.mail.HasAgent(ctx, s.Agent) // the user may have removed the agent

@@ -385,7 +385,7 @@ func (g *Group) record() journalRecord {
 	return r
 }
 
-// paths returns the files that the index and the history must be told about.
+// paths returns the files to report to the index and the history.
 func (g *Group) paths() (all []string) {
 	for _, tx := range g.txs {
 		all = append(all, tx.Paths...)

@@ -42,8 +42,8 @@ type Op struct {
 	Revised   []string // for a recovered operation: paths that it replaced or removed, and that have not changed since
 }
 
-// tracked reports whether the index and the history track a file. They are not told about an operation's other files,
-// such as those in format.QueueDir.
+// tracked reports whether the index and the history track a file. They are not notified about an operation's other
+// files, such as those in format.QueueDir.
 func tracked(path string) bool { return format.Locate(path).Kind != format.KindIgnored }
 
 // each returns one copy of the operation for each message id, or the operation itself if there is at most one id.

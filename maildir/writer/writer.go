@@ -131,7 +131,7 @@ func Open(cfg Config) (*Writer, error) {
 	return w, nil
 }
 
-// Resume passes those operations of an interrupted run that may not be in a commit yet to the history.
+// Resume passes to the history the operations of an interrupted run that may not be in a commit yet.
 func (w *Writer) Resume() {
 	for _, g := range w.recovered {
 		w.Owner.Record(g.ops, func() { w.committed(g.number, true) })
