@@ -21,7 +21,7 @@ import (
 // claimlist.Next.
 type claimRound struct {
 	sync         *Sync
-	remote, base history.Claims              // the list as others have it, and the list that the files here match
+	remote, base history.Claims              // the other machines' list, and the list that the local files match
 	seen         map[string]*claimlist.Entry // the entries in both lists, by Git's hash of the content
 	knows        claimlist.Round
 	next         *claimlist.Next

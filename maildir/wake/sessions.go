@@ -111,7 +111,7 @@ func (ss *Sessions) agentOf(ctx context.Context, v SessionEvent) (string, error)
 func (ss *Sessions) End(ctx context.Context, k SessionKey) {
 	if agent, ended := ss.mail.Seats.End(k); ended { // Gemini CLI reports the end three times
 		ss.leave(ctx, agent)
-		ss.mail.Store.Feed.RingAgent(ss.mail.Slug, agent) // ends the caller that is waiting to wake the session
+		ss.mail.Store.Feed.RingAgent(ss.mail.Slug, agent) // stops the caller that is waiting to wake the session
 	}
 }
 

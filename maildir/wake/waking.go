@@ -52,14 +52,15 @@ func (w *waiters) awaited(k SessionKey) bool {
 // answered first.
 const DefaultSettle = time.Second
 
-// lookAgain is the time between checks while nothing changes. These are needed because a turn may end without a report.
+// lookAgain is the time between checks while nothing changes. The checks are needed because a turn may end without a
+// report.
 const lookAgain = time.Minute
 
 // BeginPatience is how long AwaitNews waits for a session to begin: a client may start the waiting hook before the hook
 // that begins the session.
 const BeginPatience = 2 * time.Second
 
-// lookForBegin is the time between checks for a session's beginning.
+// lookForBegin is the time between checks whether a session has begun.
 const lookForBegin = 50 * time.Millisecond
 
 // AwaitNews waits until an idle session has new unread mail, waits for settle, and returns the result of Tell. If the
@@ -181,7 +182,7 @@ type IdleSeat struct {
 // IdleQuery selects an agent's seats that the server must wake.
 type IdleQuery struct {
 	Agent   string
-	Windows bool // wake ready agents without a session in their windows
+	Windows bool // wake ready agents that have no session, in their windows
 	Again   bool // wake again for messages that the agent has had a notice about
 }
 
