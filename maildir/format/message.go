@@ -108,7 +108,7 @@ const (
 	apart                    // not written together with the other keys
 )
 
-// fields is the only list of a message's keys. It has the order in which a file contains them. See docs/tree.md, "A
+// fields is the only list of a message's keys, in the order in which they appear in a file. See docs/tree.md, "A
 // message".
 var fields = []field{
 	{"id", func(m *Message) any { return &m.ID }, always | given},

@@ -31,7 +31,7 @@ type Codebase struct {
 	until time.Time       // when files expires
 }
 
-// filesFresh is how long the state of files in the working tree is cached. They are cached because one answer may
+// filesFresh is how long the state of files in the working tree is cached. The cache exists because one answer may
 // concern thousands of claims.
 const filesFresh = 5 * time.Second
 
