@@ -13,13 +13,13 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Domains lists the domains of a store's addresses, in lower case. There is at least one.
+// Domains lists the domains of a store's addresses in lower case. It contains at least one.
 type Domains []string
 
 // Default is the domain of a store whose configuration sets no domain.
 const Default = "mailtree.local"
 
-// Has reports whether a domain, in upper or lower case, is one of the store's.
+// Has reports whether domain is one of the store's domains, ignoring case.
 func (d Domains) Has(domain string) bool {
 	return slices.ContainsFunc(d, func(own string) bool { return strings.EqualFold(own, domain) })
 }
@@ -27,14 +27,14 @@ func (d Domains) Has(domain string) bool {
 // Of returns the email address of a sender or recipient: an agent's address at the first domain, or the party's own
 // address.
 func (d Domains) Of(party string) string {
-	if strings.Contains(party, "@") { // no agent's name contains an @
+	if strings.Contains(party, "@") { // agents' names never contain an @
 		return party
 	}
 	return party + "@" + d[0]
 }
 
-// Named returns the name of a party in the store: the part before the @ of an address at one of the domains. It
-// returns any other valid address in the form of format.Address, and anything else unchanged.
+// Named returns a party's name in the store. For an address at one of the domains, this is the part before the @. Named
+// returns any other valid address as format.Address prints it, and anything else unchanged.
 func (d Domains) Named(party string) string {
 	a, err := format.ParseAddress(party)
 	switch {
@@ -69,8 +69,8 @@ func (d Domains) MessageIDOf(m *format.Message) string {
 // EmailID returns the result of MessageID without < and >.
 func (d Domains) EmailID(id string) string { return d.Of(id) }
 
-// IDNamed returns the id of a message that given identifies by id, by Message-ID at one of the domains, or by file
-// name. It returns anything else unchanged.
+// IDNamed returns the id of the message to which given refers. given is an id, a Message-ID at one of the domains, or a
+// file name. IDNamed returns anything else unchanged.
 func (d Domains) IDNamed(given string) string {
 	id, domain, at := strings.Cut(withoutBrackets(given), "@")
 	id = strings.TrimSuffix(id, ".md")
@@ -89,8 +89,8 @@ func withoutBrackets(id string) string {
 	return id
 }
 
-// IDOf returns the id of a message that a field identifies by id or Message-ID. It returns a Message-ID from another
-// domain without angle brackets. It returns ErrInvalid for anything else.
+// IDOf returns the id of the message to which a field's value refers, by id or by Message-ID. It returns a Message-ID
+// from another domain without angle brackets. It returns ErrInvalid for anything else.
 func (d Domains) IDOf(field refusal.Field, messageID string) (string, error) {
 	if id := d.IDNamed(messageID); format.ValidID(id) {
 		return id, nil
@@ -149,7 +149,7 @@ func (d Domains) Recipients(list string) ([]string, error) {
 		if addr == "" || strings.ContainsAny(addr, "<>") {
 			return nil, &refusal.Error{
 				What: refusal.Invalid("{name} {arg} is not an address: write one such as {=other} or \"Bob\" " +
-					"<{=other}>, several separated by commas."),
+					"<{=other}>, or several separated by commas."),
 				Field: refusal.Recipients,
 				Name:  strings.TrimSpace(part),
 				Other: d.Of("bob"),
@@ -157,7 +157,7 @@ func (d Domains) Recipients(list string) ([]string, error) {
 		}
 		if _, err := format.ParseAddress(addr); err != nil && strings.Contains(addr, "@") {
 			return nil, &refusal.Error{
-				What:  refusal.Invalid("{cause} {arg}. Write addresses such as {=other}, several separated by commas."),
+				What:  refusal.Invalid("{cause} {arg}. Write addresses such as {=other}, separated by commas."),
 				Field: refusal.Recipients,
 				Other: d.Of("bob"),
 				Err:   err,
@@ -167,7 +167,7 @@ func (d Domains) Recipients(list string) ([]string, error) {
 	}
 	if len(names) == 0 {
 		return nil, &refusal.Error{
-			What:  refusal.Invalid("No recipient in {name} {arg}: give an address such as {=other}, several separated by commas."),
+			What:  refusal.Invalid("No recipient in {name} {arg}: give an address such as {=other}, or several separated by commas."),
 			Field: refusal.Recipients,
 			Name:  list,
 			Other: d.Of("bob"),

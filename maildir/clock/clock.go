@@ -1,5 +1,5 @@
-// Package clock gives messages their ids and times, which stay in order even if the machine's clock stops or is set
-// back. See docs/settings.md, "The clock".
+// Package clock assigns ids and times to messages. They stay in order even if the machine's clock stops or is set back.
+// See docs/settings.md, "The clock".
 package clock
 
 import (

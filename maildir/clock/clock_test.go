@@ -33,7 +33,7 @@ func TestStamp(t *testing.T) {
 			t.Fatal(err)
 		}
 		if follows && !created.Equal(at) {
-			t.Fatalf("%d: the clock says %s, but %s was created %s", i, at, id, created)
+			t.Fatalf("%d: the clock says %s, but %s was created at %s", i, at, id, created)
 		}
 		if !follows && (id <= lastID || !created.After(last)) || ids[id] || !format.ValidID(id) {
 			t.Fatalf("%d: %s after %s, %s after %s", i, id, lastID, created, last)
@@ -42,7 +42,7 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-// TestFindID checks that an id created by Stamp is found in the forms in which users write it.
+// TestFindID checks that an id created by Stamp is found in every form in which users write it.
 func TestFindID(t *testing.T) {
 	id, _, err := New(time.Now, rand.Reader).Stamp()
 	if err != nil {

@@ -55,11 +55,11 @@ func Parse(data []byte, fence string, limits Limits) (*File, error) {
 	f := &File{}
 	read := func(header []byte, _ any) error {
 		if len(header) > limits.Bytes {
-			return fault(1, fmt.Sprintf("header over %d bytes: shorten it", limits.Bytes))
+			return fault(1, fmt.Sprintf("the header is over %d bytes: shorten it", limits.Bytes))
 		}
 		if !closes(data, header, fence) {
 			return fault(1+bytes.Count(header, []byte("\n"))+1,
-				"a line of the header is an indented "+fence+": remove the spaces before it")
+				"the header contains an indented "+fence+": remove the spaces before it")
 		}
 		var err error
 		if fence == TOML {

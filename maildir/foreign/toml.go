@@ -166,7 +166,7 @@ func endOfText(text string, i int) int {
 			return i
 		case strings.HasPrefix(text[i:], mark):
 			i += len(mark)
-			for len(mark) == 3 && i < len(text) && text[i] == mark[0] { // """" ends with a quotation mark of the string
+			for len(mark) == 3 && i < len(text) && text[i] == mark[0] { // in """", one mark is part of the string
 				i++
 			}
 			return i

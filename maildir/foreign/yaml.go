@@ -13,8 +13,8 @@ import (
 const notYAML = "the header is not valid YAML: on each line, write a key, a colon and text, and put text with " +
 	"special characters in quotation marks"
 
-// readYAML reads a mapping. It refuses anchors, aliases and tags, because with them a short text can represent a huge
-// text, or a value that is not text. It returns a duplicate key twice.
+// readYAML reads a mapping. It refuses anchors, aliases and tags, because with them a few bytes can represent a huge
+// value, or a value that is not text. If a key occurs twice, readYAML returns both.
 func readYAML(header []byte, depth int) ([]Key, error) {
 	var doc, rest yaml.Node
 	d := yaml.NewDecoder(bytes.NewReader(header))
@@ -96,7 +96,7 @@ func (r yamlReader) mapping(n *yaml.Node, level int) (any, error) {
 // key returns the name of a key, which must be a scalar.
 func (r yamlReader) key(n *yaml.Node) (string, error) {
 	if n.Kind == yaml.SequenceNode || n.Kind == yaml.MappingNode {
-		return "", fault(1+n.Line, "a key is not a word: write a word")
+		return "", fault(1+n.Line, "a key is not a word: use a word as the key")
 	}
 	v, err := r.value(n, r.depth)
 	name, _ := v.(string)

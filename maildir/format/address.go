@@ -42,8 +42,8 @@ func ParseAddress(s string) (Address, error) {
 // IsAgent reports whether the address is an agent's name.
 func (a Address) IsAgent() bool { return a.Domain == "" }
 
-// OnThisMachine reports whether the domain is localhost, a name below localhost, or an IP address. Such a domain is not
-// the name of a server at another domain. Spec: RFC 6761 6.3, RFC 3696 2.
+// OnThisMachine reports whether the domain is localhost, a name below localhost, or an IP address. Such a domain never
+// identifies a mail server on another machine. Spec: RFC 6761 6.3, RFC 3696 2.
 func (a Address) OnThisMachine() bool {
 	domain := a.Domain
 	top := domain[strings.LastIndexByte(domain, '.')+1:]
@@ -61,9 +61,9 @@ func (a Address) String() string {
 func checkLocal(local string) string {
 	switch {
 	case local == "":
-		return "nothing precedes the @"
+		return "there is nothing before the @"
 	case len(local) > maxLocal:
-		return "longer than 64 characters before the @"
+		return "the part before the @ is longer than 64 characters"
 	case strings.ContainsFunc(local, func(r rune) bool { return !inLocal(r) }):
 		return "before the @, use letters, digits and !#$%&'*+-/=?^_`{|}~ with single dots between them"
 	case strings.HasPrefix(local, ".") || strings.HasSuffix(local, ".") || strings.Contains(local, ".."):
@@ -82,7 +82,7 @@ func inLabel(r rune) bool {
 // checkDomain says what is wrong with an email domain in upper or lower case, or returns "" if the domain is valid.
 func checkDomain(domain string) string {
 	if len(domain) > maxDomain {
-		return "longer than 255 characters after the @"
+		return "the part after the @ is longer than 255 characters"
 	}
 	if strings.HasPrefix(domain, "[") {
 		return "after the @, use a domain name, not an IP address"

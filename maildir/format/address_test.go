@@ -51,7 +51,7 @@ func TestParseAddress(t *testing.T) {
 			continue
 		}
 		if again, err := ParseAddress(a.String()); err != nil || again != a {
-			t.Errorf("%q prints as %q, which reads as %+v, %v", s, a, again, err)
+			t.Errorf("%q prints as %q, which is parsed as %+v, %v", s, a, again, err)
 		}
 		if a.IsAgent() != !strings.Contains(s, "@") {
 			t.Errorf("%q: IsAgent is %v", s, a.IsAgent())

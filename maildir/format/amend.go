@@ -13,8 +13,8 @@ func Amendable(m *Message) []byte {
 	return message(m.header(func(f *field, _ bool) bool { return f.is(mutable) }), m.Body)
 }
 
-// Amend applies text, which has the form of Amendable, to m. Keys that text leaves out stay unchanged. The error is
-// a *tree.FormatError.
+// Amend applies text, which has the form that Amendable returns, to m. Keys that text leaves out stay unchanged. The
+// error is a *tree.FormatError.
 func Amend(m *Message, text []byte) error {
 	o, body, err := parseHeader(text)
 	if err != nil {

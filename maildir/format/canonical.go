@@ -70,8 +70,8 @@ func (o *object) unknown() lines {
 	return more
 }
 
-// extra returns the unknown members of a draft's header for Message.Extra. It refuses a key that looks like a typo: a
-// recipient under such a key would get nothing, and all other recipients would see the recipient's name.
+// extra returns the unknown members of a draft's header for Message.Extra. It refuses a key that looks like a typo. A
+// recipient listed under such a key would not get the message, and all other recipients would see the name.
 func (o *object) extra() (string, *tree.FormatError) {
 	var more lines
 	for _, m := range o.keys {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestCanonical checks that the canonical form has the same meaning and is its own canonical form.
+// TestCanonical checks that Canonical keeps a file's meaning, and leaves its own result unchanged.
 func TestCanonical(t *testing.T) {
 	t.Parallel()
 	const plain = "---json\n{\"created\":\"2025-01-02T04:04:05+01:00\", \"x\": {\"a\": [1,  2]},\n\"to\":[\"B\"],\n\n\"from\":\"A\",\"id\":\"m\"}\n---\n# Hi\n\ntext"
@@ -47,7 +47,7 @@ text
 	}
 }
 
-// TestCanonicalWhole checks that files that the server writes, with any keys, are their own canonical form.
+// TestCanonicalWhole checks that files written by the server, with any keys, are already in canonical form.
 func TestCanonicalWhole(t *testing.T) {
 	t.Parallel()
 	m := fromElsewhere()

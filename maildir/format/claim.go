@@ -39,8 +39,8 @@ func ParseClaim(data []byte) (Claim, error) {
 	return c, err
 }
 
-// claim reads the keys that claims and leases have in common. It returns an error if endless is true, which means that
-// the claim has no end.
+// claim reads the keys that claims and leases have in common. endless means that the claim has no end; in that case,
+// claim returns an error.
 func (o *object) claim(c *Claim, endless bool) error {
 	c.Pattern = o.text("path")
 	c.Agent = o.text("agent")

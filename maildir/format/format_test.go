@@ -81,7 +81,7 @@ func TestParseRefuses(t *testing.T) {
 		{"crlf inside", replace(`"cc": [],`+"\n", `"cc": [],`+"\r\n"), "CRLF"},
 		{"yaml", "---\nid: x\n---\n", "---json"},
 		{"toml", "+++\nid = 1\n+++\n", `no "from"`},
-		{"leading blank", "\n" + good, "---json"},
+		{"leading space", "\n" + good, "---json"},
 		{"no close", strings.Replace(good, "\n---\n", "\n", 1), "no closing line"},
 		{"array", "---json\n[]\n---\n", "not a JSON object"},
 		{"null", "---json\nnull\n---\n", "not a JSON object"},
@@ -111,7 +111,7 @@ func TestParseRefuses(t *testing.T) {
 		{"bad importance", replace(`"high"`, `"huge"`), "not one of low"},
 		{"utf8", replace("BlueLake", "Blue\xffLake"), "UTF-8"},
 		{"deep", replace(`"cc": []`, `"cc": [], "x": `+strings.Repeat("[", 5000)+strings.Repeat("]", 5000)), "nested deeper"},
-		{"big header", replace(`"cc": []`, `"cc": [], "x": "`+strings.Repeat("a", MaxHeader)+`"`), "header over"},
+		{"big header", replace(`"cc": []`, `"cc": [], "x": "`+strings.Repeat("a", MaxHeader)+`"`), "the header is over"},
 		{"nul", replace("TKT-123", `a\u0000b`), "NUL"},
 		{"trailing comma", replace("\n}\n---", ",\n}\n---"), "there is one comma too many before }"},
 		{"indented close", "---json\n{}\n ---\nx\n---\n", "indented"},
@@ -141,7 +141,7 @@ func TestParseAccepts(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	if m.KindFor("Bob") != "to" || m.KindFor("Eve") != "to" {
-		t.Error("a holder that is not in the header should count as to")
+		t.Error("an agent that is not in the header should be treated as a to recipient")
 	}
 }
 
@@ -218,17 +218,17 @@ func TestMark(t *testing.T) {
 	t.Parallel()
 	got, err := ParseMark([]byte("2026-01-02T00:00:00Z\n2026-01-01T00:00:00Z\n"))
 	if err != nil || FormatTime(got) != "2026-01-01T00:00:00.000000Z" {
-		t.Errorf("the earliest of several lines should count: %v, %v", got, err)
+		t.Errorf("the earliest of several lines should apply: %v, %v", got, err)
 	}
 	if got, err := ParseMark(nil); err != nil || !got.IsZero() {
-		t.Errorf("an empty mark should count, without a time: %v, %v", got, err)
+		t.Errorf("an empty mark should apply, without a time: %v, %v", got, err)
 	}
 	if got, err := ParseMark([]byte("soon\n2026-01-01T00:00:00Z\n")); err == nil || got.IsZero() {
-		t.Errorf("a bad line should be a fault, and the good one should count: %v, %v", got, err)
+		t.Errorf("a bad line should be reported, and the good line should apply: %v, %v", got, err)
 	}
 }
 
-// BenchmarkSealed measures what one seal costs in a send, without formatting the message.
+// BenchmarkSealed measures the cost of one seal when a message is sent, without formatting the message.
 func BenchmarkSealed(b *testing.B) {
 	_, key := keyPair(b)
 	file := FormatMessage(sample())
@@ -237,7 +237,7 @@ func BenchmarkSealed(b *testing.B) {
 	}
 }
 
-// BenchmarkFormat measures what one copy of a message costs in a send, without its seal.
+// BenchmarkFormat measures the cost of one copy when a message is sent, without its seal.
 func BenchmarkFormat(b *testing.B) {
 	m := sample()
 	for b.Loop() {

@@ -152,8 +152,8 @@ func locateAgent(p string) Place {
 // derives from them.
 var sentCopy = regexp.MustCompile(`^agents/[^/]+/outbox/\d{4}/\d\d/\d\d/(?:\d+/)?msg_\d{8}_[0-9a-f]{16}(?:\.edit-[0-9a-f]{12})?\.md$`)
 
-// IsSentCopy reports whether a path in an outbox is that of a sent message's copy. Any other file in an outbox is one
-// that a user or agent saved to be sent.
+// IsSentCopy reports whether a path in an outbox belongs to a sent message's copy. Any other file in an outbox was
+// saved by a user or agent to be sent.
 func IsSentCopy(p string) bool { return sentCopy.MatchString(p) }
 
 const editBeside = ".edit-"
@@ -269,7 +269,7 @@ func ClaimPath(pattern, agent, suffix string) string {
 func ListedClaim(p string) string { return url.PathEscape(strings.TrimPrefix(p, ClaimsDir+"/")) }
 
 // ClaimOfListed returns the path of the claim whose file in the list has the given name. The second result reports
-// whether the name is that of a claim. It is also true for the name of ClaimsAbout.
+// whether the name belongs to a claim. It is also true for the name of ClaimsAbout.
 func ClaimOfListed(name string) (p string, is bool) {
 	file, err := url.PathUnescape(name)
 	p = ClaimsDir + "/" + file

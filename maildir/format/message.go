@@ -108,7 +108,7 @@ const (
 	apart                    // not written together with the other keys
 )
 
-// fields is the only list of a message's keys. It has the order in which a file contains them. See docs/tree.md, "A
+// fields is the only list of a message's keys, in the order in which they appear in a file. See docs/tree.md, "A
 // message".
 var fields = []field{
 	{"id", func(m *Message) any { return &m.ID }, always | given},
@@ -351,7 +351,7 @@ func SplitMessage(data []byte) (header []byte, body string, err error) {
 		case string(text) == fenceClose:
 			return splitAt(rest[:at], rest[end:])
 		case word == fenceClose && text[0] != '-':
-			return unfit(line, "a line of the header is an indented "+fenceClose+": remove the spaces before it")
+			return unfit(line, "the header contains an indented "+fenceClose+": remove the spaces before it")
 		case word == fenceClose:
 			return unfit(line, "the line "+fenceClose+" below the header ends with spaces: remove them")
 		}
@@ -364,7 +364,7 @@ func SplitMessage(data []byte) (header []byte, body string, err error) {
 func splitAt(header, rest []byte) ([]byte, string, error) {
 	switch {
 	case len(header) > MaxHeader:
-		return nil, "", &tree.FormatError{Line: 1, Reason: fmt.Sprintf("header over %d bytes: shorten it", MaxHeader)}
+		return nil, "", &tree.FormatError{Line: 1, Reason: fmt.Sprintf("the header is over %d bytes: shorten it", MaxHeader)}
 	case bytes.IndexByte(header, '\r') >= 0:
 		return nil, "", &tree.FormatError{Line: 1, Reason: "CRLF line ends in the header: save with LF line ends"}
 	}

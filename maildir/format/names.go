@@ -14,7 +14,7 @@ func CheckName(name string) string {
 	case name == "":
 		return "it is empty"
 	case len(name) > 64:
-		return "longer than 64 characters"
+		return "it is longer than 64 characters"
 	case !PlainName(name):
 		return "use letters, digits, '.', '_' and '-', beginning with a letter or digit"
 	case strings.HasSuffix(name, "."):
@@ -24,13 +24,13 @@ func CheckName(name string) string {
 	}
 	stem, _, _ := strings.Cut(strings.ToLower(name), ".")
 	if slices.Contains(windowsReserved, stem) {
-		return "reserved on Windows"
+		return "it is reserved on Windows"
 	}
 	return ""
 }
 
-// NameOfWindow returns the name of a tmux window without spaces, which is the name of the window's agent in any
-// letter case. It returns "" if no agent can have that name. See docs/agentmail.md, "Who is who".
+// NameOfWindow returns a tmux window's name without its spaces. Ignoring case, this is the name of the window's agent.
+// NameOfWindow returns "" if no agent can have that name. See docs/agentmail.md, "Who is who".
 func NameOfWindow(window string) string {
 	name := strings.Join(strings.Fields(window), "")
 	if !ValidName(name) {
@@ -44,7 +44,7 @@ func NameOfWindow(window string) string {
 // registered. It reports each issue once: the idempotency key of its message identifies the issue.
 const Postmaster = "Postmaster"
 
-// ServerName reports whether a name, in any letter case, is reserved for the server: the server writes to agents as
+// ServerName reports whether a name is reserved for the server, ignoring case. The server writes to agents as
 // Postmaster, and commits as mailtree. No agent can have such a name, and no mail is sent from such an agent's outbox.
 func ServerName(name string) bool {
 	return slices.Contains([]string{"postmaster", "mailtree", "system"}, strings.ToLower(name))

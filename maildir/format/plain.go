@@ -32,7 +32,7 @@ func draftKey(name string) string {
 // underscored returns a key in the form that a message's keys have.
 func underscored(name string) string { return strings.ReplaceAll(strings.ToLower(name), "-", "_") }
 
-// kindOf returns a pointer to a new variable of the type that a draft's key has, as field.of does. It returns nil for a
+// kindOf returns a pointer to a new variable of the type of a draft key's value, as field.of does. It returns nil for a
 // key that a sender may not write.
 func kindOf(key string) any {
 	switch f := fieldOf(key); {

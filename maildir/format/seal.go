@@ -48,7 +48,7 @@ func makeSeal(key ed25519.PrivateKey, digest []byte) string {
 	return KeyID(key.Public().(ed25519.PublicKey)) + ":" + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-// SealHolds reports whether the seal is valid, which means that the owner of the public key made it for the digest.
+// SealHolds reports whether the seal is valid: it was made for the digest with the private key that belongs to public.
 func SealHolds(public ed25519.PublicKey, seal string, digest []byte) bool {
 	id, signature, _ := strings.Cut(seal, ":")
 	sig, err := base64.RawURLEncoding.Strict().DecodeString(signature)

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Stamp is a time that answers show in the format of FormatTime. They show the zero time as "".
+// Stamp is a time as it appears in answers: in the format of FormatTime, or "" for the zero time.
 type Stamp struct{ time.Time }
 
 // At returns t as a Stamp.
 func At(t time.Time) Stamp { return Stamp{t} }
 
-// String returns the time as answers show it.
+// String returns the time as it appears in answers.
 func (s Stamp) String() string {
 	if s.IsZero() {
 		return ""

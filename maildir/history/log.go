@@ -13,9 +13,9 @@ type Log interface {
 	// left, except for an unfinished import, and returns.
 	Run(ctx context.Context) error
 
-	// StopBy announces that the program is about to end, and when the Log must be done by. An import of edits ends at
-	// once, and the server finds the rest of it at its next start. Run continues until its context ends. Only the first
-	// call has an effect.
+	// StopBy announces that the program is about to end, and the time by which the Log must be done. An import of edits
+	// ends at once, and the server finds the remaining edits at its next start. Run continues until its context ends.
+	// Only the first call has an effect.
 	StopBy(at time.Time)
 
 	// Record queues server operations whose files are durable. They are committed within a second: docs/durability.md,
@@ -63,7 +63,7 @@ type Log interface {
 	Remote
 }
 
-// DoneQuery selects operations by one agent that have not been undone since (UndoPrefix). A redo (RedoPrefix) is a
+// DoneQuery selects one agent's operations that have not been undone (UndoPrefix). A redo (RedoPrefix) is a
 // separate operation, with the same verb as the operation that it redoes.
 type DoneQuery struct {
 	Agent string
@@ -71,9 +71,9 @@ type DoneQuery struct {
 	Wants func(verb string) bool // reports whether operations with the verb are wanted
 	Most  int                    // at most this many steps; an operation without a step is counted as one
 
-	// Along reports whether operations with the verb, although not wanted, are included along with a wanted operation
-	// of the same step. If ID is set, each operation is treated as its own step. If Along is nil, no such operation is
-	// included.
+	// Along reports whether operations with the verb are included if the same step contains a wanted operation, even
+	// though they are not wanted themselves. If ID is set, each operation is treated as its own step. If Along is nil,
+	// no such operation is included.
 	Along func(verb string) bool
 
 	// If Undone is set, the query selects the operations that were undone and have not been redone since. Each Done
@@ -116,7 +116,7 @@ type State struct {
 	Import     Import
 }
 
-// ImportFrom is the number of waiting paths at which edits start to be treated as an import. Logs and doctor show the
+// ImportFrom is the number of waiting paths from which edits are treated as an import. Logs and doctor show the
 // progress of an import. If the server stops during an import, it commits the rest after its next start.
 const ImportFrom = 1000
 

@@ -20,14 +20,14 @@ type Query struct {
 	// File reports whether a file is wanted. operations is true if the commit contains operations, not edits.
 	File func(path string, operations bool) bool
 
-	Progress func(looked int, back time.Time) // called now and then: commits examined, the last one's time; may be nil
+	Progress func(looked int, back time.Time) // called with the commits examined and the last one's time; may be nil
 }
 
 // Revision is a commit, reduced to the parts that a query selects.
 type Revision struct {
 	Commit
 	Author string       // the author's name
-	Ops    []RecordedOp // in order; empty for a commit of edits or one by a user
+	Ops    []RecordedOp // in order; empty for a commit of edits or a user's commit
 	Edit   bool         // the commit contains edits by others that the server committed
 	Files  []FileChange // by path
 }
@@ -170,7 +170,7 @@ const (
 	VerbRemove = "remove" // not an operation: the server committed the removal of files
 	VerbCommit = "commit" // not an operation: a user committed files
 
-	// VerbDelete removes a message for everyone. Apart from undo and redo, no other operation removes one.
+	// VerbDelete removes a message for everyone. Apart from undo and redo, no other operation removes messages.
 	VerbDelete = "delete"
 
 	// VerbRelease is an operation on claims. If it releases another agent's claim, it also sends a message.

@@ -37,8 +37,8 @@ type Remote interface {
 	// returns ErrNoFile if there is no such file. Blobs returns any error from do.
 	Blobs(ctx context.Context, do func(read func(name string) ([]byte, error)) error) error
 
-	// SharedClaims returns two lists of claims: there is the list as last fetched or pushed, and here is the list that
-	// KeepClaims recorded for the tree. The caller must not change their Files.
+	// SharedClaims returns two lists of claims. The first result, there, is the list as last fetched or pushed. The
+	// second, here, is the list that KeepClaims recorded for the tree. The caller must not change their Files.
 	SharedClaims(ctx context.Context) (there, here Claims, err error)
 
 	// FetchClaims fetches only the list of claims. It returns the same errors as Fetch.
@@ -48,9 +48,10 @@ type Remote interface {
 	// files to the map files.
 	WriteClaims(ctx context.Context, files map[string]string, fresh map[string][]byte) (Claims, error)
 
-	// PushClaims replaces the shared list was with is, provided that the shared list is still was. "" means no list. It
-	// returns ErrBehind if the shared list has changed in the meantime, ErrDeclined if the host refuses the list, and
-	// ErrNoContact if nothing was sent. After any other error, the shared list may be either was or is.
+	// PushClaims replaces the list named was with the list named is, provided that was is still the shared list. ""
+	// means no list. PushClaims returns ErrBehind if the shared list has changed in the meantime, ErrDeclined if the
+	// host refuses the list, and ErrNoContact if nothing was sent. After any other error, the shared list may be either
+	// was or is.
 	PushClaims(ctx context.Context, was, is string) error
 
 	// KeepClaims records which list the tree has. name is "" if it has none.

@@ -26,7 +26,7 @@ type Firing struct {
 	Path  string // path of the copy in the tree
 }
 
-// Run is a run whose mark is in the log, and that must start now.
+// Run is a run of a hook. Its mark is in the log, and its command must start now.
 type Run struct {
 	Firing
 	File      string // absolute path of the copy

@@ -31,8 +31,8 @@ func NewList(root string) *List {
 	file := registry.JSONFile{
 		Name: ListFile,
 		Wrong: refusal.Unavailable("The store's hooks.json is {why}. Replace it with the right file, or remove it; " +
-			"until then no hook runs."),
-		Damaged: refusal.Unavailable("The store's hooks.json is damaged ({why}). Fix it; until then no hook runs."),
+			"until then, no hooks run."),
+		Damaged: refusal.Unavailable("The store's hooks.json is damaged ({why}). Fix it; until then, no hooks run."),
 		TooLarge: refusal.TooLarge("The store's hooks.json would have {count} bytes, over the limit of {limit}: " +
 			"delete hooks that you no longer need."),
 	}

@@ -72,7 +72,7 @@ const (
 
 // OpenLog opens the log of the store at root, and creates it if it is missing. now is the clock. OpenLog removes old
 // marks, and incomplete marks left by a crash, because their commands were never started. Only one log per store may be
-// open at a time. OpenLog returns ErrUnavailable.
+// open at a time. If OpenLog fails, it returns ErrUnavailable.
 func OpenLog(root string, now func() time.Time) (*Log, error) {
 	l := &Log{dir: filepath.Join(root, logDir), now: now}
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
@@ -100,7 +100,7 @@ func CheckLog(root string) error {
 func openOld(file string) (*os.File, error) {
 	f, _, err := tree.OpenPlain(file, os.O_RDONLY)
 	return f, registry.WrongFile(err, refusal.Unavailable("The store's hooks.log is {why}. Replace it with the "+
-		"right file, or remove it; until then no hook runs."), oldLog)
+		"right file, or remove it; until then, no hooks run."), oldLog)
 }
 
 // takeOld converts the lines of an old log into marks and removes the old log.
@@ -219,7 +219,7 @@ func (l *Log) file(hook, message string) string {
 	return filepath.Join(l.dir, hashName(hook, message)+markEnd)
 }
 
-// Ran reports whether a run of the hook for the message has begun. It can tell only as long as the mark is kept.
+// Ran reports whether a run of the hook for the message has begun. The answer is reliable only while the mark is kept.
 func (l *Log) Ran(h *Hook, message string) bool {
 	_, err := os.Lstat(l.file(h.Key(), message))
 	return err == nil

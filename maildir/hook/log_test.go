@@ -36,7 +36,7 @@ func TestLog(t *testing.T) {
 	wake, count := &Hook{Project: "p", Mailbox: "bob", Name: "wake", Timeout: 60}, &Hook{Project: "p", Mailbox: "bob", Name: "count"}
 	l := openLog(t, root)
 	if !begin(t, l, wake, "m1") || begin(t, l, wake, "m1") || !begin(t, l, count, "m1") || !begin(t, l, wake, "m2") {
-		t.Error("first and second beginnings are mixed up")
+		t.Error("Begin does not tell a first run from a second one")
 	}
 	if err := l.End(&Run{Firing: Firing{Hook: *count, ID: "m1"}}, End{Exit: 1, Output: []byte("\xff<out>")}); err != nil {
 		t.Fatal(err)

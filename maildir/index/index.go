@@ -108,10 +108,10 @@ type Index interface {
 	Attached(ctx context.Context, project, sum string) (agents []string, err error)
 	Counts(ctx context.Context, project, agent string) (Counts, error)
 
-	// Due returns two groups of messages, in any order. The first group are messages that may be waiting for the agent:
-	// they are unread, need its acknowledgement, or were received recently. The second group are the agent's own
-	// messages whose recipients it may be waiting for: they need acknowledgements or were sent recently. Due omits
-	// archived messages.
+	// Due returns two groups of messages, in any order. The first group contains messages that may be waiting for the
+	// agent: they are unread, need its acknowledgement, or were received recently. The second group contains the
+	// agent's own messages whose recipients it may be waiting for: they need acknowledgements or were sent recently.
+	// Due omits archived messages.
 	Due(ctx context.Context, q DueQuery) ([]Due, error)
 	// Replied returns who has written in each message's thread since that message, keyed by the message's cursor.
 	Replied(ctx context.Context, project, agent string, cursors []int64) (map[int64]Replied, error)
@@ -184,7 +184,7 @@ type AgentRow struct {
 	format.Profile
 	HasProfile bool      // it has a valid profile.json
 	Status     string    // ready, work, offline; "" if there is no status file
-	LastActive time.Time // newest time it sent, read, acknowledged, claimed or was created; zero if none
+	LastActive time.Time // when it last sent, read, acknowledged or claimed, or was created; zero if never
 	Counts
 }
 
@@ -334,7 +334,7 @@ type Due struct {
 	Unread     bool     // by the agent
 	Asks       bool     // an acknowledgement is still missing
 	ID         string   // the id of the agent's own message
-	Of         []string // for an own message: with Asks the agents that have not acknowledged, by name; otherwise To
+	Of         []string // own message: the agents that have not acknowledged, by name, if Asks is set; otherwise To
 }
 
 // Replied describes who has written in a message's thread since that message.

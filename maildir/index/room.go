@@ -16,12 +16,12 @@ type Room struct {
 	// Small and Large are answer sizes in bytes. A read first uses Small, which needs no reservation. If Small is not
 	// enough, the read is repeated with Large, after Reserve.
 	Small, Large int
-	// Row returns the size in bytes that a message without its body takes in the answer.
+	// Row returns how many bytes a message without its body takes up in the answer.
 	Row func(m *MessageRow) int
-	// Fit finds the longest prefix of text that takes at most most bytes in the answer and does not end inside a
-	// character. The prefix has n bytes and takes size bytes in the answer.
+	// Fit finds the longest prefix of text that takes up at most most bytes in the answer and does not end inside
+	// a character. The prefix has n bytes and takes up size bytes in the answer.
 	Fit func(text string, most int) (n, size int)
-	// Reserve waits until the server has memory for an answer of Large bytes, and for beside more bytes. The call
+	// Reserve waits until the server has memory for an answer of Large bytes, plus beside bytes. The call
 	// returns Reserve's error. Release gives the memory back, even while the call is waiting for mail.
 	Reserve func(ctx context.Context, beside int64) error
 	Release func()
@@ -123,7 +123,7 @@ func (r *Room) takeBody(m *MessageRow, from int64, left int, must bool, body fun
 			Counts: []int{int(from)},
 			Limit:  int(m.BodyBytes),
 		}
-	case rest > int64(left) && !must: // every byte takes at least one byte in the answer
+	case rest > int64(left) && !must: // each byte takes up at least one byte in the answer
 		r.full = true
 		return -1, nil
 	}

@@ -127,8 +127,8 @@ func changeTrusted(root string, edit func(lines []string) ([]string, error)) err
 	return tree.WriteFile(file, []byte(strings.Join(append(lines, ""), "\n")))
 }
 
-// withoutKey returns lines without those of the key whose name, id or public key is which. found is false if there is
-// no such key.
+// withoutKey returns lines without the lines of one key. which is the key's name, its id, or the public key itself.
+// found is false if there is no such key.
 func withoutKey(lines []string, which string) (left []string, found bool) {
 	left = slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
 		k, err := Parse(line)

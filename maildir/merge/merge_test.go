@@ -46,8 +46,8 @@ func TestMerge(t *testing.T) {
 		{name: "edited there, deleted here", path: message, base: "a", theirs: "b", want: "b"},
 		{name: "edited here, deleted there", path: message, base: "a", ours: "b", later: true, want: "b"},
 		{name: "edited on both sides", path: message, base: "a", ours: "b", theirs: "c", want: "b", beside: "c"},
-		{name: "edited on both sides, there later", path: message, base: "a", ours: "b", theirs: "c", later: true, want: "c", beside: "b"},
-		{name: "edited alike", path: message, base: "a", ours: "b", theirs: "b", want: "b"},
+		{name: "edited on both sides, later there", path: message, base: "a", ours: "b", theirs: "c", later: true, want: "c", beside: "b"},
+		{name: "edited identically", path: message, base: "a", ours: "b", theirs: "b", want: "b"},
 
 		{name: "acknowledged there", path: inbox + ".ack", theirs: "1", want: "1"},
 		{name: "acknowledged on both sides", path: inbox + ".ack", ours: "1", theirs: "2", want: "1"},
@@ -69,19 +69,19 @@ func TestMerge(t *testing.T) {
 		{name: "claim here", path: "claims/aa-Ann.json", base: "a", ours: "a", want: "a"},
 		{name: "released", path: "claims/aa-Ann.released", theirs: "a", want: ""},
 		{name: "sender's copy", path: outbox, theirs: "a", want: "a"},
-		{name: "a file that is to be sent", path: "agents/Ann/outbox/new.md", theirs: "a", want: ""},
-		{name: "a file that is to be sent here", path: "agents/Ann/outbox/2026/11/26/new.md", base: "a", ours: "a", want: "a"},
+		{name: "a file to send", path: "agents/Ann/outbox/new.md", theirs: "a", want: ""},
+		{name: "a file to send here", path: "agents/Ann/outbox/2026/11/26/new.md", base: "a", ours: "a", want: "a"},
 
 		{name: "link", path: "README.md", theirs: "l", want: ""},
 		{name: "executable in a mailbox", path: inbox + ".md", theirs: "x", want: ""},
 		{name: "submodule", path: "agents/Ann", theirs: "m", want: ""},
-		{name: "executable of this machine, which they lack", path: "run.sh", base: "x", ours: "x", want: "x"},
+		{name: "executable on this machine that the other side lacks", path: "run.sh", base: "x", ours: "x", want: "x"},
 		{name: "hidden", path: ".gitattributes", theirs: "a", want: ""},
 		{name: "run-time folder", path: ".mailtree/journal", theirs: "a", want: ""},
 		{name: "Git's folder", path: "agents/.git/config", theirs: "a", want: ""},
 		{name: "outside", path: "../x", theirs: "a", want: ""},
 		{name: "absolute", path: "/etc/passwd", theirs: "a", want: ""},
-		{name: "no name of an agent", path: "agents/a b/profile.json", theirs: "a", want: ""},
+		{name: "not an agent's name", path: "agents/a b/profile.json", theirs: "a", want: ""},
 		{name: "control character", path: "messages/a\x1b.md", theirs: "a", want: ""},
 		{name: "too long", path: "messages/" + strings.Repeat("a/", 600) + "a.md", theirs: "a", want: ""},
 	} {
@@ -104,7 +104,7 @@ func TestMerge(t *testing.T) {
 			}
 		}
 		if beside != e(c.beside) {
-			t.Errorf("%s: beside it %v, want %v", c.name, beside, e(c.beside))
+			t.Errorf("%s: next to the message %v, want %v", c.name, beside, e(c.beside))
 		}
 	}
 }
@@ -117,7 +117,7 @@ func apply(files map[string]Entry, c Change) {
 }
 
 // TestProperties makes random changes on two sides. It checks that merging on either side gives the same files, that
-// merging again changes nothing, and that a file that one side has and the other has not removed is not lost.
+// merging again changes nothing, and that no file is lost if one side has it and the other has not removed it.
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	paths := []string{inbox + ".md", inbox + ".read", inbox + ".ack", inbox + ".archived", message, outbox,

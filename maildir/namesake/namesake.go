@@ -58,7 +58,7 @@ func (v *Versions) areTwo() bool {
 	return v.Ours.Machine != "" && v.Theirs.Machine != "" && v.Ours.Machine != v.Theirs.Machine && !people && !handedOver
 }
 
-// isAfter reports whether b, and not a, keeps a name. A user's agent takes precedence over a program's. Otherwise the
+// isAfter reports whether a must give up a name to b. A user's agent takes precedence over a program's. Otherwise the
 // agent that was created first takes precedence.
 func isAfter(a, b *format.Profile) bool {
 	if person := b.Program == core.PersonProgram; person != (a.Program == core.PersonProgram) {

@@ -66,26 +66,26 @@ func TestFind(t *testing.T) {
 			reverse:  []string{"Ann: theirs, Ann-of-b"},
 		},
 		{
-			name:     "of the same moment that of the machine with the smaller id",
+			name:     "created at the same time: the machine with the smaller id keeps the name",
 			profiles: names{"Ann": {"", "a 1", "b 1"}},
 			want:     []string{"Ann: ours, Ann-of-b"},
 			reverse:  []string{"Ann: theirs, Ann-of-b"},
 		},
 		{
-			name:     "a person keeps it before a program",
+			name:     "a user's agent takes precedence over a program's",
 			profiles: names{"Ann": {"", "a 1", "b 2 person"}},
 			want:     []string{"Ann: theirs, Ann-of-a"},
 			reverse:  []string{"Ann: ours, Ann-of-a"},
 		},
-		{name: "people are one", profiles: names{"Ann": {"", "a 1 person", "b 2 person"}}},
-		{name: "a profile without a machine conflicts with none", profiles: names{"Ann": {"", "a 1", ""}}},
+		{name: "a user's agent is the same on both machines", profiles: names{"Ann": {"", "a 1 person", "b 2 person"}}},
+		{name: "a missing profile conflicts with nothing", profiles: names{"Ann": {"", "a 1", ""}}},
 		{name: "handed over to another machine", profiles: names{"Ann": {"a 1", "a 1", "b 1"}}},
 		{
-			name:     "somebody has put the second in the place of the first",
+			name:     "a user has replaced the first agent with the second",
 			profiles: names{"Ann": {"a 1", "a 1", "b 2"}},
 		},
 		{
-			name:     "the second was known: it goes",
+			name:     "the second agent was in the base: it is renamed",
 			profiles: names{"Ann": {"b 2", "a 1", "b 2"}},
 			want:     []string{"Ann: ours, Ann-of-b"},
 			reverse:  []string{"Ann: theirs, Ann-of-b"},
@@ -124,7 +124,7 @@ func TestFind(t *testing.T) {
 			reverse:  []string{"Ann: moved, Ann-of-b"},
 		},
 		{
-			name:     "two pairs that would get one name",
+			name:     "two pairs that would get the same name",
 			profiles: names{"Ann": {"", "a 1", "b 2"}, "ann": {"", "a 3", "b 4"}},
 			want:     []string{"Ann: ours, Ann-of-b", "ann: ours, ann-of-b-2"},
 		},
@@ -186,23 +186,23 @@ func TestMoveFiles(t *testing.T) {
 		want  []string
 	}{
 		{
-			name:  "files of theirs come under the new name",
+			name:  "their files move to the new name",
 			files: []string{"agents/Ann/" + inbox + " - - t", "agents/Bob/" + inbox + " - - t"},
 			want:  []string{"agents/Ann2/" + inbox + " - - t", "agents/Bob/" + inbox + " - - t"},
 		},
 		{
-			name:  "a file that ours has under the old name is not ours",
+			name:  "our file under the old name is ignored",
 			files: []string{"agents/Ann/" + inbox + " - o t"},
 			want:  []string{"agents/Ann2/" + inbox + " - - t"},
 		},
 		{
-			name:  "what an interrupted round has put there is no change of ours",
+			name:  "a file from an interrupted round is not treated as our change",
 			here:  map[string]string{"agents/Ann2/" + inbox: "was"},
 			files: []string{"agents/Ann/" + inbox + " - - t"},
 			want:  []string{"agents/Ann2/" + inbox + " was was t"},
 		},
 		{
-			name:  "what was common stays the base",
+			name:  "a common file stays the base",
 			here:  map[string]string{"agents/Ann2/" + inbox: "o"},
 			files: []string{"agents/Ann/" + inbox + " b o t"},
 			want:  []string{"agents/Ann2/" + inbox + " b o t"},
@@ -213,13 +213,13 @@ func TestMoveFiles(t *testing.T) {
 			want:  []string{"agents/Ann/drafts/one.md - - t"},
 		},
 		{
-			name:  "both have renamed: the base moves along",
+			name:  "both have renamed: the base moves too",
 			moved: true,
 			files: []string{"agents/Ann/" + inbox + " b - -", "agents/Ann2/" + inbox + " - b t"},
 			want:  []string{"agents/Ann/" + inbox + " - - -", "agents/Ann2/" + inbox + " b b t"},
 		},
 		{
-			name:  "both have renamed, and theirs has removed the file",
+			name:  "both have renamed, and the other side has removed the file",
 			moved: true,
 			here:  map[string]string{"agents/Ann2/" + inbox: "b"},
 			files: []string{"agents/Ann/" + inbox + " b - -"},
@@ -258,7 +258,7 @@ func TestMoveFiles(t *testing.T) {
 				t.Error(d)
 			}
 			if !slices.Equal(files, before) {
-				t.Error("MoveFiles has changed its argument")
+				t.Error("MoveFiles changed its argument")
 			}
 		})
 	}

@@ -291,7 +291,7 @@ func (o *Outbox) withoutBlind(d *sending.Order, err error) error {
 		if !slices.ContainsFunc(named, func(n string) bool { return strings.TrimSpace(n) == name }) {
 			return &refusal.Error{
 				What: refusal.NotFound("A name in bcc is not an agent of project {=other}, or is not allowed to " +
-					"receive mail. The name is not repeated here, because others can read this. Fix bcc, or remove the " +
+					"receive mail. The name is not repeated here, because others can read this message. Fix bcc, or remove the " +
 					"name."),
 				Other: o.mail.Name(),
 			}

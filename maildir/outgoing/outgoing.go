@@ -3,8 +3,9 @@
 // A message has an Item for each recipient at another domain, each in its own file below format.QueueDir. The file
 // is written in the same operation as the message. The queue (gateway/out) replaces the file whenever the item's
 // state changes, and moves it to the folder "ended" when the item has ended. A file is one line: an HMAC of the
-// JSON under the store's key, a space, the JSON. A file with a wrong HMAC was not written by this store and is ignored:
-// the folder is in a working tree, so a `git pull` could add such a file (I8). See docs/email.md, "The gateway".
+// JSON under the store's key, a space, and the JSON. A file with a wrong HMAC was not written by this store and is
+// ignored: the folder is in a working tree, so a `git pull` could add such a file (I8). See docs/email.md, "The
+// gateway".
 package outgoing
 
 import (

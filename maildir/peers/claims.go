@@ -82,8 +82,8 @@ func refuseDeclined(err error) error {
 	}
 }
 
-// withClaims waits at most claimPatience until no round is running, and then calls f. f also writes what it pushes to
-// the claim files, even if the caller's context ends in the meantime.
+// withClaims waits for a running round to end, and then calls f. The wait and f may take at most claimPatience in
+// total. They do not stop when the caller's context ends: f still writes what it pushes to the claim files.
 func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), claimPatience, errors.New("other sync work "+
 		"took too long"))

@@ -16,5 +16,5 @@
 //	merge.go   files that only the shared branch has
 //	names.go   two agents with the same name
 //	claims.go  claims that depend on the list
-//	round.go   a round of the list: package claimlist decides, this file reads, pushes and writes
+//	round.go   a round for the list: package claimlist decides, and this file reads, pushes and writes
 package peers

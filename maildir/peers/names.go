@@ -111,7 +111,7 @@ func (sy *Sync) findNamesakes(ctx context.Context, m *history.MergeInput) ([]nam
 }
 
 // rename gives one of this machine's agents its new name. If the mailbox is large, it uses several operations. The
-// profile is moved last, so that the next round can complete an interrupted renaming.
+// profile is moved last, so that the next round can complete an interrupted rename.
 func (sy *Sync) rename(ctx context.Context, m *history.MergeInput, p *namesake.Pair) error {
 	if err := sy.makeSecond(ctx, p); err != nil {
 		return err
@@ -233,7 +233,7 @@ func (sy *Sync) planMove(g *writer.Group, tx *writer.Tx, first func(path string)
 	return len(data), nil
 }
 
-// planRenamed plans the end of a renaming.
+// planRenamed plans the last step of a rename.
 func (sy *Sync) planRenamed(g *writer.Group, tx *writer.Tx, p *namesake.Pair) error {
 	held, err := sy.claims.Of(g.Ctx, p.Name)
 	if err == nil {

@@ -21,7 +21,7 @@ import (
 // claimlist.Next.
 type claimRound struct {
 	sync         *Sync
-	remote, base history.Claims              // the list as others have it, and the list that the files here match
+	remote, base history.Claims              // the other machines' list, and the list that the local files match
 	seen         map[string]*claimlist.Entry // the entries in both lists, by Git's hash of the content
 	knows        claimlist.Round
 	next         *claimlist.Next
@@ -106,7 +106,7 @@ func (r *claimRound) entries(list map[string]string, known map[string]*claimlist
 }
 
 // readRemoved finds the files that matched the list and have been removed since. It checks the paths, because a file
-// may exist but be invalid, so that it is not a claim.
+// that exists may be invalid and therefore not be a claim.
 func (r *claimRound) readRemoved() error {
 	r.knows.Removed = map[string]bool{}
 	own := claimlist.ByPath(r.knows.Files)
@@ -296,7 +296,7 @@ func (r *claimRound) tellEnded(ctx context.Context, f claim.Row) error {
 	why := "It was released on another machine, or the shared list of claims was reset. Claim the paths again " +
 		"before you continue."
 	if held, lost := r.next.Lost[f.Path]; lost {
-		why = fmt.Sprintf("The other machines did not know about it, and %s has claimed %s there: ask %s about "+
+		why = fmt.Sprintf("The other machines did not know about your claim, and %s has claimed %s on one of them: ask %s about "+
 			"your changes.", held.Agent,
 			format.Printable(held.Pattern), held.Agent)
 	}

@@ -42,7 +42,7 @@ type SyncState struct {
 	Remote   string    `json:"remote,omitempty"` // address of the shared repository, without a password
 	Ahead    int       `json:"ahead"`            // commits that have not been pushed yet
 	Behind   int       `json:"behind"`           // commits that have been fetched but not merged yet
-	Skipped  int       `json:"stay,omitempty"`   // files that the last merge did not synchronize: links, executables, odd names
+	Skipped  int       `json:"stay,omitempty"`   // files that the last merge skipped: links, executables, invalid names
 	SyncedAt time.Time `json:"level,omitzero"`   // when the mail was last up to date
 	Problem  string    `json:"problem,omitempty"`
 	Since    time.Time `json:"since,omitzero"` // when Problem began

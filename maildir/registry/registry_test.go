@@ -101,9 +101,9 @@ func TestLoadAgain(t *testing.T) {
 	if !again() {
 		t.Error("a new file was not parsed")
 	}
-	for end := time.Now().Add(time.Minute); again(); { // until the file's stamp proves something
+	for end := time.Now().Add(time.Minute); again(); { // until the stamp proves that the file is unchanged
 		if time.Now().After(end) {
-			t.Fatalf("parsed each of %d times", c.parsed)
+			t.Fatalf("the file was parsed every time, %d times in all", c.parsed)
 		}
 	}
 	if c.put(t, "2"); !again() {

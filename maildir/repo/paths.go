@@ -54,8 +54,8 @@ func PlaceOf(dir string) (Place, error) {
 	return Place{filepath.Join(common, rel), common}, nil
 }
 
-// WithoutLinks returns the path of dir without symbolic links. If dir does not exist, it resolves those of its parents
-// that do. It returns an error only for a machine fault.
+// WithoutLinks returns the path of dir without symbolic links. If dir does not exist, it resolves the parents that
+// exist. It returns an error only for a machine fault.
 func WithoutLinks(dir string) (string, error) {
 	at := dir
 	_, err := os.Stat(at) // os.Stat gives up on link loops sooner than filepath does

@@ -31,7 +31,7 @@ type Codebase struct {
 	until time.Time       // when files expires
 }
 
-// filesFresh is how long the state of files in the working tree is cached. They are cached because one answer may
+// filesFresh is how long the state of files in the working tree is cached. The cache exists because one answer may
 // concern thousands of claims.
 const filesFresh = 5 * time.Second
 
@@ -70,7 +70,7 @@ func (c *Codebase) IgnoresCase(dir string) (bool, error) {
 	return c.fold, nil
 }
 
-// Look returns a function isFile that reports whether there is a file, or anything else other than a folder, at a path
+// Look returns a function isFile that reports whether there is a file, or anything else that is not a folder, at a path
 // below dir. dir must be in a Git working tree. Answers may be a few seconds old. Only one goroutine may use isFile,
 // and it must call done at the end. If isFile ran into a machine fault, done returns the fault, and isFile's answers
 // are invalid.

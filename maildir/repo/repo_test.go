@@ -35,7 +35,7 @@ func TestConfigIgnoresCase(t *testing.T) {
 }
 
 // TestIgnoresCase checks that the configuration is found from any folder in any kind of working tree, and is read again
-// when it changes. If there is anything else in place of the file, the setting is treated as unset, and the call does
+// when it changes. If there is something else in place of the file, the setting is treated as unset, and the call does
 // not block.
 func TestIgnoresCase(t *testing.T) {
 	t.Parallel()
@@ -190,7 +190,7 @@ func TestRelative(t *testing.T) {
 			}
 			v.Relative(filepath.Join(dir, "sibling/app/x"))
 			if !v.Exists("app/only") || !v.Exists("app/docs") {
-				t.Error("a file that is in only one of the two is not seen")
+				t.Error("a file that is in only one of the two worktrees is not found")
 			}
 			return nil
 		})

@@ -229,8 +229,9 @@ func (b *Book) change(k Key, do func(s *Seat)) (s Seat, ok bool) {
 
 // Tell records that an agent is being notified, at a seat, about its unread messages, newest first. seen is the seat's
 // state when the messages were read. Tell returns the messages about which the seat has had no notice since its last
-// cut. more means that older unread messages exist. After the call these are treated as announced, and older reports
-// whether that is a change. If the seat was removed or cut after seen was read, Tell records nothing and ok is false.
+// cut. more means that older unread messages exist. After the call, these are treated as announced, and older reports
+// whether this is the first time since the last cut. If the seat was removed or cut after seen was read, Tell records
+// nothing and ok is false.
 func (b *Book) Tell(seen *Seat, unread []Unread, more bool) (fresh []Unread, older, ok bool) {
 	b.Change(seen.Key, func(s *Seat) {
 		if ok = s.Since.Equal(seen.Since); !ok {

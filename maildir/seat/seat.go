@@ -8,8 +8,8 @@
 //	book.go     Book: the seats of a project
 //	wake.go     how to wake a seat, and how the last attempt ended
 //	news.go     the text of a notice about mail
-//	process.go  the process of a client, and whether it still runs
-//	waiter.go   the process that waits to wake a session if no server is running
+//	process.go  the process of a client, and whether it is still running
+//	waiter.go   the process that is waiting to wake a session if no server is running
 package seat
 
 import (

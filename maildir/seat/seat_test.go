@@ -59,7 +59,7 @@ func (b *notebook) tell(k Key, unread []Unread, more bool) (fresh []Unread, olde
 func (b *notebook) end(k Key) { b.Change(k, func(s *Seat) { s.Ended = b.at }) }
 
 // TestBounds checks that a book drops sessions that ended a week ago, and the oldest ones if there are more than a
-// thousand, also on disk. For each session, it keeps the newest records of notices.
+// thousand, in memory and on disk. For each session, it keeps the newest records of notices.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	b := newNotebook(t)
@@ -86,7 +86,7 @@ func TestBounds(t *testing.T) {
 	s, _ := b.Of(k)
 	_, first := s.Told["0 0"]
 	if _, last := s.Told["2 0"]; len(s.Told) != 2*Most || first || !last {
-		t.Errorf("%d notes, of the first: %v", len(s.Told), first)
+		t.Errorf("%d records, including the first: %v", len(s.Told), first)
 	}
 	b.end(k)
 	b.at = b.at.Add(keepEnded + time.Hour)
@@ -146,7 +146,7 @@ func TestTellMeanwhile(t *testing.T) {
 }
 
 // TestTakeOver checks that the book takes over an earlier version's record of an agent in a window, and removes its
-// file. Damaged files are removed, too.
+// file. Damaged files are removed too.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	b := newNotebook(t)
@@ -163,7 +163,7 @@ func TestTakeOver(t *testing.T) {
 	for _, from := range []string{"before", "after"} {
 		ann := b.Window("Ann")
 		if got := ann.Untold(news); len(got) != 1 || got[0].ID != "m2" || ann.Pane != (Pane{Tmux: "/tmp/s,1,0", Pane: "%1", Window: "Ann"}) {
-			t.Errorf("%s a start: %+v is to be told of %v", from, ann, got)
+			t.Errorf("%s a restart: %+v needs a notice about %v", from, ann, got)
 		}
 		b.Write()
 		if left, err := os.ReadDir(b.tree.Dir() + "/" + format.NotifiedDir); err != nil || len(left) > 0 {
@@ -210,12 +210,12 @@ func TestSilent(t *testing.T) {
 func TestProcess(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
-		t.Skip("not done here: the system does not tell of processes")
+		t.Skip("not done here: the system does not report processes")
 	}
 	cmd := exec.Command("cat")
 	in, err := cmd.StdinPipe()
 	if err != nil || cmd.Start() != nil {
-		t.Fatal("cat does not start")
+		t.Fatal("cat did not start")
 	}
 	st, err := readStat(cmd.Process.Pid)
 	if err != nil {
@@ -240,13 +240,13 @@ func TestProcess(t *testing.T) {
 func TestServes(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
-		t.Skip("not done here: the system does not tell of processes")
+		t.Skip("not done here: the system does not report processes")
 	}
 	for argument, want := range map[string]bool{"app-server": true, "app-servers": false} {
 		cmd := exec.Command("sh", "-c", "read line", "codex", argument)
 		in, err := cmd.StdinPipe()
 		if err != nil || cmd.Start() != nil {
-			t.Fatal("sh does not start")
+			t.Fatal("sh did not start")
 		}
 		p := started(cmd)
 		if got := p.Serves(); got != want {
@@ -261,7 +261,7 @@ func TestServes(t *testing.T) {
 		_ = cmd.Wait()
 	}
 	if Process("").Serves() {
-		t.Error("an unknown process is reported to serve sessions")
+		t.Error("an unknown process is reported as serving sessions")
 	}
 }
 
@@ -308,7 +308,7 @@ func started(cmd *exec.Cmd) Process {
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	if _, all := Ancestors(); !all {
-		t.Skip("not done here: the system does not tell of processes")
+		t.Skip("not done here: the system does not report processes")
 	}
 	dir := t.TempDir()
 	script, inFolder := filepath.Join(dir, "gemini.js"), filepath.Join(dir, ".gemini-cli", "main.js")
@@ -332,7 +332,7 @@ func TestRuns(t *testing.T) {
 		cmd := &exec.Cmd{Path: "/bin/sh", Args: c.args}
 		in, err := cmd.StdinPipe()
 		if err != nil || cmd.Start() != nil {
-			t.Fatal("sh does not start")
+			t.Fatal("sh did not start")
 		}
 		if got := started(cmd).Runs([]string{"gemini"}); got != c.want {
 			t.Errorf("%q: %v", c.args, got)

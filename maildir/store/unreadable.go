@@ -87,7 +87,7 @@ func within(at string, paths []string) bool {
 	}
 }
 
-// Sure refuses a decision about the whole tree with ErrUnavailable while some file cannot be read.
+// Sure refuses decisions about the whole tree while some file cannot be read: it returns ErrUnavailable.
 func (k *Keeper) Sure() error {
 	if all := k.Unreadable(); len(all) > 0 {
 		return unreadableError(all[0])

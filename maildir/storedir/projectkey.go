@@ -17,7 +17,7 @@ import (
 // "Projects".
 type Scope struct {
 	PerPath bool   // each path is its own project; otherwise a whole working tree is one project
-	Home    string // the user's home folder, where a .git does not make a working tree; "" for none
+	Home    string // the user's home folder, which is never a working tree, even with a .git; "" for none
 }
 
 // isTop reports whether all paths below the top of a working tree belong to the top's project.

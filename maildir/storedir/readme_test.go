@@ -11,7 +11,7 @@ import (
 func TestReadme(t *testing.T) {
 	root := t.TempDir()
 	name := filepath.Join(root, "README.md")
-	for _, old := range []string{"", "of another version", string(readme) + "more", string(readme)} {
+	for _, old := range []string{"", "from another version", string(readme) + "more", string(readme)} {
 		if old != "" {
 			if err := os.WriteFile(name, []byte(old), 0o600); err != nil {
 				t.Fatal(err)

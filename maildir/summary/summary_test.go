@@ -99,8 +99,8 @@ func show(s *Summary) string {
 	return b.String()
 }
 
-// TestBounds checks that the summary of a thread with long lists and too many messages is of bounded size and marked as
-// truncated, and that a body that cannot be read results in an error.
+// TestBounds checks that the summary of a thread with long lists and too many messages has a bounded size and is marked
+// as truncated, and that a body that cannot be read results in an error.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	var messages []Message

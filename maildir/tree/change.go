@@ -213,7 +213,7 @@ func IgnoreGone(err error) error {
 }
 
 // WriteFile durably writes a file outside all trees (such as the store's key or token) with mode 0600. A reader sees
-// either the complete new file or the state before.
+// either the complete new file or the previous state.
 func WriteFile(name string, data []byte) error { return ReplaceFile(name, data, 0o600) }
 
 // ReplaceFile does what WriteFile does, but with the given mode.

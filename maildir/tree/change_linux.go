@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sync makes everything durable that has been written to the tree's file system so far. It calls syncfs once, which
+// Sync makes everything that was written to the tree's file system so far durable. It calls syncfs once, which
 // also reports write-back errors. It ignores the paths, because only systems without syncfs need them.
 func (t *Tree) Sync(_ []string) error {
 	if t.Fail != nil {

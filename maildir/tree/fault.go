@@ -16,7 +16,7 @@ type Fault uint8
 const (
 	NoFault      Fault = iota // there was no error
 	FaultGone                 // there is nothing at the path, or the path leads through a symbolic link
-	FaultFile                 // the file itself is at fault, and no other: it may not be opened or is not regular
+	FaultFile                 // only the file itself is at fault: it may not be opened or is not regular
 	FaultMachine              // the machine or the process is at fault, not the file; try again later
 )
 

@@ -6,7 +6,7 @@
 //   - Changer changes files: it stages them below TmpDir, Tree.Sync makes them durable, Publish moves each one into
 //     place with one rename, and Undo reverts that.
 //   - FaultOf classifies the error from a failed call: the file is gone, the file itself is at fault, or the machine is
-//     at fault. If a comment does not mention errors, the call returns those from the file system.
+//     at fault. If a comment does not mention errors, the call returns any error from the file system.
 //   - ReadPlain and OpenPlain open single files outside any tree.
 //
 // The package knows nothing about mail: other packages give the paths their meaning.
@@ -47,7 +47,7 @@ type Tree struct {
 
 	mu     sync.Mutex
 	users  int    // number of users that are keeping the folder open
-	pinned bool   // Open counts as a user until Close
+	pinned bool   // Open is treated as a user until Close
 	sys    system // the open folder, while users > 0
 }
 

@@ -205,7 +205,7 @@ func (t *Tree) BeingWritten(p string) bool {
 	return err == unix.EAGAIN
 }
 
-// descriptor reads a file without the runtime's poller, which is of no use for a regular file.
+// descriptor reads a file without the runtime's poller, which is useless for regular files.
 type descriptor int
 
 func (d descriptor) Read(b []byte) (int, error) {
@@ -234,8 +234,8 @@ func (t *Tree) openFolder(dir string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), filepath.Join(t.dir, dir)), nil
 }
 
-// statIn returns the state of an entry, using its folder's descriptor. This takes a third of the time of a lookup by
-// path.
+// statIn returns the state of an entry, using its folder's descriptor. This takes a third of the time that a
+// lookup by path takes.
 func statIn(folder *os.File, d fs.DirEntry) (FileStat, error) {
 	var s unix.Stat_t
 	if err := unix.Fstatat(int(folder.Fd()), d.Name(), &s, unix.AT_SYMLINK_NOFOLLOW); err != nil {

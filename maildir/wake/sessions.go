@@ -60,11 +60,11 @@ type SessionEvent struct {
 }
 
 // Begin binds a session to an agent, sets the agent to ready, and returns its name. The agent is v.Agent, which is
-// created if it does not exist. If v.Agent is "", the agent is the session's earlier agent, or otherwise the agent of
-// the most recently ended session of that client and folder, or otherwise a new agent. Only v.Agent may also be the
-// agent of another live session. Begin returns any error from EnsureAgent or Register.
+// created if it does not exist. If v.Agent is "", Begin uses the first of these that is available: the session's
+// earlier agent, the agent of the most recently ended session of that client and folder, or a new agent. Only v.Agent
+// may also be the agent of another live session. Begin returns any error from EnsureAgent or Register.
 func (ss *Sessions) Begin(ctx context.Context, v SessionEvent) (agent string, err error) {
-	ss.binding.Lock() // so that two sessions that begin together do not take the same name
+	ss.binding.Lock() // two sessions that begin at the same time must not take the same name
 	defer ss.binding.Unlock()
 	if s, ok := ss.mail.Seats.Continue(v.SessionKey, v.Pane, v.Process); ok {
 		is, err := ss.mail.HasAgent(ctx, s.Agent) // the user may have removed the agent
@@ -111,7 +111,7 @@ func (ss *Sessions) agentOf(ctx context.Context, v SessionEvent) (string, error)
 func (ss *Sessions) End(ctx context.Context, k SessionKey) {
 	if agent, ended := ss.mail.Seats.End(k); ended { // Gemini CLI reports the end three times
 		ss.leave(ctx, agent)
-		ss.mail.Store.Feed.RingAgent(ss.mail.Slug, agent) // ends the caller that is waiting to wake the session
+		ss.mail.Store.Feed.RingAgent(ss.mail.Slug, agent) // stops the caller that is waiting to wake the session
 	}
 }
 

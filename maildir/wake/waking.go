@@ -19,7 +19,8 @@ type waiters struct {
 	by map[SessionKey]chan struct{}
 }
 
-// enter makes the caller the one that is waiting to wake the session. replaced is closed when another caller enters.
+// enter registers the caller as the one that is waiting to wake the session. replaced is closed when another caller
+// enters.
 func (w *waiters) enter(k SessionKey) (replaced chan struct{}, leave func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -47,18 +48,19 @@ func (w *waiters) awaited(k SessionKey) bool {
 	return ok
 }
 
-// DefaultSettle is the delay before a wake. Because of it, a burst of mail causes one wake, and long polls are answered
-// first.
+// DefaultSettle is the delay before a wake. The delay lets a burst of mail cause a single wake, and lets long polls be
+// answered first.
 const DefaultSettle = time.Second
 
-// lookAgain is the time between checks while nothing changes. They are needed because a turn may end without a report.
+// lookAgain is the time between checks while nothing changes. The checks are needed because a turn may end without a
+// report.
 const lookAgain = time.Minute
 
 // BeginPatience is how long AwaitNews waits for a session to begin: a client may start the waiting hook before the hook
 // that begins the session.
 const BeginPatience = 2 * time.Second
 
-// lookForBegin is the time between checks for a session's beginning.
+// lookForBegin is the time between checks whether a session has begun.
 const lookForBegin = 50 * time.Millisecond
 
 // AwaitNews waits until an idle session has new unread mail, waits for settle, and returns the result of Tell. If the
@@ -180,11 +182,12 @@ type IdleSeat struct {
 // IdleQuery selects an agent's seats that the server must wake.
 type IdleQuery struct {
 	Agent   string
-	Windows bool // wake ready agents without a session in their windows
+	Windows bool // wake ready agents that have no session, in their windows
 	Again   bool // wake again for messages that the agent has had a notice about
 }
 
-// IdleSeats lists those of the agent's sessions, or its window, that have mail newer than their last wake.
+// IdleSeats lists the agent's sessions that have mail newer than their last wake. If the agent has no session, it
+// considers the agent's window instead.
 func (ss *Sessions) IdleSeats(ctx context.Context, q IdleQuery) (all []IdleSeat, err error) {
 	seats, _ := ss.mail.Seats.Sessions(q.Agent)
 	if len(seats) == 0 && q.Windows {

@@ -18,7 +18,7 @@ import (
 // MaxGroup is the maximum number of operations in one group.
 const MaxGroup = 256
 
-// maxTries is how often an operation is planned while the tree is ahead of the index.
+// maxTries is the maximum number of times that an operation is planned while the tree is ahead of the index.
 const maxTries = 8
 
 // Group is one group commit. While a group is being planned, the index contains everything written before the group,
@@ -31,7 +31,7 @@ type Group struct {
 	w      *Writer
 	c      *tree.Changer
 	txs    []*Tx
-	facts  map[string]bool // facts on which the group's operations decide
+	facts  map[string]bool // facts on which the group's operations depend
 	alone  bool            // the group's only operation must be alone in its group
 	staged int
 	unsure bool // an operation could not be undone: the journal keeps the group for the next start
@@ -235,7 +235,7 @@ func (g *Group) write() error {
 }
 
 // publish renames the staged files into place. If one file of an operation cannot be renamed into place, publish
-// undoes the whole operation. If that is because another program created or removed a file in the meantime, the
+// undoes the whole operation. If the cause is that another program created or removed a file in the meantime, the
 // operation is planned again.
 func (g *Group) publish() {
 	kept := g.txs[:0]
@@ -385,7 +385,7 @@ func (g *Group) record() journalRecord {
 	return r
 }
 
-// paths returns the files that the index and the history must be told about.
+// paths returns the files to report to the index and the history.
 func (g *Group) paths() (all []string) {
 	for _, tx := range g.txs {
 		all = append(all, tx.Paths...)

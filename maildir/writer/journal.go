@@ -203,7 +203,7 @@ func (j *journal) add(r journalRecord) error {
 	return err
 }
 
-// dropOps durably marks some of a group's operations as to be undone. places contains the indexes of these operations
+// dropOps durably marks some of a group's operations to be undone. places contains the indexes of these operations
 // in the group's record.
 func (j *journal) dropOps(group uint64, places []int) error {
 	j.mu.Lock()
@@ -363,7 +363,7 @@ func readJournal(r io.Reader, key []byte) []journalRecord {
 	}
 }
 
-// sane reports whether every path in the record is one at which the server may write files.
+// sane reports whether the server may write files at every path in the record.
 func (r journalRecord) sane() bool {
 	for _, op := range r.Ops {
 		for _, f := range op.Files {

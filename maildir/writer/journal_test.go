@@ -76,7 +76,7 @@ func (c *crashed) after() (files []string, ops []Op) {
 	return files, ops
 }
 
-// recover recovers the tree as a server start does.
+// recover recovers the tree, as a server does at startup.
 func (c *crashed) recover() (ops []Op) {
 	c.t.Helper()
 	_, groups, err := recoverTree(c.tree, testKey, slog.New(slog.DiscardHandler))
@@ -147,7 +147,7 @@ func TestJournalWrittenAnew(t *testing.T) {
 			c.must(c.j.dropOps(7, []int{0}))
 			c.must(c.j.dropOps(6, []int{0}))
 			if is, flags := groups(c); !slices.Equal(is, []uint64{1, 3, 4, 6, 7}) || flags != ".----" {
-				t.Errorf("after it: groups %d, flags %q", is, flags)
+				t.Errorf("after more records: groups %d, flags %q", is, flags)
 			}
 		})
 	}
@@ -218,21 +218,21 @@ func TestRecoverQueued(t *testing.T) {
 func TestRecoverDrops(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(c *crashed){
-		"a staged file is short": func(c *crashed) { c.must(os.Truncate(filepath.Join(c.tree.Dir(), tree.TmpDir, c.ws[1].Staged), 3)) },
-		"a staged file is gone":  func(c *crashed) { c.must(os.Remove(filepath.Join(c.tree.Dir(), tree.TmpDir, c.ws[1].Staged))) },
-		"the record is torn":     func(c *crashed) { c.must(os.Truncate(filepath.Join(c.tree.Dir(), format.JournalFile), c.j.size-2)) },
+		"a staged file is short":   func(c *crashed) { c.must(os.Truncate(filepath.Join(c.tree.Dir(), tree.TmpDir, c.ws[1].Staged), 3)) },
+		"a staged file is gone":    func(c *crashed) { c.must(os.Remove(filepath.Join(c.tree.Dir(), tree.TmpDir, c.ws[1].Staged))) },
+		"the record is incomplete": func(c *crashed) { c.must(os.Truncate(filepath.Join(c.tree.Dir(), format.JournalFile), c.j.size-2)) },
 		"the record is damaged": func(c *crashed) {
 			c.must(os.WriteFile(filepath.Join(c.tree.Dir(), format.JournalFile), []byte("00000000 {}\n"), 0o600))
 		},
 		"the record is another store's": func(c *crashed) { c.must(c.forge([]byte("another key"), c.op)) },
-		"taken back, two renamed": func(c *crashed) {
+		"undone, two renamed": func(c *crashed) {
 			c.must(c.c.Publish(c.ws[0]))
 			c.must(c.c.Publish(c.ws[2]))
 			c.must(c.j.dropOps(1, []int{0}))
 		},
 	}
 	for i, path := range []string{".git/hooks/pre-commit", "../x", ".mailtree/seen/Ann", "/etc/x", ".mailtree/queue/../x", ".mailtree/queue/ended/x"} {
-		cases["the record names "+path] = func(c *crashed) {
+		cases["the record lists "+path] = func(c *crashed) {
 			bad := c.op
 			bad.Files = slices.Clone(c.op.Files)
 			bad.Files[i%3].Path = path
@@ -257,7 +257,7 @@ func TestDropOnFullDisk(t *testing.T) {
 	c := crash(t)
 	c.must(c.c.Publish(c.ws[0]))
 	c.must(os.MkdirAll(filepath.Join(c.tree.Dir(), "agents/Bob/inbox/2026"), 0o700))
-	c.must(os.WriteFile(filepath.Join(c.tree.Dir(), c.ws[2].Path), []byte("of a later operation"), 0o600))
+	c.must(os.WriteFile(filepath.Join(c.tree.Dir(), c.ws[2].Path), []byte("from a later operation"), 0o600))
 	before := c.j.size
 	c.must(c.j.dropOps(1, []int{0}))
 	if fi, err := os.Stat(filepath.Join(c.tree.Dir(), format.JournalFile)); err != nil || fi.Size() != before {

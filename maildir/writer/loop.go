@@ -103,7 +103,7 @@ func (w *Writer) takeLater(ctx context.Context) (all []*Tx) {
 	return all
 }
 
-// poke wakes Run, so that Run processes the fields again and asides.
+// poke wakes Run, which then processes the fields w.again and w.asides.
 func (w *Writer) poke() {
 	select {
 	case w.wake <- struct{}{}:

@@ -11,8 +11,8 @@ import (
 
 // Merge is another machine's commit whose changes an operation applies. The zero Merge means that there is none.
 type Merge struct {
-	Commit string `json:"commit"`         // becomes a parent of the operation's commit,
-	More   bool   `json:"more,omitempty"` // unless other operations apply the rest of the changes
+	Commit string `json:"commit"`         // becomes a parent of the operation's commit, unless More is set
+	More   bool   `json:"more,omitempty"` // other operations apply the rest of the changes
 	Onto   string `json:"onto,omitempty"` // this machine's commit with which Commit was compared
 }
 
@@ -21,7 +21,7 @@ type Op struct {
 	Verb    string // register, send, reply, read, unread, acknowledge, pop, claim, renew, release, presence, project …
 	Agent   string // the agent that requested the operation; "" for the server itself
 	ID      string // message id, if the operation is about a message
-	Marks   string // id of another message that the operation marks: the one that a reply answers
+	Marks   string // id of another message that the operation marks: for a reply, the message that it answers
 	Door    string // the channel, as in format.Through; "" for the server itself
 	Step    string // the step that the operation belongs to, as in format.InStep; "" for none
 	Summary string // one readable line: "GreenCastle -> BlueLake: Plan for /api/users"; never names a bcc recipient
@@ -42,8 +42,8 @@ type Op struct {
 	Revised   []string // for a recovered operation: paths that it replaced or removed, and that have not changed since
 }
 
-// tracked reports whether the index and the history track a file. They are not told about an operation's other files,
-// such as those in format.QueueDir.
+// tracked reports whether the index and the history track a file. They are not notified about an operation's other
+// files, such as those in format.QueueDir.
 func tracked(path string) bool { return format.Locate(path).Kind != format.KindIgnored }
 
 // each returns one copy of the operation for each message id, or the operation itself if there is at most one id.
@@ -66,7 +66,7 @@ func (o Op) each(ids []string) []Op {
 type Tx struct {
 	Op
 	IDs   []string // for an operation on several messages; the history has one line for each
-	Facts []string // facts on which the operation decides: no two operations in a group decide on the same fact
+	Facts []string // facts on which the operation depends: no two operations in a group depend on the same fact
 	Alone bool     // the operation may depend on anything that others write, so its group contains no other operation
 	Sure  bool     // the operation is refused (Owner.Sure) while some file in the tree cannot be read
 

@@ -132,7 +132,7 @@ type ownWrite struct {
 	group uint64
 }
 
-// keepOwn records what the group wrote, except for messages, which are seldom replaced.
+// keepOwn records what the group wrote, except for messages, which are rarely replaced.
 func (g *Group) keepOwn() {
 	g.w.mu.Lock()
 	defer g.w.mu.Unlock()
@@ -146,7 +146,7 @@ func (g *Group) keepOwn() {
 }
 
 // committed removes a committed group's files from own. If forget is set, it also removes the group from the journal.
-// The history calls it from its own goroutine, or from that of a caller that flushes.
+// The history calls it from its own goroutine, or from the goroutine of a caller that flushes.
 func (w *Writer) committed(group uint64, forget bool) {
 	if forget {
 		w.journal.done(group)

@@ -77,7 +77,7 @@ func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recove
 	return j, whole, nil
 }
 
-// recoveredGroup contains those of a group's operations that are complete after recovery.
+// recoveredGroup contains the operations in a group that are complete after recovery.
 type recoveredGroup struct {
 	number uint64
 	ops    []Op

@@ -12,10 +12,10 @@ import (
 // rename it into place.
 const leftoverAge = time.Hour
 
-// SweepStaging removes old leftovers below TmpDir. These are files that could not be unlinked on a failing disk, old
-// files whose replacement was not undone because a user had changed it since, and files left by killed processes. Files
-// of groups in the journal stay, because the next start may need them. Run calls SweepStaging every hour. Only Run and
-// functions passed to Aside may call it.
+// SweepStaging removes old leftovers below TmpDir. These are files that could not be unlinked on a failing disk, and
+// files left by killed processes. They also include replaced files that an undo did not restore, because a user had
+// changed the new file. Files of groups in the journal stay, because the next start may need them. Run calls
+// SweepStaging every hour. Only Run and functions passed to Aside may call it.
 func (w *Writer) SweepStaging() {
 	entries, err := w.Tree.List(tree.TmpDir)
 	if err != nil {

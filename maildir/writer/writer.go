@@ -6,7 +6,7 @@
 // transaction, records the operations in the history, and answers. Operations queued in the meantime form the next
 // group. As a result, groups grow under load, and a single caller never has to wait for others.
 //
-// A plan may trust the index, which contains everything written before the group. If two operations decide on the same
+// A plan may trust the index, which contains everything written before the group. If two operations depend on the same
 // fact (Tx.Facts) or write the same file, the second operation waits, and is planned in the next group. Edits by other
 // programs are ingested between groups (Aside), so a plan never sees a half-ingested edit. The goroutine never blocks
 // for long: an operation that replaces another program's file leaves the group until that file is in the history
@@ -131,7 +131,7 @@ func Open(cfg Config) (*Writer, error) {
 	return w, nil
 }
 
-// Resume passes those operations of an interrupted run that may not be in a commit yet to the history.
+// Resume passes to the history the operations of an interrupted run that may not be in a commit yet.
 func (w *Writer) Resume() {
 	for _, g := range w.recovered {
 		w.Owner.Record(g.ops, func() { w.committed(g.number, true) })
