@@ -7,7 +7,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// finishMost is how many of the newest messages of a thread Finish reads.
+// finishMost is the maximum number of a thread's newest messages that Finish reads.
 const finishMost = 50
 
 // Finished is a message that the agent is done with.

@@ -6,9 +6,9 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// SettleHooks resets hooks whose creation time is in the future, by the clock or by the feed. Hooks get into this state
-// if the clock was set back or the index was lost. Without the reset, they would not run until that time is reached. It
-// returns ErrUnavailable.
+// SettleHooks resets hooks whose creation time is in the future, according to the clock or the feed. Hooks get into
+// this state if the clock was set back or the index was lost. Without the reset, they would not run until that time is
+// reached. It returns ErrUnavailable.
 func (s *Store) SettleHooks(ctx context.Context) error {
 	future, err := s.core.Hooks.Redate(func() (hook.Present, error) {
 		last, err := s.LastChange(ctx)

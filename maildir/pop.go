@@ -137,7 +137,7 @@ func (k *pops) oldest(g *writer.Group, agent string) (*index.Delivery, error) {
 // planned. Only plans use it, and all plans of a project run in one goroutine.
 type pops struct {
 	mail   *core.Mail
-	group  uint64                      // the number of the group
+	group  uint64                      // the group's number
 	unread map[string][]index.Delivery // the oldest unread deliveries, by agent
 	next   map[string]int              // index of the first untried delivery, by agent
 }
