@@ -143,6 +143,6 @@ func TestInboxAsOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := subjects(asOf(marked, index.InboxQuery{})); got != "4310" {
-		t.Errorf("of an agent that no longer exists: %q", got)
+		t.Errorf("the inbox of an agent that no longer exists: %q", got)
 	}
 }

@@ -78,7 +78,7 @@ func TestClaimsListDeleted(t *testing.T) {
 	a, b := sharedByTwo(t)
 	a.claims(t, "Ann", "app/**")
 	level(t, a, b)
-	gitIn(t, a.p.Dir(), "push", "-q", "origin", ":refs/mailtree/claims") // or a move to another host without --mirror
+	gitIn(t, a.p.Dir(), "push", "-q", "origin", ":refs/mailtree/claims") // like a move to a new host
 	if by := b.claims(t, "Bob", "app/x.go"); by == "" {
 		t.Errorf("Bob gets what Ann holds, although b had recorded that she holds it: a says %q", a.held(t))
 	}
@@ -118,7 +118,7 @@ func TestClaimsClockSweeps(t *testing.T) {
 	if b.granted(t, "Bob", claim.Request{Patterns: []string{"app/**"}}) {
 		t.Fatal("before the sweep")
 	}
-	maildir.Sweep(b.p) // as every hour
+	maildir.Sweep(b.p) // as the server does every hour
 	b.now(t)
 	b.now(t)
 	if b.granted(t, "Bob", claim.Request{Patterns: []string{"app/**"}}) {
@@ -143,7 +143,7 @@ func TestClaimsOffOn(t *testing.T) {
 	level(t, a, b)
 	level(t, a, b)
 	if got := b.held(t); got != "" {
-		t.Errorf("Bob released it but holds it again: %q", got)
+		t.Errorf("Bob released the claim but holds it again: %q", got)
 	}
 	b.release(t, "Bob", "lib/**")
 	level(t, a, b)
@@ -209,7 +209,7 @@ func TestClaimsTwinsShare(t *testing.T) {
 	}
 }
 
-// TestClaimsUndoneRenewal: if a renewal is undone, the claim expires on all machines at the same time as here.
+// TestClaimsUndoneRenewal: if a renewal is undone, the claim expires at the same time on every machine.
 func TestClaimsUndoneRenewal(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -276,7 +276,7 @@ func TestClaimsByCase(t *testing.T) {
 	level(t, a, b)
 	b.claims(t, "Bob", "App/main.go")
 	if a.granted(t, "Ann", claim.Request{Patterns: []string{"app/main.go"}}) {
-		t.Error("two claims on what is one file on b")
+		t.Error("two claims on paths that are one file on b")
 	}
 }
 

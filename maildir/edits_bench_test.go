@@ -210,7 +210,7 @@ func changed(b *testing.B, p *maildir.Project, mail bulk.Mail, word string) {
 			continue
 		}
 		if time.Now().After(end) {
-			b.Fatal("the index does not say what the tree says: ", msg.ID, " ", err)
+			b.Fatal("the index does not match the tree: ", msg.ID, " ", err)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func TestFloodOfEdits(t *testing.T) {
 				t.Errorf("%d of 4 files of %s", n, id)
 			}
 		}
-		if !answered { // the flood does not end before the answer
+		if !answered { // keep the flood going until the answer arrives
 			portions++
 			p.Edited(paths, false)
 		}
@@ -81,7 +81,7 @@ func TestFloodOfEdits(t *testing.T) {
 	<-differing // the comparison has found the files to ingest before the answer
 	next := first.at(func(string) bool { return true })
 	close(hold.goOn)
-	<-next.reached // with a part of the files to ingest before the answer
+	<-next.reached // some of the files that must be ingested before the answer are done
 	select {
 	case err := <-level:
 		t.Error("the comparison was answered before everything was ingested:", err)

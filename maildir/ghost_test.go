@@ -62,8 +62,8 @@ func TestDeleteMailboxUnderWay(t *testing.T) {
 		first, second func(p *maildir.Project) error
 		want          error // the second call's error
 	}{
-		"removed behind a delivery":    {sent, deleted, nil},
-		"delivered behind the removal": {deleted, sent, maildir.ErrNotFound},
+		"removed after a delivery":    {sent, deleted, nil},
+		"delivered after the removal": {deleted, sent, maildir.ErrNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -398,7 +398,7 @@ func TestEditWakes(t *testing.T) {
 	}
 }
 
-// TestSeatOfTwo: if two callers call from one pane at the same time, one of them gets the seat.
+// TestSeatOfTwo: if two agents make calls from one pane at the same time, one of them gets the seat.
 func TestSeatOfTwo(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -425,7 +425,7 @@ func TestSeatOfTwo(t *testing.T) {
 			}
 		}
 		if seated != 1 {
-			t.Fatalf("%d agents are at one pane", seated)
+			t.Fatalf("%d agents share one pane", seated)
 		}
 	}
 }

@@ -188,7 +188,7 @@ func TestNamesakesInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.now(t)
-	moves := []int{511, 1023} // there is one message before
+	moves := []int{511, 1023} // one message was sent earlier
 	for i, path := range []string{"notes/0600.txt", "notes/1199.txt"} {
 		fails.Store("")
 		b.Stop()

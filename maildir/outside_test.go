@@ -160,7 +160,7 @@ func TestSavedOutside(t *testing.T) {
 	}
 }
 
-// TestOutsideRate: the emails sent in an hour are counted by mailbox, and each recipient is counted.
+// TestOutsideRate: the emails sent in an hour are counted per mailbox, and each recipient is counted separately.
 func TestOutsideRate(t *testing.T) {
 	t.Parallel()
 	var o outside

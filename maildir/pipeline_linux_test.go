@@ -110,7 +110,7 @@ func TestFailedSync(t *testing.T) {
 }
 
 // TestSaveBeforeRename: if the user saves text after a renewal is planned but before its rename, both that text and the
-// renewal are in the history. Invariant I5.
+// renewal are in the history (Invariant I5).
 func TestSaveBeforeRename(t *testing.T) {
 	t.Parallel()
 	for _, act := range []string{"renew", "unread"} {

@@ -170,7 +170,7 @@ func TestRedoEnds(t *testing.T) {
 	if u := redo(t, p, "Ann", ""); u.ID != ids[2] || u.Next != nil {
 		t.Errorf("%+v", u)
 	}
-	refused("everything is redone but what the newer work ended", maildir.Undoing{})
+	refused("everything is redone except what the newer work made final", maildir.Undoing{})
 	if u := redo(t, p, "Ann", old[0]); u.ID != old[0] {
 		t.Errorf("a named message without a newer operation: %+v", u)
 	}

@@ -199,7 +199,7 @@ func TestForeignUser(t *testing.T) {
 	quiet("UserBox.Delete", nil)
 	_, again := eveBox.Delete(t.Context(), true)
 	_, sent := eveBox.Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Body: "b"})
-	quiet("a UserBox that is gone", []any{again, sent})
+	quiet("a deleted UserBox", []any{again, sent})
 }
 
 // all returns a result and its error as values.

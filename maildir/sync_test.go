@@ -170,7 +170,7 @@ func TestSync(t *testing.T) {
 		t.Error("two machines with nothing new have different commits")
 	}
 	if key := b.p.HumanKey(); key != "/abs/path/1/shop" {
-		t.Errorf("the joined project is of %s", key)
+		t.Errorf("the joined project belongs to %s", key)
 	}
 	one := a.send(t, "Ann", "Bob", "one")
 	b.send(t, "Bob", "Ann", "two")
@@ -332,7 +332,7 @@ func TestSyncKinds(t *testing.T) {
 	head := gitIn(t, b.p.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Dir(), "rev-parse", "HEAD")
 	level2()
 	if now := gitIn(t, b.p.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Dir(), "rev-parse", "HEAD"); now != head {
-		t.Error("machines with different drafts merge each other without end")
+		t.Error("machines with different drafts merge each other's commits endlessly")
 	}
 }
 
@@ -437,8 +437,8 @@ func TestSyncLeavesEdits(t *testing.T) {
 	level(t, a, b)
 }
 
-// TestSyncStorm: three machines write to each other while the shared repository comes and goes and a user commits
-// by hand. At the end each message was delivered once, and all machines have the same files.
+// TestSyncStorm: three machines write to each other while the shared repository comes and goes and a user commits by
+// hand. At the end, each message has been delivered once, and all machines have the same files.
 func TestSyncStorm(t *testing.T) {
 	t.Parallel()
 	const messages = 40

@@ -91,10 +91,10 @@ func (x metHistory) Flush(ctx context.Context) error {
 func TestSyncMeetsRebase(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ own, written bool }{
-		"something to push":        {own: true},
-		"nothing to push":          {},
-		"files written, to push":   {own: true, written: true},
-		"files written, else none": {written: true},
+		"with a push":                   {own: true},
+		"without a push":                {},
+		"files written, with a push":    {own: true, written: true},
+		"files written, without a push": {written: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -159,7 +159,7 @@ func TestOneWaiter(t *testing.T) {
 	all := []<-chan news{awaitNews(ctx, p, k), awaitNews(ctx, p, k)}
 	first := slices.IndexFunc([]news{recv(all[0], all[1]), {}}, func(n news) bool { return n.over })
 	if first != 0 {
-		t.Error("neither is over")
+		t.Error("neither call was told to stop")
 	}
 	toBob(t, p)
 	if got := recv(all[0], all[1]); got.over || got.n.New != 1 {
