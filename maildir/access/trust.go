@@ -17,7 +17,7 @@ import (
 const maxTrustedSenders = 1000
 
 // senderNamed returns a sender in the form that the lists use: an address, or @DOMAIN for all addresses at a domain. It
-// returns ErrInvalid.
+// returns ErrInvalid for a name that has neither form.
 func senderNamed(given string) (string, error) {
 	address := strings.TrimSpace(given)
 	all := strings.HasPrefix(address, "@")

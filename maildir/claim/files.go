@@ -70,7 +70,7 @@ func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) 
 		return nil, nil, err
 	}
 	released := map[string]bool{}
-	// The callers are hooks and commands. They end with their process, so none of them has a context.
+	// The callers are hooks and commands, whose work ends with their process. Therefore they have no context.
 	err = t.Walk(context.Background(), format.ClaimsDir, func(p string, d fs.DirEntry) error {
 		switch format.Locate(p).Kind {
 		case format.KindReleased:

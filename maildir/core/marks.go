@@ -12,9 +12,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Marking lists deliveries to mark, all of one agent.
+// Marking lists one agent's deliveries to mark.
 type Marking struct {
-	Verb string // "read"; "acknowledge" and "archive", which also mark as read
+	Verb string // "read", "acknowledge" or "archive"; the last two also mark as read
 	IDs  []string
 	Page bool // skip a delivery that was removed or cannot be marked
 }

@@ -208,7 +208,7 @@ func (c *Mail) missing(ctx context.Context, kind format.Kind, e *refusal.Error) 
 	}
 	begins := []int{3}
 	if kind == format.KindCanonical {
-		begins = []int{len(name), len(name) * 3 / 4, len(name) / 2} // all ids of a day have the same beginning
+		begins = []int{len(name), len(name) * 3 / 4, len(name) / 2} // all ids from one day begin with the same text
 	}
 	for i := 0; i < len(begins) && len(e.In)+len(e.Near) == 0; i++ {
 		names, err := c.Store.Index.Names(ctx, c.Slug, kind, format.Cut(name, begins[i]), 100)

@@ -19,8 +19,8 @@ import (
 func (s *Store) Verified(m *format.Message) (keys.Voucher, bool) { return s.Keys.Verified(m) }
 
 // VerifiedIn is Verified for a message in the index. A message that this server sealed for another project is not
-// verified. Neither is a message in an inbox that the message was not sent to, or a message from a domain that does not
-// vouch for the message. In these cases the Voucher is zero.
+// verified. Neither is a message in an inbox that it was not sent to, or a message from a domain that does not vouch
+// for it. In these cases the Voucher is zero.
 func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) {
 	v, ok := s.Verified(&m.Message)
 	ok = ok && (m.Door != format.DoorGateway || m.Auth != "none")

@@ -53,9 +53,9 @@ func (p *Post) Receives(ctx context.Context, agent string) (bool, error) {
 	return other == p.mail && holder == agent, err
 }
 
-// HasMailbox reports whether the address with that local part has a mailbox in a store. root is the store's folder and
-// trees are its trees; HasMailbox reads only these files. See Store.MailboxAt. It returns ErrUnavailable and errors
-// from reading the trees.
+// HasMailbox reports whether the address with that local part has a mailbox in a store. root is the store's folder, and
+// trees are its trees. HasMailbox reads no other files. See Store.MailboxAt. It returns ErrUnavailable and errors from
+// reading the trees.
 func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, local string) (bool, error) {
 	owners := core.NewOwners(root)
 	slugs, err := owners.ProjectsOf(local)

@@ -167,7 +167,7 @@ func (in *Incoming) message(project string) (*format.Message, []attachment.File)
 	return m, files
 }
 
-// faults returns the first problems, each cut to its first bytes.
+// faults returns the first problems, each truncated to a maximum number of bytes.
 func (in *Incoming) faults() (kept []string) {
 	for _, problem := range in.Problems[:min(len(in.Problems), maxForeignProblems)] {
 		kept = append(kept, format.Cut(problem, maxForeignProblem))
