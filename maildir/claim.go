@@ -44,7 +44,7 @@ func (b *Box) Release(ctx context.Context, patterns []string) (*claim.Release, e
 	return b.ReleaseFrom(ctx, claim.From{}, patterns)
 }
 
-// ReleaseFrom is Release for patterns in the form that Claim accepts. The argument from describes the caller.
+// ReleaseFrom is like Release, but for patterns in the form that Claim accepts. The argument from describes the caller.
 // ReleaseFrom returns any error from Release.
 func (b *Box) ReleaseFrom(ctx context.Context, from claim.From, patterns []string) (*claim.Release, error) {
 	var res *claim.Release

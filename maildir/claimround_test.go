@@ -103,7 +103,7 @@ func TestSharedClaims(t *testing.T) {
 	}
 	b.now(t)
 	if longer := until(b, "app/**").Sub(before); longer < time.Hour {
-		t.Errorf("renewed for %v more", longer)
+		t.Errorf("the renewal added only %v", longer)
 	}
 	if longer := until(b, "app/**").Sub(until(a, "app/**")); longer < 50*time.Second || longer > 2*time.Minute {
 		t.Errorf("the other machine ends the claim %v later than the holder's", longer)
@@ -384,7 +384,7 @@ func TestClaimsRestarted(t *testing.T) {
 	}
 	b.now(t)
 	if got := b.claimFile(t, "app").Expires; !got.Equal(end) {
-		t.Errorf("it ends at %v, not at %v", got, end)
+		t.Errorf("the claim ends at %v, not at %v", got, end)
 	}
 	if now := gitIn(t, bare, "rev-parse", "refs/mailtree/claims"); now != list {
 		t.Error("the restart has changed the list")
@@ -532,7 +532,7 @@ func TestClaimsOfNamesakes(t *testing.T) {
 			t.Errorf("held: %s", got)
 		}
 	}
-	b.writeClaim(t, "Twin", "lib") // it has another new name on b
+	b.writeClaim(t, "Twin", "lib") // it has a different new name on b
 	level(t, a, b)
 	if list := gitIn(t, a.p.Dir(), "ls-tree", "--name-only", "refs/mailtree/claims"); !strings.Contains(list, "-Twin.json") {
 		t.Errorf("the list has %s", list)

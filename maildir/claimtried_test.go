@@ -122,7 +122,7 @@ func TestClaimsClockSweeps(t *testing.T) {
 	b.now(t)
 	b.now(t)
 	if b.granted(t, "Bob", claim.Request{Patterns: []string{"app/**"}}) {
-		t.Errorf("a wall clock ends Ann's live claim: a says %q, b says %q", a.held(t), b.held(t))
+		t.Errorf("the wall clock ended Ann's live claim: a says %q, b says %q", a.held(t), b.held(t))
 	}
 }
 
@@ -149,7 +149,7 @@ func TestClaimsOffOn(t *testing.T) {
 	level(t, a, b)
 	level(t, a, b)
 	if got := a.held(t) + b.held(t); got != "" {
-		t.Errorf("released again, and still held: %q", got)
+		t.Errorf("released again, but still held: %q", got)
 	}
 }
 
@@ -292,7 +292,7 @@ func TestClaimsForAnother(t *testing.T) {
 	}
 	level(t, a, b)
 	if by := a.claims(t, "Ann", "app/x.go"); by != "" {
-		t.Errorf("Ann, who holds app/**, is refused by %q", by)
+		t.Errorf("Ann holds app/**, but is refused because of %q", by)
 	}
 }
 
@@ -310,7 +310,7 @@ func TestClaimsHandedOver(t *testing.T) {
 	}
 	level(t, b, a)
 	if by := b.claims(t, "Ann", "app/**"); by != "" {
-		t.Errorf("Ann is refused by %q", by)
+		t.Errorf("Ann's claim is refused because of %q", by)
 	}
 }
 
@@ -351,7 +351,7 @@ func TestClaimsOffOnFreed(t *testing.T) {
 	}
 	level(t, a, b)
 	if by := b.claims(t, "Bob", "lib/x.go"); by != "" {
-		t.Errorf("Bob is refused by %q", by)
+		t.Errorf("Bob's claim is refused because of %q", by)
 	}
 }
 

@@ -61,8 +61,8 @@ func (p *Project) FullID(ctx context.Context, short string) (string, error) {
 	return p.mail.Store.FullID(ctx, p.mail.Slug, refusal.Message, short)
 }
 
-// formerID is FullID for a message that may have been removed. It also searches the newest operations in the history.
-// It returns any error from FullID, and ErrNotFound if no recent message has that id.
+// formerID is like FullID, but for a message that may have been removed. It also searches the newest operations in the
+// history. It returns any error from FullID, and ErrNotFound if no recent message has that id.
 func (p *Project) formerID(ctx context.Context, short string) (string, error) {
 	id, err := p.FullID(ctx, short)
 	if err != nil {

@@ -75,7 +75,7 @@ func (s *Store) MissedFirings(ctx context.Context, l *hook.Log) ([]hook.Firing, 
 	return all, s.fillOwners(ctx, all)
 }
 
-// missedOf is MissedFirings for one hook. It does not set the owners.
+// missedOf is like MissedFirings, but for one hook. It does not set the owners.
 func (s *Store) missedOf(ctx context.Context, h *hook.Hook, l *hook.Log) ([]hook.Firing, error) {
 	var all []hook.Firing
 	add := func(m *index.MessageRow, path string) {

@@ -45,12 +45,12 @@ func TestFloodOfEdits(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(paths) > most {
-			t.Errorf("%d paths at once", len(paths))
+			t.Errorf("a portion has %d paths", len(paths))
 		}
 		for id, n := range ids {
 			seen[id] = true
 			if n != 4 {
-				t.Errorf("%d of 4 files of %s", n, id)
+				t.Errorf("a portion has %d of the 4 files of %s", n, id)
 			}
 		}
 		if !answered { // keep the flood going until the answer arrives

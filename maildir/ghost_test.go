@@ -82,10 +82,10 @@ func TestDeleteMailboxUnderWay(t *testing.T) {
 				t.Error(err)
 			}
 			if err := <-second; !errors.Is(err, c.want) {
-				t.Errorf("the second: %v, want %v", err, c.want)
+				t.Errorf("the second call: %v, want %v", err, c.want)
 			}
 			if who, err := p.Agents.Whois(t.Context(), "Bob"); !errors.Is(err, maildir.ErrNotFound) {
-				t.Errorf("Bob is there: %+v %v", who, err)
+				t.Errorf("Bob exists: %+v %v", who, err)
 			}
 		})
 	}

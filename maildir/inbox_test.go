@@ -325,12 +325,12 @@ func TestPopWait(t *testing.T) {
 	ending, end := context.WithCancel(ctx)
 	waiting.Go(func() {
 		if err := wait(ctx, stopping); err != nil {
-			t.Errorf("the server stops: %v", err)
+			t.Errorf("after the server stopped: %v", err)
 		}
 	})
 	waiting.Go(func() {
 		if err := wait(ending, nil); !errors.Is(err, context.Canceled) {
-			t.Errorf("the caller is gone: %v", err)
+			t.Errorf("after the caller's context ended: %v", err)
 		}
 	})
 	close(stopping)

@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// claimBeside makes Ann claim or renew a.go in parallel to the test, and returns the result.
+// claimBeside makes Ann claim or renew a.go in parallel with the test, and returns the result.
 func claimBeside(t *testing.T, p *maildir.Project, reason string) <-chan error {
 	answer := make(chan error, 1)
 	go func() {

@@ -181,7 +181,7 @@ func (p *Project) threadLog(ctx context.Context, thread string, progress func(in
 	return history.OfMessages(ids, slices.MinFunc(days, time.Time.Compare)), nil
 }
 
-// openLog is logged for a message, for readers who must not see its bcc recipients.
+// openLog is like logged, but for a message and for readers who must not see its bcc recipients.
 func (p *Project) openLog(ctx context.Context, q LogQuery) (h history.Query, show func(*history.Entry) bool, err error) {
 	m, err := p.mail.HeadNamed(ctx, refusal.InReplyTo, q.Of)
 	if err != nil {

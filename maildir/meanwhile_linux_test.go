@@ -214,7 +214,7 @@ func TestPageMarkedWhileMailGoes(t *testing.T) {
 		go func() {
 			page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, maildir.Waiting{})
 			if err == nil && len(page.Messages) != n {
-				err = errors.New("not all on the page")
+				err = errors.New("not all messages are on the page")
 			}
 			read <- err
 		}()

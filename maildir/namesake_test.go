@@ -494,8 +494,8 @@ func TestBelongs(t *testing.T) {
 	b.send(t, "Ann", "Bob", "from b")
 	a.send(t, "Bob", "Ann", "from a")
 	_, err = a.p.Box("Ann", format.Origin{}).Send(t.Context(), toBob)
-	refused("send where it was", err)
+	refused("send from the old machine", err)
 	if a.p.MachineOf(&whois(a, "Ann").AgentRow) == "" || a.p.MachineOf(&whois(a, "Bob").AgentRow) != "" {
-		t.Error("a says that the claims are unchanged")
+		t.Error("a does not report the new machines of Ann and Bob")
 	}
 }

@@ -198,8 +198,8 @@ func TestOutsideRate(t *testing.T) {
 	}
 }
 
-// TestOutsideRateAgain: another server counts the emails in the queue, including sent ones, but not emails from
-// more than an hour ago.
+// TestOutsideRateAgain: after a restart, the server counts the emails in the queue. It includes emails that were
+// already sent, but not emails from more than an hour ago.
 func TestOutsideRateAgain(t *testing.T) {
 	t.Parallel()
 	var o outside

@@ -38,7 +38,7 @@ func (b *Box) PopWait(ctx context.Context, w Waiting, room *index.Room) (d *inde
 // errNoRoom ends the plan of a pop that must first reserve room. In that case, nothing is popped.
 var errNoRoom = errors.New("not enough space is reserved for the body")
 
-// popWithin is Pop with as much of the body as fits into room.
+// popWithin is like Pop, but returns only as much of the body as fits into room.
 func (b *Box) popWithin(ctx context.Context, room *index.Room) (got *index.Delivery, err error) {
 	defer b.p.mail.NoteSeen(ctx, b.agent)
 	err = room.Attempt(ctx, func() error {

@@ -364,7 +364,7 @@ func (s *Store) add(ctx context.Context, slug string) (*Project, error) {
 	return s.addNext(ctx, slug)
 }
 
-// addNext is add for a caller that has called beginAdding.
+// addNext is like add, but for a caller that has already called beginAdding.
 func (s *Store) addNext(ctx context.Context, slug string) (*Project, error) {
 	if p := s.known(slug); p != nil {
 		return p, nil

@@ -135,7 +135,8 @@ func (m sharer) subjects(t testing.TB, agent string) (all []string) {
 	return all
 }
 
-// sharedWith is sharedByTwo with a configuration for the second machine. It also returns the shared repository.
+// sharedWith is like sharedByTwo, but with a configuration for the second machine. It also returns the shared
+// repository.
 func sharedWith(t *testing.T, config storetest.Config) (a, b sharer, bare string) {
 	t.Helper()
 	config.Sync = onlyAsked
@@ -323,7 +324,7 @@ func TestSyncKinds(t *testing.T) {
 	}
 	for _, path := range []string{"agents/Ann/drafts/d.md", "run.sh", "link"} {
 		if _, err := os.Lstat(at(a, path)); err != nil {
-			t.Errorf("it was copied from its machine: %v", err)
+			t.Errorf("the file is gone from its own machine: %v", err)
 		}
 		if _, err := os.Lstat(at(b, path)); err == nil {
 			t.Errorf("%s reached another machine", path)

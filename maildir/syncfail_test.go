@@ -206,7 +206,7 @@ func TestSyncFull(t *testing.T) {
 	}
 	a.send(t, "Ann", "Ann", "one")
 	if _, err := a.p.Sync.Now(t.Context()); err == nil {
-		t.Error("it was pushed")
+		t.Error("the refused commit was pushed")
 	}
 	a.send(t, "Ann", "Ann", "two")
 	if s := a.p.Sync.State(); !strings.Contains(s.Problem, "No space left on device") || s.Ahead == 0 {
@@ -217,7 +217,7 @@ func TestSyncFull(t *testing.T) {
 	}
 	a.now(t)
 	if here, there := gitIn(t, a.p.Dir(), "rev-parse", "HEAD"), gitIn(t, bare, "rev-parse", "main"); here != there {
-		t.Errorf("%s is there, %s here", there, here)
+		t.Errorf("the shared repository has %s, this machine has %s", there, here)
 	}
 }
 

@@ -138,8 +138,8 @@ func (p *Project) threadNamed(ctx context.Context, name string) (thread string, 
 	}, nil
 }
 
-// Thread returns a whole thread, sorted as in ThreadPage. It returns ErrNotFound. See docs/tools.md,
-// "Reading".
+// Thread returns a whole thread, sorted as in ThreadPage. It returns ErrNotFound if there is no such thread. See
+// docs/tools.md, "Reading".
 func (p *Project) Thread(ctx context.Context, id string, bodies bool) ([]index.MessageRow, error) {
 	rows, err := p.mail.Store.Index.Thread(ctx, index.ThreadQuery{Project: p.mail.Slug, Thread: id, Bodies: bodies})
 	if err == nil && len(rows) == 0 {

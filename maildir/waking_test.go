@@ -213,10 +213,10 @@ func TestSleepers(t *testing.T) {
 	}
 	p.Sessions.NoteWake(k, seat.Wake{Outcome: seat.Nobody, For: first})
 	if got := sleepers(); len(got) != 1 {
-		t.Errorf("a failed wake is retried: %v", got)
+		t.Errorf("a failed wake is not retried: %v", got)
 	}
 	if unwoken() != 0 {
-		t.Error("reported before it took long")
+		t.Error("reported too early")
 	}
 	later.Store(int64(maildir.UnwokenAfter))
 	if unwoken() != 1 {
@@ -224,7 +224,7 @@ func TestSleepers(t *testing.T) {
 	}
 	p.Sessions.NoteWake(k, seat.Wake{Outcome: seat.Typed, For: first})
 	if got := sleepers(); got != nil {
-		t.Errorf("a wake that succeeded is not repeated: %v", got)
+		t.Errorf("a successful wake is repeated: %v", got)
 	}
 	if unwoken() != 0 {
 		t.Error("reported although it was woken")
@@ -238,7 +238,7 @@ func TestSleepers(t *testing.T) {
 		t.Errorf("after the end: %v, %d reported", got, unwoken())
 	}
 	if _, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, maildir.Waiting{}); err != nil || unwoken() != 0 {
-		t.Errorf("after it was read: %d reported, %v", unwoken(), err)
+		t.Errorf("after the mail was read: %d reported, %v", unwoken(), err)
 	}
 }
 

@@ -91,7 +91,7 @@ func (b *Box) DistrustSender(sender string) error {
 	})
 }
 
-// TrustedSenders lists the senders that the mailbox trusts. It returns ErrUnavailable.
+// TrustedSenders lists the senders that the mailbox trusts. It returns ErrUnavailable if the lists cannot be read.
 func (b *Box) TrustedSenders() ([]string, error) {
 	return b.v.mail.Store.Trusted.Of(b.v.mail.Slug, b.Name)
 }

@@ -71,7 +71,7 @@ func (m *Normalizer) Patterns(texts []string) ([]string, error) {
 	return out, nil
 }
 
-// normalize is Patterns for one text. why completes the sentence that ends in "cannot be claimed: ".
+// normalize is like Patterns, but for one text. why completes the sentence that ends in "cannot be claimed: ".
 func (m *Normalizer) normalize(text string) (patterns []string, why string) {
 	text = strings.TrimSpace(text)
 	if text != "" && !m.Exists(text) {
@@ -113,7 +113,7 @@ func (m *Normalizer) normalizePaths(parts []string) (patterns []string, why stri
 	return patterns, ""
 }
 
-// normalizePath is normalize for text whose only separators are spaces.
+// normalizePath is like normalize, but for text whose only separators are spaces.
 func (m *Normalizer) normalizePath(p string) (patterns []string, why string) {
 	if m.Exists(p) {
 		return []string{m.literal(p)}, ""

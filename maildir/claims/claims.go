@@ -216,7 +216,7 @@ func Listed(claims []claim.Row) string {
 }
 
 // List lists live claims and, with all, also released and expired ones. They are sorted by created, agent and path. It
-// returns ErrUnavailable.
+// returns any error from Look.
 func (cs *Claims) List(ctx context.Context, all bool) ([]claim.Row, error) {
 	return cs.Select(ctx, func(_ *claim.Row, live bool) bool { return all || live })
 }

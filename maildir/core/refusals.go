@@ -63,7 +63,8 @@ func (c *Mail) AddAgents(ctx context.Context, e *refusal.Error, names []string) 
 	return nil
 }
 
-// NoAgent is UnknownAgent for callers that must not learn other names. It returns an error if files cannot be read.
+// NoAgent is like UnknownAgent, but for callers that must not learn other names. It returns an error if files cannot be
+// read.
 func (c *Mail) NoAgent(field refusal.Field, names []string) (*refusal.Error, error) {
 	if err := c.Sure(); err != nil {
 		return nil, err
@@ -87,7 +88,7 @@ func (c *Mail) NoAgent(field refusal.Field, names []string) (*refusal.Error, err
 	}, nil
 }
 
-// UnknownTo is UnknownAgent for an OS user. A foreign user does not learn other names.
+// UnknownTo is like UnknownAgent, but for an OS user. A foreign user does not learn other names.
 func (c *Mail) UnknownTo(ctx context.Context, by Caller, field refusal.Field, names ...string) error {
 	if !c.Store.IsForeignUser(by) {
 		return c.UnknownAgent(ctx, field, names...)

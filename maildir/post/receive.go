@@ -33,7 +33,7 @@ type Incoming struct {
 	Date         time.Time // from the email's own header; zero: none
 	ReplyTo      []string  // the Reply-To addresses, in the form of To
 	Auth         string    // who vouches for From: none, or dmarc:DOMAIN
-	Hash         [32]byte  // the same for the same message, whatever its route
+	Hash         [32]byte  // the same for the same message, regardless of its route
 	HTML         string    // the text in HTML; "": none
 	BodyFromHTML bool      // the body was converted from HTML
 	Problems     []string  // faults in the message, as sentences without the final period
