@@ -195,7 +195,7 @@ func TestClaimsByHand(t *testing.T) {
 	}
 }
 
-// claimFile returns the claim on a pattern, as its file contains it.
+// claimFile returns the claim on a pattern, as stored in the claim's file.
 func (m sharer) claimFile(t testing.TB, pattern string) claim.Row {
 	t.Helper()
 	files, bad, err := claim.Files(maildir.TreeOf(m.p), func(r *claim.Row) bool { return r.Pattern == pattern })

@@ -14,7 +14,7 @@ import (
 )
 
 // TestGuestMailboxesAreBounded: the limit applies to all projects of a store together. Deleting a mailbox, even by
-// hand, frees a place. The store's user and root have no limit.
+// hand, makes room for another one. The store's user and root have no limit.
 func TestGuestMailboxesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(500))

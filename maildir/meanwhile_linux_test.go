@@ -54,7 +54,8 @@ func removeByHand(t *testing.T, p *maildir.Project, path string) {
 	}
 }
 
-// TestCloneWakes: callers that wait for changes wake when a project is put into the store while the store is running.
+// TestCloneWakes: callers that are waiting for changes wake up when a project is put into the store while the store is
+// running.
 func TestCloneWakes(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -368,7 +369,7 @@ func TestMailboxBeingMade(t *testing.T) {
 	}
 }
 
-// TestEditWakes: a caller that waits for urgent mail wakes when a message in the inbox becomes urgent.
+// TestEditWakes: a caller that is waiting for urgent mail wakes up when a message in the inbox becomes urgent.
 func TestEditWakes(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

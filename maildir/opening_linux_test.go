@@ -72,7 +72,7 @@ func TestEndWhileProjectIsOpened(t *testing.T) {
 				t.Error(err)
 			}
 		case <-time.After(time.Minute):
-			t.Error("the ending server waits for the project")
+			t.Error("the ending server is waiting for the project")
 		}
 	}
 	if err := goOn(); err != nil {

@@ -242,8 +242,8 @@ func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error)
 	return p, err
 }
 
-// MaxProjects is the default limit of a store's projects. Each project uses the server's memory and the machine's
-// inotify watches.
+// MaxProjects is the default limit on the number of projects in a store. Each project uses the server's memory and the
+// machine's inotify watches.
 const MaxProjects = 1000
 
 // refuseMore returns an error if one more project would exceed Config.MaxProjects. It counts the projects on disk.

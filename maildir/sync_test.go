@@ -201,7 +201,7 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// TestSyncWakes: a message from another machine wakes callers that wait for mail, and runs no hook.
+// TestSyncWakes: a message from another machine wakes callers that are waiting for mail, and runs no hook.
 func TestSyncWakes(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)

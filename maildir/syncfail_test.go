@@ -85,9 +85,9 @@ func (x metHistory) Flush(ctx context.Context) error {
 	return x.Log.Flush(ctx)
 }
 
-// TestSyncMeetsRebase: a user begins a rebase onto other machines' commits and aborts it, while the server merges the
-// same commits. The rebase had these commits' files in the tree, and the abort removed them. This is not treated as a
-// deletion.
+// TestSyncMeetsRebase: a user begins a rebase onto other machines' commits and aborts it, while the server is merging
+// the same commits. The rebase had these commits' files in the tree, and the abort removed them. This is not treated as
+// a deletion.
 func TestSyncMeetsRebase(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ own, written bool }{

@@ -118,7 +118,7 @@ func (m *waiting) before(n *waiting) int {
 	return cmp.Or(cmp.Compare(m.group, n.group), cmp.Compare(rank(n.Importance), rank(m.Importance)), cmp.Compare(n.Cursor, m.Cursor))
 }
 
-// rank returns the order of an importance. Low and normal importance have the same rank.
+// rank returns the sort order of an importance level. Low and normal have the same rank.
 func rank(importance string) int {
 	return max(0, slices.Index([]string{format.High, format.Urgent}, importance)+1)
 }

@@ -55,7 +55,8 @@ func awaitNews(ctx context.Context, p *maildir.Project, k maildir.SessionKey) <-
 	return came
 }
 
-// TestAwaitNews: the caller that waits for an idle session gets a burst of mail as a single piece of news, only once.
+// TestAwaitNews: the caller that is waiting for an idle session gets a burst of mail as a single piece of news, only
+// once.
 func TestAwaitNews(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
@@ -242,9 +243,9 @@ func TestSleepers(t *testing.T) {
 	}
 }
 
-// TestSessionIs: the caller that waits for a session is woken when the client's files say that the session is idle. If
-// the user answers "No" to a question, the question is cleared. A state from an earlier turn, or for an ended or
-// unknown session, changes nothing.
+// TestSessionIs: the caller that is waiting for a session is woken when the client's files say that the session is
+// idle. If the user answers "No" to a question, the question is cleared. A state from an earlier turn, or for an ended
+// or unknown session, changes nothing.
 func TestSessionIs(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})

@@ -109,7 +109,7 @@ func (cs *Claims) Check(r *claim.Request) (moved []claim.Moved, err error) {
 	}
 	if r.TTL < MinTTL || r.TTL > MaxTTL {
 		return nil, &refusal.Error{
-			What:  refusal.Invalid("A lease of {=name} {arg} is out of range: choose 60 seconds to 30 days (2592000)."),
+			What:  refusal.Invalid("A lease of {=name} {arg} is out of range: choose 60 to 2592000 seconds (30 days)."),
 			Field: refusal.Lease,
 			Name:  r.TTL.String(),
 		}

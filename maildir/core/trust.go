@@ -57,7 +57,7 @@ func (c *Mail) Trust(m *format.Message, agent string) string {
 	return Unproven
 }
 
-// The possible degrees of trust in a message in an inbox.
+// The trust levels of a message in an inbox.
 const (
 	Trusted   = "true"  // sealed here for that inbox; the sender is known by credentials or token, or proven and listed
 	Untrusted = "false" // written or changed by hand, pulled, not sent to that inbox, or from another domain

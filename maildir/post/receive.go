@@ -239,7 +239,7 @@ func (p *Post) planReceived(g *writer.Group, tx *writer.Tx, m *format.Message, f
 	if err := p.mail.CheckSize(data); err != nil {
 		return err
 	}
-	if _, err := format.ParseMessage(m.ID, data); err != nil { // the file would be a problem, not mail
+	if _, err := format.ParseMessage(m.ID, data); err != nil { // such a file would be a problem instead of mail
 		return err
 	}
 	for i := range files {
