@@ -42,7 +42,7 @@ type Store struct {
 	projects map[string]*Project
 	leftOut  map[string]error      // projects that could not be opened at the start and still cannot be
 	meant    map[string]keyMeaning // meanings of keys of open projects, by key
-	start    func(*Project)        // set while Run runs
+	start    func(*Project)        // set while Run is running
 }
 
 // Open takes the store's lock, creates what is missing (folder, key, token), finishes or drops what a crash left in

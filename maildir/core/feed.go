@@ -21,7 +21,8 @@ func newFeed() *feed {
 	return &feed{all: make(chan struct{}), agents: map[string]chan struct{}{}, idle: make(chan struct{})}
 }
 
-// Ring wakes callers that are waiting for any change, or for a change that concerns one of these agents.
+// Ring wakes every caller that is waiting for any change, and each caller that is waiting for an agent whose files are
+// in changes.
 func (f *feed) Ring(changes []index.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

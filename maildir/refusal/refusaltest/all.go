@@ -1,4 +1,4 @@
-// Package refusaltest finds every refusal in the program, for tests that check rules for all sentences.
+// Package refusaltest finds every refusal in the program, for tests that check every sentence against a rule.
 package refusaltest
 
 import (
