@@ -23,7 +23,7 @@ type Marking struct {
 func (c *Mail) PlanMarking(g *writer.Group, tx *writer.Tx, agent string, m Marking) error {
 	for _, id := range m.IDs {
 		d, err := c.Delivery(g, agent, id)
-		if m.Page && (errors.Is(err, refusal.ErrNotFound) || errors.Is(err, refusal.ErrInvalid)) { // removed in the meantime
+		if m.Page && (errors.Is(err, refusal.ErrNotFound) || errors.Is(err, refusal.ErrInvalid)) { // was removed
 			continue
 		}
 		if err == nil {
