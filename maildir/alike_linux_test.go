@@ -12,8 +12,8 @@ import (
 )
 
 // TestWrittenInto: a program writes into a file at the moment when the server renames the file into place, and sets the
-// file's time back. The server detects the change by the bytes, because the file's state is the same as the one that
-// the server saw.
+// file's time back. The server detects the change by comparing the bytes, because the file's state is the same as
+// before.
 func TestWrittenInto(t *testing.T) {
 	t.Parallel()
 	var h halts

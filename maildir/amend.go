@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// VerbAmend is the verb of Amend in the history.
+// VerbAmend is the verb that the history records for Amend.
 const VerbAmend = "amend"
 
 // Amendable is the part of a sent message that the user may change.
@@ -27,7 +27,7 @@ type Amendable struct {
 // Amendment is the new content of a message.
 type Amendment struct {
 	ID      string
-	Text    string // as in Amendable, changed
+	Text    string // as in Amendable, but changed
 	Version string // as in Amendable; "": any version
 }
 
@@ -45,7 +45,7 @@ type Amended struct {
 	message format.Message
 }
 
-// Amendable returns the part of a message that may be changed. It returns ErrNotFound.
+// Amendable returns the part of a message that may be changed. It returns ErrNotFound if there is no such message.
 func (p *Project) Amendable(ctx context.Context, id string) (*Amendable, error) {
 	row, err := p.mail.HeadNamed(ctx, refusal.InReplyTo, p.mail.Store.Domains.IDNamed(id))
 	if err != nil {
@@ -215,7 +215,7 @@ func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow)
 	told = slices.DeleteFunc(told, func(name string) bool { return name == b.agent })
 	return told, b.planNotice(g, tx, row, told, &format.Message{
 		Subject: "Changed: " + format.Cut(row.Subject, format.MaxSubject-20),
-		Body: fmt.Sprintf("%s has changed the message %s, which you have read or wrote:\n\n    %s\n\nRead it "+
+		Body: fmt.Sprintf("%s has changed the message %s, which you wrote or have read:\n\n    %s\n\nRead it "+
 			"again: only the new text is valid.\n",
 			b.agent, row.ID, format.Printable(row.Subject)),
 	})

@@ -82,7 +82,7 @@ func TestAmend(t *testing.T) {
 	}
 	var e *maildir.Error
 	if _, err := p.Box("Ann", format.Origin{}).Amend(t.Context(), change); !errors.As(err, &e) || e.What != refusal.AmendedSince {
-		t.Errorf("of an older version: %v", err)
+		t.Errorf("amended although the version is out of date: %v", err)
 	}
 	change.Version = ""
 	if a, err := p.Box("Ann", format.Origin{Auth: "uid:2", Door: "cli"}).Amend(t.Context(), change); err != nil || !a.Same {
@@ -98,7 +98,8 @@ func TestAmend(t *testing.T) {
 	}
 }
 
-// TestAmendAnothers: another agent's message loses its seal, and its author gets a notice.
+// TestAmendAnothers: if an agent amends another agent's message, the message loses its seal, and its author gets a
+// notice.
 func TestAmendAnothers(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})

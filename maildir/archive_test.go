@@ -60,7 +60,7 @@ func TestArchive(t *testing.T) {
 		t.Errorf("inbox with one unread: %+v", page)
 	}
 	if _, err := p.Box("Ann", format.Origin{}).Archive(t.Context(), m.ID); !errors.Is(err, maildir.ErrInvalid) {
-		t.Errorf("archived from another's inbox: %v", err)
+		t.Errorf("archived from another agent's inbox: %v", err)
 	}
 }
 

@@ -13,12 +13,12 @@ import (
 )
 
 // InboxAsOf returns a page of an agent's inbox as it was at a point in the history, with the marks of that time. The
-// page is sorted by path, last first; for paths that a server created, this means newest first. The agent may have been
-// removed since then. Only these fields of the query are used: Since, UrgentOnly, UnreadOnly, Archived, Bodies, Limit,
-// Room and Before. Before is a cursor from a page of the same point in the history. Invalid copies appear on no page
-// but are counted, so that the cost of a page does not depend on the size of the inbox. InboxAsOf returns ErrNotFound
-// for an unknown agent and for a time that is not in the history, ErrInvalid for an ambiguous commit name, and any
-// error from q.Room.Reserve.
+// page is sorted by path in descending order. For paths that a server created, this means newest first. The agent may
+// have been removed since then. Only these fields of the query are used: Since, UrgentOnly, UnreadOnly, Archived,
+// Bodies, Limit, Room and Before. Before is a cursor from a page of the same point in the history. Invalid copies
+// appear on no page but are counted, so that the cost of a page does not depend on the size of the inbox. InboxAsOf
+// returns ErrNotFound for an unknown agent and for a time that is not in the history, ErrInvalid for an ambiguous
+// commit name, and any error from q.Room.Reserve.
 func (b *Box) InboxAsOf(ctx context.Context, q index.InboxQuery, at history.Moment) (page *InboxPage, err error) {
 	if format.CheckName(b.agent) != "" {
 		return nil, b.p.mail.UnknownAgent(ctx, refusal.Agent, b.agent)
@@ -49,7 +49,8 @@ type oldCopy struct {
 	read, ack, archived *history.OldFile
 }
 
-// oldCopies returns the copies in an inbox, sorted by path, last first. files are sorted by path.
+// oldCopies returns the copies in an inbox, sorted by path in descending order. files must be sorted by path in
+// ascending order.
 func oldCopies(files []history.OldFile) []oldCopy {
 	marks := map[string]*history.OldFile{}
 	for i := range files {
@@ -75,7 +76,7 @@ func oldCopies(files []history.OldFile) []oldCopy {
 	return all
 }
 
-// wasRead returns the mark that says that the copy was read (docs/tree.md, "Marks"), or nil if there is none.
+// wasRead returns the mark that records that the copy was read (docs/tree.md, "Marks"), or nil if there is none.
 func (c *oldCopy) wasRead() *history.OldFile {
 	switch {
 	case c.read != nil:
@@ -166,7 +167,7 @@ func (b *Box) oldDelivery(agent string, c *oldCopy) (d *index.Delivery, text str
 	return d, m.Body, err
 }
 
-// markTime returns the time in a mark. It returns zero if there is no mark, or no time in the mark.
+// markTime returns the time in a mark. It returns the zero time if there is no mark, or if the mark contains no time.
 func markTime(f *history.OldFile) (time.Time, error) {
 	if f == nil {
 		return time.Time{}, nil

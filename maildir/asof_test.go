@@ -102,7 +102,7 @@ func TestInboxAsOf(t *testing.T) {
 		return all
 	}
 	if got, want := show(asOf(marked, index.InboxQuery{Archived: true})), show(now); got != want {
-		t.Errorf("as it was:\n%s\nwant:\n%s", got, want)
+		t.Errorf("the inbox as it was:\n%s\nwant:\n%s", got, want)
 	}
 	for _, tt := range []struct {
 		at   history.Moment
@@ -143,6 +143,6 @@ func TestInboxAsOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := subjects(asOf(marked, index.InboxQuery{})); got != "4310" {
-		t.Errorf("of an agent that no longer exists: %q", got)
+		t.Errorf("the inbox of an agent that no longer exists: %q", got)
 	}
 }

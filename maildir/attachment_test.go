@@ -77,7 +77,7 @@ func TestPlantedAttachment(t *testing.T) {
 	}
 }
 
-// TestPlantedShard is TestPlantedAttachment for something else in place of a folder in the path.
+// TestPlantedShard is like TestPlantedAttachment, but something else takes the place of a folder in the path.
 func TestPlantedShard(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
@@ -103,7 +103,7 @@ func TestPlantedShard(t *testing.T) {
 	}
 }
 
-// TestAttachmentPlantedMeanwhile is TestPlantedAttachment for a file that is put at the path between planning and
+// TestAttachmentPlantedMeanwhile is like TestPlantedAttachment, but the file is put at the path between planning and
 // rename.
 func TestAttachmentPlantedMeanwhile(t *testing.T) {
 	t.Parallel()

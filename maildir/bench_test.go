@@ -17,7 +17,7 @@ import (
 
 var benchBody = strings.Repeat("The plan for the users table and its migration. ", 20)
 
-// kept is a store whose files are not deleted, because on ext4 deleting them would slow down the next case.
+// kept is a store whose files are not deleted, because deleting them on ext4 would slow down the next case.
 func kept(b *testing.B) storetest.Config {
 	return storetest.Config{Root: filepath.Join(bulk.Dir(b), "store"), NoCheck: true}
 }
@@ -35,7 +35,7 @@ func BenchmarkSend(b *testing.B) {
 	}
 }
 
-// BenchmarkPop drains a mailbox. Its ceiling is the send in the same run. A send writes three files, whereas a pop
+// BenchmarkPop drains a mailbox. The send rate in the same run is its ceiling. A send writes three files, whereas a pop
 // writes one.
 func BenchmarkPop(b *testing.B) {
 	p := project(b, kept(b), "Ann", "Bob")

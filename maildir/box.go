@@ -7,7 +7,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Box is the mail of one agent. Its methods are the agent's actions. A caller gives the agent and the origin only once,
+// Box is one agent's mail. Its methods are the agent's actions. A caller specifies the agent and the origin only once,
 // when it creates the Box. A Box is safe for concurrent use.
 type Box struct {
 	p      *Project
@@ -15,8 +15,8 @@ type Box struct {
 	origin format.Origin
 }
 
-// Box returns the agent's mail for a caller with that origin. Each method checks whether the agent exists, except
-// Counts and UnreadSince.
+// Box returns the agent's mail for a caller with that origin. Every method except Counts and UnreadSince checks whether
+// the agent exists.
 func (p *Project) Box(agent string, origin format.Origin) *Box { return &Box{p, agent, origin} }
 
 // perform writes the agent's operation and records that the agent was active.

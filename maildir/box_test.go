@@ -252,10 +252,10 @@ func TestReplyToAnothersMessage(t *testing.T) {
 		thread        string
 		chain         string
 	}{
-		{"another's", "eve", answer.ID, nil, "", answer.ID},
-		{"another's without a thread", "eve", alone.ID, nil, "", alone.ID},
-		{"another's as a reference", "eve", "1@example.org", []string{answer.ID}, "", answer.ID + " 1@example.org"},
-		{"of nobody here", "eve", "1@example.org", nil, "1@example.org", "1@example.org"},
+		{"another's message", "eve", answer.ID, nil, "", answer.ID},
+		{"another's message without a thread", "eve", alone.ID, nil, "", alone.ID},
+		{"another's message as a reference", "eve", "1@example.org", []string{answer.ID}, "", answer.ID + " 1@example.org"},
+		{"an unknown message", "eve", "1@example.org", nil, "1@example.org", "1@example.org"},
 		{"neither sent nor received", "Cat", answer.ID, nil, "", answer.ID},
 		{"received", "Ann", answer.ID, nil, "SECRET-1", named.ID + " " + answer.ID},
 		{"sent", "Bob", answer.ID, nil, "SECRET-1", named.ID + " " + answer.ID},
@@ -284,6 +284,6 @@ func TestReplyToAnothersMessage(t *testing.T) {
 	}
 	b := openBox(t, p, "eve", guest)
 	if _, err := b.Reply(t.Context(), answer.ID, maildir.Draft{Body: "b"}); !errors.Is(err, maildir.ErrNotFound) {
-		t.Errorf("a reply to another's message: %v", err)
+		t.Errorf("a reply to another agent's message: %v", err)
 	}
 }

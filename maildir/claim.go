@@ -44,7 +44,7 @@ func (b *Box) Release(ctx context.Context, patterns []string) (*claim.Release, e
 	return b.ReleaseFrom(ctx, claim.From{}, patterns)
 }
 
-// ReleaseFrom is Release for patterns in the form that Claim accepts. The argument from describes the caller.
+// ReleaseFrom is like Release, but for patterns in the form that Claim accepts. The argument from describes the caller.
 // ReleaseFrom returns any error from Release.
 func (b *Box) ReleaseFrom(ctx context.Context, from claim.From, patterns []string) (*claim.Release, error) {
 	var res *claim.Release
@@ -75,7 +75,7 @@ func (b *Box) ReleaseFrom(ctx context.Context, from claim.From, patterns []strin
 		return nil, err
 	}
 	if a, err := b.p.mail.Store.Index.Agent(ctx, b.p.mail.Slug, b.agent); err == nil && a != nil && b.p.mail.Elsewhere(a) {
-		_ = b.p.Sync.SyncClaims(ctx) // so the agent does not renew them; if this fails, the next round does
+		_ = b.p.Sync.SyncClaims(ctx) // so the agent does not renew them; if this fails, the next round syncs
 	}
 	return res, nil
 }

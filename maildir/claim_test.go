@@ -164,7 +164,7 @@ func TestClaimLife(t *testing.T) {
 	}
 	jump.Store(int64(3 * time.Hour))
 	if r := cl("Bob", claim.Request{Patterns: doc}); len(r.Granted) != 1 {
-		t.Errorf("an expired claim still holds: %+v", r)
+		t.Errorf("an expired claim is still held: %+v", r)
 	}
 	if r := cl("Bob", claim.Request{Patterns: doc}); len(r.Granted) != 1 {
 		t.Errorf("again: %+v", r)

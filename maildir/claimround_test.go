@@ -77,7 +77,7 @@ func TestSharedClaims(t *testing.T) {
 		t.Fatalf("held by %s", by)
 	}
 	if by := b.claims(t, "Bob", "app/x.go", "lib/y.go"); by != "Ann" {
-		t.Errorf("another machine's claim is refused by %q", by)
+		t.Errorf("the conflict with another machine's claim names %q as the holder", by)
 	}
 	if by := b.claims(t, "Bob", "lib/y.go"); by != "" {
 		t.Errorf("held by %s", by)
@@ -103,10 +103,10 @@ func TestSharedClaims(t *testing.T) {
 	}
 	b.now(t)
 	if longer := until(b, "app/**").Sub(before); longer < time.Hour {
-		t.Errorf("renewed for %v more", longer)
+		t.Errorf("the renewal added only %v", longer)
 	}
 	if longer := until(b, "app/**").Sub(until(a, "app/**")); longer < 50*time.Second || longer > 2*time.Minute {
-		t.Errorf("the other machine counts %v more than the holder's", longer)
+		t.Errorf("the other machine ends the claim %v later than the holder's", longer)
 	}
 
 	a.release(t, "Ann", "app/**")
@@ -114,7 +114,7 @@ func TestSharedClaims(t *testing.T) {
 		t.Errorf("held by %s", by)
 	}
 	if by := b.claims(t, "Bob", "app/**"); by != "" {
-		t.Errorf("released, and held by %s", by)
+		t.Errorf("released, but still held by %s", by)
 	}
 	if _, err := b.p.Box("Bob", format.Origin{}).Undo(t.Context(), maildir.Undoing{}); err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestSharedClaims(t *testing.T) {
 	head := gitIn(t, b.p.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Dir(), "rev-parse", "HEAD")
 	level(t, a, b)
 	if now := gitIn(t, b.p.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Dir(), "rev-parse", "HEAD"); now != head {
-		t.Error("machines with nothing new write claims again")
+		t.Error("machines without any changes write claims again")
 	}
 }
 
@@ -195,7 +195,7 @@ func TestClaimsByHand(t *testing.T) {
 	}
 }
 
-// claimFile returns the claim on a pattern, as it is in the claim's file.
+// claimFile returns the claim on a pattern, as stored in the claim's file.
 func (m sharer) claimFile(t testing.TB, pattern string) claim.Row {
 	t.Helper()
 	files, bad, err := claim.Files(maildir.TreeOf(m.p), func(r *claim.Row) bool { return r.Pattern == pattern })
@@ -327,14 +327,14 @@ func TestClaimsEnd(t *testing.T) {
 	if _, err := a.p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"app"}, TTL: 10 * time.Minute}); err != nil {
 		t.Fatal(err)
 	}
-	b.now(t) // by its clock, the claim expired 50 minutes ago
+	b.now(t) // according to its clock, the claim expired 50 minutes ago
 	clock.move(10*time.Minute + 59*time.Second)
 	if by := b.claims(t, "Bob", "app"); by != "Ann" {
 		t.Errorf("refused by %q", by)
 	}
 	clock.move(time.Second)
 	if by := b.claims(t, "Bob", "app"); by != "" {
-		t.Errorf("it has not ended: refused by %q", by)
+		t.Errorf("the claim has not expired, but the refusal names %q as its holder", by)
 	}
 	a.now(t)
 	if got := a.held(t); got != "Bob app" {
@@ -361,7 +361,7 @@ func TestClaimsRenewed(t *testing.T) {
 	b.claims(t, "Bob", "lib")
 	clock.move(24 * time.Hour)
 	b.now(t)
-	if got, told := b.held(t), b.subjects(t, "Bob"); got != "" || len(told) > 0 { // an expired claim is not news
+	if got, told := b.held(t), b.subjects(t, "Bob"); got != "" || len(told) > 0 { // an expired claim causes no notice
 		t.Errorf("held: %s; Bob got the notices %v", got, told)
 	}
 }
@@ -384,7 +384,7 @@ func TestClaimsRestarted(t *testing.T) {
 	}
 	b.now(t)
 	if got := b.claimFile(t, "app").Expires; !got.Equal(end) {
-		t.Errorf("it ends at %v, not at %v", got, end)
+		t.Errorf("the claim ends at %v, not at %v", got, end)
 	}
 	if now := gitIn(t, bare, "rev-parse", "refs/mailtree/claims"); now != list {
 		t.Error("the restart has changed the list")
@@ -532,7 +532,7 @@ func TestClaimsOfNamesakes(t *testing.T) {
 			t.Errorf("held: %s", got)
 		}
 	}
-	b.writeClaim(t, "Twin", "lib") // it has another new name on b
+	b.writeClaim(t, "Twin", "lib") // it has a different new name on b
 	level(t, a, b)
 	if list := gitIn(t, a.p.Dir(), "ls-tree", "--name-only", "refs/mailtree/claims"); !strings.Contains(list, "-Twin.json") {
 		t.Errorf("the list has %s", list)

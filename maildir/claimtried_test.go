@@ -78,7 +78,7 @@ func TestClaimsListDeleted(t *testing.T) {
 	a, b := sharedByTwo(t)
 	a.claims(t, "Ann", "app/**")
 	level(t, a, b)
-	gitIn(t, a.p.Dir(), "push", "-q", "origin", ":refs/mailtree/claims") // or a move to another host without --mirror
+	gitIn(t, a.p.Dir(), "push", "-q", "origin", ":refs/mailtree/claims") // like a move to a new host
 	if by := b.claims(t, "Bob", "app/x.go"); by == "" {
 		t.Errorf("Bob gets what Ann holds, although b had recorded that she holds it: a says %q", a.held(t))
 	}
@@ -118,11 +118,11 @@ func TestClaimsClockSweeps(t *testing.T) {
 	if b.granted(t, "Bob", claim.Request{Patterns: []string{"app/**"}}) {
 		t.Fatal("before the sweep")
 	}
-	maildir.Sweep(b.p) // as every hour
+	maildir.Sweep(b.p) // as the server does every hour
 	b.now(t)
 	b.now(t)
 	if b.granted(t, "Bob", claim.Request{Patterns: []string{"app/**"}}) {
-		t.Errorf("a wall clock ends Ann's live claim: a says %q, b says %q", a.held(t), b.held(t))
+		t.Errorf("the wall clock ended Ann's live claim: a says %q, b says %q", a.held(t), b.held(t))
 	}
 }
 
@@ -143,13 +143,13 @@ func TestClaimsOffOn(t *testing.T) {
 	level(t, a, b)
 	level(t, a, b)
 	if got := b.held(t); got != "" {
-		t.Errorf("Bob released it but holds it again: %q", got)
+		t.Errorf("Bob released the claim but holds it again: %q", got)
 	}
 	b.release(t, "Bob", "lib/**")
 	level(t, a, b)
 	level(t, a, b)
 	if got := a.held(t) + b.held(t); got != "" {
-		t.Errorf("released again, and still held: %q", got)
+		t.Errorf("released again, but still held: %q", got)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestClaimsTwinsShare(t *testing.T) {
 	}
 }
 
-// TestClaimsUndoneRenewal: if a renewal is undone, the claim expires on all machines at the same time as here.
+// TestClaimsUndoneRenewal: if a renewal is undone, the claim expires at the same time on every machine.
 func TestClaimsUndoneRenewal(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -276,7 +276,7 @@ func TestClaimsByCase(t *testing.T) {
 	level(t, a, b)
 	b.claims(t, "Bob", "App/main.go")
 	if a.granted(t, "Ann", claim.Request{Patterns: []string{"app/main.go"}}) {
-		t.Error("two claims on what is one file on b")
+		t.Error("two claims on paths that are one file on b")
 	}
 }
 
@@ -292,7 +292,7 @@ func TestClaimsForAnother(t *testing.T) {
 	}
 	level(t, a, b)
 	if by := a.claims(t, "Ann", "app/x.go"); by != "" {
-		t.Errorf("Ann, who holds app/**, is refused by %q", by)
+		t.Errorf("Ann holds app/**, but is refused because of %q", by)
 	}
 }
 
@@ -310,7 +310,7 @@ func TestClaimsHandedOver(t *testing.T) {
 	}
 	level(t, b, a)
 	if by := b.claims(t, "Ann", "app/**"); by != "" {
-		t.Errorf("Ann is refused by %q", by)
+		t.Errorf("Ann's claim is refused because of %q", by)
 	}
 }
 
@@ -351,7 +351,7 @@ func TestClaimsOffOnFreed(t *testing.T) {
 	}
 	level(t, a, b)
 	if by := b.claims(t, "Bob", "lib/x.go"); by != "" {
-		t.Errorf("Bob is refused by %q", by)
+		t.Errorf("Bob's claim is refused because of %q", by)
 	}
 }
 

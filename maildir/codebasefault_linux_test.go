@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestCodebaseFault: while the machine cannot read the code base, the server makes no decision that depends on it.
-// It chooses no other project for a linked worktree, and grants no claim as if case mattered.
+// TestCodebaseFault: while the machine cannot read the code base, the server makes no decision that depends on it. It
+// does not choose another project for a linked worktree, and does not grant a claim as if case mattered.
 func TestCodebaseFault(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()

@@ -25,7 +25,7 @@ type Deleted struct {
 
 // Delete removes a message for everyone: the canonical file, the copies and their marks, in one operation of the agent.
 // Attachments are kept, because other messages may use them. The caller must ensure that the user is the store's owner;
-// the agent need not be the message's author. Delete returns ErrNotFound.
+// the agent need not be the message's author. Delete returns ErrNotFound if there is no such message.
 func (b *Box) Delete(ctx context.Context, id string) (*Deleted, error) {
 	id = b.p.mail.Store.Domains.IDNamed(id)
 	var gone *Deleted

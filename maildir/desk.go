@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// Users type less than programs do: only the last element of a project's path, or the end of an id. They do not
-// register either. The functions below allow for that.
+// Unlike programs, users type short forms: only the last element of a project's path, or part of an id. Users also do
+// not register. The functions below allow for both.
 
 // ProjectNamed is like Project, but also finds a project by the last element of its path, and by a path in the
 // project's folder in the store. It returns the errors of Project, ErrConflict if several projects have that name, and
@@ -53,16 +53,16 @@ func (s *Store) ProjectNamed(ctx context.Context, name string) (*Project, error)
 	}
 }
 
-// FullID finds the message that a shortened id means: a prefix of the id, or a prefix without "msg_". For messages of
-// the last format.ShortDays days, it also accepts a prefix of the part after the day. A prefix has at least MinShort
-// characters. FullID returns thread ids, complete ids, and text that matches no id unchanged. It returns ErrConflict if
-// several ids match.
+// FullID finds the message that a shortened id stands for: a prefix of the id, with or without "msg_". For messages
+// from the last format.ShortDays days, it also accepts a prefix of the part after the day. A prefix must have at least
+// MinShort characters. FullID returns a thread id, a complete id, or text that matches no id unchanged. It returns
+// ErrConflict if several ids match.
 func (p *Project) FullID(ctx context.Context, short string) (string, error) {
 	return p.mail.Store.FullID(ctx, p.mail.Slug, refusal.Message, short)
 }
 
-// formerID is FullID for a message that may have been removed. It also searches the newest operations of the history.
-// It returns any error from FullID, and ErrNotFound if there was no such message recently.
+// formerID is like FullID, but for a message that may have been removed. It also searches the newest operations in the
+// history. It returns any error from FullID, and ErrNotFound if no recent message has that id.
 func (p *Project) formerID(ctx context.Context, short string) (string, error) {
 	id, err := p.FullID(ctx, short)
 	if err != nil {

@@ -23,7 +23,7 @@ func mount(t *testing.T) string {
 		t.Skipf("needs the right to mount a tmpfs: %v", err)
 	}
 	t.Cleanup(func() {
-		// A child process that another test has forked keeps this process's descriptors open until its exec.
+		// A child process that another test has forked keeps this process's descriptors open until it calls exec.
 		until(t, "unmounted", func() bool { return !errors.Is(unix.Unmount(dir, 0), unix.EBUSY) })
 	})
 	return dir

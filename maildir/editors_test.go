@@ -71,7 +71,7 @@ func TestEditors(t *testing.T) {
 			a.await("Ann", format.Postmaster, "Not sent: "+path)
 			a.later()
 			if n := len(slices.DeleteFunc(a.inbox("Bob", "Ann"), func(s string) bool { return s != "Hello" })); n != 1 {
-				t.Errorf("Bob got it %d times", n)
+				t.Errorf("Bob got the message %d times", n)
 			}
 		})
 	}

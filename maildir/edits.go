@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// WatchRoot returns the folder that contains all trees. A watcher of the store watches this folder.
+// WatchRoot returns the folder that contains all trees. The store's watcher watches this folder.
 func (s *Store) WatchRoot() string { return filepath.Join(s.core.Root, storedir.ProjectsDir) }
 
 // Watched reports whether a folder below WatchRoot is part of a tree or contains one. Hidden folders are excluded.
@@ -70,8 +70,8 @@ func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bo
 	}
 }
 
-// Noticed wakes callers that wait for changes, and drops cached names and claims that may have been removed. It also
-// arranges for the time to be written into marks that were created with touch.
+// Noticed wakes callers that are waiting for changes, and drops cached names and claims that may have been removed. It
+// also arranges for the time to be written into marks that were created with touch.
 func (o mail) Noticed(changes []index.Change) {
 	if len(changes) == 0 {
 		return

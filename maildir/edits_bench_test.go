@@ -80,7 +80,7 @@ func seen(b *testing.B, p *maildir.Project, id, word string) {
 			}
 		}
 		if time.Now().After(end) {
-			b.Fatal(id, " is not seen: ", err)
+			b.Fatal(id, " is not visible: ", err)
 		}
 	}
 }
@@ -156,8 +156,8 @@ func BenchmarkCheckout(b *testing.B) {
 	b.ReportMetric(float64(files), "files")
 }
 
-// prepareBranch creates a branch on which every message says "otherwise", and a branch on which every message is as
-// it is now.
+// prepareBranch creates a branch on which every message says "otherwise", and a branch on which every message is
+// unchanged.
 func prepareBranch(b *testing.B, mail bulk.Mail, repo string) {
 	if exec.Command("git", "-C", repo, "rev-parse", "-q", "--verify", "other").Run() == nil {
 		runGit(b, repo, "checkout", "-q", "same", "--", "messages", "agents") // after a run that was interrupted
@@ -210,7 +210,7 @@ func changed(b *testing.B, p *maildir.Project, mail bulk.Mail, word string) {
 			continue
 		}
 		if time.Now().After(end) {
-			b.Fatal("the index does not say what the tree says: ", msg.ID, " ", err)
+			b.Fatal("the index does not match the tree: ", msg.ID, " ", err)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// finishMost is how many of the newest messages of a thread Finish reads.
+// finishMost is the maximum number of a thread's newest messages that Finish reads.
 const finishMost = 50
 
 // Finished is a message that the agent is done with.
@@ -44,8 +44,8 @@ func (b *Box) Finish(ctx context.Context, thread string) (all []Finished, err er
 	return all, nil
 }
 
-// finish is Finish for one message in the agent's inbox; d may be nil. unanswered says that the agent has written
-// nothing after the message. as is "" if there is nothing to do.
+// finish is like Finish, but for one message in the agent's inbox; d may be nil. unanswered says that the agent has
+// written nothing after the message. as is "" if there is nothing to do.
 func (b *Box) finish(ctx context.Context, d *index.Delivery, unanswered bool) (as string, err error) {
 	switch {
 	case d == nil || d.Archived || d.Kind == index.KindSent:

@@ -13,9 +13,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Firings returns the firings for changes, in order. Fire decides whether to run each of them. It returns
-// ErrUnavailable while owners.json or hooks.json cannot be read, and ctx's error, because it waits for a project
-// that is being opened.
+// Firings returns the firings for changes, in order. Fire decides whether to run each of them. It waits for a project
+// that is being opened. It returns ErrUnavailable while owners.json or hooks.json cannot be read, and ctx's error if
+// ctx ends during the wait.
 func (s *Store) Firings(ctx context.Context, changes []index.Change) ([]hook.Firing, error) {
 	var arrivals []hook.Arrival
 	for i := range changes {
@@ -57,8 +57,8 @@ func (s *Store) fillOwners(ctx context.Context, all []hook.Firing) error {
 }
 
 // MissedFirings returns the firings for all mail that is newer than its hook, is not in the log, and is not older than
-// the log's retention. For each hook, the oldest firing comes first. MissedFirings finds mail whose changes are no
-// longer in the feed because the index was rebuilt.
+// the log's retention period. For each hook, the oldest firing comes first. MissedFirings finds mail whose changes are
+// no longer in the feed because the index was rebuilt.
 func (s *Store) MissedFirings(ctx context.Context, l *hook.Log) ([]hook.Firing, error) {
 	hooks, err := s.core.Hooks.Load()
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *Store) MissedFirings(ctx context.Context, l *hook.Log) ([]hook.Firing, 
 	return all, s.fillOwners(ctx, all)
 }
 
-// missedOf is MissedFirings for one hook. It does not set the owners.
+// missedOf is like MissedFirings, but for one hook. It does not set the owners.
 func (s *Store) missedOf(ctx context.Context, h *hook.Hook, l *hook.Log) ([]hook.Firing, error) {
 	var all []hook.Firing
 	add := func(m *index.MessageRow, path string) {
@@ -112,7 +112,7 @@ func (s *Store) eachReceived(ctx context.Context, h *hook.Hook, fn func(m *index
 	}
 }
 
-// eachSent calls fn for every message in the outbox, sorted by file name, last first.
+// eachSent calls fn for every message in the outbox, sorted by file name in descending order.
 func (s *Store) eachSent(ctx context.Context, h *hook.Hook, fn func(m *index.MessageRow, path string)) error {
 	q := index.BoxQuery{
 		Project: h.Project,
@@ -136,7 +136,7 @@ func (s *Store) eachSent(ctx context.Context, h *hook.Hook, fn func(m *index.Mes
 // caller executes once. Otherwise run is nil and why gives the reason. The hook or the copy may be gone, the mailbox
 // and the hook may have different owners, or the server may be unable to run commands as that owner. The message may be
 // untrusted, from another machine, or older than the hook. Or the hook may already have run for the message. If Fire
-// could not decide, it returns ErrUnavailable, or ctx's error as Firings does.
+// cannot decide, it returns ErrUnavailable or, like Firings, ctx's error.
 func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook.Run, why string, err error) {
 	if why, err = s.hookStands(ctx, &f); why != "" || err != nil {
 		return nil, why, err

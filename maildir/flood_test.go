@@ -45,15 +45,15 @@ func TestFloodOfEdits(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(paths) > most {
-			t.Errorf("%d paths at once", len(paths))
+			t.Errorf("a portion has %d paths", len(paths))
 		}
 		for id, n := range ids {
 			seen[id] = true
 			if n != 4 {
-				t.Errorf("%d of 4 files of %s", n, id)
+				t.Errorf("a portion has %d of the 4 files of %s", n, id)
 			}
 		}
-		if !answered { // the flood does not end before the answer
+		if !answered { // keep the flood going until the answer arrives
 			portions++
 			p.Edited(paths, false)
 		}
@@ -81,7 +81,7 @@ func TestFloodOfEdits(t *testing.T) {
 	<-differing // the comparison has found the files to ingest before the answer
 	next := first.at(func(string) bool { return true })
 	close(hold.goOn)
-	<-next.reached // with a part of the files to ingest before the answer
+	<-next.reached // some of the files that must be ingested before the answer are done
 	select {
 	case err := <-level:
 		t.Error("the comparison was answered before everything was ingested:", err)

@@ -81,7 +81,7 @@ func TestFree(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(err, enough) {
-		t.Errorf("it got the notices %+v; %v", happened, err)
+		t.Errorf("the events were %+v; %v", happened, err)
 	}
 }
 
@@ -118,6 +118,6 @@ func TestClaimAgain(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(err, enough) || last != maildir.HappenedClaim {
-		t.Errorf("notified at last: %q, %v", last, err)
+		t.Errorf("the last event was %q, %v", last, err)
 	}
 }

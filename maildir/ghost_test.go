@@ -62,8 +62,8 @@ func TestDeleteMailboxUnderWay(t *testing.T) {
 		first, second func(p *maildir.Project) error
 		want          error // the second call's error
 	}{
-		"removed behind a delivery":    {sent, deleted, nil},
-		"delivered behind the removal": {deleted, sent, maildir.ErrNotFound},
+		"removed after a delivery":    {sent, deleted, nil},
+		"delivered after the removal": {deleted, sent, maildir.ErrNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -82,10 +82,10 @@ func TestDeleteMailboxUnderWay(t *testing.T) {
 				t.Error(err)
 			}
 			if err := <-second; !errors.Is(err, c.want) {
-				t.Errorf("the second: %v, want %v", err, c.want)
+				t.Errorf("the second call: %v, want %v", err, c.want)
 			}
 			if who, err := p.Agents.Whois(t.Context(), "Bob"); !errors.Is(err, maildir.ErrNotFound) {
-				t.Errorf("Bob is there: %+v %v", who, err)
+				t.Errorf("Bob exists: %+v %v", who, err)
 			}
 		})
 	}

@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// together queues the calls while the writer is stopped at a step, so that a single group would contain them all. It
-// returns the results of the calls.
+// together queues the calls while the writer is stopped at a step, so that a single group contains them all. It returns
+// the results of the calls.
 func together(t *testing.T, p *maildir.Project, h *halts, calls ...func() error) (errs []error) {
 	t.Helper()
 	journal := h.at(isStep("journal"))
@@ -71,7 +71,7 @@ func TestGroupDecidesOnce(t *testing.T) {
 		given[<-names], sent[<-ids] = true, true
 	}
 	if len(given) != n || !given["Eve"] || len(sent) != 1 {
-		t.Errorf("%d agents got the names %v; a single key sent %v", n, given, sent)
+		t.Errorf("%d agents got the names %v; sends with the same key created the messages %v", n, given, sent)
 	}
 	refused := 0
 	for _, err := range together(t, p, &h, bounded...) {

@@ -50,7 +50,7 @@ func (h *halts) pass(name string) {
 // watched is an index whose calls a test may stop or make fail. A nil hook has no effect.
 type watched struct {
 	index.Index
-	looked  func(agent string) // after the lookup of an agent, before its result
+	looked  func(agent string) // after an agent is looked up, before the result is returned
 	ingest  func(paths []string)
 	compare func() // before a comparison with the tree
 	// differing receives a value when a comparison has found the differences. It may be nil.

@@ -6,9 +6,9 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// SettleHooks resets hooks whose creation time is in the future, by the clock or by the feed. Hooks get into this state
-// if the clock was set back or the index was lost. Without the reset, they would not run until that time is reached. It
-// returns ErrUnavailable.
+// SettleHooks resets hooks whose creation time is in the future, according to the clock or the feed. Hooks get into
+// this state if the clock was set back or the index was lost. Without the reset, they would not run until that time is
+// reached. It returns ErrUnavailable if the hooks cannot be read or written.
 func (s *Store) SettleHooks(ctx context.Context) error {
 	future, err := s.core.Hooks.Redate(func() (hook.Present, error) {
 		last, err := s.LastChange(ctx)
@@ -21,8 +21,8 @@ func (s *Store) SettleHooks(ctx context.Context) error {
 	return err
 }
 
-// HooksFrom returns the mark after which changes may concern a hook. If there is no hook, it returns last, the
-// newest change. It returns ErrUnavailable.
+// HooksFrom returns the mark after which changes may concern a hook. If there is no hook, it returns last, the newest
+// change. It returns ErrUnavailable if the hooks cannot be read.
 func (s *Store) HooksFrom(last int64) (int64, error) { return s.core.Hooks.OldestMark(last) }
 
 // OpenHookLog is hook.OpenLog for the store. A store may have only one log open at a time.

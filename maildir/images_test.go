@@ -25,7 +25,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// picture returns a PNG image whose WebP version is smaller. It has 160 kB with noise, and otherwise about 100 bytes.
+// picture returns a PNG image whose WebP version is smaller. With noise, it has 160 kB; without noise, it has about 100
+// bytes.
 func picture(t *testing.T, noise bool) []byte {
 	t.Helper()
 	m, r := image.NewNRGBA(image.Rect(0, 0, 200, 200)), rand.New(rand.NewPCG(1, 2))
@@ -241,7 +242,7 @@ func TestPhoto(t *testing.T) {
 	} {
 		code := func(_ context.Context, jpeg []byte) ([]byte, error) {
 			if !bytes.Equal(jpeg, data) {
-				t.Errorf("%s: the wrong bytes were coded", what)
+				t.Errorf("%s: the wrong bytes were encoded", what)
 			}
 			return []byte(tt.coded), tt.err
 		}

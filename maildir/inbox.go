@@ -15,7 +15,7 @@ type InboxPage struct {
 	Messages []index.Delivery
 	index.Counts
 	Next int64  // cursor of the next page; 0 at the end
-	Note *Error // set if the query names a message in the thread; not an error
+	Note *Error // set if the query gives the id of a message in the thread; not an error
 }
 
 // Page sizes of lists, in messages: the default and the largest.
@@ -36,8 +36,8 @@ type Waiting struct {
 	Until <-chan struct{} // closing Until ends the wait; nil: never
 }
 
-// await calls look until look has found something or the wait is over. While await is waiting, it gives room's memory
-// back. It returns any error from look or awaitBell.
+// await calls look until look has found something or the wait is over. While await is waiting, it releases room's
+// memory. It returns any error from look or awaitBell.
 func (b *Box) await(ctx context.Context, w Waiting, room *index.Room, look func() (found bool, err error)) error {
 	timeout := time.NewTimer(min(w.For, MaxWait))
 	defer timeout.Stop()
@@ -85,11 +85,11 @@ func pageSize(n int) int {
 }
 
 // Inbox returns a page of deliveries, newest first. With markRead, it durably marks the deliveries on the page as read
-// before it returns, and the page shows them as read. If w allows a wait and the page has no news (nothing unread, or
-// with Since no delivery), Inbox waits. It returns when mail arrives, when the wait ends, or, with ctx's error, when
-// ctx ends. With q.ID, it returns only that message, with its body. With q.Thread, it returns a page of that thread,
-// oldest first. With q.AwaitingAck, it returns deliveries that are waiting for an acknowledgement. In these three
-// cases, Inbox does not wait. A page ends when q.Room is full; deliveries that did not fit are not marked. Inbox
+// before it returns, and the page shows them as read. If w allows a wait and the page has no news (no unread message
+// or, with Since, no delivery), Inbox waits. It returns when mail arrives, when the wait ends, or, with ctx's error,
+// when ctx ends. With q.ID, it returns only that message, with its body. With q.Thread, it returns a page of that
+// thread, oldest first. With q.AwaitingAck, it returns deliveries that are waiting for an acknowledgement. In these
+// three cases, Inbox does not wait. A page ends when q.Room is full; deliveries that did not fit are not marked. Inbox
 // returns ErrNotFound if the agent, q.ID or q.Thread does not exist. It returns ErrConflict if a program acts as
 // another machine's agent without q.Peek, and any error from w.Admit or q.Room.Reserve.
 func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Waiting) (page *InboxPage, err error) {
@@ -100,7 +100,7 @@ func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Wa
 		if err := b.p.mail.CheckMachine(ctx, b.agent); err != nil {
 			return nil, err
 		}
-		b.p.mail.NoteSeen(ctx, b.agent) // waiting is activity, too
+		b.p.mail.NoteSeen(ctx, b.agent) // an agent that is waiting is also active
 		defer b.p.mail.NoteSeen(ctx, b.agent)
 	}
 	q.Project, q.Agent, q.Limit, q.ID = b.p.mail.Slug, b.agent, pageSize(q.Limit), b.p.mail.Store.Domains.IDNamed(q.ID)
@@ -242,8 +242,8 @@ func (b *Box) pageOfThread(ctx context.Context, q index.InboxQuery) (*InboxPage,
 	return page, err
 }
 
-// pageAwaiting returns a page of deliveries that are waiting for an acknowledgement, with receipts: by the agent, or by
-// recipients of the agent's messages.
+// pageAwaiting returns a page of deliveries that are waiting for an acknowledgement by the agent, or by recipients of
+// the agent's messages. The page includes receipts.
 func (b *Box) pageAwaiting(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {
 	limit := q.Limit
 	q.Limit++
@@ -278,7 +278,7 @@ func (b *Box) pageAwaiting(ctx context.Context, q index.InboxQuery) (*InboxPage,
 	return page, err
 }
 
-// takeDelivery reserves room on a page for a message, with its body if the query wants bodies.
+// takeDelivery reserves room on a page for a message, with its body if the query requests bodies.
 func (b *Box) takeDelivery(ctx context.Context, q index.InboxQuery, d *index.Delivery) (ok bool, err error) {
 	var body func(offset, n int64) (string, error)
 	if q.Bodies {
@@ -289,7 +289,7 @@ func (b *Box) takeDelivery(ctx context.Context, q index.InboxQuery, d *index.Del
 	return q.Room.Take(&d.MessageRow, body)
 }
 
-// sent reads a message that the agent sent, without the body. It returns ErrNotFound.
+// sent reads a message that the agent sent, without the body. It returns ErrNotFound if there is no such message.
 func (b *Box) sent(ctx context.Context, agent, id string) (*index.Delivery, error) {
 	m, err := b.p.mail.Store.Index.Message(ctx, b.p.mail.Slug, id, index.WithoutBody, nil)
 	if err == nil && (m == nil || m.From != agent) {
@@ -321,7 +321,7 @@ func (b *Box) UnreadSince(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// Delivery returns the agent's copy of a message, without the body. It returns ErrNotFound.
+// Delivery returns the agent's copy of a message, without the body. It returns ErrNotFound if there is no such copy.
 func (b *Box) Delivery(ctx context.Context, id string) (*index.Delivery, error) {
 	d, err := b.p.mail.Store.Index.Delivery(ctx, b.p.mail.Slug, b.agent, id, index.WithoutBody, nil)
 	if err == nil && d == nil {

@@ -325,12 +325,12 @@ func TestPopWait(t *testing.T) {
 	ending, end := context.WithCancel(ctx)
 	waiting.Go(func() {
 		if err := wait(ctx, stopping); err != nil {
-			t.Errorf("the server stops: %v", err)
+			t.Errorf("after the server stopped: %v", err)
 		}
 	})
 	waiting.Go(func() {
 		if err := wait(ending, nil); !errors.Is(err, context.Canceled) {
-			t.Errorf("the caller is gone: %v", err)
+			t.Errorf("after the caller's context ended: %v", err)
 		}
 	})
 	close(stopping)
@@ -463,7 +463,7 @@ func TestSeenNobody(t *testing.T) {
 	}
 	send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "one", Body: "b"})
 	seen := filepath.Join(p.Dir(), format.SeenDir)
-	until(t, "it is noted who was there", func() bool { left, _ := os.ReadDir(seen); return len(left) > 0 })
+	until(t, "the activity is recorded", func() bool { left, _ := os.ReadDir(seen); return len(left) > 0 })
 	left, err := os.ReadDir(seen)
 	if err != nil || len(left) != 1 || left[0].Name() != "Ann" {
 		t.Errorf("%v, %v", left, err)

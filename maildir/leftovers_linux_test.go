@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// claimBeside makes Ann claim or renew a.go in parallel to the test, and returns the result.
+// claimBeside makes Ann claim or renew a.go in parallel with the test, and returns the result.
 func claimBeside(t *testing.T, p *maildir.Project, reason string) <-chan error {
 	answer := make(chan error, 1)
 	go func() {
@@ -79,7 +79,7 @@ func TestLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after := staged(t, tmp); len(before) != len(after)+3 || !slices.Contains(after, "BlueLake-3-4") {
-		t.Errorf("of %v there are %v", before, after)
+		t.Errorf("of the files %v, %v are left", before, after)
 	}
 	if diff := cmp.Diff([]string{"BlueLake-3-4"}, staged(t, tmp)); diff != "" {
 		t.Error(diff)

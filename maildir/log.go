@@ -171,7 +171,7 @@ func (p *Project) threadLog(ctx context.Context, thread string, progress func(in
 		return h, err
 	}
 	var days []time.Time
-	ids := []string{thread} // includes the message that began the thread, if the thread has its id
+	ids := []string{thread} // includes the message that began the thread, if the thread has that message's id
 	if day := history.DayOf(thread); !day.IsZero() {
 		days = append(days, day)
 	}
@@ -181,7 +181,7 @@ func (p *Project) threadLog(ctx context.Context, thread string, progress func(in
 	return history.OfMessages(ids, slices.MinFunc(days, time.Time.Compare)), nil
 }
 
-// openLog is logged for a message, for readers who must not see its bcc recipients.
+// openLog is like logged, but for a message and for readers who must not see its bcc recipients.
 func (p *Project) openLog(ctx context.Context, q LogQuery) (h history.Query, show func(*history.Entry) bool, err error) {
 	m, err := p.mail.HeadNamed(ctx, refusal.InReplyTo, q.Of)
 	if err != nil {
@@ -191,8 +191,8 @@ func (p *Project) openLog(ctx context.Context, q LogQuery) (h history.Query, sho
 }
 
 // openEntry removes from a message's entry what would reveal bcc recipients, and reports whether anything is left. An
-// agent's operation is kept if the agent is the sender or an open recipient. An operation of the server itself, or an
-// edit, is kept if it has a file left.
+// agent's operation is kept if the agent is the sender or an open recipient. An operation by the server itself, or an
+// edit, is kept if any of its files is left.
 func openEntry(m *index.MessageRow) func(*history.Entry) bool {
 	open := append([]string{m.From}, slices.Concat(m.To, m.CC)...)
 	return func(e *history.Entry) bool {

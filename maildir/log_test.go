@@ -32,7 +32,7 @@ func logOf(t *testing.T, p *maildir.Project, q maildir.LogQuery) string {
 	return all.String()
 }
 
-// TestLogOpen: a message's open history reveals no bcc recipient, whatever operations were done on the message. The
+// TestLogOpen: a message's open history reveals no bcc recipient, regardless of the operations on the message. The
 // store's owner sees everything (Invariant I7).
 func TestLogOpen(t *testing.T) {
 	t.Parallel()
@@ -56,7 +56,7 @@ func TestLogOpen(t *testing.T) {
 	}
 }
 
-// TestLogDoor: every operation is reported with its own channel, whatever files are requested.
+// TestLogDoor: every operation is reported with its own channel, regardless of which files are requested.
 func TestLogDoor(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -106,7 +106,7 @@ func TestLogOf(t *testing.T) {
 		}
 	}
 	if got := logOf(t, p, maildir.LogQuery{Of: "T-1", Limit: 1}); !strings.HasPrefix(got, "Bob send") {
-		t.Errorf("the newest is not first:\n%s", got)
+		t.Errorf("the newest entry is not first:\n%s", got)
 	}
 	for _, of := range []string{"/etc/passwd", "../x", "agents/../../x"} {
 		if err := p.Log(t.Context(), maildir.LogQuery{Of: of}, nil); !errors.Is(err, maildir.ErrInvalid) {

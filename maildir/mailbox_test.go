@@ -14,7 +14,7 @@ import (
 )
 
 // TestGuestMailboxesAreBounded: the limit applies to all projects of a store together. Deleting a mailbox, even by
-// hand, frees a place. The store's user and root have no limit.
+// hand, makes room for another one. The store's user and root have no limit.
 func TestGuestMailboxesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(500))
@@ -105,10 +105,10 @@ func TestOwnerOfAnAgentMadeAnew(t *testing.T) {
 			}
 			m := send(t, p, "Ann", maildir.Draft{To: []string{"eve"}, Subject: "s", Body: "secret"})
 			if _, err := p.As(maildir.Caller{UID: guest}, format.Origin{}).Box(t.Context(), "eve"); !errors.Is(err, maildir.ErrDenied) {
-				t.Errorf("the former owner opens it: %v", err)
+				t.Errorf("the former owner can open the mailbox: %v", err)
 			}
 			if _, err := p.As(maildir.Caller{UID: guest}, format.Origin{}).DeleteMailbox(t.Context(), "eve", true); !errors.Is(err, maildir.ErrDenied) {
-				t.Errorf("the former owner deletes it: %v", err)
+				t.Errorf("the former owner can delete the mailbox: %v", err)
 			}
 			b := openBox(t, p, "eve", tt.owner)
 			if _, err := b.Read(t.Context(), maildir.RawQuery{ID: m.ID}); err != nil || b.Owner != tt.owner {

@@ -54,7 +54,8 @@ func removeByHand(t *testing.T, p *maildir.Project, path string) {
 	}
 }
 
-// TestCloneWakes: callers that wait for changes wake when a project is put into the store while the store is running.
+// TestCloneWakes: callers that are waiting for changes wake up when a project is put into the store while the store is
+// running.
 func TestCloneWakes(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -214,7 +215,7 @@ func TestPageMarkedWhileMailGoes(t *testing.T) {
 		go func() {
 			page, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, maildir.Waiting{})
 			if err == nil && len(page.Messages) != n {
-				err = errors.New("not all on the page")
+				err = errors.New("not all messages are on the page")
 			}
 			read <- err
 		}()
@@ -368,8 +369,8 @@ func TestMailboxBeingMade(t *testing.T) {
 	}
 }
 
-// TestEditWakes: a caller that waits for urgent mail wakes when a message in the inbox becomes urgent, even if the
-// index has read the file while it was half written.
+// TestEditWakes: a caller that is waiting for urgent mail wakes up when a message in the inbox becomes urgent, even if
+// the index has read the file while it was half written.
 func TestEditWakes(t *testing.T) {
 	for name, halfway := range map[string]string{"at once": "", "in two steps": "---json\n"} {
 		t.Run(name, func(t *testing.T) {
@@ -406,7 +407,7 @@ func TestEditWakes(t *testing.T) {
 	}
 }
 
-// TestSeatOfTwo: if two callers call from one pane at the same time, one of them gets the seat.
+// TestSeatOfTwo: if two agents make calls from one pane at the same time, one of them gets the seat.
 func TestSeatOfTwo(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -433,7 +434,7 @@ func TestSeatOfTwo(t *testing.T) {
 			}
 		}
 		if seated != 1 {
-			t.Fatalf("%d agents are at one pane", seated)
+			t.Fatalf("%d agents share one pane", seated)
 		}
 	}
 }

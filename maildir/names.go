@@ -55,9 +55,9 @@ type (
 // ReservedMailbox reports whether the name is reserved for mail that goes to no mailbox.
 func ReservedMailbox(name string) bool { return post.ReservedMailbox(name) }
 
-// HasMailbox reports whether the address with that local part has a mailbox in a store. root is the store's folder and
-// trees are its trees; HasMailbox reads only these files. See Store.MailboxAt. It returns ErrUnavailable and errors
-// from reading the trees.
+// HasMailbox reports whether the address with that local part has a mailbox in a store. root is the store's folder, and
+// trees are its trees. HasMailbox reads no other files. See Store.MailboxAt. It returns ErrUnavailable and errors from
+// reading the trees.
 func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, local string) (bool, error) {
 	return post.HasMailbox(ctx, root, trees, local)
 }
@@ -69,8 +69,8 @@ func PersonName(name string) string { return agents.PersonName(name) }
 func CheckPresence(status string) error { return agents.CheckPresence(status) }
 
 // The kinds of refusals. Every error that a method returns wraps exactly one of them, or is an internal fault. A method
-// whose comment mentions no error returns only faults: the index's faults, the error of its context, and ErrUnavailable
-// for machine faults.
+// whose comment mentions no error returns only faults: index faults, its context's error, and ErrUnavailable for
+// machine faults.
 var (
 	ErrNotFound    = refusal.ErrNotFound
 	ErrExist       = refusal.ErrExist

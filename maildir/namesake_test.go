@@ -188,11 +188,11 @@ func TestNamesakesInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.now(t)
-	moves := []int{511, 1023} // there is one message before
+	moves := []int{511, 1023} // one message was sent earlier
 	for i, path := range []string{"notes/0600.txt", "notes/1199.txt"} {
 		fails.Store("")
 		b.Stop()
-		fails.Store("agents/Blue/" + path) // before the round that runs at a start
+		fails.Store("agents/Blue/" + path) // before the round that runs at the start
 		b.Store = storetest.Open(t, config)
 		if b.p, err = b.Project(t.Context(), "/abs/path/b/shop"); err != nil {
 			t.Fatal(err)
@@ -494,8 +494,8 @@ func TestBelongs(t *testing.T) {
 	b.send(t, "Ann", "Bob", "from b")
 	a.send(t, "Bob", "Ann", "from a")
 	_, err = a.p.Box("Ann", format.Origin{}).Send(t.Context(), toBob)
-	refused("send where it was", err)
+	refused("send from the old machine", err)
 	if a.p.MachineOf(&whois(a, "Ann").AgentRow) == "" || a.p.MachineOf(&whois(a, "Bob").AgentRow) != "" {
-		t.Error("a says that the claims are unchanged")
+		t.Error("a does not report the new machines of Ann and Bob")
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestHookOfProjectBeingOpened: changes of a project that is being opened are in the feed. These changes are not
-// skipped, unlike the changes of a missing project.
+// TestHookOfProjectBeingOpened: changes to a project that is being opened are in the feed. They are not skipped, unlike
+// changes to a missing project.
 func TestHookOfProjectBeingOpened(t *testing.T) {
 	t.Parallel()
 	s, log, changes, goOn := openingWithHook(t)
@@ -42,8 +42,8 @@ func TestHookOfProjectBeingOpened(t *testing.T) {
 	}
 }
 
-// TestEndWhileProjectIsOpened: a server that is ending does not wait for a project to be opened, neither to run the
-// project's hooks nor to answer callers that request the project.
+// TestEndWhileProjectIsOpened: a server that is ending does not wait for a project to be opened, either to run the
+// project's hooks or to answer callers that request the project.
 func TestEndWhileProjectIsOpened(t *testing.T) {
 	t.Parallel()
 	s, log, changes, goOn := openingWithHook(t)
@@ -72,7 +72,7 @@ func TestEndWhileProjectIsOpened(t *testing.T) {
 				t.Error(err)
 			}
 		case <-time.After(time.Minute):
-			t.Error("it waits for the project")
+			t.Error("the ending server is waiting for the project")
 		}
 	}
 	if err := goOn(); err != nil {

@@ -103,7 +103,7 @@ func TestSaveSends(t *testing.T) {
 		t.Error("the file is still there")
 	}
 	if !a.exists(format.OutboxPath("Ann", m.ID, m.Created)) || !a.exists(format.CanonicalPath(m.ID, m.Created)) {
-		t.Error("no copy in its dated place")
+		t.Error("no copy in the dated folder")
 	}
 }
 

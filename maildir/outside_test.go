@@ -160,7 +160,7 @@ func TestSavedOutside(t *testing.T) {
 	}
 }
 
-// TestOutsideRate: the emails sent in an hour are counted by mailbox, and each recipient is counted.
+// TestOutsideRate: the emails sent in an hour are counted per mailbox, and each recipient is counted separately.
 func TestOutsideRate(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -198,8 +198,8 @@ func TestOutsideRate(t *testing.T) {
 	}
 }
 
-// TestOutsideRateAgain: another server counts the emails in the queue, including sent ones, but not emails from
-// more than an hour ago.
+// TestOutsideRateAgain: after a restart, the server counts the emails in the queue. It includes emails that were
+// already sent, but not emails from more than an hour ago.
 func TestOutsideRateAgain(t *testing.T) {
 	t.Parallel()
 	var o outside

@@ -83,17 +83,17 @@ func TestFailedSync(t *testing.T) {
 				t.Error(err)
 			}
 			if err := p.Failing(); !errors.Is(err, maildir.ErrUnavailable) {
-				t.Errorf("it failed, but Failing says %v", err)
+				t.Errorf("the group failed, but Failing returns %v", err)
 			}
 			for _, word := range []string{"project=" + p.Slug, "verb=send", "agent=Ann", tried} {
 				if !strings.Contains(log.String(), word) {
-					t.Errorf("the log does not say %q: %s", word, log)
+					t.Errorf("the log does not contain %q: %s", word, log)
 				}
 			}
 			repair()
 			send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "kept", Body: "b"})
 			if err := p.Failing(); err != nil {
-				t.Errorf("repaired, but Failing says %v", err)
+				t.Errorf("the disk was repaired, but Failing returns %v", err)
 			}
 			if got := inbox(t, p, "Bob"); len(got.Messages) != 1 || got.Messages[0].Subject != "kept" {
 				t.Errorf("inbox: %+v", got.Messages)
@@ -110,7 +110,7 @@ func TestFailedSync(t *testing.T) {
 }
 
 // TestSaveBeforeRename: if the user saves text after a renewal is planned but before its rename, both that text and the
-// renewal are in the history. Invariant I5.
+// renewal are in the history (Invariant I5).
 func TestSaveBeforeRename(t *testing.T) {
 	t.Parallel()
 	for _, act := range []string{"renew", "unread"} {

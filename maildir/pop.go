@@ -38,7 +38,7 @@ func (b *Box) PopWait(ctx context.Context, w Waiting, room *index.Room) (d *inde
 // errNoRoom ends the plan of a pop that must first reserve room. In that case, nothing is popped.
 var errNoRoom = errors.New("not enough space is reserved for the body")
 
-// popWithin is Pop with as much of the body as fits into room.
+// popWithin is like Pop, but returns only as much of the body as fits into room.
 func (b *Box) popWithin(ctx context.Context, room *index.Room) (got *index.Delivery, err error) {
 	defer b.p.mail.NoteSeen(ctx, b.agent)
 	err = room.Attempt(ctx, func() error {
@@ -137,7 +137,7 @@ func (k *pops) oldest(g *writer.Group, agent string) (*index.Delivery, error) {
 // planned. Only plans use it, and all plans of a project run in one goroutine.
 type pops struct {
 	mail   *core.Mail
-	group  uint64                      // the number of the group
+	group  uint64                      // the group's number
 	unread map[string][]index.Delivery // the oldest unread deliveries, by agent
 	next   map[string]int              // index of the first untried delivery, by agent
 }

@@ -79,7 +79,7 @@ func TestPopAfterFailedPop(t *testing.T) {
 				t.Error(err)
 			}
 		},
-		"the copy was away": func(t *testing.T, p *maildir.Project, h *halts, _ chan error) {
+		"the copy was missing": func(t *testing.T, p *maildir.Project, h *halts, _ chan error) {
 			box := filepath.Join(p.Dir(), "agents/Bob/inbox")
 			if err := os.Rename(box, box+".away"); err != nil {
 				t.Error(err)

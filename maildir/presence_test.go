@@ -329,7 +329,7 @@ func TestNoticeMeanwhile(t *testing.T) {
 	}
 	status(format.Work)
 	if told(t, p, w) {
-		t.Error("it got a notice although it is at work")
+		t.Error("the agent got a notice although its status is work")
 	}
 	status(format.Ready)
 	if got := noticed(t, p); got != 1 {

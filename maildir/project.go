@@ -111,7 +111,7 @@ func (p *Project) Edited(paths []string, scan bool) { p.mail.Edited(paths, scan)
 // an agent without a machine, or a user's agent, and if the mail is not shared.
 func (p *Project) MachineOf(a *index.AgentRow) string { return p.mail.MachineOf(a) }
 
-// MessageHead returns a message without its body and receipts. It returns ErrNotFound.
+// MessageHead returns a message without its body and receipts. It returns ErrNotFound if there is no such message.
 func (p *Project) MessageHead(ctx context.Context, id string) (*index.MessageRow, error) {
 	return p.mail.HeadNamed(ctx, refusal.Message, id)
 }
@@ -130,8 +130,8 @@ func (p *Project) OpenAttachment(sum string, limit int64) (*attachment.Opened, e
 }
 
 // Project returns the project with that human key or slug. For a path inside a working tree, Config.Scope determines
-// the project. Project returns ErrNotFound, with similar names, and with all names if there are only a few. It returns
-// ErrInvalid for a key that is neither a human key nor a slug.
+// the project. If there is no such project, Project returns ErrNotFound, which lists similar names, and all names if
+// there are only a few. It returns ErrInvalid for a key that is neither a human key nor a slug.
 func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 	_, slug, err := s.resolve(key)
 	if err != nil {
@@ -156,7 +156,7 @@ func (s *Store) known(slug string) *Project {
 	return s.projects[slug]
 }
 
-// knownSoon is known, but waits for a project that is being opened, because the project's changes are in the feed
+// knownSoon is like known, but waits for a project that is being opened, because the project's changes are in the feed
 // before the store lists the project. It returns ctx's error.
 func (s *Store) knownSoon(ctx context.Context, slug string) (*Project, error) {
 	if p := s.known(slug); p != nil {
@@ -242,8 +242,8 @@ func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error)
 	return p, err
 }
 
-// MaxProjects is the default limit of a store's projects. Each project uses the server's memory and the machine's
-// inotify watches.
+// MaxProjects is the default limit on the number of projects in a store. Each project uses the server's memory and the
+// machine's inotify watches.
 const MaxProjects = 1000
 
 // refuseMore returns an error if one more project would exceed Config.MaxProjects. It counts the projects on disk.
@@ -364,7 +364,7 @@ func (s *Store) add(ctx context.Context, slug string) (*Project, error) {
 	return s.addNext(ctx, slug)
 }
 
-// addNext is add for a caller that has called beginAdding.
+// addNext is like add, but for a caller that has already called beginAdding.
 func (s *Store) addNext(ctx context.Context, slug string) (*Project, error) {
 	if p := s.known(slug); p != nil {
 		return p, nil

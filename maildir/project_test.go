@@ -100,7 +100,7 @@ func TestAttachments(t *testing.T) {
 }
 
 // TestAttachmentsOfLinkedWorkTree: for a caller that works in a linked worktree, paths refer to files in that worktree,
-// even if it is in a hidden folder. A folder that merely claims to be a linked worktree is not one.
+// even if it is in a hidden folder. A folder that merely claims to be a linked worktree is not treated as one.
 func TestAttachmentsOfLinkedWorkTree(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()

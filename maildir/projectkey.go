@@ -72,7 +72,7 @@ func (p *Project) KeyNote(key string) *Error {
 	}
 	return &Error{
 		What: refusal.Note("{field} {name} is inside the code base {=other}, so it means that code base's project: " +
-			"paths of claims are relative to {=other}."),
+			"claim paths are relative to {=other}."),
 		Field: refusal.Project,
 		Name:  filepath.Clean(storedir.PlainKey(key)),
 		Other: p.mail.HumanKey(),

@@ -75,8 +75,8 @@ func TestKeyOfLinkedLater(t *testing.T) {
 	means(two, main)
 }
 
-// TestKnownKeyLooksAtNoFile: the store does not read the code base of a key that it has just resolved. A failure of
-// that disk is noticed only after keyFresh.
+// TestKnownKeyLooksAtNoFile: the store does not read the code base of a key that it has just resolved. If the code
+// base's disk fails, the store notices this only after keyFresh.
 func TestKnownKeyLooksAtNoFile(t *testing.T) {
 	t.Parallel()
 	clock := newHandClock()

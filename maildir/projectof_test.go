@@ -24,7 +24,7 @@ func TestProjectOfInboxCheck(t *testing.T) {
 	for _, want := range []*maildir.Project{first, second, first} {
 		inbox(t, want, "Ann")
 		if p, err := s.ProjectOf(t.Context(), format.KindProfile, "Ann"); err != nil || p != want {
-			t.Errorf("after a look in %s: %v, %v", want.Slug, p, err)
+			t.Errorf("after an inbox check in %s: %v, %v", want.Slug, p, err)
 		}
 	}
 }

@@ -215,7 +215,7 @@ func TestReceiveLarge(t *testing.T) {
 	}
 }
 
-// TestReceiveThread: emails join threads by the ids in their headers, in whatever order they arrive.
+// TestReceiveThread: emails join threads by the ids in their headers, regardless of the order in which they arrive.
 func TestReceiveThread(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob")

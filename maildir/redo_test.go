@@ -170,7 +170,7 @@ func TestRedoEnds(t *testing.T) {
 	if u := redo(t, p, "Ann", ""); u.ID != ids[2] || u.Next != nil {
 		t.Errorf("%+v", u)
 	}
-	refused("everything is redone but what the newer work ended", maildir.Undoing{})
+	refused("everything is redone except what the newer work made final", maildir.Undoing{})
 	if u := redo(t, p, "Ann", old[0]); u.ID != old[0] {
 		t.Errorf("a named message without a newer operation: %+v", u)
 	}
@@ -232,11 +232,11 @@ func TestSteps(t *testing.T) {
 	}
 	is("redone", "0 false false", "1 true false", "2 false false")
 	undo(t, p, "Bob", ids[0])
-	is("one of them undone", "1 true false", "2 false false")
+	is("one operation undone", "1 true false", "2 false false")
 	if u := undo(t, p, "Bob", ""); len(u.Also) != 1 {
 		t.Errorf("%+v", u)
 	}
-	is("the others undone")
+	is("the other operations undone")
 
 	ctx := format.InStep(t.Context(), format.NewStep())
 	for _, id := range ids {
@@ -282,10 +282,10 @@ func TestUndoRedoing(t *testing.T) {
 	}
 	was := bytesOf(t, p, two)
 	if u := redo(t, p, "Ann", ""); u.Operation != "delete" || len(u.Readers) > 0 {
-		t.Errorf("%+v, and there was no notice", u)
+		t.Errorf("%+v, but nobody had got a notice", u)
 	}
 	if u := undo(t, p, "Ann", ""); u.Operation != "delete" || !maps.Equal(bytesOf(t, p, two), was) {
-		t.Errorf("%+v leaves %v, and before it was %v", u, bytesOf(t, p, two), was)
+		t.Errorf("%+v leaves %v; before, the files were %v", u, bytesOf(t, p, two), was)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 // endProject ends a project whose folder was removed or replaced. The project can then no longer be found, and waiting
 // callers are notified. If another folder has taken the removed folder's place, endProject opens the project in that
 // folder. The new project keeps the index rows, which are then compared with its files. Therefore the index still has
-// the mail if the server stops before that. If there is no new project, endProject drops the rows. It returns once no
-// operation on the ended project is in progress. It returns any error from add.
+// the mail if the server stops before that comparison. If there is no new project, endProject drops the rows. It
+// returns once no operation on the ended project is in progress. It returns any error from add.
 func (s *Store) endProject(ctx context.Context, p *Project) (next *Project, err error) {
 	if err := s.beginAdding(ctx); err != nil {
 		return nil, err

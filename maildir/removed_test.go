@@ -37,19 +37,19 @@ func TestProjectRemoved(t *testing.T) {
 			select {
 			case err := <-waiting:
 				if !errors.Is(err, maildir.ErrNotFound) {
-					t.Errorf("round %d: a call that waited got %v, want not found", round, err)
+					t.Errorf("round %d: a waiting call got %v, want not found", round, err)
 				}
 			case <-time.After(time.Minute):
-				t.Fatalf("round %d: a call still waits in a project that was removed", round)
+				t.Fatalf("round %d: a call is still waiting in a removed project", round)
 			}
 		}
-		waits.Limit(t, "to tell the waiters", time.Since(removed), 250*time.Millisecond)
+		waits.Limit(t, "to notify the waiting callers", time.Since(removed), 250*time.Millisecond)
 		if _, err := s.Project(t.Context(), key); !errors.Is(err, maildir.ErrNotFound) {
-			t.Errorf("round %d: found the project, %v", round, err)
+			t.Errorf("round %d: the removed project was found: %v", round, err)
 		}
 		p = projectOf(t, s, key)
 		if page := inbox(t, p, "Ann"); page.Total != 0 {
-			t.Errorf("round %d: %d messages in a project that is new", round, page.Total)
+			t.Errorf("round %d: %d messages in a new project", round, page.Total)
 		}
 	}
 }

@@ -61,8 +61,8 @@ func answerText(answers ...any) string {
 	return all.String()
 }
 
-// TestForeignUser: whatever a user calls on another user's mail, the user learns nothing about that mail and changes
-// nothing. The test calls each exported method that a user has.
+// TestForeignUser: whatever method a user calls for another user's mail, the user learns nothing about that mail and
+// changes nothing. The test calls each exported method that a user has.
 func TestForeignUser(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{User: func() int { return 1000 }}).Store
@@ -199,7 +199,7 @@ func TestForeignUser(t *testing.T) {
 	quiet("UserBox.Delete", nil)
 	_, again := eveBox.Delete(t.Context(), true)
 	_, sent := eveBox.Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Body: "b"})
-	quiet("a UserBox that is gone", []any{again, sent})
+	quiet("a deleted UserBox", []any{again, sent})
 }
 
 // all returns a result and its error as values.

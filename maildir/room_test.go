@@ -68,7 +68,7 @@ func TestInboxWithin(t *testing.T) {
 			size += rowBytes + len(d.Body)
 			whole := bodies[left]
 			if d.Subject != fmt.Sprint(left) || !strings.HasPrefix(whole, d.Body) || d.BodyBytes != int64(len(whole)) {
-				t.Errorf("message %s in the place of %d, with %d of %d bytes", d.Subject, left, len(d.Body), d.BodyBytes)
+				t.Errorf("message %s instead of %d, with %d of %d bytes", d.Subject, left, len(d.Body), d.BodyBytes)
 			}
 			if cut := len(d.Body) < len(whole); cut != (d.BodyNext > 0) || cut && len(page.Messages) > 1 || cut && d.BodyNext != int64(len(d.Body)) {
 				t.Errorf("message %d: %d of %d bytes, next %d, of %d on the page", left, len(d.Body), len(whole), d.BodyNext, len(page.Messages))
@@ -128,7 +128,7 @@ func TestPiecesOfABody(t *testing.T) {
 			r.Offset = offset
 			same, err := p.MessageWithin(t.Context(), m.ID, r)
 			if err != nil || same.Body != page.Messages[0].Body || same.BodyNext != page.Messages[0].BodyNext {
-				t.Errorf("%s from %d: as a message otherwise: %v", name, offset, err)
+				t.Errorf("%s from %d: differs from the result of MessageWithin: %v", name, offset, err)
 			}
 			return &page.Messages[0].MessageRow, nil
 		}
@@ -155,7 +155,7 @@ func TestPiecesOfABody(t *testing.T) {
 				at = row.BodyNext
 			}
 			if b.String() != body {
-				t.Errorf("%s in pieces of %d is a different body", name, large)
+				t.Errorf("%s in pieces of %d: the pieces form a different body", name, large)
 			}
 		}
 		for at := range min(len(body), 120) + 1 {
@@ -218,7 +218,7 @@ func TestThreadPages(t *testing.T) {
 		}
 		for _, m := range page.Messages {
 			if m.Subject != fmt.Sprint(seen) || !strings.HasPrefix(bodies[seen], m.Body) || (m.BodyNext > 0) != (seen == 1) {
-				t.Errorf("message %s in the place of %d, next %d", m.Subject, seen, m.BodyNext)
+				t.Errorf("message %s instead of %d, next %d", m.Subject, seen, m.BodyNext)
 			}
 			seen++
 		}
@@ -257,7 +257,7 @@ func TestLetterInPieces(t *testing.T) {
 		q.Room.Offset = l.Next
 	}
 	if got.String() != string(whole.Data) {
-		t.Error("the pieces are a different file")
+		t.Error("the pieces form a different file")
 	}
 	for _, offset := range []int64{int64(len(whole.Data)) + 1, int64(strings.Index(string(whole.Data), "€")) + 1} {
 		q.Room.Offset = offset

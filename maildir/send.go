@@ -31,9 +31,9 @@ func (b *Box) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {
 	return b.p.sender.Send(ctx, o)
 }
 
-// Prepare returns the draft with the recipients and the subject that Send would use. If id is not "", Prepare uses
-// those of a Reply to the message id. It sends nothing. It returns ErrNotFound for an unknown message, and any error
-// from Send for its sender and recipients.
+// Prepare returns the draft with the recipients and the subject that Send would use. If id is not "", Prepare returns
+// the ones that a Reply to the message id would use. It sends nothing. It returns ErrNotFound for an unknown message,
+// and any error from Send for its sender and recipients.
 func (b *Box) Prepare(ctx context.Context, id string, d Draft) (*Draft, error) {
 	o := b.order("send", d)
 	if id != "" {

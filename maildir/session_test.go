@@ -43,7 +43,7 @@ func TestSessionsAtOnce(t *testing.T) {
 		return maildir.SessionKey{Client: "claude", ID: fmt.Sprint(round, i)}
 	}
 	agents := [most]string{}
-	for round := range 20 { // in each round, all names of the last round are free
+	for round := range 20 { // in each round, all names from the previous round are free
 		atOnce(func(i int) (err error) {
 			if round > 0 {
 				p.Sessions.End(t.Context(), key(round-1, i))
@@ -121,10 +121,10 @@ func TestSessionOfGoneClient(t *testing.T) {
 	visit.Agent, visit.Process = "", ""
 	name, err := p.Sessions.Begin(t.Context(), visit)
 	if err != nil || name != "Bob" || presence(t, p) != format.Ready || p.Sessions.Introduce(k) {
-		t.Errorf("it speaks again, as %s: %v, %s", name, err, presence(t, p))
+		t.Errorf("the session continues as %s: %v, %s", name, err, presence(t, p))
 	}
 	if n, err := p.Sessions.Tell(t.Context(), k); err != nil || n.New != 1 || n.Unread != 2 {
-		t.Errorf("it speaks again: %+v, %v", n, err)
+		t.Errorf("after the session continued: %+v, %v", n, err)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestSessionOfRemovedAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	var is string
-	until(t, "the session is a different agent", func() bool {
+	until(t, "the session has a different agent", func() bool {
 		if is, err = p.Sessions.Begin(t.Context(), v); err != nil {
 			t.Fatal(err)
 		}

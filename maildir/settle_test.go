@@ -113,16 +113,16 @@ func TestReplySettles(t *testing.T) {
 	}
 	reply(t, p, "Bob", asks)
 	if u := undo(t, p, "Bob", ""); u.Operation != "reply" || !markedAs(t, p, "Bob", asks).Acked {
-		t.Errorf("a second reply is undone: %+v", u)
+		t.Errorf("after a second reply was undone: %+v", u)
 	}
 	third := reply(t, p, "Bob", asks)
 	undo(t, p, "Bob", again.ID)
 	if m := markedAs(t, p, "Bob", asks); !m.AckedAt.Equal(third.Created) {
-		t.Errorf("one of two replies is undone: %+v", m)
+		t.Errorf("after one of two replies was undone: %+v", m)
 	}
 	undo(t, p, "Bob", third.ID)
 	if m := markedAs(t, p, "Bob", asks); m != before {
-		t.Errorf("undone: %+v, and before %+v", m, before)
+		t.Errorf("after the undo: %+v, before the reply: %+v", m, before)
 	}
 }
 

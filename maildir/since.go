@@ -20,7 +20,7 @@ type News struct {
 }
 
 const (
-	maxNews   = 100 // enough for an overview; the search costs half the time of the first view
+	maxNews   = 100 // enough for an overview; the search takes half of the time of the first view
 	editsRead = 1000
 )
 

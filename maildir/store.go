@@ -42,7 +42,7 @@ type Store struct {
 	projects map[string]*Project
 	leftOut  map[string]error      // projects that could not be opened at the start and still cannot be
 	meant    map[string]keyMeaning // meanings of keys of open projects, by key
-	start    func(*Project)        // set while Run runs
+	start    func(*Project)        // set while Run is running
 }
 
 // Open takes the store's lock, creates what is missing (folder, key, token), finishes or drops what a crash left in
@@ -131,7 +131,7 @@ func FileProblems(root string) (all []error) {
 		var of *fs.PathError
 		switch {
 		case err == nil || errors.Is(err, fs.ErrNotExist):
-		case errors.As(err, &of): // otherwise the error's text is for another request and does not name the file
+		case errors.As(err, &of): // the wrapping error's text describes a different request and does not name the file
 			all = append(all, of)
 		default:
 			all = append(all, err)
@@ -257,9 +257,8 @@ func (s *Store) Root() string { return s.core.Root }
 func (s *Store) Domains() address.Domains { return s.core.Domains }
 
 // VerifiedIn reports whether the seal of a message in the index is valid, and who vouches for the message. A message
-// that this store's server sealed for another project is not verified. Neither is a message in an inbox that the
-// message was not sent to, or a message from a domain that does not vouch for the message. If the message is not
-// verified, the Voucher is zero.
+// that this store's server sealed for another project is not verified. Neither is a message in an inbox that it was not
+// sent to, or a message from a domain that does not vouch for it. If the message is not verified, the Voucher is zero.
 func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) { return s.core.VerifiedIn(m) }
 
 // Problems returns the first invalid files, at most the given number, in one project (slug) or in all projects ("").
@@ -298,7 +297,8 @@ func (s *Store) LeftOut() map[string]error {
 // thread (format.KindOther), this is the project with the most recent activity. For a message id
 // (format.KindCanonical), which may be shortened, it is the only project with the message. For the SHA-1 of an
 // attachment (format.KindAttachment), it is any project with the attachment, because the bytes are the same. ProjectOf
-// returns ErrNotFound. It returns ErrConflict, which lists the projects, if several have the message id.
+// returns ErrNotFound if there is no such project, and ErrConflict, which lists the projects, if several have the
+// message id.
 func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*Project, error) {
 	if what == format.KindAttachment {
 		return s.projectWithAttachment(name)

@@ -21,12 +21,12 @@ const logFile = "server.log"
 // storeFiles lists the store's own files.
 var storeFiles = []string{"server.lock", "key", "token", storedir.OwnersFile, storedir.TrustedSendersFile, hook.ListFile, "hooks.log", logFile}
 
-// TestFileProblems: if something other than a file is in the place of one of the store's own files, it is reported,
-// with its kind. A missing file is not reported.
+// TestFileProblems: if something other than a file takes the place of one of the store's own files, it is reported with
+// its kind. A missing file is not reported.
 func TestFileProblems(t *testing.T) {
 	t.Parallel()
 	if got := FileProblems(t.TempDir()); len(got) > 0 {
-		t.Errorf("of an empty folder: %v", got)
+		t.Errorf("problems in an empty folder: %v", got)
 	}
 	for what, make := range map[string]func(file string) error{
 		"a named pipe": mkfifo,

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/summary"
 )
 
-// Summarize summarizes a thread. The result is deterministic except for Text and Note, which come from
-// Config.Refine. It returns ErrNotFound. See docs/tools.md, "Summaries".
+// Summarize summarizes a thread. The result is deterministic except for Text and Note, which come from Config.Refine.
+// It returns ErrNotFound if there is no such thread. See docs/tools.md, "Summaries".
 func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (*summary.Summary, error) {
 	thread, note, err := p.threadNamed(ctx, thread)
 	if err != nil {

@@ -124,9 +124,9 @@ func BenchmarkSharedClaim(b *testing.B) {
 }
 
 // BenchmarkSync measures machines that share a project's mail through a bare repository on this machine. An agent on
-// each machine writes to an agent on the next machine, one message a second, for ten seconds for each of b.N. The
-// benchmark reports how long it takes until a message can be read on the other machine, with a poll every second.
-// docs/sync.md, "How many machines", has figures.
+// each machine writes to an agent on the next machine, one message a second, for ten seconds in each of the b.N
+// iterations. The benchmark reports how long it takes until a message can be read on the other machine, with a poll
+// every second. docs/sync.md, "How many machines", has figures.
 func BenchmarkSync(b *testing.B) {
 	for _, n := range []int{2, 3, 5, 10} {
 		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {

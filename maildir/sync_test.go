@@ -135,7 +135,8 @@ func (m sharer) subjects(t testing.TB, agent string) (all []string) {
 	return all
 }
 
-// sharedWith is sharedByTwo with a configuration for the second machine. It also returns the shared repository.
+// sharedWith is like sharedByTwo, but with a configuration for the second machine. It also returns the shared
+// repository.
 func sharedWith(t *testing.T, config storetest.Config) (a, b sharer, bare string) {
 	t.Helper()
 	config.Sync = onlyAsked
@@ -170,7 +171,7 @@ func TestSync(t *testing.T) {
 		t.Error("two machines with nothing new have different commits")
 	}
 	if key := b.p.HumanKey(); key != "/abs/path/1/shop" {
-		t.Errorf("the joined project is of %s", key)
+		t.Errorf("the joined project belongs to %s", key)
 	}
 	one := a.send(t, "Ann", "Bob", "one")
 	b.send(t, "Bob", "Ann", "two")
@@ -200,7 +201,7 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// TestSyncWakes: a message from another machine wakes callers that wait for mail, and runs no hook.
+// TestSyncWakes: a message from another machine wakes callers that are waiting for mail, and runs no hook.
 func TestSyncWakes(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -323,7 +324,7 @@ func TestSyncKinds(t *testing.T) {
 	}
 	for _, path := range []string{"agents/Ann/drafts/d.md", "run.sh", "link"} {
 		if _, err := os.Lstat(at(a, path)); err != nil {
-			t.Errorf("it was copied from its machine: %v", err)
+			t.Errorf("the file is gone from its own machine: %v", err)
 		}
 		if _, err := os.Lstat(at(b, path)); err == nil {
 			t.Errorf("%s reached another machine", path)
@@ -332,7 +333,7 @@ func TestSyncKinds(t *testing.T) {
 	head := gitIn(t, b.p.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Dir(), "rev-parse", "HEAD")
 	level2()
 	if now := gitIn(t, b.p.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Dir(), "rev-parse", "HEAD"); now != head {
-		t.Error("machines with different drafts merge each other without end")
+		t.Error("machines with different drafts merge each other's commits endlessly")
 	}
 }
 
@@ -437,8 +438,8 @@ func TestSyncLeavesEdits(t *testing.T) {
 	level(t, a, b)
 }
 
-// TestSyncStorm: three machines write to each other while the shared repository comes and goes and a user commits
-// by hand. At the end each message was delivered once, and all machines have the same files.
+// TestSyncStorm: three machines write to each other while the shared repository comes and goes and a user commits by
+// hand. At the end, each message has been delivered once, and all machines have the same files.
 func TestSyncStorm(t *testing.T) {
 	t.Parallel()
 	const messages = 40

@@ -85,16 +85,16 @@ func (x metHistory) Flush(ctx context.Context) error {
 	return x.Log.Flush(ctx)
 }
 
-// TestSyncMeetsRebase: a user begins a rebase onto other machines' commits and aborts it, while the server merges the
-// same commits. The rebase had these commits' files in the tree, and the abort removed them. This is not treated as a
-// deletion.
+// TestSyncMeetsRebase: a user begins a rebase onto other machines' commits and aborts it, while the server is merging
+// the same commits. The rebase had these commits' files in the tree, and the abort removed them. This is not treated as
+// a deletion.
 func TestSyncMeetsRebase(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ own, written bool }{
-		"something to push":        {own: true},
-		"nothing to push":          {},
-		"files written, to push":   {own: true, written: true},
-		"files written, else none": {written: true},
+		"with a push":                   {own: true},
+		"without a push":                {},
+		"files written, with a push":    {own: true, written: true},
+		"files written, without a push": {written: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -206,7 +206,7 @@ func TestSyncFull(t *testing.T) {
 	}
 	a.send(t, "Ann", "Ann", "one")
 	if _, err := a.p.Sync.Now(t.Context()); err == nil {
-		t.Error("it was pushed")
+		t.Error("the refused commit was pushed")
 	}
 	a.send(t, "Ann", "Ann", "two")
 	if s := a.p.Sync.State(); !strings.Contains(s.Problem, "No space left on device") || s.Ahead == 0 {
@@ -217,7 +217,7 @@ func TestSyncFull(t *testing.T) {
 	}
 	a.now(t)
 	if here, there := gitIn(t, a.p.Dir(), "rev-parse", "HEAD"), gitIn(t, bare, "rev-parse", "main"); here != there {
-		t.Errorf("%s is there, %s here", there, here)
+		t.Errorf("the shared repository has %s, this machine has %s", there, here)
 	}
 }
 

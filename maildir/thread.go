@@ -7,7 +7,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Message returns one message. It returns ErrNotFound.
+// Message returns one message. It returns ErrNotFound if there is no such message.
 func (p *Project) Message(ctx context.Context, id string) (*index.MessageRow, error) {
 	return p.MessageWithin(ctx, id, nil)
 }
@@ -39,7 +39,7 @@ type ThreadPage struct {
 	Messages []index.MessageRow
 	Own      map[string]*index.Delivery // by message id: the copies of ThreadQuery.Agent, without bodies
 	Next     int64                      // cursor of the next page; 0 at the end
-	Note     *Error                     // set if the query names a message in the thread; not an error
+	Note     *Error                     // set if the query gives the id of a message in the thread; not an error
 }
 
 // threadPage is the size of a page, in messages.
@@ -138,8 +138,8 @@ func (p *Project) threadNamed(ctx context.Context, name string) (thread string, 
 	}, nil
 }
 
-// Thread returns a whole thread, sorted as in ThreadPage. It returns ErrNotFound. See docs/tools.md,
-// "Reading".
+// Thread returns a whole thread, sorted as in ThreadPage. It returns ErrNotFound if there is no such thread. See
+// docs/tools.md, "Reading".
 func (p *Project) Thread(ctx context.Context, id string, bodies bool) ([]index.MessageRow, error) {
 	rows, err := p.mail.Store.Index.Thread(ctx, index.ThreadQuery{Project: p.mail.Slug, Thread: id, Bodies: bodies})
 	if err == nil && len(rows) == 0 {

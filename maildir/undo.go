@@ -57,7 +57,7 @@ func (u *Undoing) wants(verb string) bool {
 
 // OperationInfo is an operation that an agent can undo, or has undone or redone.
 type OperationInfo struct {
-	ID        string       `json:"message_id,omitempty"` // "" for an operation on no message
+	ID        string       `json:"message_id,omitempty"` // "" if the operation concerns no message
 	Operation string       `json:"operation"`            // its verb in the history
 	About     string       `json:"about,omitempty"`      // the message's subject, or a claim's patterns; "" if unknown
 	At        format.Stamp `json:"at"`
@@ -77,13 +77,13 @@ type Undone struct {
 	done *history.Done
 }
 
-// Undo undoes the agent's newest operation on a message that has not been undone yet. The undo is itself an operation.
-// Without an id, Undo undoes every operation of the same step (format.InStep). It restores the files of that operation
-// and no others. A sent message is removed for everyone, and agents that have read it get a notice. Without an id, the
-// operation may also be an operation on claims: claimed paths are released, and released paths are claimed again.
-// Without an id, the operation is never a reading. Undo returns ErrNotFound if there is no such operation or message.
-// It returns ErrConflict if a file has changed since, if another agent now holds the paths, or if the operation cannot
-// be distinguished from others in its commit.
+// Undo undoes the agent's newest operation on a message, ignoring operations that are already undone. The undo is
+// itself an operation. Without an id, Undo undoes every operation of the same step (format.InStep). It restores the
+// files of that operation and no others. A sent message is removed for everyone, and agents that have read it get a
+// notice. Without an id, the operation may also be an operation on claims: claimed paths are released, and released
+// paths are claimed again. Without an id, the operation is never a reading. Undo returns ErrNotFound if there is no
+// such operation or message. It returns ErrConflict if a file has changed since, if another agent now holds the paths,
+// or if the operation cannot be distinguished from others in its commit.
 func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	const undone = false
 	step, err := b.lastStep(ctx, u, undone)

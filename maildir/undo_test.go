@@ -181,7 +181,7 @@ func TestUndoClaim(t *testing.T) {
 func TestUndoClaims(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")
-	lock := filepath.Join(p.Dir(), ".git", "index.lock") // a slow git command: many operations wait for one round
+	lock := filepath.Join(p.Dir(), ".git", "index.lock") // a slow git command: many operations are waiting
 	for ; ; time.Sleep(time.Millisecond) {               // the server has the lock for the commit of Ann's registration
 		f, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestUnknownOfMany: if there are too many agents to list, a refusal lists only the most similar name. The refusal for
-// a word for everyone lists the agents that the sender can write to.
+// TestUnknownOfMany: if there are too many agents to list, a refusal lists only the most similar name. A refusal for a
+// word that means everyone lists the agents that the sender can write to.
 func TestUnknownOfMany(t *testing.T) {
 	t.Parallel()
 	names := []string{"GreenCastle"}

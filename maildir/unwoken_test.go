@@ -46,6 +46,6 @@ func TestUnwokenNever(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all := named(); len(all) > 0 {
-		t.Errorf("after Bob was here: %s", all)
+		t.Errorf("after Bob was active: %s", all)
 	}
 }

@@ -37,7 +37,7 @@ func project(t testing.TB, cfg storetest.Config, names ...string) *maildir.Proje
 	return projectIn(t, storetest.Open(t, cfg).Store, names...)
 }
 
-// projectIn is project in an open store.
+// projectIn is like project, but uses a store that is already open.
 func projectIn(t testing.TB, s *maildir.Store, names ...string) *maildir.Project {
 	t.Helper()
 	p, err := s.EnsureProject(t.Context(), shop)
@@ -57,7 +57,7 @@ func send(t testing.TB, p *maildir.Project, from string, d maildir.Draft) *maild
 	return sendFrom(t, p.Box(from, format.Origin{}), d)
 }
 
-// sendFrom is send for a given box.
+// sendFrom is like send, but uses the given box.
 func sendFrom(t testing.TB, b *maildir.Box, d maildir.Draft) *maildir.Sent {
 	t.Helper()
 	sent, err := b.Send(t.Context(), d)
@@ -110,7 +110,7 @@ func TestSendToAll(t *testing.T) {
 }
 
 // TestBCCIsPrivate: a bcc recipient is named only in its own copy and the sender's copy, and in no other file, commit
-// or row. Invariant I7.
+// or row (Invariant I7).
 
 func TestBCCIsPrivate(t *testing.T) {
 	t.Parallel()
@@ -197,7 +197,7 @@ func TestConcurrentSends(t *testing.T) {
 }
 
 // TestPopOnce: 16 consumers read one mailbox while messages arrive. No message is popped twice or lost, and the oldest
-// comes first. Invariant I4.
+// comes first (Invariant I4).
 
 // TestPopAgainstTouch: if the user runs `touch x.read` between listing and popping, the user's mark wins.
 

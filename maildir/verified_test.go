@@ -15,7 +15,7 @@ import (
 func TestMachineSeal(t *testing.T) {
 	t.Parallel()
 	there := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
-	by := format.Origin{Auth: "uid:1000", Door: format.DoorPage} // only that machine can say where a user is
+	by := format.Origin{Auth: "uid:1000", Door: format.DoorPage} // only that machine knows that this is a user
 	m := sendFrom(t, there.Box("Ann", by), maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "text"})
 	key, err := keys.Own(maildir.StoreOf(there).Root)
 	if err != nil {

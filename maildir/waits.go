@@ -26,7 +26,7 @@ type Waits struct {
 	More   int             `json:"more,omitempty"` // number of other threads, in the newest 1,000 messages of a kind
 	Unread int             `json:"unread"`         // number of all unread messages
 
-	Stopped    []Stop           `json:"stopped"`               // agents that claims keep from working
+	Stopped    []Stop           `json:"stopped"`               // agents whose work is blocked by claims
 	Asleep     []Unwoken        `json:"asleep"`                // agents with unread mail that cannot be woken
 	Broken     []format.Problem `json:"broken"`                // invalid files, the first 50
 	MoreBroken int              `json:"more_broken,omitempty"` // number of other invalid files
@@ -56,7 +56,7 @@ type WaitingThread struct {
 
 // Limits of Waits.
 const (
-	askedFor   = 14 * 24 * time.Hour // how long a question that was read, or the agent's own question, is waiting
+	askedFor   = 14 * 24 * time.Hour // how long a question that was read, or the agent's own question, stays listed
 	maxWaiting = 50                  // threads in a group, and invalid files
 	maxDue     = 1000                // how many of the newest messages of each kind are checked
 )
@@ -118,7 +118,7 @@ func (m *waiting) before(n *waiting) int {
 	return cmp.Or(cmp.Compare(m.group, n.group), cmp.Compare(rank(n.Importance), rank(m.Importance)), cmp.Compare(n.Cursor, m.Cursor))
 }
 
-// rank returns the order of an importance. Low and normal importance have the same rank.
+// rank returns the sort order of an importance level. Low and normal have the same rank.
 func rank(importance string) int {
 	return max(0, slices.Index([]string{format.High, format.Urgent}, importance)+1)
 }

@@ -24,7 +24,7 @@ func awaited[T any](t *testing.T, call func(w maildir.Waiting) (T, error)) (resu
 	return func() T { return <-done }
 }
 
-// TestUntrustedEndsNoWait: an agent that waits for mail continues to wait when untrusted mail from another domain
+// TestUntrustedEndsNoWait: an agent that is waiting for mail keeps waiting when untrusted mail from another domain
 // arrives. The untrusted mail is not verified. It is on the page when mail that ends the wait arrives.
 func TestUntrustedEndsNoWait(t *testing.T) {
 	t.Parallel()

@@ -55,7 +55,8 @@ func awaitNews(ctx context.Context, p *maildir.Project, k maildir.SessionKey) <-
 	return came
 }
 
-// TestAwaitNews: the caller that waits for an idle session gets a burst of mail as a single piece of news, only once.
+// TestAwaitNews: the caller that is waiting for an idle session gets a burst of mail as a single piece of news, only
+// once.
 func TestAwaitNews(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
@@ -159,7 +160,7 @@ func TestOneWaiter(t *testing.T) {
 	all := []<-chan news{awaitNews(ctx, p, k), awaitNews(ctx, p, k)}
 	first := slices.IndexFunc([]news{recv(all[0], all[1]), {}}, func(n news) bool { return n.over })
 	if first != 0 {
-		t.Error("neither is over")
+		t.Error("neither call was told to stop")
 	}
 	toBob(t, p)
 	if got := recv(all[0], all[1]); got.over || got.n.New != 1 {
@@ -213,10 +214,10 @@ func TestSleepers(t *testing.T) {
 	}
 	p.Sessions.NoteWake(k, seat.Wake{Outcome: seat.Nobody, For: first})
 	if got := sleepers(); len(got) != 1 {
-		t.Errorf("a failed wake is retried: %v", got)
+		t.Errorf("a failed wake is not retried: %v", got)
 	}
 	if unwoken() != 0 {
-		t.Error("reported before it took long")
+		t.Error("reported too early")
 	}
 	later.Store(int64(maildir.UnwokenAfter))
 	if unwoken() != 1 {
@@ -224,7 +225,7 @@ func TestSleepers(t *testing.T) {
 	}
 	p.Sessions.NoteWake(k, seat.Wake{Outcome: seat.Typed, For: first})
 	if got := sleepers(); got != nil {
-		t.Errorf("a wake that succeeded is not repeated: %v", got)
+		t.Errorf("a successful wake is repeated: %v", got)
 	}
 	if unwoken() != 0 {
 		t.Error("reported although it was woken")
@@ -238,13 +239,13 @@ func TestSleepers(t *testing.T) {
 		t.Errorf("after the end: %v, %d reported", got, unwoken())
 	}
 	if _, err := p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, maildir.Waiting{}); err != nil || unwoken() != 0 {
-		t.Errorf("after it was read: %d reported, %v", unwoken(), err)
+		t.Errorf("after the mail was read: %d reported, %v", unwoken(), err)
 	}
 }
 
-// TestSessionIs: the caller that waits for a session is woken when the client's files say that the session is idle. If
-// the user answers "No" to a question, the question is cleared. A state from an earlier turn, or for an ended or
-// unknown session, changes nothing.
+// TestSessionIs: the caller that is waiting for a session is woken when the client's files say that the session is
+// idle. If the user answers "No" to a question, the question is cleared. A state from an earlier turn, or for an ended
+// or unknown session, changes nothing.
 func TestSessionIs(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})

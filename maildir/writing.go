@@ -38,6 +38,6 @@ func (o mail) Compared(ctx context.Context) error { return o.Claims.NotifyOutdon
 // Hourly removes expired and released claims. See store.Mail.
 func (o mail) Hourly() { o.mail.Writer.Later(o.Claims.Sweep()) }
 
-// Failed wakes callers that wait for mail, because the failed operation may have taken deliveries that these
+// Failed wakes callers that are waiting for mail, because the failed operation may have taken deliveries that these
 // callers can now get. See store.Mail.
 func (o mail) Failed(op *writer.Op) { o.mail.Store.Feed.RingAgent(o.Slug, op.Agent) }

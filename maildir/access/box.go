@@ -44,8 +44,8 @@ func (b *Box) File(r *index.BoxRow) string {
 	return filepath.Join(b.v.mail.Tree.Dir(), filepath.FromSlash(r.CopyPath))
 }
 
-// List lists copies by file name, last first. For ids that a server created, this means newest first. It omits invalid
-// copies, which do not take up space on a page.
+// List lists copies in descending order of file name. For ids that a server created, this means newest first. It omits
+// invalid copies, which do not take up space on a page.
 func (b *Box) List(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error) {
 	q.Project, q.Agent = b.v.mail.Slug, b.Name
 	if b.v.by.UID == b.Owner { // root may read another user's mailbox
@@ -177,7 +177,7 @@ func (l *RawMessage) piece(data []byte, q RawQuery) error {
 	return nil
 }
 
-// FullID finds the email in the mailbox's inbox or outbox that a shortened id means: see Project.FullID. The error
+// FullID finds the email in the mailbox's inbox or outbox that a shortened id stands for: see Project.FullID. The error
 // lists only emails of this mailbox.
 func (b *Box) FullID(ctx context.Context, field refusal.Field, short string) (string, error) {
 	if short == "" {

@@ -17,7 +17,7 @@ import (
 const maxTrustedSenders = 1000
 
 // senderNamed returns a sender in the form that the lists use: an address, or @DOMAIN for all addresses at a domain. It
-// returns ErrInvalid.
+// returns ErrInvalid for a name that has neither form.
 func senderNamed(given string) (string, error) {
 	address := strings.TrimSpace(given)
 	all := strings.HasPrefix(address, "@")
@@ -91,7 +91,7 @@ func (b *Box) DistrustSender(sender string) error {
 	})
 }
 
-// TrustedSenders lists the senders that the mailbox trusts. It returns ErrUnavailable.
+// TrustedSenders lists the senders that the mailbox trusts. It returns ErrUnavailable if the lists cannot be read.
 func (b *Box) TrustedSenders() ([]string, error) {
 	return b.v.mail.Store.Trusted.Of(b.v.mail.Slug, b.Name)
 }

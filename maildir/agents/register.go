@@ -238,7 +238,7 @@ func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note 
 }
 
 // reserved reports whether a name cannot be registered. The server's own names are reserved. So are words that mean
-// everyone, because senders would not expect a single agent under such a name.
+// everyone, because senders would not expect such a name to mean a single agent.
 func reserved(name string) bool {
 	return format.ServerName(name) || slices.Contains([]string{"all", "everybody", "everyone"}, strings.ToLower(name))
 }

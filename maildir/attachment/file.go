@@ -69,7 +69,7 @@ func sha1Of(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// otherBytes is the reason given when a file in attachments that was changed or added by hand is refused.
+// otherBytes is the reason for refusing a file in attachments that was changed or added by hand.
 const otherBytes = "its bytes do not match its name"
 
 // Look checks whether the tree has the file. Call Look before the message is planned, because it reads the file. It

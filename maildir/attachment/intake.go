@@ -163,8 +163,8 @@ func (g *gathering) readAttachment(name string) (data []byte, base string, err e
 	return data, "", err
 }
 
-// listedNames splits a list of names at its commas and line ends, or otherwise at its semicolons, and leaves out
-// blank names. It returns nil if list has no separator.
+// listedNames splits a list of names at its commas and line breaks, or otherwise at its semicolons, and omits blank
+// names. It returns nil if list has no separator.
 func listedNames(list string) (names []string) {
 	separators := ",\r\n"
 	if !strings.ContainsAny(list, separators) {

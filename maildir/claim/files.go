@@ -27,11 +27,11 @@ import (
 const maxClaimFiles = 100_000
 
 // Files reads the claims from the claim files, without the index. It returns, sorted by path, every claim in
-// claims/**/*.json that has no .released file next to it and that want accepts. A nil want accepts all. Several
-// goroutines call want at the same time. Expired claims are included; see Row.Live. Files reports invalid claim files
-// in bad and continues. It does not follow links and never blocks. It returns an error if it has no permission to list
-// the folder, or for a machine fault (tree.FaultOf), because then the file's state is unknown. See docs/tree.md, "A
-// claim" and "Problems".
+// claims/**/*.json that has no .released file next to it and that want accepts. If want is nil, every such claim is
+// returned. Several goroutines call want at the same time. Expired claims are included; see Row.Live. Files reports
+// invalid claim files in bad and continues. It does not follow links and never blocks. It returns an error if it has no
+// permission to list the folder, or for a machine fault (tree.FaultOf), because then the file's state is unknown. See
+// docs/tree.md, "A claim" and "Problems".
 func Files(t *tree.Tree, want func(*Row) bool) (claims []Row, bad []format.Problem, err error) {
 	defer t.Hold()()
 	paths, bad, err := listClaims(t)
@@ -70,7 +70,7 @@ func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) 
 		return nil, nil, err
 	}
 	released := map[string]bool{}
-	// The callers are hooks and commands. They end with their process, so none of them has a context.
+	// The callers are hooks and commands, whose work ends with their process. Therefore they have no context.
 	err = t.Walk(context.Background(), format.ClaimsDir, func(p string, d fs.DirEntry) error {
 		switch format.Locate(p).Kind {
 		case format.KindReleased:

@@ -104,7 +104,7 @@ func (l *Leases) Look(ctx context.Context, from Source, project string, view Vie
 	return f(l)
 }
 
-// see sets the view of the current look.
+// see sets the view for the current look.
 func (l *Leases) see(view View) {
 	l.now, l.isFile = view.Now.UnixMicro(), view.IsFile
 	if view.Fold != l.fold {

@@ -39,8 +39,8 @@ type From struct {
 	WorkDir string // absolute folder that the caller works in; it determines the worktree; "" if unknown
 }
 
-// Moved is text that names no existing path relative to the top, but names one relative to the folder that the caller
-// gave as the project. Path is relative to the top.
+// Moved is text that does not name an existing path relative to the top, but names one relative to the folder that the
+// caller gave as the project. Path is relative to the top.
 type Moved struct{ Text, Path string }
 
 // Patterns returns the patterns that texts mean: cleaned, in order and without duplicates. It returns
@@ -71,7 +71,7 @@ func (m *Normalizer) Patterns(texts []string) ([]string, error) {
 	return out, nil
 }
 
-// normalize is Patterns for one text. why completes the sentence that ends in "cannot be claimed: ".
+// normalize is like Patterns, but for one text. why completes the sentence that ends in "cannot be claimed: ".
 func (m *Normalizer) normalize(text string) (patterns []string, why string) {
 	text = strings.TrimSpace(text)
 	if text != "" && !m.Exists(text) {
@@ -100,7 +100,8 @@ func (m *Normalizer) normalize(text string) (patterns []string, why string) {
 	return m.normalizePaths(parts)
 }
 
-// normalizePaths is normalize for the parts of a text. why is the reason for the first part that is not a path.
+// normalizePaths is like normalize, but for the parts of a text. why is the reason for the first part that is not a
+// path.
 func (m *Normalizer) normalizePaths(parts []string) (patterns []string, why string) {
 	for _, part := range parts {
 		normalized, why := m.normalizePath(part)
@@ -112,7 +113,7 @@ func (m *Normalizer) normalizePaths(parts []string) (patterns []string, why stri
 	return patterns, ""
 }
 
-// normalizePath is normalize for text whose only separators are spaces.
+// normalizePath is like normalize, but for text whose only separators are spaces.
 func (m *Normalizer) normalizePath(p string) (patterns []string, why string) {
 	if m.Exists(p) {
 		return []string{m.literal(p)}, ""
@@ -328,7 +329,7 @@ var (
 // separator of another system.
 const quoted = `[]{}?,;|!^- `
 
-// isWindows reports whether p contains a \ that quotes nothing.
+// isWindows reports whether p contains a \ that does not quote anything.
 func isWindows(p string) bool {
 	for i := 0; i < len(p); i++ {
 		if p[i] != '\\' {

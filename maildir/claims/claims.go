@@ -109,7 +109,7 @@ func (cs *Claims) Check(r *claim.Request) (moved []claim.Moved, err error) {
 	}
 	if r.TTL < MinTTL || r.TTL > MaxTTL {
 		return nil, &refusal.Error{
-			What:  refusal.Invalid("A lease of {=name} {arg} is out of range: choose 60 seconds to 30 days (2592000)."),
+			What:  refusal.Invalid("A lease of {=name} {arg} is out of range: choose 60 to 2592000 seconds (30 days)."),
 			Field: refusal.Lease,
 			Name:  r.TTL.String(),
 		}
@@ -216,7 +216,7 @@ func Listed(claims []claim.Row) string {
 }
 
 // List lists live claims and, with all, also released and expired ones. They are sorted by created, agent and path. It
-// returns ErrUnavailable.
+// returns any error from Look.
 func (cs *Claims) List(ctx context.Context, all bool) ([]claim.Row, error) {
 	return cs.Select(ctx, func(_ *claim.Row, live bool) bool { return all || live })
 }

@@ -3,5 +3,5 @@
 //
 //	claims.go  grant, release, list, sweep
 //	done.go    the claims in an operation to undo
-//	stops.go   agents that claims keep from working
+//	stops.go   agents that are blocked by claims
 package claims

@@ -61,7 +61,7 @@ type Config struct {
 	Monotonic func() time.Time     // measures other machines' leases and the settling of saved files, independently of Now; nil: time.Now
 	Rand      io.Reader            // nil: crypto/rand
 	Log       *slog.Logger         // nil: discarded
-	Step      func(name string)    // for fault tests: called by the writer around each possible point of a crash; may be nil
+	Step      func(name string)    // for fault tests: called by the writer around each possible crash point; may be nil
 	Fail      func(p string) error // for fault tests: becomes Tree.Fail of every tree
 }
 

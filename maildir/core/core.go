@@ -129,7 +129,7 @@ func (c *Mail) Created() time.Time { return c.made }
 // It returns ErrNotFound if the project is removed in the meantime, and the writer's errors.
 func (c *Mail) Act(ctx context.Context, tx *writer.Tx) error { return c.actAs(ctx, tx.Agent, tx) }
 
-// actAs is Act for an operation whose plan sets the agent.
+// actAs is like Act, but for an operation whose plan sets the agent.
 func (c *Mail) actAs(ctx context.Context, agent string, tx *writer.Tx) error {
 	if err := c.CheckMachine(ctx, agent); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (c *Mail) actAs(ctx context.Context, agent string, tx *writer.Tx) error {
 	return err
 }
 
-// Perform is Act, but also records that the agent was active.
+// Perform is like Act, but also records that the agent was active.
 func (c *Mail) Perform(ctx context.Context, agent string, tx *writer.Tx) error {
 	defer c.NoteSeen(ctx, agent)
 	return c.actAs(ctx, agent, tx)
@@ -164,7 +164,7 @@ func (c *Mail) IsRemoved() bool {
 
 // WasRemoved returns the error for a call that was in progress when the project's folder was removed.
 func (c *Mail) WasRemoved() error {
-	return &refusal.Error{What: refusal.NotFound("Project {name} was removed while the call waited."), Name: c.Name()}
+	return &refusal.Error{What: refusal.NotFound("Project {name} was removed during the call."), Name: c.Name()}
 }
 
 // Ring wakes the goroutine that receives from bell, a channel with room for one value. It never waits.

@@ -71,6 +71,6 @@ func lastPart(t *tree.Tree, dir string) *dayFolder {
 
 func partOf(dir string, part int) string { return dir + "/" + strconv.Itoa(part) }
 
-// Place returns the path for a new message file that belongs at path, because that folder may be full. Only plans call
-// Place.
+// Place returns the path for a new message file that belongs at path. It returns a different path if path's folder is
+// full. Only plans call Place.
 func (c *Mail) Place(path string) string { return c.days.place(c.Tree, path) }

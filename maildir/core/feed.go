@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// feed wakes callers that wait for changes. It does not deliver the changes. Callers read the changes after a mark from
-// the index, so a slow reader misses nothing.
+// feed wakes callers that are waiting for changes. It does not deliver the changes. Callers read the changes after a
+// mark from the index, so a slow reader misses nothing.
 type feed struct {
 	mu     sync.Mutex
 	all    chan struct{}
@@ -21,7 +21,8 @@ func newFeed() *feed {
 	return &feed{all: make(chan struct{}), agents: map[string]chan struct{}{}, idle: make(chan struct{})}
 }
 
-// Ring wakes callers that wait for any change, and callers that wait for the agents of these changes.
+// Ring wakes every caller that is waiting for any change, and each caller that is waiting for an agent whose files are
+// in changes.
 func (f *feed) Ring(changes []index.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -40,14 +41,14 @@ func (f *feed) Ring(changes []index.Change) {
 	}
 }
 
-// RingAgent wakes callers that wait for one agent's mail.
+// RingAgent wakes callers that are waiting for one agent's mail.
 func (f *feed) RingAgent(slug, name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.wake(slug, name)
 }
 
-// RingIdle wakes callers that wait for the end of a turn.
+// RingIdle wakes callers that are waiting for the end of a turn.
 func (f *feed) RingIdle() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

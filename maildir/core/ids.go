@@ -15,7 +15,7 @@ import (
 // MinShort is the minimum length of a shortened id. The minimum keeps a typo from matching a message.
 const MinShort = 4
 
-// FullID is Project.FullID for an id from the given field. slug "" means all projects.
+// FullID is like Project.FullID, but for an id from the given field. slug "" means all projects.
 func (s *Store) FullID(ctx context.Context, slug string, field refusal.Field, short string) (string, error) {
 	threads, err := s.Index.Names(ctx, slug, format.KindOther, short, 1)
 	if err != nil || slices.Contains(threads, short) {
@@ -26,8 +26,8 @@ func (s *Store) FullID(ctx context.Context, slug string, field refusal.Field, sh
 	})
 }
 
-// Lengthen returns the full id for short. The function with returns the ids that begin with a prefix. See
-// Project.FullID.
+// Lengthen returns the full id for short. The argument with is a function that returns the ids that begin with a
+// prefix. See Project.FullID.
 func (s *Store) Lengthen(field refusal.Field, short string, with func(prefix string) ([]string, error)) (string, error) {
 	var found []string
 	for _, prefix := range IDPrefixes(short, s.Now().UTC()) {
@@ -78,7 +78,8 @@ func IDPrefixes(short string, now time.Time) []string {
 	return all
 }
 
-// HeadNamed returns the message whose id is given in a field, without the body. It returns ErrNotFound.
+// HeadNamed returns the message whose id is given in a field, without the body. It returns ErrNotFound if there is no
+// such message.
 func (c *Mail) HeadNamed(ctx context.Context, field refusal.Field, id string) (*index.MessageRow, error) {
 	id = c.Store.Domains.IDNamed(id)
 	m, err := c.Store.Index.Message(ctx, c.Slug, id, index.WithoutBody, nil)

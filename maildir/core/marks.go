@@ -12,9 +12,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Marking lists deliveries to mark, all of one agent.
+// Marking lists one agent's deliveries to mark.
 type Marking struct {
-	Verb string // "read"; "acknowledge" and "archive", which also mark as read
+	Verb string // "read", "acknowledge" or "archive"; the last two also mark as read
 	IDs  []string
 	Page bool // skip a delivery that was removed or cannot be marked
 }
@@ -23,7 +23,7 @@ type Marking struct {
 func (c *Mail) PlanMarking(g *writer.Group, tx *writer.Tx, agent string, m Marking) error {
 	for _, id := range m.IDs {
 		d, err := c.Delivery(g, agent, id)
-		if m.Page && (errors.Is(err, refusal.ErrNotFound) || errors.Is(err, refusal.ErrInvalid)) { // since removed
+		if m.Page && (errors.Is(err, refusal.ErrNotFound) || errors.Is(err, refusal.ErrInvalid)) { // was removed
 			continue
 		}
 		if err == nil {

@@ -27,7 +27,7 @@ type Notice struct {
 // because a script may save any number of files. One final message says that there are more notices.
 const MostNotices = 20
 
-// noticeCount counts Postmaster's messages of the current hour, by agent. It is safe for concurrent use.
+// noticeCount counts Postmaster's messages in the current hour, by agent. It is safe for concurrent use.
 type noticeCount struct {
 	mu    sync.Mutex
 	hour  time.Time

@@ -56,8 +56,8 @@ func (o *owners) Set(key string, uid int) error {
 	})
 }
 
-// ProjectsOf returns the projects that may contain the mailbox for an address, in lookup order. It returns
-// ErrUnavailable.
+// ProjectsOf returns the projects that may contain the mailbox for an address, in lookup order. It returns any error
+// from LoadOwners.
 func (o *owners) ProjectsOf(local string) (slugs []string, err error) {
 	all, err := o.LoadOwners()
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *Mail) Owner(owners map[string]int, agent string) int {
 	return c.Store.User()
 }
 
-// OwnerOf is Owner with the current owners. It returns ErrUnavailable.
+// OwnerOf is like Owner, but loads the current owners. It returns any error from LoadOwners.
 func (c *Mail) OwnerOf(agent string) (int, error) {
 	owners, err := c.Store.Owners.LoadOwners()
 	if err != nil {

@@ -41,7 +41,7 @@ func (c *Mail) AddReceipts(ctx context.Context, m *index.MessageRow, forSender b
 	return err
 }
 
-// PutReceipts is AddReceipts for known holders. It omits bcc recipients at other domains.
+// PutReceipts is like AddReceipts, but for known holders. It omits bcc recipients at other domains.
 func (c *Mail) PutReceipts(m *index.MessageRow, holders []index.Receipt, forSender bool) {
 	at := c.DeliveredAt(m)
 	m.Receipts = []index.Receipt{}

@@ -63,7 +63,8 @@ func (c *Mail) AddAgents(ctx context.Context, e *refusal.Error, names []string) 
 	return nil
 }
 
-// NoAgent is UnknownAgent for callers that must not learn other names. It returns an error if files cannot be read.
+// NoAgent is like UnknownAgent, but for callers that must not learn other names. It returns an error if files cannot be
+// read.
 func (c *Mail) NoAgent(field refusal.Field, names []string) (*refusal.Error, error) {
 	if err := c.Sure(); err != nil {
 		return nil, err
@@ -87,7 +88,7 @@ func (c *Mail) NoAgent(field refusal.Field, names []string) (*refusal.Error, err
 	}, nil
 }
 
-// UnknownTo is UnknownAgent for an OS user. A foreign user does not learn other names.
+// UnknownTo is like UnknownAgent, but for an OS user. A foreign user does not learn other names.
 func (c *Mail) UnknownTo(ctx context.Context, by Caller, field refusal.Field, names ...string) error {
 	if !c.Store.IsForeignUser(by) {
 		return c.UnknownAgent(ctx, field, names...)
@@ -208,7 +209,7 @@ func (c *Mail) missing(ctx context.Context, kind format.Kind, e *refusal.Error) 
 	}
 	begins := []int{3}
 	if kind == format.KindCanonical {
-		begins = []int{len(name), len(name) * 3 / 4, len(name) / 2} // all ids of a day have the same beginning
+		begins = []int{len(name), len(name) * 3 / 4, len(name) / 2} // all ids from one day begin with the same text
 	}
 	for i := 0; i < len(begins) && len(e.In)+len(e.Near) == 0; i++ {
 		names, err := c.Store.Index.Names(ctx, c.Slug, kind, format.Cut(name, begins[i]), 100)

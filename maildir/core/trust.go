@@ -18,9 +18,9 @@ import (
 // made with an untrusted key.
 func (s *Store) Verified(m *format.Message) (keys.Voucher, bool) { return s.Keys.Verified(m) }
 
-// VerifiedIn is Verified for a message in the index. A message that this server sealed for another project is not
-// verified. Neither is a message in an inbox that the message was not sent to, or a message from a domain that does not
-// vouch for the message. In these cases the Voucher is zero.
+// VerifiedIn is like Verified, but for a message in the index. A message that this server sealed for another project is
+// not verified. Neither is a message in an inbox that it was not sent to, or a message from a domain that does not
+// vouch for it. In these cases the Voucher is zero.
 func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) {
 	v, ok := s.Verified(&m.Message)
 	ok = ok && (m.Door != format.DoorGateway || m.Auth != "none")
@@ -30,7 +30,8 @@ func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) {
 	return v, ok
 }
 
-// VerifiedHere is Verified for the store's own seals only. auth is how this server itself authenticated the sender.
+// VerifiedHere is like Verified, but accepts only the store's own seals. auth is how this server itself authenticated
+// the sender.
 func (s *Store) VerifiedHere(m *format.Message) (auth string, ok bool) {
 	v, ok := s.Verified(m)
 	if !ok || v.Machine != "" {
@@ -56,7 +57,7 @@ func (c *Mail) Trust(m *format.Message, agent string) string {
 	return Unproven
 }
 
-// The possible degrees of trust in a message in an inbox.
+// The trust levels of a message in an inbox.
 const (
 	Trusted   = "true"  // sealed here for that inbox; the sender is known by credentials or token, or proven and listed
 	Untrusted = "false" // written or changed by hand, pulled, not sent to that inbox, or from another domain

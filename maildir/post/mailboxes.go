@@ -44,7 +44,7 @@ func ReservedMailbox(name string) bool { return name == "catchall" || name == "a
 
 // Receives reports whether the agent receives mail from other domains at the address with the agent's name. It does if
 // owners.json lists the agent's project for the name, or if the agent is in the default project and no other project
-// has the address. It returns ErrUnavailable.
+// has the address. It returns ErrUnavailable if a file that the answer depends on cannot be read.
 func (p *Post) Receives(ctx context.Context, agent string) (bool, error) {
 	other, holder, err := p.mail.Store.MailboxAt(ctx, agent)
 	if errors.Is(err, refusal.ErrNotFound) {
@@ -53,9 +53,9 @@ func (p *Post) Receives(ctx context.Context, agent string) (bool, error) {
 	return other == p.mail && holder == agent, err
 }
 
-// HasMailbox reports whether the address with that local part has a mailbox in a store. root is the store's folder and
-// trees are its trees; HasMailbox reads only these files. See Store.MailboxAt. It returns ErrUnavailable and errors
-// from reading the trees.
+// HasMailbox reports whether the address with that local part has a mailbox in a store. root is the store's folder, and
+// trees are its trees. HasMailbox reads no other files. See Store.MailboxAt. It returns ErrUnavailable and errors from
+// reading the trees.
 func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, local string) (bool, error) {
 	owners := core.NewOwners(root)
 	slugs, err := owners.ProjectsOf(local)

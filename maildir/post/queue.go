@@ -227,7 +227,7 @@ func (p *Post) TellUnsent(ctx context.Context, m *format.Message, items []outgoi
 	body := fmt.Sprintf("This is about your message %s (%s).\n", m.ID, format.Printable(m.Subject))
 	if failed.Len() > 0 {
 		subject = "Not delivered: "
-		body += "\nIt was not delivered to these recipients, and the server does not try again:\n\n" + failed.String()
+		body += "\nIt was not delivered to these recipients, and the server will not try again:\n\n" + failed.String()
 	}
 	if unknown.Len() > 0 {
 		body += "\nIt is not known whether it was delivered to these recipients:\n\n" + unknown.String() +

@@ -33,7 +33,7 @@ type Incoming struct {
 	Date         time.Time // from the email's own header; zero: none
 	ReplyTo      []string  // the Reply-To addresses, in the form of To
 	Auth         string    // who vouches for From: none, or dmarc:DOMAIN
-	Hash         [32]byte  // the same for the same message, whatever its route
+	Hash         [32]byte  // the same for the same message, regardless of its route
 	HTML         string    // the text in HTML; "": none
 	BodyFromHTML bool      // the body was converted from HTML
 	Problems     []string  // faults in the message, as sentences without the final period
@@ -167,7 +167,7 @@ func (in *Incoming) message(project string) (*format.Message, []attachment.File)
 	return m, files
 }
 
-// faults returns the first problems, each cut to its first bytes.
+// faults returns the first problems, each truncated to a maximum number of bytes.
 func (in *Incoming) faults() (kept []string) {
 	for _, problem := range in.Problems[:min(len(in.Problems), maxForeignProblems)] {
 		kept = append(kept, format.Cut(problem, maxForeignProblem))
@@ -239,7 +239,7 @@ func (p *Post) planReceived(g *writer.Group, tx *writer.Tx, m *format.Message, f
 	if err := p.mail.CheckSize(data); err != nil {
 		return err
 	}
-	if _, err := format.ParseMessage(m.ID, data); err != nil { // the file would be a problem, not mail
+	if _, err := format.ParseMessage(m.ID, data); err != nil { // such a file would be a problem instead of mail
 		return err
 	}
 	for i := range files {

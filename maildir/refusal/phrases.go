@@ -23,7 +23,7 @@ var phrases = map[string]string{
 	"give an address":          "The user who runs the server can give it one.",
 	"turn the sync on":         "Turn it on first.",
 	"claim without the others": "claims on this machine only are turned off",
-	"committing of edits":      "committing of edits",
+	"committing of edits":      "committing edits",
 	"place of the store":       "the store's location",
 	"look closer":              "See the server's log",
 	"if it stays so":           "If the problem persists, see the server's log.",

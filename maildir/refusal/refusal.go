@@ -6,9 +6,10 @@
 //	&refusal.Error{What: refusal.Invalid("{field} {name} is not a path: ..."), Field: refusal.Project, Name: key}
 //
 // Words turn a refusal into a sentence for one kind of reader. For the clients of a toolset, the sentence uses the
-// names of the toolset's tools and arguments. Other readers are the user at a terminal, and a log. For a log, Error()
-// mentions no tool, argument or setting. If a toolset's contract fixes the wording of a sentence, the sentence's What
-// has a name in what.go. A new phrase must be added to the table phrases and to each Words that has a text for it.
+// names of the toolset's tools and arguments. There are also Words for users at a terminal and for logs. Error() uses
+// the words for logs, which mention no tool, argument or setting. If a toolset's contract fixes the wording of a
+// sentence, the sentence's What has a name in what.go. A new phrase must be added to the table phrases and to each
+// Words that has a text for it.
 package refusal
 
 import "errors"

@@ -120,7 +120,7 @@ var (
 	PathUnread = Unavailable("The server currently cannot read {other} in the mail tree ({why}), and the answer depends " +
 		"on it. Nothing was changed. The server retries automatically: try again in a moment. {if it stays so}")
 	EditUncommitted = Unavailable("The file was edited by hand, and the edit is not in Git. Commit it with git add " +
-		"and git commit ({committing of edits} is off, so the server does not do so), then try again.")
+		"and git commit ({committing of edits} is off, so the server does not commit it), then try again.")
 
 	// The store's own files.
 

@@ -170,7 +170,7 @@ func count(all []int, key string) string {
 	return strconv.Itoa(all[i])
 }
 
-// maxClipped is the maximum number of bytes that a sentence repeats of an unquoted value. The value itself may have any
+// maxClipped is the maximum number of bytes of an unquoted value that a sentence repeats. The value itself may have any
 // size.
 const maxClipped = 80
 

@@ -86,7 +86,7 @@ func (d *Order) distinct() int {
 	return len(seen)
 }
 
-// tooManyRecipients returns the refusal of n recipients.
+// tooManyRecipients returns the refusal for n recipients.
 func tooManyRecipients(n int) error {
 	return refusal.Over(refusal.TooLarge("{count} recipients {arg}, over the limit of {limit}: send it to fewer "+
 		"recipients at a time."),
@@ -147,7 +147,7 @@ func (d *Order) Check() error {
 	return nil
 }
 
-// FillFrom copies the fields from m that the sender sets and that both types have. Order.Message does the reverse.
+// FillFrom copies from m the fields that the sender sets and that both types have. Order.Message does the reverse.
 func (d *Draft) FillFrom(m *format.Message) {
 	d.To, d.CC, d.BCC = m.To, m.CC, m.BCC
 	d.Subject, d.Body = m.Subject, m.Body
@@ -190,8 +190,8 @@ func (d *Order) Message(project string, files []attachment.File) format.Message 
 	return m
 }
 
-// contentOf returns everything that must be the same in two messages with one key: everything except id, time, seal,
-// origin, and unknown header keys.
+// contentOf returns everything that must be the same in two messages with the same key: everything except id, time,
+// seal, origin, and unknown header keys.
 func contentOf(m *format.Message) []byte {
 	c := *m
 	c.ID, c.Seal, c.Origin, c.Created, c.Extra = "", "", format.Origin{}, time.Time{}, ""

@@ -1,4 +1,4 @@
-// Package refusaltest finds what the program can refuse, for tests that hold every sentence to a rule.
+// Package refusaltest finds every refusal in the program, for tests that check every sentence against a rule.
 package refusaltest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// makers are the functions that make a What of a text.
+// makers are the functions that create a What from text.
 var makers = map[string]func(text string) refusal.What{
 	"NotFound":    refusal.NotFound,
 	"Exists":      refusal.Exists,
@@ -27,11 +27,11 @@ var makers = map[string]func(text string) refusal.What{
 	"Note":        refusal.Note,
 }
 
-// least is how many sentences there are at least: fewer means that All no longer finds them.
+// least is the minimum number of sentences that All must find. If it finds fewer, its search is broken.
 const least = 180
 
-// All reads every What that the sources of the program make, tests left out. A text that is not
-// written where the What is made is an error of the test.
+// All returns every What that the program's source code creates outside of tests. If a What is not created from a
+// string literal, the test fails.
 func All(t testing.TB) []refusal.What {
 	t.Helper()
 	var all []refusal.What
@@ -56,7 +56,7 @@ func All(t testing.TB) []refusal.What {
 			}
 			text, ok := literal(call.Args[0])
 			if !ok {
-				t.Errorf("%s: the text is not written here", files.Position(call.Pos()))
+				t.Errorf("%s: the text is not a string literal", files.Position(call.Pos()))
 			}
 			all = append(all, maker(file, call.Fun)(text))
 			return true
@@ -69,7 +69,7 @@ func All(t testing.TB) []refusal.What {
 	return all
 }
 
-// top is the folder of the module.
+// top returns the path of the module's folder.
 func top(t testing.TB) string {
 	dir, err := os.Getwd()
 	for err == nil && dir != "/" {
@@ -82,7 +82,7 @@ func top(t testing.TB) string {
 	return ""
 }
 
-// maker returns the function that a call names; nil for any other than the makers.
+// maker returns the maker that a call refers to, or nil if the called function is not a maker.
 func maker(file *ast.File, called ast.Expr) func(string) refusal.What {
 	switch called := called.(type) {
 	case *ast.SelectorExpr:
@@ -97,7 +97,7 @@ func maker(file *ast.File, called ast.Expr) func(string) refusal.What {
 	return nil
 }
 
-// literal returns the text of a string literal, or of several that are joined.
+// literal returns the text of a string literal, or of several joined literals. ok is false for any other expression.
 func literal(e ast.Expr) (text string, ok bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
