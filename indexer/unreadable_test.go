@@ -177,7 +177,7 @@ func TestUnreadContent(t *testing.T) {
 	}
 }
 
-// TestUnlistedFolder: a folder that can be examined but not listed is reported as unread.
+// TestUnlistedFolder: a folder that can be examined but not listed is reported as unreadable.
 func TestUnlistedFolder(t *testing.T) {
 	t.Parallel()
 	tr := openTree(t, putTree(t, unreadTree()))

@@ -57,7 +57,7 @@ type Recipient struct {
 type Delivery struct {
 	To       []Recipient
 	Sender   string // envelope sender; "" is the null sender
-	Raw      []byte // the message, below this server's Return-Path and Received fields; valid until Deliver returns
+	Raw      []byte // the message after this server's Return-Path and Received fields; valid until Deliver returns
 	Message  *message.Message
 	Auth     auth.Result
 	Received time.Time
