@@ -277,8 +277,8 @@ func (s *items) sign(raw []byte) ([]byte, error) {
 	key, selector, err := LoadKey(s.store.Root(), domain)
 	if errors.Is(err, fs.ErrNotExist) {
 		if !s.warned {
-			s.log.Warn("mail to other domains is not signed (DKIM), and many will refuse it: run `mailtree gateway "+
-				"setup`", "domain", domain)
+			s.log.Warn("mail to other domains is not signed (DKIM), and many domains will refuse it: run `mailtree "+
+				"gateway setup`", "domain", domain)
 		}
 		s.warned = true
 		return raw, nil

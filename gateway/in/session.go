@@ -26,7 +26,7 @@ import (
 // session is an SMTP session, from one client greeting to the next.
 type session struct {
 	server *Server
-	ctx    context.Context // the context of Run, because the library does not pass a context to a session
+	ctx    context.Context // Run's context, because the library does not pass a context to a session
 	conn   *smtp.Conn
 	lmtp   bool
 

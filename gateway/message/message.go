@@ -73,7 +73,7 @@ type Message struct {
 	HTML          string   // the HTML of the text, if the message has HTML
 	Attachments   []Attachment
 	Bounce        *Bounce  // the content of a delivery status report; nil in other messages
-	Repeated      []string // repeated fields that may occur only once; all of To and Cc are used, and the first of any other
+	Repeated      []string // repeated fields that may occur only once; only the first is used, except To and Cc
 	Problems      []string // what could not be read, as sentences without the final period
 	Hash          [32]byte // see hash
 

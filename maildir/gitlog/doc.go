@@ -1,8 +1,8 @@
-// Package gitlog is the audit log of a mail tree. It commits every operation of the server, and edits made by users
-// and other programs, to the tree's Git repository. It implements history.Log. The git program does Git's part: it
-// reads objects (cat-file), writes them (fast-import), builds the next index (update-index), moves the branch
-// (update-ref), compares (status) and reads the history (log, diff-tree). go-git parses Git's configuration. This
-// package decides when to do each of these: queue, plan, publish, repair, heal, catch up, tidy, walk.
+// Package gitlog is the audit log of a mail tree. It commits every operation of the server, and edits made by users and
+// other programs, to the tree's Git repository. It implements history.Log. The git program does the work on the
+// repository: it reads objects (cat-file), writes them (fast-import), builds the next index (update-index), moves the
+// branch (update-ref), compares (status) and reads the history (log, diff-tree). go-git parses Git's configuration.
+// This package decides when to do each of these: queue, plan, publish, repair, heal, catch up, tidy, walk.
 //
 // # Guarantees
 //

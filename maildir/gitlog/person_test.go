@@ -94,9 +94,10 @@ func TestRacyEntries(t *testing.T) {
 	}
 }
 
-// TestRacyEntryIsSmudged tests the same with fixed times. Git must read the content of a file whose entry has the
-// same second as the index, and must trust the entry if the content is unchanged. Otherwise a command that does not
-// read the content itself, such as git revert between reading the index and merging, would refuse to touch the file.
+// TestRacyEntryIsSmudged tests the same as TestRacyEntries, but with fixed times. Git must read the content of a file
+// whose entry has the same second as the index, and must trust the entry if the content is unchanged. Otherwise a
+// command that does not read the content itself, such as git revert between reading the index and merging, would refuse
+// to touch the file.
 func TestRacyEntryIsSmudged(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
