@@ -30,7 +30,7 @@ type Incoming struct {
 }
 
 // Server returns the server that receives mail as configured, without starting it. socketGID is the group of its Unix
-// sockets. If it is 0, the sockets have the process's group.
+// sockets. If it is 0, the sockets belong to the process's group.
 func (i *Incoming) Server(c *Config, socketGID int) *in.Server {
 	return in.New(in.Config{
 		Listen:     c.Listen,
@@ -159,7 +159,7 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 		email.Attachments = append(email.Attachments, attachment.Named(a.Name, a.Data))
 	}
 	_, domain, _ := strings.Cut(m.From, "@")
-	forged := d.Auth.Domain == "" && i.Store.Domains().Has(domain) // claims to be our Postmaster or mailbox
+	forged := d.Auth.Domain == "" && i.Store.Domains().Has(domain) // claims to be from one of our domains
 	if m.From == "" || forged || i.onThisMachine(m.From) {
 		email.From = maildir.UnknownSender
 	}

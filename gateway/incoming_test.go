@@ -166,7 +166,7 @@ func TestHiddenRecipient(t *testing.T) {
 		t.Fatal(rows, err)
 	}
 	if by, ok := d.Store.VerifiedIn(&rows[0].MessageRow); !ok || by.String() != "dmarc example.org" {
-		t.Errorf("%s vouches for it", by)
+		t.Errorf("%s vouches for the sender", by)
 	}
 }
 

@@ -212,7 +212,7 @@ func (s *items) original(ctx context.Context, i *outgoing.Item) (*maildir.Projec
 	return p, m, refused(err)
 }
 
-// refused converts an error to a refusal if every further attempt would fail with the same error.
+// refused converts an error to a refusal if every later attempt would fail with the same error.
 func refused(err error) error {
 	if errors.Is(err, maildir.ErrConflict) || errors.Is(err, maildir.ErrNotFound) || errors.Is(err, maildir.ErrTooLarge) {
 		return &out.Refusal{Reply: err.Error()}
@@ -277,8 +277,8 @@ func (s *items) sign(raw []byte) ([]byte, error) {
 	key, selector, err := LoadKey(s.store.Root(), domain)
 	if errors.Is(err, fs.ErrNotExist) {
 		if !s.warned {
-			s.log.Warn("mail to other domains is not signed (DKIM), and many will refuse it: run `mailtree gateway "+
-				"setup`", "domain", domain)
+			s.log.Warn("mail to other domains is not signed (DKIM), and many domains will refuse it: run `mailtree "+
+				"gateway setup`", "domain", domain)
 		}
 		s.warned = true
 		return raw, nil

@@ -34,7 +34,7 @@ type load struct {
 
 	mu       sync.Mutex
 	begun    int             // number of emails in both directions
-	answered map[string]bool // number of answers by subject
+	answered map[string]bool // whether an email was answered, by subject
 	taken    map[string]int  // number of emails that the smarthost accepted, by subject
 }
 

@@ -220,8 +220,8 @@ func receive(t *testing.T, c in.Config) (*inbox, []net.Addr) {
 	}
 }
 
-// postfix is another mail server. It accepts mail from its machine, delivers mail for our domain to an LMTP
-// socket, and delivers mail for ann@ and bob@ of its own domain to a Maildir.
+// postfix is another mail server. It accepts mail from this machine, delivers mail for our domain to an LMTP socket,
+// and delivers mail for ann@ and bob@ of its own domain to a Maildir.
 type postfix struct{ dir, port string }
 
 // newPostfix starts Postfix, with milter unless it is "".

@@ -18,11 +18,12 @@ import (
 
 const keyExt = ".pem"
 
-// KeyFolder returns the folder with the keys that sign a domain's mail. Each key is in a file SELECTOR.pem.
+// KeyFolder returns the folder with the keys that sign a domain's mail. Each key is in a file named SELECTOR.pem.
 func KeyFolder(store, domain string) string { return filepath.Join(store, storedir.GatewayDir, domain) }
 
-// KeyFile returns the file and the selector of the key that signs a domain's mail. It is the last key by name, which
-// is the newest. KeyFile returns fs.ErrNotExist if the domain has no key, or the error from reading the folder.
+// KeyFile returns the file and the selector of the key that signs a domain's mail. If there are several keys, that is
+// the last one by name, which is the newest. KeyFile returns fs.ErrNotExist if the domain has no key, or the error from
+// reading the folder.
 func KeyFile(store, domain string) (file, selector string, err error) {
 	folder := KeyFolder(store, domain)
 	entries, err := os.ReadDir(folder)

@@ -37,6 +37,6 @@ func TestAttached(t *testing.T) {
 	ingest(t, d.Index, "p", copied)
 	check(sum, "Ann")
 	if got, err := d.Attached(t.Context(), "q", sum); err != nil || len(got) > 0 {
-		t.Errorf("in another project: %v, %v", got, err)
+		t.Errorf("agents found in another project: %v, %v", got, err)
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 )
 
-// SQLite runs its own checkpoint inside the first commit that finds a thousand pages in the log. It syncs twice while
-// every caller waits for that commit. Therefore a goroutine runs checkpoints concurrently with the writer. The writer
-// waits for a checkpoint only if the log grows faster than checkpoints can copy it. Checkpoints are rare, so a page
-// that many messages change is copied only once for all of them.
+// SQLite runs its own checkpoint inside the first commit that finds a thousand pages in the log. Such a checkpoint
+// syncs twice, and every caller has to wait for that commit. Therefore a goroutine runs checkpoints concurrently with
+// the writer. The writer waits for a checkpoint only if the log grows faster than checkpoints can copy it. Checkpoints
+// are rare, so a page that many messages change is copied only once for all of them.
 const (
 	checkpointFiles  = 4096     // files ingested between two checkpoints
 	transactionFiles = 8        // extra cost of a transaction, in files

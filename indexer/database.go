@@ -46,7 +46,7 @@ const newPages = "PRAGMA page_size = 2048;"
 // errStale means that this version cannot use the file as an index. Open replaces the file.
 var errStale = errors.New("the index cannot be used")
 
-// errVersion is the errStale for a sound index that another version of the program created.
+// errVersion is the errStale for an intact index that another version of the program created.
 var errVersion = fmt.Errorf("%w: it is from another version", errStale)
 
 // IsLocked reports whether an error from an Index means that another program has locked the database.

@@ -67,7 +67,7 @@ func derive(files []*file) message {
 	return m
 }
 
-// first assigns a role to the first file that has it. Any other file with that role is a problem.
+// first assigns a role to the first file that has it. Any other file with that role is reported as a problem.
 func (m *message) first(role **file, f *file) {
 	if *role == nil {
 		*role = f

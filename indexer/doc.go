@@ -20,17 +20,17 @@
 //	            (half a SHA-256; NULL if the content has no meaning), valid 1, bad 0 (1: has a problem
 //	            of its own), at NULL (a mark's time, µs), fact "cc" (inbox: kind of the delivery;
 //	            outbox: the bcc names)
-//	agents      aid 3, pid 1, name "BlueLake", files 29 (due to which it exists), total 20, unread
+//	agents      aid 3, pid 1, name "BlueLake", files 29 (because of which it exists), total 20, unread
 //	            4, archived 2 (of the total), sent 9, profile 1, program, model, task, inception (µs),
 //	            machine "1f2e…", status "work"
 //	messages    row 4066…, pid 1, id "msg_…", thread "TKT-123", sender "GreenCastle", tos "BlueLake
-//	            Ann", ccs "", created (µs), importance "high", ack 1, in_reply_to, message_id, key, auth, door, rest (what
-//	            else the header contains, as JSON), digest, fol 4 (the folder of the file with its
+//	            Ann", ccs "", created (µs), importance "high", ack 1, in_reply_to, message_id, key, auth, door, rest
+//	            (the other header keys, as JSON), digest, fol 4 (the folder of the file with its
 //	            content), facets "ƿp47… ƿf11… ƿt80… ƿr42… ƿi68…", subject, body
 //	search      FTS5 over the subject, body and facets of messages; facets (rowid.go) make project,
 //	            sender, recipient, importance and thread part of one full-text query
 //	deliveries  box 3 (the agent's inbox; -3: its outbox), row 4066…, fol 7 (the folder of the
-//	            copy), fact as in files, urgent 1, asks 0 (1: for an acknowledgement), read 1,
+//	            copy), fact as in files, urgent 1, asks 0 (1: to acknowledge it), read 1,
 //	            read_at (µs or NULL), ack 0, ack_at NULL, archived 0
 //	claims      pid 1, path "claims/….json", pattern "app/api/*.py", agent, exclusive 1, reason,
 //	            created, expires (µs), released 0, released_at NULL
@@ -39,9 +39,9 @@
 //	            thread, at; the newest million. The removal of a project has pid 0 and the
 //	            slug as its agent
 //
-// A message's row number encodes its time (rowid.go). The table and the full-text index are therefore in the same
-// order as a page of results, and a page costs the same no matter how much mail there is. Only fact contains the bcc
-// recipients. The tables messages and search never do.
+// A message's row number encodes its time (rowid.go). The table and the full-text index are therefore in the same order
+// as a page of results, and a page costs the same no matter how much mail there is. Only fact contains the bcc
+// recipients. The tables messages and search never contain them.
 //
 // The cost of a send depends on the number of pages it writes, not the number of bytes. Its three files have the same
 // name, so their rows are on one page of the table files, and pages are small. If a folder loses files, only its

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// file is a row of the table files. It contains a path, what follows from the path, the stamp and hash of the bytes
-// read, and the few facts from which derive builds deliveries without rereading the file.
+// file is a row of the table files. It contains a path, what can be derived from the path, the stamp and hash of the
+// bytes read, and the few facts from which derive builds deliveries without rereading the file.
 type file struct {
 	path   string
 	fol    int64 // number of its folder; 0 until the folder is stored

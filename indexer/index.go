@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Config configures an Index. Path is required. The zero value of every other field means its documented default.
+// Config configures an Index. Path is required. The zero value of any other field selects its documented default.
 type Config struct {
 	Path string           // the database file; Open creates it if it is missing
 	Log  *slog.Logger     // nil: discarded
@@ -45,7 +45,7 @@ type Index struct {
 	wal      checkpoints
 	patience time.Duration // the time limit for a search by prefix
 
-	unreadable []tree.Unreadable // what build could not examine
+	unreadable []tree.Unreadable // files and folders that build could not examine
 
 	mu       sync.RWMutex
 	projects map[string]*project // attached projects by slug
@@ -222,7 +222,7 @@ func (x *Index) project(slug string) *project {
 	return x.projects[slug]
 }
 
-// pid returns the number of an attached project, or 0, which no row has.
+// pid returns the number of an attached project, or 0, which no row uses, if the project is not attached.
 func (x *Index) pid(slug string) int64 {
 	if p := x.project(slug); p != nil {
 		return p.pid
@@ -285,7 +285,7 @@ func each(ctx context.Context, s *sql.Stmt, args []any, row func(scan scanner) e
 	return readError(rows.Err())
 }
 
-// readError adds what was being done to the error from a query. It returns nil for nil.
+// readError wraps an error from a query to say that the index was being read. It returns nil for nil.
 func readError(err error) error {
 	if err == nil {
 		return nil

@@ -65,7 +65,8 @@ func newLooker(tree *tree.Tree, now func() time.Time) *observer {
 // at examines p. known is p's row in the index, or nil.
 func (l *observer) at(p string, known *file) *observation {
 	pl, now := locate(p), l.now().UnixNano()
-	// Only a bug could pass a folder on the path to known files. Such a path is treated as if there were no file.
+	// Only a bug could pass the path of a folder that contains known files. Such a path is treated as if there were no
+	// file.
 	if pl.Kind == format.KindIgnored {
 		return &observation{path: p}
 	}
@@ -259,7 +260,7 @@ func cause(err error) error {
 	return err
 }
 
-// real reports whether dir is a folder that can be reached without links. An error is a machine fault.
+// real reports whether dir is a folder that can be reached without links. An error means a machine fault.
 func (l *observer) real(dir string) (bool, error) {
 	if dir == "." {
 		return true, nil

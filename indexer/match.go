@@ -50,7 +50,7 @@ func hasSlowPrefix(e query.Expr) bool {
 	return false
 }
 
-// finds reports whether the words select messages instead of only excluding some.
+// finds reports whether the words select messages, rather than only exclude some.
 func finds(e query.Expr) bool {
 	switch e := e.(type) {
 	case query.And:
@@ -77,7 +77,8 @@ func (f fts) scoped(e query.Expr) string {
 	return f.render(query.And{e}) + " AND " + f.facet("p", "")
 }
 
-// ownFacet reports whether every message that matches e has a facet in e, which identifies the project.
+// ownFacet reports whether every message that matches e has a facet that occurs in e. Such a facet identifies the
+// project.
 func ownFacet(e query.Expr) bool {
 	switch e := e.(type) {
 	case query.And:

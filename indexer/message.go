@@ -169,8 +169,8 @@ func (x *Index) Thread(ctx context.Context, q index.ThreadQuery) ([]index.Messag
 	return takeAll(ctx, v, rows, func(m *index.MessageRow) *index.MessageRow { return m }, wanted, q.Room)
 }
 
-// takeBeginnings reads at most most bytes of each body, and at most total bytes in all. BodyNext is the offset at
-// which a body was cut off, at least 1.
+// takeBeginnings reads up to most bytes of each body, and up to total bytes in all. BodyNext is the offset at which a
+// body was cut off, at least 1.
 func takeBeginnings(ctx context.Context, from reader, rows []index.MessageRow, most, total int64) error {
 	for i := range rows {
 		m := &rows[i]

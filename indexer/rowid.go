@@ -30,8 +30,8 @@ func firstRow(us int64) int64 {
 	return min(max(us-epoch, 1), lastMicro) << tieBits
 }
 
-// place returns the row number to use at the given try. Which numbers are free depends on the order of arrival, so
-// Dump omits row numbers. Every try doubles the range, so n messages with the same time take log n tries each.
+// place returns the row number to use on the given try. Which numbers are free depends on the order of arrival, so Dump
+// omits row numbers. Every try doubles the range, so n messages with the same time take log n tries each.
 func place(us int64, id string, try int) int64 {
 	h := fnv.New64a()
 	h.Write([]byte(id))
@@ -79,7 +79,7 @@ func facets(pid int64, m *format.Message) string {
 	return strings.Join(all, " ")
 }
 
-// facet returns one such word. It consists of the kind (p project, t thread, a attachment, otherwise a letter of
+// facet returns a single facet. It consists of the kind (p project, t thread, a attachment, otherwise a letter of
 // faceted), and a hash of the project and the name. Finding another name with the same hash is infeasible.
 func facet(pid int64, about, name string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", about, pid, name))

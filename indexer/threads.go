@@ -24,7 +24,7 @@ const (
 
 	matchedText = "SELECT EXISTS (SELECT 1 FROM search WHERE search MATCH ?1 AND rowid >= ?2 AND rowid < ?3)"
 
-	// ofThread is inThread for the thread of a row of t.
+	// ofThread is like inThread, but for the thread of a row of t.
 	ofThread = "SELECT row FROM messages WHERE pid = ?1 AND thread = t.thread COLLATE NOCASE AND thread = t.thread AND thread <> '' " +
 		"UNION SELECT row FROM messages WHERE pid = ?1 AND id = t.thread"
 

@@ -84,12 +84,12 @@ func playUnreadable(t *testing.T, files map[string]string, p string, fault sysca
 		var paths []string
 		for _, u := range left {
 			if u.Path != p && !strings.HasPrefix(u.Path, p+"/") {
-				t.Errorf("%s is reported as unread, but only %s and what is below it should be", u.Path, p)
+				t.Errorf("%s is reported as unreadable, but only %s and the paths below it should be", u.Path, p)
 			}
 			paths = append(paths, u.Path)
 		}
 		if len(paths) == 0 {
-			t.Errorf("%s is not reported as unread", p)
+			t.Errorf("%s is not reported as unreadable", p)
 		}
 		ingest(t, x, "p", paths...)
 		verify(t, x, trees)
@@ -177,7 +177,7 @@ func TestUnreadContent(t *testing.T) {
 	}
 }
 
-// TestUnlistedFolder: a folder that can be examined but not listed is reported as unread.
+// TestUnlistedFolder: a folder that can be examined but not listed is reported as unreadable.
 func TestUnlistedFolder(t *testing.T) {
 	t.Parallel()
 	tr := openTree(t, putTree(t, unreadTree()))

@@ -51,7 +51,7 @@ type Peer struct {
 	IP       netip.Addr // the sending machine; zero behind our own mail server, when SPF is not evaluated
 	Helo     string
 	MailFrom string // envelope sender; "" is the null sender
-	Trusted  bool   // the kernel says that the connection comes from our mail server
+	Trusted  bool   // the kernel reports that the connection comes from our mail server
 }
 
 // Result is the outcome of a check.
@@ -60,7 +60,7 @@ type Result struct {
 	By     string   // what vouches for it: dkim, spf, or the authserv-id of the server that reports it
 	SPF    string   // none, neutral, pass, fail, softfail, temperror, permerror; "" if not evaluated
 	DKIM   []string // domains with a valid signature, in lower case
-	Reason string   // why it does not pass, as a sentence without the final period
+	Reason string   // why the message does not pass, as a sentence without the final period
 }
 
 // Auth returns the result as a message file records it: dmarc:DOMAIN, or none.
@@ -83,7 +83,7 @@ func (c *Checker) Check(ctx context.Context, raw io.Reader, m *message.Message, 
 		r.Reason = "the message does not have exactly one sender"
 		return r
 	case len(m.Repeated) > 0:
-		r.Reason = "header fields that must occur once occur more than once: " + strings.Join(m.Repeated, ", ")
+		r.Reason = "header fields that may occur only once are repeated: " + strings.Join(m.Repeated, ", ")
 		return r
 	}
 	if verdict := c.believed(m, domain, peer); verdict != "" {

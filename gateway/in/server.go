@@ -30,9 +30,9 @@ const (
 	maxRecipients = 100
 	maxLine       = 8 << 10          // bytes; the standard allows 998, but not all programs comply
 	maxErrors     = 10               // refused recipients per connection
-	firstTime     = 30 * time.Second // to wait for the first command
-	commandTime   = 5 * time.Minute  // to wait for a command or a whole message
-	stopTime      = 4 * time.Second  // for messages in progress when the server stops
+	firstTime     = 30 * time.Second // how long to wait for the first command
+	commandTime   = 5 * time.Minute  // how long to wait for a command or a whole message
+	stopTime      = 4 * time.Second  // how long messages in progress may take to finish when the server stops
 	sessionTime   = 30 * time.Minute // for a whole connection
 )
 
@@ -57,7 +57,7 @@ type Recipient struct {
 type Delivery struct {
 	To       []Recipient
 	Sender   string // envelope sender; "" is the null sender
-	Raw      []byte // the message, below this server's Return-Path and Received fields; valid until Deliver returns
+	Raw      []byte // the message after this server's Return-Path and Received fields; valid until Deliver returns
 	Message  *message.Message
 	Auth     auth.Result
 	Received time.Time

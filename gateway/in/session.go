@@ -26,7 +26,7 @@ import (
 // session is an SMTP session, from one client greeting to the next.
 type session struct {
 	server *Server
-	ctx    context.Context // the context of Run, because the library does not pass a context to a session
+	ctx    context.Context // Run's context, because the library does not pass a context to a session
 	conn   *smtp.Conn
 	lmtp   bool
 
@@ -161,7 +161,7 @@ func unreadable(err error) error {
 	return refuse(550, 5, 6, 0, err.Error())
 }
 
-// peer returns the other side. For SMTP it is a remote machine, and for LMTP it is our own mail server.
+// peer returns the other side of the connection: a remote machine for SMTP, and our own mail server for LMTP.
 func (s *session) peer() auth.Peer {
 	p := auth.Peer{Helo: s.conn.Hostname(), MailFrom: s.sender}
 	switch a := s.conn.Conn().RemoteAddr().(type) {
@@ -218,7 +218,7 @@ func literal(ip netip.Addr) string {
 	return "[" + ip.String() + "]"
 }
 
-// printable returns the name that the client announced, in a form that a header can contain.
+// printable returns the name that the client announced, in a form that can safely be written in a header.
 func printable(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r <= ' ' || r >= 0x7f || strings.ContainsRune("()<>;\"\\", r) {

@@ -349,7 +349,7 @@ func TestUnfinished(t *testing.T) {
 // until waits for a condition.
 func until(t *testing.T, ok func() bool) {
 	t.Helper()
-	waits.Until(t, "what the test waits for", ok)
+	waits.Until(t, "the condition is met", ok)
 }
 
 // TestHosts: an IPv6 /64 is one host.

@@ -15,7 +15,7 @@ import (
 var errLineEnd = &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 6, 0},
 	Message: "A lone CR or LF, or a NUL, is not allowed: end lines with CR LF"}
 
-// lines finds the line ends that errLineEnd describes in a stream of bytes.
+// lines finds, in a stream of bytes, the line ends that errLineEnd describes.
 type lines struct{ last byte }
 
 // scan checks the next bytes.

@@ -194,8 +194,8 @@ func eachBare(field string, f func(i int, c byte)) (whole bool) {
 // bracketed finds text between < and >.
 var bracketed = regexp.MustCompile(`<([^>]*)>`)
 
-// ids returns at most the last most ids in the first field with that name. An id is the text between < and >. If
-// there are no brackets, each word that contains an @ is an id. In Message-ID, every word is an id.
+// ids returns the last ids, up to most of them, in the first field with that name. An id is the text between < and >.
+// If there are no brackets, each word that contains an @ is an id. In Message-ID, every word is an id.
 func (m *Message) ids(name string, most int) (all []string) {
 	field := value(m.Header, name)
 	var found []string

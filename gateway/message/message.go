@@ -1,6 +1,6 @@
 // Package message parses an email into a struct without MIME: one sender, addresses, ids, text, attachments.
 //
-//	Parse       parses a message; it lists whatever it cannot read in Problems, and continues
+//	Parse       parses a message; if it cannot read something, it adds that to Problems and continues
 //	header.go   the header as a list of fields, and the values of single fields
 //	address.go  senders and recipients
 //	words.go    encoded words
@@ -73,7 +73,7 @@ type Message struct {
 	HTML          string   // the HTML of the text, if the message has HTML
 	Attachments   []Attachment
 	Bounce        *Bounce  // the content of a delivery status report; nil in other messages
-	Repeated      []string // repeated fields that may occur only once; the first one is used, but all of To and Cc
+	Repeated      []string // repeated fields that may occur only once; only the first is used, except To and Cc
 	Problems      []string // what could not be read, as sentences without the final period
 	Hash          [32]byte // see hash
 
@@ -98,8 +98,8 @@ func (m *Message) Automatic() bool {
 	return auto || bulk || m.ListID != "" || m.Bounce != nil
 }
 
-// Parse parses a message. It returns ErrTooLarge, ErrHeaderTooLarge, ErrLoop or ErrEmpty. It reports everything else
-// that it cannot read in Problems. The message does not share memory with raw.
+// Parse parses a message. It returns ErrTooLarge, ErrHeaderTooLarge, ErrLoop or ErrEmpty. Anything else that it cannot
+// read is reported in Problems. The message does not share memory with raw.
 func Parse(raw []byte) (*Message, error) {
 	if len(raw) > MaxBytes {
 		return nil, ErrTooLarge

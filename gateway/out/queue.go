@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// The waits between attempts. The first wait is firstWait, and each further wait is twice as long, up to longestWait.
-// When the message is older than tooOld, there are no more attempts.
+// The waits between attempts. The first wait is firstWait, and each later wait is twice as long as the one before, up
+// to longestWait. When the message is older than tooOld, there are no more attempts.
 const (
 	firstWait   = 5 * time.Minute
 	longestWait = 4 * time.Hour

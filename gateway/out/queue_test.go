@@ -312,7 +312,7 @@ func TestStates(t *testing.T) {
 // is reported.
 func TestNoEmail(t *testing.T) {
 	t.Parallel()
-	for err, reports := range map[error]int{ErrTakenBack: 0, &Refusal{"to: cannot stand in a header"}: 1} {
+	for err, reports := range map[error]int{ErrTakenBack: 0, &Refusal{"to: cannot be written in a header"}: 1} {
 		s := newScene(t, &peer{})
 		s.store.raw = err
 		s.pass(t)

@@ -47,7 +47,7 @@ func TestSizes(t *testing.T) {
 		want := append([]byte("above"), bytes.Repeat([]byte("0123456789abcdef"), n/16)...)
 		err = m.Load(t.Context(), []byte("above"), func(whole []byte) {
 			if !bytes.Equal(whole, want) {
-				t.Errorf("%d bytes: read %d different ones", n, len(whole))
+				t.Errorf("%d bytes: read back %d bytes that differ", n, len(whole))
 			}
 			if u := s.Usage(); u.Memory != BufferBytes+int64(len(want)) || (u.Files > 0) != (n > BufferBytes) {
 				t.Errorf("%d bytes: %+v in use", n, u)

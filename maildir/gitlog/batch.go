@@ -347,7 +347,8 @@ func (l *Log) build(repo *repository, at head, b batch, to *importer) (*plan, er
 }
 
 // unsaved returns the changes at those paths whose content on disk differs from HEAD. If HEAD is on the recorded
-// branch, unsaved also records HEAD as older than every operation recorded from now on. The caller holds the turn.
+// branch, unsaved also records that HEAD is older than every operation recorded after this call. The caller holds the
+// turn.
 func (l *Log) unsaved(ctx context.Context, paths []string) ([]*change, error) {
 	repo, err := l.openRepaired(ctx) // makes HEAD durable unless it is known to be
 	if err != nil {

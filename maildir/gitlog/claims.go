@@ -125,7 +125,7 @@ func (l *Log) WriteClaims(ctx context.Context, files map[string]string, fresh ma
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lists[1] = c // the next read will ask for it
+	l.lists[1] = c // the next read will request it
 	return c, nil
 }
 

@@ -247,7 +247,7 @@ func TestWithoutGit(t *testing.T) {
 	tr.log.git = func() (string, error) { return "", noProgram() }
 	tr.send("m1", "m1")
 	if err := tr.log.Flush(context.Background()); err == nil {
-		t.Error("it was committed")
+		t.Error("the operation was committed")
 	}
 	tr.state("off", "no git program")
 	tr.log.git = found
@@ -283,7 +283,7 @@ func TestFailedImport(t *testing.T) {
 	tr.log.git = func() (string, error) { return program, nil }
 	tr.send("m1", "m1")
 	if err := tr.log.Flush(context.Background()); err == nil {
-		t.Error("it was committed")
+		t.Error("the operation was committed")
 	}
 	tr.state("waiting", "git fast-import")
 	if reports, err := filepath.Glob(tr.path(".git/fast_import_crash*")); err != nil || len(reports) > 0 {

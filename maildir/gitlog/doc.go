@@ -1,8 +1,8 @@
-// Package gitlog is the audit log of a mail tree. It commits every operation of the server, and edits made by users
-// and other programs, to the tree's Git repository. It implements history.Log. The git program does Git's part: it
-// reads objects (cat-file), writes them (fast-import), builds the next index (update-index), moves the branch
-// (update-ref), compares (status) and reads the history (log, diff-tree). go-git parses Git's configuration. This
-// package decides when to do each of these: queue, plan, publish, repair, heal, catch up, tidy, walk.
+// Package gitlog is the audit log of a mail tree. It commits every operation of the server, and edits made by users and
+// other programs, to the tree's Git repository. It implements history.Log. The git program does the work on the
+// repository: it reads objects (cat-file), writes them (fast-import), builds the next index (update-index), moves the
+// branch (update-ref), compares (status) and reads the history (log, diff-tree). go-git parses Git's configuration.
+// This package decides when to do each of these: queue, plan, publish, repair, heal, catch up, tidy, walk.
 //
 // # Guarantees
 //
@@ -30,8 +30,8 @@
 //     (repair). Another program's lock is never removed.
 //   - Nothing is committed during a merge, rebase, cherry-pick or revert, with a detached HEAD, or on a branch other
 //     than the recorded one (.git/mailtree-branch). Operations wait, and State says why and what to do.
-//   - When Run begins, catchUp asks git status for the changes made in the meantime: files that differ from the Git
-//     index, are gone, or are new and not ignored. Staged files stay staged.
+//   - When Run begins, catchUp asks git status for the changes made while no Run was active: files that differ from
+//     the Git index, are gone, or are new and not ignored. Staged files stay staged.
 //   - A round commits the operations in the queue. Rounds start at most about once a second and take up about a
 //     tenth of the time, or more if the history would otherwise fall five seconds behind. A round writes the index
 //     and the branch once, no matter how many commits it makes.

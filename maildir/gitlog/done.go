@@ -41,9 +41,9 @@ type deed struct{ verb, id string }
 // doneSearch is a LastDone in progress. It examines the agent's operations, newest first.
 type doneSearch struct {
 	history.DoneQuery
-	taken map[deed]int // how many operations newer commits undid or, with Undone, how many undos they redid
+	taken map[deed]int // how many operations newer commits undid or, with Undone, how many undos they reversed
 	all   []history.Done
-	steps int            // in all
+	steps int            // total number of steps
 	along []history.Done // the newest operations of a step; included if an older operation of the step is wanted
 
 	found bool // set by look: neither the operation's verb nor a later undo excludes the operation
@@ -109,7 +109,7 @@ func (s *doneSearch) describe(
 ) (done history.Done, err error) {
 	done = history.Done{Verb: s.verb, ID: op.ID, At: c.made, Step: op.Step, Summary: op.Summary, Commit: c.name.String()}
 	others := slices.DeleteFunc(slices.Clone(ops), func(o history.RecordedOp) bool { return !onClaims(o) })
-	if shared := onClaims(*op) && len(others) > 1; changes && !shared { // shared files may be theirs
+	if shared := onClaims(*op) && len(others) > 1; changes && !shared { // shared files may be from other operations
 		done.Changes, err = repo.changesBy(c, *op)
 	}
 	return done, err

@@ -26,7 +26,7 @@ func TestFault(t *testing.T) {
 			head := tr.git("rev-parse", "HEAD")
 			back := trap.Unreadable(t, tr.path(name))
 			if err := tr.log.Flush(context.Background()); err == nil {
-				t.Error("it was committed")
+				t.Error("the edit was committed")
 			}
 			if name != ".git/index" { // a link to an index is not followed
 				tr.state("waiting", "the server tries again")

@@ -9,7 +9,7 @@ import (
 
 const (
 	healTime = time.Second   // by then, nearly every git command that ran concurrently with the commit has ended
-	keepTime = 10 * healTime // by then, even the slowest has ended
+	keepTime = 10 * healTime // by then, even the slowest of them has ended
 )
 
 // ownCommit is one of our commits whose index entries a concurrent git command may still undo.

@@ -98,7 +98,8 @@ func TestOldIndexOverSeveralCommits(t *testing.T) {
 	}
 }
 
-// TestOldIndexAtEveryStep tests the same at each step of the last commit, as long as git can take its lock.
+// TestOldIndexAtEveryStep tests the same as TestOldIndexOverSeveralCommits, at each step of the last commit at which
+// git can take its lock.
 func TestOldIndexAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, step := range append([]string{"built", "objects"}, steps...) {

@@ -81,7 +81,7 @@ func TestRacyEntries(t *testing.T) {
 		tr.write(file, "two") // the same size, the same second
 		tr.send(fmt.Sprintf("m%d", i), fmt.Sprintf("messages/m%d", i))
 		tr.flush()
-		tr.write(fmt.Sprintf("messages/m%d", i), fmt.Sprintf("TEXT of m%d\n", i)) // this soon after the commit
+		tr.write(fmt.Sprintf("messages/m%d", i), fmt.Sprintf("TEXT of m%d\n", i)) // very soon after the commit
 	}
 	tr.send("last", "last")
 	tr.flush()
@@ -94,9 +94,10 @@ func TestRacyEntries(t *testing.T) {
 	}
 }
 
-// TestRacyEntryIsSmudged tests the same with fixed times. Git must read the content of a file whose entry has the
-// same second as the index, and must trust the entry if the content is unchanged. Otherwise a command that does not
-// read the content itself, such as git revert between reading the index and merging, would refuse to touch the file.
+// TestRacyEntryIsSmudged tests the same as TestRacyEntries, but with fixed times. Git must read the content of a file
+// whose entry has the same second as the index, and must trust the entry if the content is unchanged. Otherwise a
+// command that does not read the content itself, such as git revert between reading the index and merging, would refuse
+// to touch the file.
 func TestRacyEntryIsSmudged(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

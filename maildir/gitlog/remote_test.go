@@ -102,7 +102,7 @@ func TestRemoteAsksNobody(t *testing.T) {
 	}
 }
 
-// TestRemoteHangs checks that the user's own ssh command has no terminal for prompts, and ends with the fetch.
+// TestRemoteHangs checks that the user's own ssh command has no terminal for prompts, and ends when the fetch ends.
 func TestRemoteHangs(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

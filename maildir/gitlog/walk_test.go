@@ -164,7 +164,7 @@ func TestPatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := tr.git("show", "--format=", "--full-index", "HEAD") + "\n"; got != want {
-		t.Errorf("patch:\n%s\nof Git:\n%s", got, want)
+		t.Errorf("patch:\n%s\nGit's patch:\n%s", got, want)
 	}
 }
 

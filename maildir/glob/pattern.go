@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Clean normalizes a pattern: slash-separated, without "./" and double slashes. A trailing slash after a wildcard
-// becomes /**, and any other trailing slash is removed. A pattern that is absolute or has a .. element stays
-// unchanged, because Compile rejects it.
+// Clean normalizes a pattern: slash-separated, without "./", double slashes and surrounding white space. A trailing
+// slash after a wildcard becomes /**, and any other trailing slash is removed. A pattern that is absolute or has a ..
+// element is only trimmed, because Compile rejects it.
 func Clean(p string) string {
 	p = strings.TrimSpace(p)
 	if p == "" || p[0] == '/' || slices.Contains(strings.Split(p, "/"), "..") {
@@ -18,7 +18,8 @@ func Clean(p string) string {
 	return cleanSlashes(p)
 }
 
-// cleanSlashes is Clean without its conditions, for a whole pattern or for one alternative of its braces.
+// cleanSlashes does the same as Clean, but does not trim white space, and also changes a pattern that is absolute or
+// has a .. element. p is a whole pattern or one alternative of its braces.
 func cleanSlashes(p string) string {
 	clean := path.Clean(p)
 	if !strings.HasSuffix(p, "/") || !HasWildcards(clean) || clean == "**" || strings.HasSuffix(clean, "/**") {

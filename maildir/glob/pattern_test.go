@@ -95,7 +95,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestOverlapFold tests the same for patterns that ignore case.
+// TestOverlapFold tests the same as TestOverlap, for patterns that ignore case.
 func TestOverlapFold(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

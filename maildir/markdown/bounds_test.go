@@ -19,7 +19,7 @@ func TestBounds(t *testing.T) {
 			body := body[:min(len(body), worst)]
 			before := cpu(t)
 			page, ok := Render(body)
-			waits.Limit(t, "Render, of a processor,", cpu(t)-before, allowed)
+			waits.Limit(t, "Render (CPU time)", cpu(t)-before, allowed)
 			if len(page) > 64*len(body) {
 				t.Errorf("%d bytes of HTML for %d bytes of body", len(page), len(body))
 			}
@@ -28,20 +28,20 @@ func TestBounds(t *testing.T) {
 			}
 			before = cpu(t)
 			text, _ := narrow().Render(body)
-			waits.Limit(t, "Terminal.Render, of a processor,", cpu(t)-before, allowed)
+			waits.Limit(t, "Terminal.Render (CPU time)", cpu(t)-before, allowed)
 			if len(text) > 64*len(body) {
 				t.Errorf("%d bytes of terminal output for %d bytes of body", len(text), len(body))
 			}
 			before = cpu(t)
 			first, plain := FirstHeading(body), PlainText(body)
-			waits.Limit(t, "FirstHeading and PlainText, of a processor,", cpu(t)-before, allowed/4)
+			waits.Limit(t, "FirstHeading and PlainText (CPU time)", cpu(t)-before, allowed/4)
 			checkText(t, first, headingRunes)
 			checkText(t, plain, textRunes)
 			before = cpu(t)
 			if same, _ := RewriteImages(body, func(d string) string { return d }); same != body {
 				t.Error("changed")
 			}
-			waits.Limit(t, "RewriteImages, of a processor,", cpu(t)-before, allowed)
+			waits.Limit(t, "RewriteImages (CPU time)", cpu(t)-before, allowed)
 		})
 	}
 }

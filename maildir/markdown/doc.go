@@ -2,7 +2,7 @@
 // terminal output, and rewrites image destinations. The package deals only with Markdown, not with mail. No other
 // package imports goldmark.
 //
-//	FirstHeading  reads at most 16 KiB; for a missing subject, in ingest
+//	FirstHeading  reads at most 16 KiB; used during ingest if there is no subject
 //	PlainText     reads at most 8 KiB; used for excerpts
 //	RewriteImages reads at most Limit, not counting data URIs; used when a message is sent
 //	Render        reads bodies of at most Limit; used to show a message in a browser

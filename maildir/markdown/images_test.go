@@ -81,9 +81,9 @@ func TestRewriteImagesWhole(t *testing.T) {
 	}{
 		{"no image", strings.Repeat("word ", Limit), true},
 		{"short", "![a](b.png)", true},
-		{"a tag behind the limit", strings.Repeat("word ", Limit/5) + "\n\n<IMG src=b.png>", false},
-		{"an image behind the limit", strings.Repeat("word ", Limit/5) + "\n\n![a](b.png)", false},
-		{"none behind the limit", "![a](b.png)\n\n" + strings.Repeat("word ", Limit/5), true},
+		{"a tag after the limit", strings.Repeat("word ", Limit/5) + "\n\n<IMG src=b.png>", false},
+		{"an image after the limit", strings.Repeat("word ", Limit/5) + "\n\n![a](b.png)", false},
+		{"none after the limit", "![a](b.png)\n\n" + strings.Repeat("word ", Limit/5), true},
 	} {
 		if _, whole := RewriteImages(tt.body, func(string) string { return "x" }); whole != tt.want {
 			t.Errorf("%s: %t", tt.name, whole)

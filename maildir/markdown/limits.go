@@ -9,7 +9,8 @@ const (
 	// Limit is the number of bytes of a body that Render and RewriteImages read.
 	Limit = 32 << 10
 
-	// maxDepth is how deep blocks in a body may be nested, counting the body itself. A list within a list adds two.
+	// maxDepth is how deep blocks in a body may be nested, counting the body itself. A list within a list adds two
+	// levels.
 	maxDepth = 100
 
 	headingLimit = 16 << 10 // bytes that FirstHeading reads

@@ -40,7 +40,7 @@ type word struct {
 	ends   bool
 }
 
-// paint returns text in a style. The text must be harmless.
+// paint returns text in a style. If the text comes from the body, Plain must already have been applied to it.
 func (s *sheet) paint(in style, text string) string {
 	if text == "" || in == 0 || s.Paint == nil {
 		return text

@@ -14,7 +14,7 @@ type Terminal struct {
 	Width   int                             // columns per line; code and long words may be longer
 	Columns func(text string) int           // the number of columns that text takes
 	Plain   func(text string) string        // replaces terminal control characters in the sender's text
-	Paint   func(codes, text string) string // text in ECMA-48 renditions, such as "1;3"; nil: the markup stays
+	Paint   func(codes, text string) string // adds ECMA-48 codes, such as "1;3", to text; nil: the markup stays
 }
 
 // Render converts a body to lines for the terminal. It returns "" and false if the body is larger than [Limit] or
@@ -59,7 +59,7 @@ func (m *margin) next() string {
 	return now
 }
 
-// inner returns the margin of a block within the block of m. If the nesting is deep, it adds nothing, so that text
+// inner returns the margin of a block that is inside m's block. If the nesting is deep, it adds nothing, so that text
 // keeps at least half of the width.
 func (s *sheet) inner(m *margin, first, rest string, style style) *margin {
 	width := s.Columns(first)

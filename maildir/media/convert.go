@@ -22,7 +22,7 @@ func (f *File) ToWebP() (kept string) {
 	if !f.MayConvert() {
 		return f.fixed()
 	}
-	defer debug.FreeOSMemory() // otherwise the garbage from this image would still be in memory with the next image
+	defer debug.FreeOSMemory() // otherwise this image's garbage would still be in memory during the next conversion
 	pixels, err := f.decode()
 	if err != nil {
 		f.damaged(imageOf(f.Data), err)

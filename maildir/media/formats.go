@@ -218,7 +218,7 @@ func colorTable(flags byte) int {
 	return 3 << (flags&7 + 1)
 }
 
-// webpConfig also reads the canvas of an animated image, which the decoder ignores.
+// webpConfig also reads the canvas size of an animated image, which the decoder ignores.
 func webpConfig(r io.Reader) (c image.Config, err error) {
 	var head [30]byte
 	if _, err := io.ReadFull(r, head[:20]); err != nil {

@@ -21,7 +21,7 @@ const Limit = 15 * time.Second
 // million pixels.
 const limited = `ulimit -v 262144 2>/dev/null; exec "$0" "$@"`
 
-// quality is the quality of the result, on a scale to 100. The loss is not visible at a glance.
+// quality is the quality of the result, on a scale from 0 to 100. The loss is not visible at a glance.
 const quality = "90"
 
 // Program is an installed cwebp. It is safe for concurrent use.

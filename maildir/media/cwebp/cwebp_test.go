@@ -59,8 +59,8 @@ func TestReal(t *testing.T) {
 	}
 }
 
-// TestProgram: what a program with that name may do instead. Each call fails in time and returns the reason. The test
-// is not parallel, because a process that another test starts would keep the script open for writing.
+// TestProgram covers what another program with that name may do. Each call fails in time and returns the reason. The
+// test is not parallel, because a process that another test starts would keep the script open for writing.
 func TestProgram(t *testing.T) {
 	for _, tt := range []struct {
 		script, want string
