@@ -179,7 +179,7 @@ func TestNoInstanceLeft(t *testing.T) {
 	w.converged()
 }
 
-// TestRefusedFolder: one folder that cannot be watched is logged once and does not stop the rest.
+// TestRefusedFolder checks that one folder that cannot be watched is logged once and does not stop the rest.
 func TestRefusedFolder(t *testing.T) {
 	t.Parallel()
 	var allowed atomic.Bool
@@ -286,8 +286,8 @@ func TestRootReplaced(t *testing.T) {
 	w.converged()
 }
 
-// TestEmptyRootHeldOpen: the kernel sends no event for the deletion of a folder that a process has
-// open.
+// TestEmptyRootHeldOpen removes an empty root that a process has open. The kernel sends no event for the deletion of
+// such a folder.
 func TestEmptyRootHeldOpen(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)
@@ -300,7 +300,7 @@ func TestEmptyRootHeldOpen(t *testing.T) {
 	w.mode("degraded")
 }
 
-// TestRootReplacedInOneStep: a folder that replaces the root in one step is watched at once.
+// TestRootReplacedInOneStep checks that a folder that replaces the root in one step is watched at once.
 func TestRootReplacedInOneStep(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, cfg *Config) { cfg.Poll = time.Hour })
@@ -328,8 +328,8 @@ func TestRootMissingAtStart(t *testing.T) {
 	w.converged()
 }
 
-// TestConvergence: a caller that does only what batches say ends up with the same tree, whatever happened to the tree,
-// even if events are lost and watches run out.
+// TestConvergence checks that a caller that relies only on batches ends up with the same tree, whatever happened to the
+// tree, even if events are lost and watches run out.
 func TestConvergence(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
@@ -383,8 +383,8 @@ func mutate(w *watched, random *rand.Rand, i int) {
 	}
 }
 
-// TestFolderFault: the watcher does not drop a folder that the disk currently cannot list. Until the disk can list
-// it, Scans find its files.
+// TestFolderFault checks that the watcher does not drop a folder that the disk currently cannot list. Until the disk
+// can list the folder, Scans find its files.
 func TestFolderFault(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64

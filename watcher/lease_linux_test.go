@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestWritten: written reports true for a regular file once no process has it open for writing, and never
+// TestWritten checks that written returns true for a regular file once no process has it open for writing, and never
 // for a link or another kind of file.
 func TestWritten(t *testing.T) {
 	t.Parallel()

@@ -50,7 +50,7 @@ func (d *doctor) gateway(ctx context.Context, v *view) {
 	}
 }
 
-// smarthost reports why the server that relays our mail may not be used.
+// smarthost reports problems with the server that relays our mail.
 func (d *doctor) smarthost(ctx context.Context) {
 	s := d.p.cfg.Gateway.Smarthost
 	if s == nil {

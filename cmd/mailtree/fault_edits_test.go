@@ -89,7 +89,7 @@ func (e *edits) burst(n int) {
 	}
 }
 
-// save makes each user save n times.
+// save makes each user save n times, without resting.
 func (e *edits) save(n int) {
 	var all sync.WaitGroup
 	for _, p := range e.persons {

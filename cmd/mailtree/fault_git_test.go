@@ -151,9 +151,10 @@ func (p *gitPerson) commit(args ...string) bool {
 
 const refused = "refused"
 
-// mayRefuse matches the messages that Git may print while a server commits to the same repository: to try again later,
-// or that there is nothing to do because the server has committed it. If a merge or a revert reads HEAD before a commit
-// by the server and the index after that commit, Git mistakes the difference for local changes.
+// mayRefuse matches the messages that Git may print while a server commits to the same repository: that the user should
+// try again later, or that there is nothing to do because the server has already committed the change. If a merge or a
+// revert reads HEAD before a commit by the server and the index after that commit, Git mistakes the difference for
+// local changes.
 var mayRefuse = regexp.MustCompile(`(?i)\block|another git process|nothing (added )?to commit|no changes added|No local changes|` +
 	`No stash entries|nothing to revert|previous cherry-pick is now empty|unable to write new.index|` +
 	`is at [0-9a-f]+ but expected|stash entry is kept|would be overwritten by (merge|revert)`)

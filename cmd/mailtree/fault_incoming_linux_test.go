@@ -95,7 +95,7 @@ func (d *daemon) gauge(name string) int64 {
 
 // TestFaultIncoming checks that the server's memory stays small while some clients send large messages without
 // finishing them and others finish theirs. Every finished message is delivered, or its sender is told to try again
-// later. The memory that the messages used is released.
+// later. Afterwards, the memory that the messages used is released.
 func TestFaultIncoming(t *testing.T) {
 	unfinished, finishing := extent(18, 100), extent(1, 12)
 	dir := t.TempDir()

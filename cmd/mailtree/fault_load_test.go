@@ -217,7 +217,7 @@ func (l *load) acknowledge(agent string) error {
 	return nil
 }
 
-// pop pops if the server supports it.
+// pop pops a message if the server supports it.
 func (l *load) pop(agent string) error {
 	if l.d.real {
 		return nil
@@ -226,7 +226,7 @@ func (l *load) pop(agent string) error {
 	return l.answer(err)
 }
 
-// popped pops and records that in the ledger.
+// popped pops a message and records the pop in the ledger.
 func (l *load) popped(agent string) (id string, err error) {
 	l.ledger.AskPop(agent)
 	if id, err = l.d.verb("pop", "project", faultKey, "agent", agent); err == nil || denied(err) {

@@ -19,9 +19,9 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// TestFaultPowerLoss cuts the power under load. It copies the file below a mounted ext4 in its current state, which is
-// what a disk would contain. It mounts the copy (which replays its journal) and starts a server on it. Everything that
-// was confirmed before the copy began is there, nothing is incomplete, the repository is sound and the index
+// TestFaultPowerLoss cuts the power under load. It copies the file that backs a mounted ext4. The copy is what a disk
+// would contain at that instant. It mounts the copy (which replays its journal) and starts a server on it. Everything
+// that was confirmed before the copy began is there, nothing is incomplete, the repository is sound and the index
 // reconciles.
 func TestFaultPowerLoss(t *testing.T) {
 	t.Parallel()

@@ -323,7 +323,7 @@ func (p *rebaser) keep() bool {
 	return c.Run() == nil
 }
 
-// resolve saves again the notes in which a rebase has left conflict markers. There is a conflict if the server has
+// resolve saves the notes in which a rebase has left conflict markers again. There is a conflict if the server has
 // pushed a commit before it was amended.
 func (p *rebaser) resolve() {
 	for n, text := range p.notes {
@@ -334,7 +334,8 @@ func (p *rebaser) resolve() {
 }
 
 // wrote reports whether a note contains what the user wrote last. If a note was pushed before it was amended, other
-// machines have the first text too, and within the same second that text may be considered the later one.
+// machines also have the first text. If both texts were written within the same second, the first one may be treated as
+// the later one.
 func (p *rebaser) wrote(n int, text string) bool {
 	return text == p.notes[n] || n%2 == 0 && text == fmt.Sprintf("note %d", n)
 }

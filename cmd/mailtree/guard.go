@@ -187,7 +187,7 @@ func guardCheck(p *program, env []string) *cobra.Command {
 
 // personHere returns the name of the user who is typing: see me. It returns "" if an agent seems to be typing. That is
 // the case if an agent's client is among this process's ancestors, if an agent is using this tmux pane, or if the
-// system does not reveal the ancestors.
+// system does not report the ancestors.
 func (p *program) personHere() string {
 	above, all := seat.Ancestors()
 	agents := append(clientNames(), "code") // VS Code's program

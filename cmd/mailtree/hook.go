@@ -130,7 +130,7 @@ func (p *program) onEvent(ctx context.Context, client string) (e event.Event, a 
 	switch {
 	case e.Kind == event.Edit: // also for an edit by a subagent
 		return e, p.checkEdit(e), nil
-	case e.Kind == event.Tool && sign.Ended(p.signed(e)): // its model sees no answer
+	case e.Kind == event.Tool && sign.Ended(p.signed(e)): // the turn has ended, so the model sees no answer
 		return e, a, nil
 	case e.Kind == "" || e.Subagent && (e.Kind != event.Tool || len(e.Paths) == 0) || !storedir.IsStore(p.cfg.Store):
 		return e, a, nil
@@ -197,7 +197,7 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 		},
 		Deaf: e.Deaf,
 	}
-	if e.Subagent { // a subagent's model is told no news
+	if e.Subagent { // a subagent's model gets no news
 		ask.Kind = mcpserver.HookSubagent
 	}
 	err = askServer(ctx, p.cfg, "hook", ask, &told)

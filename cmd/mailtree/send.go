@@ -171,7 +171,8 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 	}))
 }
 
-// noText returns the error for a message without text. The arguments before it may include the text.
+// noText returns the error for a message without text. to are the arguments that were treated as agents; one of them
+// may be the text.
 func noText(to []string, id string) error {
 	how := "give the text last, or with -m"
 	switch {
@@ -233,7 +234,7 @@ func (p *program) draftOf(ctx context.Context, f *deskFlags, o *sendOptions, id 
 	})
 }
 
-// everybody puts every other agent of the project into o.to if the message is for all agents.
+// everybody adds every other agent of the project to o.to if the message is for all agents.
 func (o *sendOptions) everybody(ctx context.Context, d *deskWork) (err error) {
 	if len(o.to) == 0 && len(d.IDs) == 0 {
 		o.to, err = everybodyElse(ctx, d)

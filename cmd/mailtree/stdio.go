@@ -70,7 +70,7 @@ func (p *program) stdio(ctx context.Context, o stdioOptions) error {
 }
 
 // hello returns what the bridge tells the server about where it is running. It returns an error if the system does not
-// reveal that.
+// provide this information.
 func hello(env []string, o stdioOptions) (c tool.Caller, err error) {
 	c = tool.Caller{Agent: o.as, Project: o.project}
 	if c.Agent == "" && o.toolset == "agentmail" {

@@ -29,8 +29,8 @@ var words = refusal.Words{
 	}),
 }
 
-// pageWords are the words for refusals on the page. A reader in a browser has no flags, and fields have no names
-// there.
+// pageWords are the words for refusals on the page. A reader in a browser cannot use flags, and the page does not show
+// the names of fields.
 var pageWords = refusal.Words{
 	Phrases: tool.Phrases(map[string]string{
 		"make a project":       "The home page lists the projects.",

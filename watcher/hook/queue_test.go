@@ -8,7 +8,8 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// TestTurns: the queue serves owners in turn and each owner's firings in order, and no owner gets every worker.
+// TestTurns checks that the queue serves owners in turn and each owner's firings in order, and that no owner gets every
+// worker.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	q := newQueue(3)
@@ -41,7 +42,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestRoom: enqueue waits for room, or for the end.
+// TestRoom checks that enqueue waits until there is room or its context ends.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	q := newQueue(1)
