@@ -125,7 +125,7 @@ func (c *Client) Read(ctx context.Context, uri string, answer any) error {
 		return err
 	}
 	if len(result.Contents) != 1 {
-		return fmt.Errorf("the server returned %d contents for %s", len(result.Contents), uri)
+		return fmt.Errorf("the server returned %d content items for %s", len(result.Contents), uri)
 	}
 	return json.Unmarshal([]byte(result.Contents[0].Text), answer)
 }
@@ -282,5 +282,5 @@ func refusedBy(res *http.Response) error {
 
 // stranger returns the error for an answer that this version does not understand.
 func stranger(res *http.Response) error {
-	return fmt.Errorf("unexpected answer from the server: %s. Check that the server is yours and has this version", res.Status)
+	return fmt.Errorf("unexpected answer from the server: %s. Check that the server is yours and runs this version of mailtree", res.Status)
 }

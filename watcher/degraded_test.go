@@ -118,7 +118,7 @@ func TestNoWatchLeft(t *testing.T) {
 	w.write("b/c/unseen", "x")
 	w.until("found by a Scan", w.equal)
 	before := w.scans()
-	w.until("scans go on", func() bool { return w.scans() >= before+3 })
+	w.until("scans continue", func() bool { return w.scans() >= before+3 })
 	w.write("a/1", "x")
 	w.reported("a/1") // folders that are watched stay watched
 	if c := strings.Count(w.log.String(), "degraded"); c != 1 {
@@ -198,7 +198,7 @@ func TestRefusedFolder(t *testing.T) {
 	w.write("open/x", "x")
 	w.reported("open/x")
 	if n := strings.Count(w.log.String(), "path=secret"); n != 1 || w.State().Folders != 2 {
-		t.Errorf("said %d times; state %+v", n, w.State())
+		t.Errorf("logged %d times; state %+v", n, w.State())
 	}
 	allowed.Store(true)
 	if err := os.Chmod(filepath.Join(w.root, "secret"), 0o700); err != nil {
@@ -229,7 +229,7 @@ func TestUnreadableFolder(t *testing.T) {
 	w.write("open/x", "x")
 	w.reported("open/x")
 	if n := strings.Count(w.log.String(), "path=secret"); n != 1 || w.State().Folders != 2 {
-		t.Errorf("said %d times; state %+v", n, w.State())
+		t.Errorf("logged %d times; state %+v", n, w.State())
 	}
 	chmod(w, 0o700)
 	w.until("watched", func() bool { return w.State().Folders == 4 })
@@ -249,8 +249,8 @@ func TestRootRemovedAndMadeAgain(t *testing.T) {
 	w.remove(".")
 	w.remove("")
 	w.mode("degraded")
-	w.until("seen to go", w.equal)
-	w.until("scans go on", func() bool { return w.scans() >= 3 })
+	w.until("the removal is noticed", w.equal)
+	w.until("scans continue", func() bool { return w.scans() >= 3 })
 	if w.State().Reason == "" || w.State().Folders != 0 {
 		t.Errorf("state %+v", w.State())
 	}

@@ -72,7 +72,7 @@ func TestWake(t *testing.T) {
 		t.Error("not woken for a Scan")
 	}
 	if b, _ := q.takeDue(now); !b.Scan || len(b.Paths) != 0 {
-		t.Errorf("a Scan waits for nothing, and takes nothing that is not due: %v", b)
+		t.Errorf("a Scan must be due at once and must not include paths that are not due: %v", b)
 	}
 }
 

@@ -359,7 +359,7 @@ func TestMode(t *testing.T) {
 	}
 	w.settled()
 	if got, _ := w.paths(); got["dir"] != 0 {
-		t.Error("a folder was reported for its time")
+		t.Error("a folder was reported because its modification time changed")
 	}
 	chmod("file", 0)
 	w.reported("file")

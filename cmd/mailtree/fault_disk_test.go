@@ -117,7 +117,7 @@ func TestFaultDiskDies(t *testing.T) {
 	l.refusal = nil
 	l.drain()
 	d.check(l.ledger)
-	t.Logf("%d dead disks, %d answers that say that it may be done: %s", rounds, unsure, l)
+	t.Logf("%d dead disks, %d answers with an unknown outcome: %s", rounds, unsure, l)
 }
 
 // shutDown makes ext4 stop writing and return errors for every write.

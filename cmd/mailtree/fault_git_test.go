@@ -38,13 +38,13 @@ func TestFaultGit(t *testing.T) {
 		t.Errorf("flush: %v", err)
 	}
 	if back := p.movedBack(); back != "" {
-		notHere(t, "a reset of git took commits off the branch that came while it began, see docs/durability.md: %s", back)
+		notHere(t, "git reset removed commits that the server made while the reset was starting, see docs/durability.md: %s", back)
 	}
 	d.check(l.ledger)
 	for _, v := range storetest.CheckHistory(t.Context(), p.dir, p.commits) {
 		t.Error(v)
 	}
-	t.Logf("%d git commands, %d commits of the person; refused: %v; %s", p.commands, len(p.commits), p.failed, l)
+	t.Logf("%d git commands, %d commits by the user; refused: %v; %s", p.commands, len(p.commits), p.failed, l)
 }
 
 // gitPerson is a user who works in the mail repository.

@@ -134,12 +134,12 @@ func TestFaultIncoming(t *testing.T) {
 	returned := func() bool {
 		return d.gauge("mailtree_incoming_file_bytes") == 0 && d.gauge("mailtree_incoming_memory_bytes") == 0
 	}
-	until(t, "the room of the unfinished messages to be given back", time.Minute, returned)
+	until(t, "the memory of the unfinished messages to be released", time.Minute, returned)
 	again := finish(t, friendly, finishing) // messages that were delivered are delivered only once
 	if again["250"] != finishing || d.gauge("mailtree_messages") != int64(finishing) {
-		t.Errorf("with room again the replies are %v", again)
+		t.Errorf("after memory was released, the replies are %v", again)
 	}
-	until(t, "the room of the finished messages to be given back", time.Minute, returned)
+	until(t, "the memory of the finished messages to be released", time.Minute, returned)
 	peak := peakMemory(t, d.cmd.Process.Pid)
 	t.Logf("%d unfinished, %d finishing (%v, then %v): VmHWM %d MB, at most %d MB of files, %s", unfinished, finishing, first, again,
 		peak>>20, files>>20, time.Since(began).Round(time.Millisecond))

@@ -42,7 +42,7 @@ func TestFaultKill(t *testing.T) {
 	d.start()
 	l.drain()
 	d.check(l.ledger)
-	waits.Limit(t, "the start that worked most, of a processor,", d.busiest, startLimit)
+	waits.Limit(t, "the busiest start, in processor time,", d.busiest, startLimit)
 	t.Logf("%d kills: %s", kills, l)
 }
 

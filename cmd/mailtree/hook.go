@@ -33,7 +33,7 @@ func hookCommand(p *program) *cobra.Command {
 			"and at no other event. The exit status is 0 even if the command fails, so that a turn never fails because of it.\n" +
 			"Before the client edits a file, the command refuses the edit if another agent has claimed the file; CLAIM_MODE in\n" +
 			"the environment is block, warn or off. With --wait, the command waits until mail arrives for an idle session, and\n" +
-			"then ends in the way that makes the client begin a turn: for Claude Code with the exit status 2.",
+			"then ends in a way that makes the client begin a turn: for Claude Code, with exit status 2.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return harmless(errors.New("hook: give one client"))

@@ -139,7 +139,7 @@ func (r *Runner) catchUp(ctx context.Context, mark int64) error {
 
 // follow waits for changes and queues their firings.
 func (r *Runner) follow(ctx context.Context) {
-	r.insist(ctx, "the feed of hooks cannot be read", func() error {
+	r.insist(ctx, "the hook feed cannot be read", func() error {
 		changes, err := r.cfg.Store.WaitChanges(ctx, r.mark, pageSize)
 		if err != nil {
 			return err

@@ -142,7 +142,7 @@ func TestPull(t *testing.T) {
 	git(clone, "add", ".")
 	git(clone, "commit", "-q", "-m", "mail")
 	git(b.p.Dir(), "pull", "-q", "--no-rebase", clone, "HEAD")
-	b.until("the mail has come", func() bool {
+	b.until("the mail has arrived", func() bool {
 		row, err := b.Index.Message(t.Context(), b.p.Slug, "pulled", index.WithoutBody, nil)
 		return err == nil && row != nil
 	})

@@ -15,7 +15,7 @@ func TestTurns(t *testing.T) {
 	q := newQueue(3)
 	for _, f := range []hook.Firing{{Owner: 1, ID: "a"}, {Owner: 1, ID: "b"}, {Owner: 1, ID: "c"}, {Owner: 2, ID: "x"}} {
 		if !q.enqueue(t.Context(), f) {
-			t.Fatal("not put")
+			t.Fatal("enqueue returned false")
 		}
 	}
 	take := func(want string) {
@@ -38,7 +38,7 @@ func TestTurns(t *testing.T) {
 	}
 	q.close()
 	if _, ok := q.dequeue(); ok {
-		t.Error("taken from a closed queue")
+		t.Error("dequeue returned a firing from a closed queue")
 	}
 }
 
