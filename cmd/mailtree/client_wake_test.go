@@ -64,7 +64,7 @@ func TestClientWake(t *testing.T) {
 	})
 }
 
-// TestClientWakeUnended checks that mail wakes a Claude Code session that has not ended a turn: a new session, one
+// TestClientWakeUnended checks that mail wakes a Claude Code session that has not completed a turn: a new session, one
 // after /clear and a continued one. The hook that waits for mail delays none of them.
 func TestClientWakeUnended(t *testing.T) {
 	k := claudeKit

@@ -143,7 +143,7 @@ func (m *claimer) claim(pattern string, kill bool) {
 }
 
 // onShared shares the mail with other machines, although none has joined yet. It waits for a sync, so that the list of
-// claims is up to date here. Otherwise, the sync at a server's start would add steps of its own, and more of them if
+// claims is up to date here. Otherwise, the sync at a server's start would add steps of its own, and even more steps if
 // claims are not up to date.
 func onShared(s *steps) {
 	if _, err := os.Stat(s.bare()); err != nil {

@@ -78,7 +78,7 @@ func fillDisk(t *testing.T, dir string) {
 	t.Logf("%d calls on a full disk: %s", full, l)
 }
 
-// TestFaultDiskDies makes the disk fail under load: from a certain instant, nothing can be written or removed. No
+// TestFaultDiskDies makes the disk fail under load: from a certain moment on, nothing can be written or removed. No
 // answer is wrong, including answers that say that nothing was changed. When the disk works again, the server starts
 // without help.
 func TestFaultDiskDies(t *testing.T) {

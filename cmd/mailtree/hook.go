@@ -67,8 +67,8 @@ func harmless(err error) error {
 	return &exitError{0, err}
 }
 
-// spareClient returns the error of the program without a command. If standard input contains a client's event, it
-// returns an error with exit status 0 and no text instead. Some clients run a hook's command without its arguments,
+// spareClient returns the error for running the program without a command. If standard input contains a client's event,
+// it returns an error with exit status 0 and no text instead. Some clients run a hook's command without its arguments,
 // and interpret a failure as a refusal.
 func (p *program) spareClient(err error) error {
 	f, ok := p.std.in.(*os.File)
@@ -86,7 +86,8 @@ func (p *program) spareClient(err error) error {
 	return &exitError{}
 }
 
-// maxEvent is the largest number of bytes read of an event. An event after a tool call contains the tool's output.
+// maxEvent is the maximum number of bytes that are read for one event. An event after a tool call contains the tool's
+// output.
 const maxEvent = 64 << 20
 
 // hookPatience is the time limit of a hook. It is less than the five seconds that `mailtree setup` allows: news that

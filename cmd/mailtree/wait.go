@@ -56,7 +56,7 @@ func (p *program) hookWait(ctx context.Context, client string) error {
 	return err
 }
 
-// parents are the process that started this process, which may be a shell, and the client.
+// parents contains the client and the process that started this process, which may be a shell.
 type parents struct {
 	pid    int
 	client seat.Process
