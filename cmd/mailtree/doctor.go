@@ -189,7 +189,7 @@ func (d *doctor) server(ctx context.Context) {
 	}
 	for _, project := range r.Detail {
 		if im := project.Import; im != nil {
-			d.note("import: %s: %d of %d changed files are committed; %d are not in the index yet, and %d marks have no time yet",
+			d.note("import: %s: %d of %d changed files are committed; %d are not in the index yet, and %d marks do not contain a time yet",
 				project.Project, im.Committed, im.Committed+im.Left+im.Unindexed, im.Unindexed, im.Untimed)
 		}
 		for _, u := range project.Unwoken {

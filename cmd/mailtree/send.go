@@ -177,7 +177,7 @@ func noText(to []string, id string) error {
 	how := "give the text last, or with -m"
 	switch {
 	case id != "":
-		how = fmt.Sprintf("%q is treated as a message, as in `mailtree reply ID TEXT`", id)
+		how = fmt.Sprintf("%q is treated as a message id, as in `mailtree reply ID TEXT`", id)
 	case len(to) > 0:
 		how = fmt.Sprintf("arguments treated as agents: %s. Give a one-word text with -m", strings.Trim(fmt.Sprintf("%q", to), "[]"))
 	}
