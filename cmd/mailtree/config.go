@@ -27,8 +27,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// config holds every setting with its checked value. Flags override the environment, the environment
-// overrides .env, and .env overrides the defaults. See docs/settings.md, "Settings".
+// config holds every setting with its checked value. Flags override the environment, which overrides .env, which
+// overrides the defaults. See docs/settings.md, "Settings".
 type config struct {
 	settings []setting // as given, for `mailtree config`
 	misspelt []string  // a sentence for each name in .env that resembles a setting's name but is not a setting

@@ -349,7 +349,8 @@ func (d *doctor) names(slug string, t *tree.Tree) {
 	}
 }
 
-// claims reports active claims whose holder is not an agent. They hinder every agent, and no agent can release them.
+// claims reports active claims whose holder is not an agent. Such claims block every agent, and no agent can release
+// them.
 func (d *doctor) claims(slug string, t *tree.Tree) {
 	now := time.Now()
 	all, _, err := claim.Files(t, func(c *claim.Row) bool { return c.Live(now) })
