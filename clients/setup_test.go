@@ -24,7 +24,7 @@ func TestSetup(t *testing.T) {
 	t.Parallel()
 	cases, err := filepath.Glob("../fixtures/clients/*.txtar")
 	if err != nil || len(cases) < 20+len(List()) {
-		t.Fatalf("%d cases were found, %v", len(cases), err)
+		t.Fatalf("found %d cases, %v", len(cases), err)
 	}
 	for _, name := range cases {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {

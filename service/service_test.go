@@ -45,7 +45,7 @@ func TestSystems(t *testing.T) {
 func TestUnit(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("systemd is on Linux")
+		t.Skip("systemd runs only on Linux")
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {

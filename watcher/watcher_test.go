@@ -203,7 +203,7 @@ func TestSlowWrite(t *testing.T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if gap > quiet/2 {
-		t.Skipf("this machine kept the test for %v from writing, so the file may have been quiet", gap)
+		t.Skipf("this machine kept the test from writing for %v, so the file may have been quiet", gap)
 	}
 	if after := w.at[0].Sub(last); len(w.batches) != 1 || after < quiet*5/6 {
 		t.Errorf("reported in %d batches, the first %v after the last write", len(w.batches), after)

@@ -53,7 +53,7 @@ func dialLMTP(path, to string) (*lmtpClient, error) {
 	} {
 		io.WriteString(c, step.say) // if writing fails, the reply is missing
 		if got, err := l.reply(); err != nil || !strings.HasPrefix(got, step.want) {
-			return nil, fmt.Errorf("%q is answered %q: %v", step.say, got, err)
+			return nil, fmt.Errorf("the reply to %q is %q: %v", step.say, got, err)
 		}
 	}
 	return l, nil
@@ -123,7 +123,7 @@ func TestFaultIncoming(t *testing.T) {
 	senders.Wait()
 	files := d.gauge("mailtree_incoming_file_bytes")
 	if files == 0 || files > d.gauge("mailtree_incoming_file_limit_bytes") {
-		t.Errorf("%d bytes of files", files)
+		t.Errorf("the temporary files have %d bytes", files)
 	}
 	if got := d.gauge("mailtree_messages"); got != int64(first["250"]) || first["250"]+first["452"] != finishing {
 		t.Errorf("%d messages in the store, the replies were %v", got, first)

@@ -253,7 +253,7 @@ func (l *load) claim(agent, pattern string) error {
 // Postmaster reports an edited copy after the last pop, drain begins again.
 func (l *load) drain() {
 	l.d.t.Helper()
-	until(l.d.t, "an empty inbox to be seen empty", time.Minute, func() bool {
+	until(l.d.t, "an empty inbox to be reported as empty", time.Minute, func() bool {
 		var all sync.WaitGroup
 		for _, agent := range l.agents {
 			all.Go(func() { l.popAll(agent) })

@@ -378,7 +378,7 @@ func (p *httpPeer) close() error {
 	}
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusNoContent {
-		return fmt.Errorf("end of a session: %s", resp.Status)
+		return fmt.Errorf("ending the session: %s", resp.Status)
 	}
 	return nil
 }

@@ -180,7 +180,7 @@ func TestSlow(t *testing.T) {
 		t.Errorf("ended: %+v", got)
 	}
 	if n := len(b.runs(begun)); n > 3 {
-		t.Errorf("%d runs began, of at most 2 at once and one that ended", n)
+		t.Errorf("%d runs began, want at most 2 at once and one that has ended", n)
 	}
 	b.goOn()
 	b.ended(21)

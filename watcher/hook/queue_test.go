@@ -55,11 +55,11 @@ func TestRoom(t *testing.T) {
 	q.dequeue()
 	q.begun()
 	if !<-put {
-		t.Error("there was room")
+		t.Error("enqueue returned false, although there was room")
 	}
 	go func() { put <- q.enqueue(ctx, hook.Firing{}) }()
 	cancel(errors.New("end"))
 	if <-put {
-		t.Error("there was no room")
+		t.Error("enqueue returned true, although there was no room")
 	}
 }
