@@ -76,7 +76,8 @@ func (p parents) endWith(ctx context.Context, end func()) {
 	end()
 }
 
-// awaitWake asks one server after another. It returns "" if the session no longer needs to be woken.
+// awaitWake asks one server after another whether to wake the session. It returns "" if the session no longer needs to
+// be woken.
 func (p *program) awaitWake(ctx context.Context, v maildir.SessionEvent) string {
 	noted, begins := false, time.Now().Add(maildir.BeginPatience)
 	for ctx.Err() == nil {
