@@ -22,12 +22,12 @@ type Client struct {
 	hello string
 }
 
-// NewClient returns a client that reaches its server through dial. caller contains the facts about the caller that
-// only the client knows. The user of the Client closes it.
+// NewClient returns a client that reaches its server through dial. caller contains the facts about the caller that only
+// the client knows. The caller must close the Client.
 func NewClient(dial func(ctx context.Context) (net.Conn, error), caller tool.Caller) *Client {
 	return &Client{
 		http: http.Client{Transport: &http.Transport{
-			DisableKeepAlives: true, // an ending server closes idle connections, perhaps during the next request
+			DisableKeepAlives: true, // a stopping server closes idle connections, maybe during the next request
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				c, err := dial(ctx)
 				if err != nil {
@@ -90,7 +90,7 @@ type Refusal struct {
 // Error returns the sentence.
 func (r *Refusal) Error() string { return r.Text }
 
-// NotFound reports whether the refusal means that the thing in the request does not exist.
+// NotFound reports whether the server refused because something that the request refers to does not exist.
 func (r *Refusal) NotFound() bool { return r.Code == "not_found" }
 
 // Call calls a tool in the mail toolset. answer is an answer type of package mail, or a json.RawMessage for the
@@ -125,7 +125,7 @@ func (c *Client) Read(ctx context.Context, uri string, answer any) error {
 		return err
 	}
 	if len(result.Contents) != 1 {
-		return fmt.Errorf("the server returned %d contents for %s", len(result.Contents), uri)
+		return fmt.Errorf("the server returned %d content items for %s", len(result.Contents), uri)
 	}
 	return json.Unmarshal([]byte(result.Contents[0].Text), answer)
 }
@@ -159,8 +159,8 @@ func (c *Client) rpc(ctx context.Context, method string, params, result any) err
 	return json.Unmarshal(answer.Result, result)
 }
 
-// Of returns one of the socket's verbs for a project, which is given by key, by slug, or by the last element of its
-// path. If project is "", the verb runs without a project.
+// Of returns one of the socket's verbs for a project. The project is given as its key, its slug, or the last element of
+// its path. If project is "", the verb runs without a project.
 func Of(project, verb string) string {
 	if project == "" {
 		return verb
@@ -282,5 +282,5 @@ func refusedBy(res *http.Response) error {
 
 // stranger returns the error for an answer that this version does not understand.
 func stranger(res *http.Response) error {
-	return fmt.Errorf("unexpected answer from the server: %s. Check that the server is yours and has this version", res.Status)
+	return fmt.Errorf("unexpected answer from the server: %s. Check that the server is yours and runs this version of mailtree", res.Status)
 }

@@ -9,9 +9,9 @@ import (
 // word matches a part of a line that Fold does not break: text between spaces. A command in backquotes is one word.
 var word = regexp.MustCompile("(?:`[^`]*`|[^ \\t`]|`)+")
 
-// Fold breaks lines that are wider than a terminal between words. A command in backquotes stays whole, and so does a
-// word that is too long for a line, such as a path. Fold indents the rest of a line to the start of its last column
-// (columns are separated by two spaces), if that start is in the first two thirds of the width.
+// Fold breaks lines that are wider than the given width. It breaks them between words. A command in backquotes stays
+// whole, and so does a word that is too long for a line, such as a path. Fold indents the rest of a line to the start
+// of its last column (columns are separated by two spaces), if that start is in the first two thirds of the width.
 func Fold(text string, width int) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -70,8 +70,8 @@ func (s *Screen) Facts(rows []Row) {
 	}
 }
 
-// Tell prints as Printf does. On a terminal it breaks long lines between words. Commands print errors, hints and
-// findings with it.
+// Tell prints like Printf. On a terminal it breaks long lines between words. Commands print errors, hints and findings
+// with it.
 func (s *Screen) Tell(format string, a ...any) {
 	text := fmt.Sprintf(format, a...)
 	if s.Width > 0 {

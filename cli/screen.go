@@ -42,7 +42,7 @@ func NewScreen(out io.Writer, env func(name string) string) *Screen {
 	if err != nil {
 		return s
 	}
-	s.tty, s.Width = f, int(cmp.Or(size.Col, 80)) // 80 columns if the terminal does not know its size
+	s.tty, s.Width = f, int(cmp.Or(size.Col, 80)) // 80 columns if the terminal does not report its size
 	s.colour = env("NO_COLOR") == "" && env("TERM") != "dumb"
 	return s
 }

@@ -21,8 +21,8 @@ func Fit(text string, most int) string {
 	return displaywidth.TruncateString(style.ReplaceAllString(text, ""), most, "…")
 }
 
-// breakWide breaks a word that is wider than the given columns before its wide characters, as is usual for Chinese or
-// Japanese text. Every part except the last fills a line. It returns any other word whole.
+// breakWide splits a word that does not fit into the given columns. It splits the word before wide characters, as is
+// usual for Chinese or Japanese text. Every part except the last fills a line. It returns any other word whole.
 func breakWide(word string, first, width int) (parts []string) {
 	if columns(word) <= first || style.MatchString(word) {
 		return []string{word}

@@ -6,8 +6,8 @@ import "mailtree/clients/edit"
 // by mail waits at that prompt until the user answers, and gets no notices of more mail. Therefore setup can allow
 // mailtree's tools, if the user requests it.
 
-// permission is how to make a client allow mailtree's tools without a prompt. The zero value means that this is
-// unknown.
+// permission says how to make a client allow mailtree's tools without a prompt. The zero value means that no way is
+// known.
 type permission struct {
 	item string   // an item in a list in the client's hooks file, without the entry's name
 	list []string // the path of that list

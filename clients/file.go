@@ -123,7 +123,7 @@ func (c *Change) Backup() string {
 func (c *Change) Gone() bool { return c.gone }
 
 // restore makes a removal restore the backup if nothing else has changed since, that is, if putting the part into the
-// backup again produces the current file.
+// backup again reproduces the current file.
 func (c *Change) restore(p part) {
 	kept, err := open("", c.kept)
 	if err == nil && kept.is {

@@ -6,7 +6,7 @@ import "mailtree/clients/edit"
 // handlers. A matcher lists the tools that change files. Package clients/event defines what the events mean.
 
 // These are the timeouts of Claude Code's waiting hooks, in seconds. The current one is about 23 days. Earlier setups
-// wrote the old one, which ended after a night.
+// wrote the old one, eight hours.
 const (
 	claudeWait    = 2_000_000
 	claudeOldWait = "28800"
@@ -31,9 +31,9 @@ func claudeHooks() hooks {
 		off:     claudeOff,
 		events: []hookEvent{
 			{name: "SessionStart", seconds: 10},
-			{name: "SessionStart", seconds: claudeWait, wait: true}, // also wakes a session that has not ended a turn
+			{name: "SessionStart", seconds: claudeWait, wait: true}, // also wakes a session without a completed turn
 			{name: "UserPromptSubmit", seconds: 5},
-			{name: "UserPromptSubmit", seconds: claudeWait, wait: true}, // the previous hook may have woken this turn
+			{name: "UserPromptSubmit", seconds: claudeWait, wait: true}, // the previous hook may have ended to start this turn
 			{name: "PreToolUse", matcher: "Edit|MultiEdit|Write|NotebookEdit", seconds: 5},
 			{name: "PostToolBatch", seconds: 5},
 			{name: "PermissionRequest", seconds: 5},
@@ -58,7 +58,7 @@ func codexHooks() hooks {
 			{name: "PostToolUse", seconds: 5},
 			{name: "Stop", seconds: 10},
 			{name: "SessionEnd", seconds: 3}, // the maximum that Codex allows
-			{name: "Interrupt", seconds: 3},  // the same
+			{name: "Interrupt", seconds: 3},  // the same maximum
 			{name: "PermissionRequest", seconds: 5},
 		},
 		trust: "Codex runs a hook only after you trust it: start codex, type /hooks, and trust mailtree's hooks",
@@ -125,7 +125,8 @@ func cursorHooks() hooks {
 	}
 }
 
-// copilotHooks uses Claude Code's event names, because with these names Copilot sends the hook the event's name.
+// copilotHooks uses Claude Code's event names, because with these names Copilot includes the event's name in the hook's
+// input.
 func copilotHooks() hooks {
 	return hooks{
 		user:    place{env: "COPILOT_HOME", base: ".copilot", files: []string{"hooks/mailtree.json"}},

@@ -159,10 +159,10 @@ func (c Client) ownHandler(handler map[string]any) string {
 	return command
 }
 
-// oldWait is added to the name of a handler that stops waiting after a night.
+// oldWait is added to the name of a handler that stops waiting after eight hours.
 const oldWait = "(28,800 s)"
 
-// waits reports whether one of our commands is a command that waits for mail.
+// waits reports whether one of our commands waits for mail.
 func waits(command string) bool { return strings.Contains(command, " --wait") }
 
 // found precedes a command that should succeed and do nothing if mailtree is not on the PATH.

@@ -48,7 +48,7 @@ func (s Setup) Off() []string {
 	return namesOfSet(s.Client.hooks.off(s))
 }
 
-// EntryOff is Off for the settings that keep the client from using the entry.
+// EntryOff is like Off, but for the settings that keep the client from using the entry.
 func (s Setup) EntryOff() []string {
 	file, err := s.config()
 	if err != nil {

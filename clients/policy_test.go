@@ -40,8 +40,8 @@ func siteWith(t *testing.T, file, text string) (root string, at Site) {
 	return siteOf(t, "-- "+file+" --\n"+text)
 }
 
-// siteOf creates a folder with a home and a code base. The files of an archive are below it. In the archive, ROOT
-// stands for the folder.
+// siteOf creates a folder with a home and a code base, and writes the files of an archive below it. In the archive,
+// ROOT stands for the folder.
 func siteOf(t *testing.T, archive string) (root string, at Site) {
 	t.Helper()
 	root = t.TempDir()

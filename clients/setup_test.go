@@ -24,7 +24,7 @@ func TestSetup(t *testing.T) {
 	t.Parallel()
 	cases, err := filepath.Glob("../fixtures/clients/*.txtar")
 	if err != nil || len(cases) < 20+len(List()) {
-		t.Fatalf("%d cases were found, %v", len(cases), err)
+		t.Fatalf("found %d cases, %v", len(cases), err)
 	}
 	for _, name := range cases {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
@@ -163,7 +163,7 @@ func (c *attempt) prepare(words []string) {
 	case "folder":
 		err = os.MkdirAll(name, 0o700)
 	default:
-		c.t.Fatalf("no such word: %s", words[0])
+		c.t.Fatalf("unknown word: %s", words[0])
 	}
 	if err != nil {
 		c.t.Fatal(err)
@@ -233,7 +233,7 @@ func (c *attempt) run() (after []txtar.File) {
 		c.t.Errorf("the hooks are %+v, %v", hooks, err)
 	}
 	if err := c.apply(c.setup.Remove()); err != nil {
-		c.t.Errorf("it is not removed: %v", err)
+		c.t.Errorf("the setup was not removed: %v", err)
 	}
 	if c.again {
 		if _, leads, err := c.setup.Entry(); leads != nil || err != nil {
@@ -243,9 +243,9 @@ func (c *attempt) run() (after []txtar.File) {
 			c.t.Errorf("after the removal there are hooks: %v, %v", hooks, err)
 		}
 	} else if d := cmp.Diff(c.before, c.files()); d != "" {
-		c.t.Errorf("after the removal the files are not as before:\n%s", d)
+		c.t.Errorf("after the removal, the files differ from the initial ones:\n%s", d)
 	} else if d := cmp.Diff(c.dirs, c.folders()); d != "" {
-		c.t.Errorf("after the removal the folders are not as before:\n%s", d)
+		c.t.Errorf("after the removal, the folders differ from the initial ones:\n%s", d)
 	}
 	return after
 }
@@ -276,7 +276,7 @@ func (c *attempt) changed(now map[string]string) (files []txtar.File) {
 				c.t.Errorf("%s is in the code base", name)
 			}
 			if text != c.before[of] {
-				c.t.Errorf("%s is not as %s was", name, of)
+				c.t.Errorf("%s differs from the original %s", name, of)
 			}
 			return nil
 		}
@@ -361,10 +361,10 @@ func TestChangedMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := changes[0].Apply(); !errors.Is(err, ErrChanged) {
-		t.Errorf("applied: %v", err)
+		t.Errorf("Apply returned %v", err)
 	}
 	if data, err := os.ReadFile(name); err != nil || string(data) != "{\"new\": 1}\n" {
-		t.Errorf("it is %q, %v", data, err)
+		t.Errorf("the file is %q, %v", data, err)
 	}
 }
 
@@ -395,7 +395,7 @@ func TestPartsOfOneFile(t *testing.T) {
 	data, err := os.ReadFile(file)
 	for _, p := range parts {
 		if err != nil || !p.ours(data) {
-			t.Errorf("it is %s, %v", data, err)
+			t.Errorf("the file is %s, %v", data, err)
 		}
 	}
 	changes, err = c.setup.changes(parts, part.cutting)
@@ -403,6 +403,6 @@ func TestPartsOfOneFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if data, err = os.ReadFile(file); err != nil || string(data) != before {
-		t.Errorf("it is %q, %v", data, err)
+		t.Errorf("the file is %q, %v", data, err)
 	}
 }

@@ -23,7 +23,7 @@ func config(t *testing.T, system string) Config {
 	}
 }
 
-// TestSystems: each supported system has its file and its commands. Other systems are refused.
+// TestSystems checks that each supported system has its file and its commands. Other systems are refused.
 func TestSystems(t *testing.T) {
 	t.Parallel()
 	for system, want := range map[string][2]string{
@@ -41,11 +41,11 @@ func TestSystems(t *testing.T) {
 	}
 }
 
-// TestUnit: systemd reads the unit as intended, whatever a path or a setting contains.
+// TestUnit checks that systemd reads the unit as intended, whatever a path or a setting contains.
 func TestUnit(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("systemd is on Linux")
+		t.Skip("systemd runs only on Linux")
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
@@ -73,7 +73,7 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// TestAgent: the launchd file is XML with the intended content.
+// TestAgent checks that the launchd file is XML with the intended content.
 func TestAgent(t *testing.T) {
 	t.Parallel()
 	cfg := config(t, "darwin")

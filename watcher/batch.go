@@ -12,7 +12,7 @@ type Batch struct {
 	// is cleaned or checked). They are
 	//   - files, links and other non-folders that were created or changed;
 	//   - paths that are gone; for a folder only the folder's own path, whatever it contained;
-	//   - folders that appeared or came back, each after everything in it is watched.
+	//   - folders that appeared or came back, each only once everything in it is being watched.
 	// So for every path, OnBatch must compare everything that it knows below that path. Anything below a folder that
 	// OnBatch does not know is in this batch or another one.
 	//

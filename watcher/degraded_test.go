@@ -118,7 +118,7 @@ func TestNoWatchLeft(t *testing.T) {
 	w.write("b/c/unseen", "x")
 	w.until("found by a Scan", w.equal)
 	before := w.scans()
-	w.until("scans go on", func() bool { return w.scans() >= before+3 })
+	w.until("scans continue", func() bool { return w.scans() >= before+3 })
 	w.write("a/1", "x")
 	w.reported("a/1") // folders that are watched stay watched
 	if c := strings.Count(w.log.String(), "degraded"); c != 1 {
@@ -179,7 +179,7 @@ func TestNoInstanceLeft(t *testing.T) {
 	w.converged()
 }
 
-// TestRefusedFolder: one folder that cannot be watched is logged once and does not stop the rest.
+// TestRefusedFolder checks that one folder that cannot be watched is logged once and does not stop the rest.
 func TestRefusedFolder(t *testing.T) {
 	t.Parallel()
 	var allowed atomic.Bool
@@ -198,7 +198,7 @@ func TestRefusedFolder(t *testing.T) {
 	w.write("open/x", "x")
 	w.reported("open/x")
 	if n := strings.Count(w.log.String(), "path=secret"); n != 1 || w.State().Folders != 2 {
-		t.Errorf("said %d times; state %+v", n, w.State())
+		t.Errorf("logged %d times; state %+v", n, w.State())
 	}
 	allowed.Store(true)
 	if err := os.Chmod(filepath.Join(w.root, "secret"), 0o700); err != nil {
@@ -229,7 +229,7 @@ func TestUnreadableFolder(t *testing.T) {
 	w.write("open/x", "x")
 	w.reported("open/x")
 	if n := strings.Count(w.log.String(), "path=secret"); n != 1 || w.State().Folders != 2 {
-		t.Errorf("said %d times; state %+v", n, w.State())
+		t.Errorf("logged %d times; state %+v", n, w.State())
 	}
 	chmod(w, 0o700)
 	w.until("watched", func() bool { return w.State().Folders == 4 })
@@ -249,8 +249,8 @@ func TestRootRemovedAndMadeAgain(t *testing.T) {
 	w.remove(".")
 	w.remove("")
 	w.mode("degraded")
-	w.until("seen to go", w.equal)
-	w.until("scans go on", func() bool { return w.scans() >= 3 })
+	w.until("the removal is noticed", w.equal)
+	w.until("scans continue", func() bool { return w.scans() >= 3 })
 	if w.State().Reason == "" || w.State().Folders != 0 {
 		t.Errorf("state %+v", w.State())
 	}
@@ -286,8 +286,8 @@ func TestRootReplaced(t *testing.T) {
 	w.converged()
 }
 
-// TestEmptyRootHeldOpen: the kernel sends no event for the deletion of a folder that a process has
-// open.
+// TestEmptyRootHeldOpen removes an empty root that a process has open. The kernel sends no event for the deletion of
+// such a folder.
 func TestEmptyRootHeldOpen(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)
@@ -300,7 +300,7 @@ func TestEmptyRootHeldOpen(t *testing.T) {
 	w.mode("degraded")
 }
 
-// TestRootReplacedInOneStep: a folder that replaces the root in one step is watched at once.
+// TestRootReplacedInOneStep checks that a folder that replaces the root in one step is watched at once.
 func TestRootReplacedInOneStep(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, cfg *Config) { cfg.Poll = time.Hour })
@@ -328,8 +328,8 @@ func TestRootMissingAtStart(t *testing.T) {
 	w.converged()
 }
 
-// TestConvergence: a caller that does only what batches say ends up with the same tree, whatever happened to the tree,
-// even if events are lost and watches run out.
+// TestConvergence checks that a caller that relies only on batches ends up with the same tree, whatever happened to the
+// tree, even if events are lost and watches run out.
 func TestConvergence(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
@@ -383,8 +383,8 @@ func mutate(w *watched, random *rand.Rand, i int) {
 	}
 }
 
-// TestFolderFault: the watcher does not drop a folder that the disk currently cannot list. Until the disk can list
-// it, Scans find its files.
+// TestFolderFault checks that the watcher does not drop a folder that the disk currently cannot list. Until the disk
+// can list the folder, Scans find its files.
 func TestFolderFault(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64

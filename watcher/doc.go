@@ -11,11 +11,12 @@
 //
 //	W1  A change below Root is reported in a batch after it happened, by its
 //	    path or by a batch with Scan set. No change goes unreported.
-//	W2  A path that was only created, renamed or removed is reported Rename
-//	    after its last event. A path that was written in place is reported
-//	    Write after its last write, or Rename after it if no process has it
-//	    open for writing anymore. Every path is reported no later than
-//	    Longest after its first event; only a blocked OnBatch delays it longer.
+//	W2  Rename, Write and Longest are times: see Config. A path that was only
+//	    created, renamed or removed is reported Rename after its last event. A
+//	    path that was written in place is reported Write after its last write,
+//	    or Rename after it if no process has it open for writing anymore.
+//	    Every path is reported no later than Longest after its first event;
+//	    only a blocked OnBatch delays it longer.
 //	W3  A folder is watched before it is listed, so a file created in a new
 //	    folder is in the list or has an event. All files found in a folder
 //	    created or moved here are reported, and then the folder itself.

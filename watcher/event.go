@@ -108,9 +108,9 @@ func (s *session) dropFolder(rel string) {
 	})
 }
 
-// removeWatch ends the watch of a path. fsnotify 1.10.1 panics if a watched folder took the place of another one
-// before fsnotify read that event. The reason is that fsnotify forgets the watch and keeps the path when the path
-// is watched again.
+// removeWatch ends the watch of a path. fsnotify 1.10.1 panics if a watched folder took the place of another one and
+// fsnotify has not read the event for that yet. The reason is that fsnotify forgets the watch but keeps the path when
+// the path is watched again.
 func removeWatch(fs *fsnotify.Watcher, path string) (err error) {
 	defer func() {
 		if recover() != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// TestRemoveWatch: removeWatch does not panic if a folder took another one's place before the events were
+// TestRemoveWatch checks that removeWatch does not panic if a folder took another one's place before the events were
 // read.
 func TestRemoveWatch(t *testing.T) {
 	t.Parallel()
@@ -22,7 +22,7 @@ func TestRemoveWatch(t *testing.T) {
 	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
 	for _, err := range []error{
 		os.Mkdir(one, 0o700), os.Mkdir(two, 0o700), fs.Add(one), fs.Add(two),
-		os.Mkdir(filepath.Join(two, "event"), 0o700), // it waits to be taken, and so do all events behind it
+		os.Mkdir(filepath.Join(two, "event"), 0o700), // this event waits to be taken, and so do all later events
 		os.Remove(one), os.Rename(two, one), fs.Add(one),
 	} {
 		if err != nil {

@@ -66,7 +66,7 @@ func (r *recorder) check(b Batch) {
 	}
 	for _, p := range b.Paths {
 		if p == "" || p == "." || strings.HasPrefix(p, "/") || strings.HasSuffix(p, "/") {
-			r.bad = append(r.bad, "odd path "+p)
+			r.bad = append(r.bad, "invalid path "+p)
 		}
 	}
 	if !b.Scan && len(b.Paths) == 0 {
@@ -280,7 +280,7 @@ func (w *watched) mode(m string) {
 // kernel's queue.
 func (w *watched) settled() {
 	w.t.Helper()
-	w.until("still", func() bool { return w.State().Mode == "watching" && w.State().Pending == 0 })
+	w.until("every event is reported", func() bool { return w.State().Mode == "watching" && w.State().Pending == 0 })
 	w.write("settled", time.Now().String())
 	w.until("mark", func() bool {
 		w.mu.Lock()
@@ -288,7 +288,7 @@ func (w *watched) settled() {
 		content, _ := read(filepath.Join(w.root, "settled"))
 		return w.mirror["settled"] == content
 	})
-	w.until("still", func() bool { return w.State().Pending == 0 })
+	w.until("every event is reported", func() bool { return w.State().Pending == 0 })
 }
 
 // converged waits until the mirror equals the tree, after all events.
@@ -306,7 +306,7 @@ func (w *watched) converged() {
 		}
 		for p := range have {
 			if _, ok := want[p]; !ok {
-				w.t.Errorf("not seen to go: %q", p)
+				w.t.Errorf("removal not noticed: %q", p)
 			}
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestWritten: written reports true for a regular file once no process has it open for writing, and never
+// TestWritten checks that written returns true for a regular file once no process has it open for writing, and never
 // for a link or another kind of file.
 func TestWritten(t *testing.T) {
 	t.Parallel()
@@ -17,7 +17,7 @@ func TestWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	if written(root, "f") {
-		t.Error("written while it is open")
+		t.Error("written is true while the file is open")
 	}
 	r, err := os.Open(name)
 	if err != nil {
@@ -26,7 +26,7 @@ func TestWritten(t *testing.T) {
 	defer r.Close()
 	f.Close()
 	if !written(root, "f") {
-		t.Error("not written after it was closed, with a reader")
+		t.Error("written is false after the file was closed, with a reader")
 	}
 	if f, err = os.OpenFile(name, os.O_RDWR, 0); err != nil { // the lease was returned
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestOpenFolder: openFolder follows no link anywhere in the path and does not wait for a FIFO.
+// TestOpenFolder checks that openFolder follows no link anywhere in the path and does not wait for a FIFO.
 func TestOpenFolder(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()

@@ -8,7 +8,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// TestPoll: a watcher without events opens no inotify instance, and finds every change by Scans.
+// TestPoll checks that a watcher without events opens no inotify instance, and finds every change by Scans.
 func TestPoll(t *testing.T) {
 	t.Parallel()
 	w := start(t,
@@ -26,7 +26,7 @@ func TestPoll(t *testing.T) {
 	w.until("new files are found", w.equal)
 	w.rename("a", "c")
 	w.remove("2")
-	w.until("what was moved and removed is found", func() bool { return w.equal() && len(w.mirrored()) == 1 })
+	w.until("moves and removals are found", func() bool { return w.equal() && len(w.mirrored()) == 1 })
 	if s := w.State(); s.Reason != "" || s.Folders != 0 {
 		t.Errorf("state %+v", s)
 	}

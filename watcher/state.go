@@ -35,7 +35,7 @@ type State struct {
 	// Oldest is the time of the first event in Pending. It is zero if there is none.
 	Oldest time.Time
 
-	// Overflows is how often the kernel's queue has overflowed.
+	// Overflows is the number of times that the kernel's queue has overflowed.
 	Overflows int64
 }
 
@@ -72,8 +72,8 @@ func (w *Watcher) degrade(reason string) {
 	w.readyOnce.Do(func() { close(w.ready) })
 }
 
-// stand records that every folder is watched. It reports whether this is the first record, in which case no
-// Scan is needed.
+// stand records that every folder is watched. It reports whether this is the first time, in which case no Scan is
+// needed.
 func (w *Watcher) stand() (first bool) {
 	if w.setMode(watching, "") {
 		w.cfg.Log.Info("watching files", "root", w.cfg.Root)
@@ -88,7 +88,7 @@ func (w *Watcher) stopped() {
 	w.setFolders(0)
 }
 
-// setMode reports whether anything changed.
+// setMode sets the mode and its reason, and reports whether either of them changed.
 func (w *Watcher) setMode(mode, reason string) bool {
 	w.status.mu.Lock()
 	defer w.status.mu.Unlock()

@@ -43,7 +43,7 @@ func newWaiting(cfg Config) *waiting {
 }
 
 // touch notes events on a path. first and last are the times of the first and last event. It moves the path's deadline
-// to Write or Rename after the last event, but to at most Longest after the first unreported event.
+// to Write or Rename after the last event, but no later than Longest after the first unreported event.
 func (q *waiting) touch(rel string, first, last time.Time, written bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -69,7 +69,7 @@ func (q *waiting) touch(rel string, first, last time.Time, written bool) {
 	}
 }
 
-// noted does the same as touch for a path that a walk found. No event says that the path was written.
+// noted does the same as touch for a path that a walk found. In this case, no event says that the path was written.
 func (q *waiting) noted(rel string, now time.Time) {
 	written := false
 	q.touch(rel, now, now, written)
@@ -86,7 +86,7 @@ func (q *waiting) askScan() {
 }
 
 // takeDue returns the paths that are due now. If no path is due, it returns an empty batch and the time at which to
-// call it again. Zero means not before wake.
+// call it again. A zero time means that the caller should wait for wake.
 func (q *waiting) takeDue(now time.Time) (Batch, time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -41,7 +41,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestWake: dispatch is woken only by a deadline that is earlier than the one that it is sleeping for.
+// TestWake checks that dispatch is woken only by a deadline that is earlier than the one that it is sleeping for.
 func TestWake(t *testing.T) {
 	t.Parallel()
 	q, now := newWaiting(Config{}.withDefaults()), time.Now()
@@ -72,12 +72,12 @@ func TestWake(t *testing.T) {
 		t.Error("not woken for a Scan")
 	}
 	if b, _ := q.takeDue(now); !b.Scan || len(b.Paths) != 0 {
-		t.Errorf("a Scan waits for nothing, and takes nothing that is not due: %v", b)
+		t.Errorf("a Scan must be due at once and must not include paths that are not due: %v", b)
 	}
 }
 
-// TestClosed: a path that was written in place is due once its writer has closed it. The queue asks
-// after 3 ms, then at growing intervals.
+// TestClosed checks that a path that was written in place is due once its writer has closed it. The queue asks after 3
+// ms, then at growing intervals.
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	ms := func(n int) time.Time { return time.Unix(1000, 0).Add(time.Duration(n) * time.Millisecond) }

@@ -41,8 +41,9 @@ type Config struct {
 	// the writer has closed it. Default 30 ms.
 	Write time.Duration
 
-	// Longest is the longest time from the first event of a path that keeps changing to the path's report. Default 150
-	// ms, out of 250 ms for the whole path from a save to the index: docs/architecture.md, "From a save to the index".
+	// Longest is the maximum time between the first event of a path that keeps changing and the path's report. Default
+	// 150 ms, out of 250 ms for the whole path from a save to the index: docs/architecture.md, "From a save to the
+	// index".
 	Longest time.Duration
 
 	// Poll is how often an incomplete watch asks for a Scan and tries to repair itself. Default 2 s.
@@ -129,9 +130,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ready returns a channel that is closed once the first full set of watches is in place, or once it is known that
-// this is impossible (State says degraded). The watcher reports changes after that moment, not what is already
-// there.
+// Ready returns a channel that is closed once the first full set of watches is in place, or once it is known that this
+// is impossible (State says degraded). The watcher reports changes made after that moment, not files that already
+// exist.
 func (w *Watcher) Ready() <-chan struct{} { return w.ready }
 
 // keep runs one session after another until ctx ends. If the last session's watch was complete, the next session

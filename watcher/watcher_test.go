@@ -70,8 +70,8 @@ func TestNamesOfAnyBytes(t *testing.T) {
 	w.converged()
 }
 
-// TestRenameFolder: fsnotify keeps the watches below a renamed folder under their old names, but the watcher does
-// not.
+// TestRenameFolder checks that the watcher does not keep the watches below a renamed folder under their old names,
+// although fsnotify does.
 func TestRenameFolder(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, _ *Config) {
@@ -175,8 +175,8 @@ func TestMoveOut(t *testing.T) {
 	}
 }
 
-// TestSlowWrite: a path written in place is reported once it has been quiet. A path renamed into place is reported
-// much sooner.
+// TestSlowWrite checks that a path written in place is reported once it has been quiet. A path renamed into place is
+// reported much sooner.
 func TestSlowWrite(t *testing.T) {
 	t.Parallel()
 	const quiet = 2 * time.Second
@@ -203,7 +203,7 @@ func TestSlowWrite(t *testing.T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if gap > quiet/2 {
-		t.Skipf("this machine kept the test for %v from writing, so the file may have been quiet", gap)
+		t.Skipf("this machine kept the test from writing for %v, so the file may have been quiet", gap)
 	}
 	if after := w.at[0].Sub(last); len(w.batches) != 1 || after < quiet*5/6 {
 		t.Errorf("reported in %d batches, the first %v after the last write", len(w.batches), after)
@@ -231,13 +231,13 @@ func TestConstantWriteIsReportedInTheEnd(t *testing.T) {
 	}
 }
 
-// TestWrittenPathDoesNotDelayOthers: one busy path does not hold back the others.
+// TestWrittenPathDoesNotDelayOthers checks that one busy path does not hold back the others.
 func TestWrittenPathDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, cfg *Config) {
 		cfg.Write, cfg.Longest = time.Hour, time.Hour
 		w.write("old", "")
-		w.write("busy", "") // now, because otherwise its creation and its writing may be reported separately
+		w.write("busy", "") // now, because otherwise its creation and the first write may be reported separately
 	})
 	busy, err := os.OpenFile(filepath.Join(w.root, "busy"), os.O_WRONLY, 0)
 	if err != nil {
@@ -255,7 +255,7 @@ func TestWrittenPathDoesNotDelayOthers(t *testing.T) {
 	}
 }
 
-// TestClosedFileIsReported: a file written in place is reported when it is closed, not only after Write.
+// TestClosedFileIsReported checks that a file written in place is reported when it is closed, not only after Write.
 func TestClosedFileIsReported(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, cfg *Config) {
@@ -308,7 +308,8 @@ func TestSkip(t *testing.T) {
 
 func first[A, B any](a A, _ B) A { return a }
 
-// TestLinksAndDevices: links are paths like others. The watcher follows none of them and opens no file.
+// TestLinksAndDevices checks that links are treated like other paths. The watcher follows none of them and opens no
+// file.
 func TestLinksAndDevices(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
@@ -358,7 +359,7 @@ func TestMode(t *testing.T) {
 	}
 	w.settled()
 	if got, _ := w.paths(); got["dir"] != 0 {
-		t.Error("a folder was reported for its time")
+		t.Error("a folder was reported because its modification time changed")
 	}
 	chmod("file", 0)
 	w.reported("file")
@@ -372,7 +373,8 @@ func TestMode(t *testing.T) {
 	w.reported("dir/in/1")
 }
 
-// TestBlockedCaller: while OnBatch blocks, the watcher drains events, which are delivered with the next batch.
+// TestBlockedCaller checks that while OnBatch blocks, the watcher drains events, which are delivered with the next
+// batch.
 func TestBlockedCaller(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})

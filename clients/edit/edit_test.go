@@ -123,7 +123,7 @@ func FuzzHandlers(f *testing.F) {
 			t.Fatalf("%q became %q, %v", data, cut, err)
 		}
 		if held, err := form.GetHandlers(cut, h); len(held.All) > 0 || err != nil {
-			t.Fatalf("%q: handlers are left, %v", cut, err)
+			t.Fatalf("%q: some handlers remain, %v", cut, err)
 		}
 	})
 }

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Handlers are another program's commands that a client runs at its events. They are in a JSON file that may contain
-// other handlers too:
+// Handlers describes our handlers: the commands that another program, the client, runs at its events. They are in a
+// JSON file that may contain other handlers too:
 //
 //	{"hooks": {"Stop": [{"matcher": "", "hooks": [HANDLER, HANDLER]}, HANDLER]}}
 //
@@ -143,7 +143,7 @@ func (f JSON) CutHandlers(data []byte, h Handlers) ([]byte, error) {
 }
 
 // keepSlots calls visit for each of our handlers, and sets a handler to gone{} if visit returns false. If a list that
-// must contain a handler has a value with a shape that Handlers does not describe, keepSlots returns an error. In
+// must contain a handler contains a value of a form that Handlers does not describe, keepSlots returns an error. In
 // other lists it ignores such a value.
 func (h Handlers) keepSlots(d *document, root map[string]any, visit func(slot) (stays bool)) error {
 	if _, err := d.find(h.Path...); err != nil {

@@ -25,7 +25,7 @@ type document struct {
 	text  []byte
 	root  hujson.Value
 	order []string // the names of new members in their order
-	group string   // without this member, its object is removed too; "" for none
+	group string   // name of a member; an object that loses this member is removed too; "" for none
 }
 
 func (f JSON) parse(data []byte) (*document, error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// match changes v, whose content is was, so that its content becomes want. indent is the indentation of the line on
-// which v begins. emptied reports that nothing is left in v, so that v must be removed. In that case match also
+// match changes v so that its content becomes want. was is the current content of v. indent is the indentation of the
+// line on which v begins. emptied reports that nothing is left in v, so that v must be removed. In that case match also
 // removes it from want.
 func (d *document) match(v *hujson.Value, was, want any, indent string) (emptied bool, err error) {
 	switch now := want.(type) {

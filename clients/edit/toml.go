@@ -108,8 +108,8 @@ func (f TOML) Cut(data []byte, path []string) ([]byte, error) {
 // Empty implements Format.
 func (TOML) Empty(data []byte) bool { return blank([]byte(strings.TrimPrefix(string(data), bom))) }
 
-// anyHeader matches a line that looks like a table's header. Text in a multi-line string may look the same, but a cut
-// there fails the check of the result.
+// anyHeader matches a line that looks like a table's header. Text in a multi-line string may look the same, but if the
+// text is cut there, the check of the result fails.
 var anyHeader = regexp.MustCompile(`^\s*\[`)
 
 // header matches the header of the table at path.

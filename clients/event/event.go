@@ -63,7 +63,7 @@ func Parse(client string, stdin []byte, env func(name string) string) (Event, er
 		return Event{}, fmt.Errorf("%q: %w", client, ErrClient)
 	}
 	var p payload
-	var mistyped *json.UnmarshalTypeError // a field with another type is treated as absent
+	var mistyped *json.UnmarshalTypeError // a field with an unexpected type is treated as absent
 	if err := json.Unmarshal(stdin, &p); err != nil && (!errors.As(err, &mistyped) || mistyped.Field == "") {
 		return Event{}, err
 	}

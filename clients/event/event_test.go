@@ -79,8 +79,8 @@ func lines(e Event) (text []byte) {
 	return text
 }
 
-// TestParseRefuses checks that input that is not a client's event is an error, and that a field with another type is
-// treated as absent.
+// TestParseRefuses checks that input that is not a client's event is an error, and that a field with an unexpected type
+// is treated as absent.
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	none := func(string) string { return "" }

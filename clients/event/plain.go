@@ -2,7 +2,7 @@ package event
 
 // These are the answers for clients that do not use Claude Code's form.
 
-// answerPlugin answers our own plugin, which does the rest.
+// answerPlugin answers our own plugin, which acts on the answer itself.
 func answerPlugin(a Answer, _ Event) any {
 	if a == (Answer{}) {
 		return nil

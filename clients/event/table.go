@@ -29,7 +29,7 @@ var clients = map[string]client{
 	},
 	"codex": {
 		kinds: map[string]Kind{
-			"SessionStart":      Start, // comes with the first prompt, not when the client opens
+			"SessionStart":      Start, // sent with the first prompt, not when the client opens
 			"UserPromptSubmit":  Prompt,
 			"PreToolUse":        Edit,
 			"PostToolUse":       Tool,
@@ -102,7 +102,7 @@ var clients = map[string]client{
 		deaf:    []string{"UserPromptSubmit", "ErrorOccurred"},
 		answer:  answerCopilot,
 	},
-	"antigravity": { // not tested with the real client; before each request to the model
+	"antigravity": { // not tested with the real client; PreInvocation is sent before each request to the model
 		kinds:  map[string]Kind{"PreInvocation": Tool},
 		answer: answerAntigravity,
 	},

@@ -6,8 +6,8 @@ import "encoding/json"
 // end.
 func Waits(client string) bool { return client == "claude" || client == "opencode" }
 
-// CanWait reports whether a waiting hook can wake the client. Without a user, Claude Code does not end before its
-// hooks end, so its hooks must not wait then.
+// CanWait reports whether a waiting hook can wake the client. If Claude Code runs without a user, it does not exit
+// until its hooks have ended, so its hooks must not wait.
 func CanWait(client string, env func(name string) string) bool {
 	switch client {
 	case "claude":

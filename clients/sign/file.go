@@ -18,8 +18,8 @@ const (
 	maxLook   = 8 << 20  // if there are more new lines, only the last maxLine bytes are read
 )
 
-// Follower reads a session's state from the session's files. Its fields are exported so that one process can begin and
-// another process continue.
+// Follower reads a session's state from the session's files. Its fields are exported so that one process can start
+// reading and another can continue.
 type Follower struct {
 	Client string `json:"client"`
 	ID     string `json:"id"`
@@ -94,8 +94,8 @@ func (f *Follower) Next() (is seat.State) {
 }
 
 // Ended reports whether the session's files show that its last turn has ended. It is for events that a client still
-// reports for a turn that the user interrupted. false means that the files do not show the end, or that the client
-// reports no such events. It reads the last maxLine bytes.
+// reports after the user has interrupted the turn. A false result means that the files do not show the end, or that the
+// client reports no such events. It reads the last maxLine bytes.
 func Ended(s Session) (ended bool) {
 	c := clients[s.Client]
 	if c.prompt == nil {
@@ -137,7 +137,7 @@ func (f *Follower) skip(size int64) {
 // read returns the next complete lines of the transcript, which has the given size. more is false at the transcript's
 // end. The end may be within a line that is still being written: the next call reads that line.
 func (f *Follower) read(file *os.File, size int64) (lines []byte, more bool) {
-	data := make([]byte, min(maxLine, size-f.At)) // mostly nothing: a session's file is read twice a second
+	data := make([]byte, min(maxLine, size-f.At)) // usually empty, because a session's file is read twice a second
 	n, err := file.ReadAt(data, f.At)
 	data = data[:n]
 	end := bytes.LastIndexByte(data, '\n') + 1

@@ -1,6 +1,6 @@
 // Package sign reads a session's state from a client's own files. Clients report the start and the normal end of a turn
-// to their hooks. Some other ends are recorded only in these files: a turn that the user interrupts, that fails, or
-// whose tool the user refuses. The process that waits for a session reads these files. The server never reads them.
+// to their hooks. Other ends are recorded only in these files: the user interrupted the turn, the turn failed, or the
+// user refused a tool. The process that waits for a session reads these files. The server never reads them.
 //
 //	sign.go   State, and what a line or a file means, for each client
 //	file.go   how a file is opened and read
@@ -85,8 +85,8 @@ func claudeStatusIs(data []byte, session string) (is seat.State, said string) {
 	return is, file.Status + " " + file.Since.String()
 }
 
-// codexLine reads a line of a rollout file. If an API error ends a turn, Codex records the end of the turn there,
-// although it reports it to no hook.
+// codexLine reads a line of a rollout file. If an API error ends a turn, Codex records the end of the turn there but
+// does not report it to any hook.
 func codexLine(line []byte) seat.State {
 	var entry struct {
 		Type    string `json:"type"`

@@ -117,7 +117,7 @@ func TestFollow(t *testing.T) {
 			t.Errorf("%s: %q, want %q", what, is, want)
 		}
 	}
-	next("what was there before", "")
+	next("lines from before Follow", "")
 	put(t, file, aborted[:20])
 	next("half a line", "")
 	put(t, file, aborted[20:])
@@ -125,17 +125,17 @@ func TestFollow(t *testing.T) {
 	put(t, file, strings.Repeat("x", maxLine+10))
 	next("a line without an end", "")
 	put(t, file, aborted)
-	next("a sign at the end of a line that is too long", "")
+	next("an end of a turn within a line that is too long", "")
 	put(t, file, aborted)
 	next("a line after it", seat.Idles)
 	put(t, file, strings.Repeat(strings.Repeat("y", 999)+"\n", maxLook/1000+1)+aborted)
-	next("more lines than a look reads", seat.Idles)
+	next("more lines than one read covers", seat.Idles)
 	if err := os.Truncate(file, 0); err != nil {
 		t.Fatal(err)
 	}
 	next("an empty file", "")
 	put(t, file, aborted)
-	next("a file that has begun again", seat.Idles)
+	next("a rewritten file", seat.Idles)
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}

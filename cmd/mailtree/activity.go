@@ -19,7 +19,7 @@ type activity struct {
 	now func() time.Time
 }
 
-// maxActivity is the maximum number of bytes that a line shows of an operation.
+// maxActivity is the maximum number of bytes of an operation that a line shows.
 const maxActivity = 100
 
 // clearLine erases a line that progressLine printed.

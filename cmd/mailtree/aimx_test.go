@@ -396,7 +396,7 @@ func TestHookKilled(t *testing.T) {
 		}
 		return strings.Fields(string(data))
 	}
-	o.until("some began", func() bool { return len(began()) >= 3 })
+	o.until("some hooks have begun", func() bool { return len(began()) >= 3 })
 	o.end(syscall.SIGKILL)
 	logged := map[string]bool{}
 	for _, l := range o.hookLog() {
@@ -412,7 +412,7 @@ func TestHookKilled(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(o.dir, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o.until("all ended", func() bool { return len(o.hookEnds()) == before+1 })
+	o.until("all hooks have ended", func() bool { return len(o.hookEnds()) == before+1 })
 	for id, end := range o.hookEnds() {
 		if (end == "its server stopped before the hook ended") != logged[id] {
 			t.Errorf("%s, begun before the kill: %t, ended: %q", id, logged[id], end)
@@ -442,7 +442,7 @@ func TestHookOutlivesServer(t *testing.T) {
 			`{"mailbox":"ann","event":"on_receive","timeout_secs":10,"cmd":["/bin/sh","-c","trap '' TERM; sleep 1000 & sleep 1000"]}`},
 		[2]string{"email_send", `{"from_mailbox":"ann","to":"ann","subject":"s","body":"b"}`})
 	group := 0
-	o.until("it runs", func() bool {
+	o.until("the command is running", func() bool {
 		for _, l := range o.hookLog() {
 			group = max(group, l.PID)
 		}
@@ -450,16 +450,16 @@ func TestHookOutlivesServer(t *testing.T) {
 	})
 	o.end(syscall.SIGKILL)
 	if got := members(t, group); len(got) != 3 {
-		t.Fatalf("with the server, everything ended except %v", got)
+		t.Fatalf("everything ended together with the server, except %v", got)
 	}
 	o.start()
-	o.until("its end is noted", func() bool { return len(o.hookEnds()) == 1 })
+	o.until("the end of the command is recorded", func() bool { return len(o.hookEnds()) == 1 })
 	for _, end := range o.hookEnds() {
 		if end != "timeout" {
 			t.Errorf("it ended because of %q", end)
 		}
 	}
-	o.until("nothing of it is left", func() bool { return len(members(t, group)) == 0 })
+	o.until("none of its processes is left", func() bool { return len(members(t, group)) == 0 })
 }
 
 // members returns the processes of a group that have not ended.

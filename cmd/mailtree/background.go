@@ -66,8 +66,8 @@ func (p *program) notServed() error {
 		storedir.Holder(p.cfg.Store), p.cfg.Store)
 }
 
-// startTries is how often awaitServer starts a server. More than one start may be needed: the server that holds the
-// store may be ending at that moment.
+// startTries is the maximum number of times that awaitServer starts a server. More than one start may be needed,
+// because the server that holds the store may be stopping at that moment.
 const startTries = 3
 
 // awaitServer connects to the store's server. If another process has just taken the lock, it waits for the socket. If

@@ -21,7 +21,7 @@ import (
 // that a server uses. `.ci/bench DIR` runs every benchmark of the project. There is one go test line for each line of
 // docs/speed.md, and each prints its ceiling in the same run. -large adds the cases with 100,000 and 1,000,000
 // messages. -scratch DIR keeps the stores for the next run (20 GB; half an hour to create), see fixtures/bulk. If other
-// programs use the processor, all results except the ratios are spoiled.
+// programs use the processor, only the ratios are valid.
 
 // benchProgram builds the program as it is released, because the test binary is larger.
 func benchProgram(b *testing.B) string {

@@ -12,7 +12,7 @@ import (
 )
 
 // TestClientAsks checks Claude Code's manual mode: a woken turn waits at a permission prompt, and the session is
-// shown as waiting until the user answers. With the settings that `mailtree setup --allow` writes, there is no
+// reported as waiting until the user answers. With the settings that `mailtree setup --allow` writes, there is no
 // prompt.
 func TestClientAsks(t *testing.T) {
 	d := newDesk(t, claudeKit.name)
@@ -56,7 +56,7 @@ func TestClientAsks(t *testing.T) {
 	}
 }
 
-// awaitAsks waits until an agent is shown as waiting at a prompt, or as not waiting.
+// awaitAsks waits until an agent is reported as waiting at a prompt, or as not waiting.
 func (d *desk) awaitAsks(agent string, want bool) {
 	d.t.Helper()
 	for deadline := time.Now().Add(clientWait); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {

@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// claudeKit is Claude Code. At startup, it asks nothing if its own file says that the user has been welcomed and trusts
-// the folder. A token, unlike a key, needs no approval.
+// claudeKit is Claude Code. At startup, it asks no questions if its own file says that the user has finished onboarding
+// and trusts the folder. A token, unlike a key, needs no approval.
 var claudeKit = kit{
 	name: "claude",
 	prepare: func(d *desk) {

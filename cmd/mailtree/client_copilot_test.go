@@ -58,7 +58,7 @@ func TestClientCopilotEdits(t *testing.T) {
 			said := <-d.ask(copilotKit, "Begin the work.")
 			for file, want := range map[string]string{"held.txt": "theirs\n", "free.txt": "mine\n"} {
 				if got, err := os.ReadFile(filepath.Join(d.code, file)); err != nil || string(got) != want {
-					t.Errorf("%s holds %q, %v; want %q", file, got, err, want)
+					t.Errorf("%s contains %q, %v; want %q", file, got, err, want)
 				}
 			}
 			if t.Failed() {

@@ -88,8 +88,8 @@ func copilotInTmux() kit {
 	return k
 }
 
-// TestClientEnds checks that mail wakes a session, once, after its turn was ended by Esc, by an error of the model's
-// server, or by "No" at a permission prompt. The delay from that end to the woken turn is logged.
+// TestClientEnds checks that mail wakes a session once after its turn was ended by Esc, by an error from the model's
+// server, or by "No" at a permission prompt. The test logs the delay between that end and the woken turn.
 func TestClientEnds(t *testing.T) {
 	for _, e := range endings {
 		t.Run(e.name, func(t *testing.T) {

@@ -3,7 +3,8 @@ package main
 import "mailtree/fixtures/tmuxtest"
 
 // geminiKit is Gemini CLI. It reads the model's address from its environment. If the environment names the model, it
-// does not use a second model to classify prompts. Only typing wakes it, and the server types if it is configured to.
+// does not use a second model to classify prompts. Only text typed into its window wakes it. The server types such text
+// if it is configured to.
 var geminiKit = kit{
 	name: "gemini",
 	prepare: func(d *desk) {

@@ -285,7 +285,7 @@ func (d *desk) replace(path, old, text string) {
 	d.t.Helper()
 	data, err := os.ReadFile(filepath.Join(d.home, path))
 	if err != nil || !strings.Contains(string(data), old) {
-		d.t.Fatalf("%s: no %q in it, %v", path, old, err)
+		d.t.Fatalf("%s does not contain %q, %v", path, old, err)
 	}
 	d.write(path, strings.ReplaceAll(string(data), old, text))
 }

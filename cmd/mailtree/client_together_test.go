@@ -41,7 +41,7 @@ func TestClientsTogether(t *testing.T) {
 	claude.awaitMessage(5)
 	killed := time.Now()
 	claude.restart()
-	t.Logf("the server was away for %.1f s", time.Since(killed).Seconds())
+	t.Logf("the server was down for %.1f s", time.Since(killed).Seconds())
 	last := len(round) - 1
 	round[last].awaitTurn(roundBody(last))
 	for _, d := range desks {
@@ -53,7 +53,7 @@ func TestClientsTogether(t *testing.T) {
 		t.Fatalf("%d messages were delivered, want %d", len(mail), last)
 	}
 	took := mail[last-1].Receipt.DeliveredAt.Sub(mail[0].Receipt.DeliveredAt)
-	t.Logf("%.1f s from one message to the next, where each is to the woken turn:", took.Seconds()/float64(last-1))
+	t.Logf("%.1f s from one message to the next. The time from each message to the woken turn:", took.Seconds()/float64(last-1))
 	for i, m := range mail {
 		from, to := round[i], round[i+1]
 		if m.From != names[from] || m.Receipt.Agent != names[to] {

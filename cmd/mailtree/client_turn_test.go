@@ -76,7 +76,7 @@ func turn(t *testing.T, k kit, transport string) {
 		t.Errorf("the model was notified of the message %d times, want once, with the command's output", len(told))
 	}
 	if len(d.turnsWith("You are "+agent+" (mail")) != 1 {
-		t.Error("the model was not told once who it is")
+		t.Error("the model was not told exactly once who it is")
 	}
 	if k.shellNamed && len(d.turnsWith("go-on as "+agent)) != 1 {
 		t.Errorf("the shell does not have %s's name", agent)
@@ -95,10 +95,10 @@ func turn(t *testing.T, k kit, transport string) {
 		said += <-d.ask(k, "What is new?")
 		sessions, _ := filepath.Glob(filepath.Join(d.home, ".mailtree/projects/*/repo/.mailtree/sessions", k.name+"-*")) // no windows
 		if now := d.agent(); now != agent || len(sessions) != 1 {
-			t.Errorf("there are %d sessions, the last of them %s's, want the one of %s, resumed", len(sessions), now, agent)
+			t.Errorf("there are %d sessions, and the last belongs to %s; want only %s's resumed session", len(sessions), now, agent)
 		}
 		if told := d.turnsWith("Plan for /api/users"); len(told) != 2 {
-			t.Errorf("after resuming, the model was notified of the message %d times, want a second time", len(told)-1)
+			t.Errorf("after resuming, the model was notified of the message %d times, want once", len(told)-1)
 		}
 	}
 	if t.Failed() {

@@ -20,7 +20,7 @@ import (
 func TestClientWake(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		if k.terminal == "" {
-			t.Skip("only typing wakes this client")
+			t.Skip("only typed text wakes this client")
 		}
 		d := newDesk(t, k.name)
 		d.model.Script(t, model.Rule{
@@ -52,11 +52,11 @@ func TestClientWake(t *testing.T) {
 		d.awaitIdle()
 		d.wake(agent, "The last plan")
 		if n := len(d.turnsWith("The other side")); n != 3 { // GreenCastle's task, which list_agents returns
-			t.Errorf("the woken model reached the mail %d times, want 3", n)
+			t.Errorf("the woken model reached the server %d times, want 3", n)
 		}
 		for _, subject := range []string{"The first plan", "The second plan", "Burst", "The last plan"} {
 			if subject == "Burst" && burst > maildir.DefaultSettle {
-				t.Logf("not seen here: a burst in one turn, as this one took %s", burst)
+				t.Logf("a burst in one turn was not tested, because this burst took %s", burst)
 			} else if n := len(d.turnsWith(subject)); n != 1 {
 				t.Errorf("%q was announced in %d turns, want one", subject, n)
 			}
@@ -64,7 +64,7 @@ func TestClientWake(t *testing.T) {
 	})
 }
 
-// TestClientWakeUnended checks that mail wakes a Claude Code session that has not ended a turn: a new session, one
+// TestClientWakeUnended checks that mail wakes a Claude Code session that has not completed a turn: a new session, one
 // after /clear and a continued one. The hook that waits for mail delays none of them.
 func TestClientWakeUnended(t *testing.T) {
 	k := claudeKit
@@ -93,7 +93,7 @@ func TestClientWakeUnended(t *testing.T) {
 	d.wake(agent, "The plan for a continued session")
 	screen.Submit("Begin the work.", func() bool { return len(d.turnsWith("Begin the work.")) > 0 })
 	if is := d.agent(); is != agent {
-		t.Errorf("the sessions are the agents %s and %s, want one", agent, is)
+		t.Errorf("the sessions belong to the agents %s and %s, want one agent", agent, is)
 	}
 }
 

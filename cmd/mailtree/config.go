@@ -27,8 +27,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// config holds every setting with its checked value. Flags override the environment, the environment
-// overrides .env, and .env overrides the defaults. See docs/settings.md, "Settings".
+// config holds every setting with its checked value. Flags override the environment, which overrides .env, which
+// overrides the defaults. See docs/settings.md, "Settings".
 type config struct {
 	settings []setting // as given, for `mailtree config`
 	misspelt []string  // a sentence for each name in .env that resembles a setting's name but is not a setting
@@ -63,7 +63,7 @@ type config struct {
 
 	background bool // no TCP port, log in the store, ends when no client uses it
 
-	now  func() time.Time  // a test sets this to a clock that is wrong; otherwise nil
+	now  func() time.Time  // a test sets this to a wrong clock; otherwise nil
 	step func(name string) // a test sets this to kill the program at a step; otherwise nil
 }
 
@@ -329,7 +329,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	c.MaxFanout = number("MAX_FANOUT_BYTES", 4096, 4<<30)
 	c.MaxProjects = int(number("MAX_PROJECTS", 1, 100_000))
 	c.Scope.PerPath = choice("PROJECT_SCOPE", "repo", "path") == "path"
-	c.Scope.Home, _ = home() // without a home folder, Scope.Home is "": no .git is in it
+	c.Scope.Home, _ = home() // without a home folder, Scope.Home is "", which contains no .git
 	c.MaxAnswer = int(number("MAX_ANSWER_BYTES", int64(tool.LeastBudget), 16<<20))
 	c.MailboxDepth = int(number("MAILBOX_DEPTH", 1, 10_000_000))
 	c.CommitExternal = choice("COMMIT_EXTERNAL", "on", "off") == "on"

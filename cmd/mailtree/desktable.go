@@ -22,7 +22,8 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// templates contains NAME.tmpl for the command NAME's answer. Parts that several templates use are in parts.tmpl.
+// templates contains a file NAME.tmpl for the answer to each command NAME. Parts that several templates use are in
+// parts.tmpl.
 //
 //go:embed templates
 var templates embed.FS

@@ -23,7 +23,7 @@ func TestTemplatesPrintLines(t *testing.T) {
 	}
 	for _, want := range []string{`"Ann\x1b[31m"`, `task     "a\tb\nc"` + "\n", `claim    "p\u202e", for`, `commit   "1\n2"`} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is missing in:\n%s", want, out.String())
+			t.Errorf("%q is missing from:\n%s", want, out.String())
 		}
 	}
 }

@@ -189,7 +189,7 @@ func (d *doctor) server(ctx context.Context) {
 	}
 	for _, project := range r.Detail {
 		if im := project.Import; im != nil {
-			d.note("import: %s: %d of %d changed files are committed; %d are not in the index yet, and %d marks have no time yet",
+			d.note("import: %s: %d of %d changed files are committed; %d are not in the index yet, and %d marks do not contain a time yet",
 				project.Project, im.Committed, im.Committed+im.Left+im.Unindexed, im.Unindexed, im.Untimed)
 		}
 		for _, u := range project.Unwoken {
@@ -349,7 +349,8 @@ func (d *doctor) names(slug string, t *tree.Tree) {
 	}
 }
 
-// claims reports active claims whose holder is not an agent. They hinder every agent, and no agent can release them.
+// claims reports active claims whose holder is not an agent. Such claims block every agent, and no agent can release
+// them.
 func (d *doctor) claims(slug string, t *tree.Tree) {
 	now := time.Now()
 	all, _, err := claim.Files(t, func(c *claim.Row) bool { return c.Live(now) })

@@ -50,7 +50,7 @@ func (d *doctor) gateway(ctx context.Context, v *view) {
 	}
 }
 
-// smarthost reports why the server that relays our mail may not be used.
+// smarthost reports problems with the server that relays our mail.
 func (d *doctor) smarthost(ctx context.Context) {
 	s := d.p.cfg.Gateway.Smarthost
 	if s == nil {
@@ -103,7 +103,7 @@ func (d *doctor) unsent(v *view) {
 		}
 	}
 	if waiting > 0 && !d.sends {
-		d.say("gateway: %s to other domains in the queue, but a server without GATEWAY_ALLOW sends nothing: run `mailtree serve` with "+
+		d.say("gateway: the queue contains %s to other domains, but a server without GATEWAY_ALLOW sends nothing: run `mailtree serve` with "+
 			"the gateway's settings", count(waiting, "email"))
 	}
 }

@@ -56,7 +56,7 @@ func (a *agent) work() error {
 	return a.lease()
 }
 
-// stands records an answer about a delivery.
+// stands records what an answer says about a delivery.
 func (a *agent) stands(id string, read bool) {
 	a.read[id] = read
 	a.ledger.Stands(a.name, id, read)
@@ -132,7 +132,7 @@ func (a *agent) set(read bool) error {
 	return a.answer(err)
 }
 
-// lease claims a path or releases it.
+// lease releases a random path if the agent has claimed it; otherwise it claims the path.
 func (a *agent) lease() error {
 	name := fmt.Sprintf("src/%d/**", rand.IntN(3))
 	pattern := a.name + "/" + name

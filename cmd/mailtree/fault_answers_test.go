@@ -35,7 +35,7 @@ func (r *peril) differing() (all []difference) {
 		}
 	}
 	if len(listed) != len(there) {
-		differ(false, "list_agents lists %v; the profiles there are of %v", slices.Sorted(maps.Keys(listed)), there)
+		differ(false, "list_agents lists %v; the profiles on disk are those of %v", slices.Sorted(maps.Keys(listed)), there)
 	}
 	if r.task != "" && listed["Dora"] != r.task {
 		differ(false, "list_agents says that Dora's task is %q; her profile says %q", listed["Dora"], r.task)
@@ -87,7 +87,7 @@ func (r *peril) compareInbox(agent string, differ func(lost bool, format string,
 		}
 	}
 	if page.Total != len(copies) || page.Unread != unread {
-		differ(false, "check_my_messages says that %s has %d messages, %d unread; in the files are %d and %d",
+		differ(false, "check_my_messages says that %s has %d messages, %d unread; the files show %d and %d",
 			agent, page.Total, page.Unread, len(copies), unread)
 	}
 	if r.id == "" {
@@ -192,7 +192,7 @@ func (r *peril) one(pattern string) string {
 	r.d.t.Helper()
 	paths := r.glob(pattern)
 	if len(paths) != 1 {
-		r.d.t.Fatalf("%d files are %s", len(paths), pattern)
+		r.d.t.Fatalf("%d files match %s", len(paths), pattern)
 	}
 	return paths[0]
 }

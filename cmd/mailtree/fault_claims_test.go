@@ -58,7 +58,7 @@ func TestFaultClaims(t *testing.T) {
 		}
 		for _, m := range all {
 			if !m.won && m.holder != winner {
-				t.Fatalf("contest %d: won by %q, and %s is told of %q", n, winner, m.agent, m.holder)
+				t.Fatalf("contest %d: won by %q, but %s was told that %q won", n, winner, m.agent, m.holder)
 			}
 		}
 		if winners = append(winners, winner+" "+pattern); len(winners) == 50 || n == contests-1 {
@@ -96,7 +96,7 @@ func sortOut(all []*claimer, winners []string) {
 			}
 			slices.Sort(held)
 			if err != nil || len(bad) > 0 || !slices.Equal(held, want) {
-				m.t.Errorf("the files of the machine of %s say %q, and not %q (%v, %v)", m.agent, held, want, bad, err)
+				m.t.Errorf("the files on %s's machine say %q, want %q (%v, %v)", m.agent, held, want, bad, err)
 			}
 			m.must("", m.call("release_claims", map[string]any{"project_key": faultKey, "agent_name": m.agent}, nil))
 		}
@@ -143,7 +143,7 @@ func (m *claimer) claim(pattern string, kill bool) {
 }
 
 // onShared shares the mail with other machines, although none has joined yet. It waits for a sync, so that the list of
-// claims is up to date here. Otherwise, the sync at a server's start would add steps of its own, and more of them if
+// claims is up to date here. Otherwise, the sync at a server's start would add steps of its own, and even more steps if
 // claims are not up to date.
 func onShared(s *steps) {
 	if _, err := os.Stat(s.bare()); err != nil {

@@ -78,7 +78,7 @@ func fillDisk(t *testing.T, dir string) {
 	t.Logf("%d calls on a full disk: %s", full, l)
 }
 
-// TestFaultDiskDies makes the disk fail under load: from a certain instant, nothing can be written or removed. No
+// TestFaultDiskDies makes the disk fail under load: from a certain moment on, nothing can be written or removed. No
 // answer is wrong, including answers that say that nothing was changed. When the disk works again, the server starts
 // without help.
 func TestFaultDiskDies(t *testing.T) {
@@ -117,7 +117,7 @@ func TestFaultDiskDies(t *testing.T) {
 	l.refusal = nil
 	l.drain()
 	d.check(l.ledger)
-	t.Logf("%d dead disks, %d answers that say that it may be done: %s", rounds, unsure, l)
+	t.Logf("%d dead disks, %d answers with an unknown outcome: %s", rounds, unsure, l)
 }
 
 // shutDown makes ext4 stop writing and return errors for every write.

@@ -83,13 +83,13 @@ type edits struct {
 func (e *edits) burst(n int) {
 	e.d.t.Helper()
 	e.save(n)
-	until(e.d.t, "what rests to be committed", 3*time.Minute, func() bool { return e.committed(e.persons...) })
+	until(e.d.t, "the saved files to be committed", 3*time.Minute, func() bool { return e.committed(e.persons...) })
 	for _, p := range e.persons {
 		e.rest(p)
 	}
 }
 
-// save makes each user save n times.
+// save makes each user save n times, without resting.
 func (e *edits) save(n int) {
 	var all sync.WaitGroup
 	for _, p := range e.persons {
@@ -133,7 +133,7 @@ func (e *edits) restless(slow *person, n int) int {
 		slow.unrested = map[string]bool{}
 		slow.save()
 		e.saves.Add(1)
-		until(e.d.t, "an edit to be committed while others continue", 3*time.Minute,
+		until(e.d.t, "an edit to be committed while other users keep editing", 3*time.Minute,
 			func() bool { waits.Pace(50 * time.Millisecond); return e.committed(slow) }) // reads the whole tree
 		e.rest(slow)
 	}

@@ -51,7 +51,7 @@ func TestFaultErrno(t *testing.T) {
 				r.attempt(&s)
 			}
 			r.finish()
-			t.Logf("%s: %d calls at %d places, %d failed, %d refusals, %d answers wrong, %d waited, %d restored by a person", op.name,
+			t.Logf("%s: %d calls at %d places, %d failed, %d refusals, %d answers wrong, %d waited, %d restored by a user", op.name,
 				r.calls, r.places, r.fired, r.refused.Load(), r.wrong, r.waited, r.restored)
 		})
 	}
@@ -265,7 +265,7 @@ func (r *peril) agree() {
 
 // heal repairs what one attempt broke, before the next attempt.
 func (r *peril) heal() {
-	until(r.d.t, "all is level again", time.Minute, func() bool {
+	until(r.d.t, "everything is up to date again", time.Minute, func() bool {
 		_, err := r.d.verb("compare", "project", faultKey)
 		return err == nil && len(r.differing()) == 0
 	})

@@ -38,13 +38,13 @@ func TestFaultGit(t *testing.T) {
 		t.Errorf("flush: %v", err)
 	}
 	if back := p.movedBack(); back != "" {
-		notHere(t, "a reset of git took commits off the branch that came while it began, see docs/durability.md: %s", back)
+		notHere(t, "git reset removed commits that the server made while the reset was starting, see docs/durability.md: %s", back)
 	}
 	d.check(l.ledger)
 	for _, v := range storetest.CheckHistory(t.Context(), p.dir, p.commits) {
 		t.Error(v)
 	}
-	t.Logf("%d git commands, %d commits of the person; refused: %v; %s", p.commands, len(p.commits), p.failed, l)
+	t.Logf("%d git commands, %d commits by the user; refused: %v; %s", p.commands, len(p.commits), p.failed, l)
 }
 
 // gitPerson is a user who works in the mail repository.
@@ -151,9 +151,10 @@ func (p *gitPerson) commit(args ...string) bool {
 
 const refused = "refused"
 
-// mayRefuse matches the messages that Git may print while a server commits to the same repository: to try again later,
-// or that there is nothing to do because the server has committed it. If a merge or a revert reads HEAD before a commit
-// by the server and the index after that commit, Git mistakes the difference for local changes.
+// mayRefuse matches the messages that Git may print while a server commits to the same repository: that the user should
+// try again later, or that there is nothing to do because the server has already committed the change. If a merge or a
+// revert reads HEAD before a commit by the server and the index after that commit, Git mistakes the difference for
+// local changes.
 var mayRefuse = regexp.MustCompile(`(?i)\block|another git process|nothing (added )?to commit|no changes added|No local changes|` +
 	`No stash entries|nothing to revert|previous cherry-pick is now empty|unable to write new.index|` +
 	`is at [0-9a-f]+ but expected|stash entry is kept|would be overwritten by (merge|revert)`)

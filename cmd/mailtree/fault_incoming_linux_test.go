@@ -53,7 +53,7 @@ func dialLMTP(path, to string) (*lmtpClient, error) {
 	} {
 		io.WriteString(c, step.say) // if writing fails, the reply is missing
 		if got, err := l.reply(); err != nil || !strings.HasPrefix(got, step.want) {
-			return nil, fmt.Errorf("%q is answered %q: %v", step.say, got, err)
+			return nil, fmt.Errorf("the reply to %q is %q: %v", step.say, got, err)
 		}
 	}
 	return l, nil
@@ -95,7 +95,7 @@ func (d *daemon) gauge(name string) int64 {
 
 // TestFaultIncoming checks that the server's memory stays small while some clients send large messages without
 // finishing them and others finish theirs. Every finished message is delivered, or its sender is told to try again
-// later. The memory that the messages used is released.
+// later. Afterwards, the memory that the messages used is released.
 func TestFaultIncoming(t *testing.T) {
 	unfinished, finishing := extent(18, 100), extent(1, 12)
 	dir := t.TempDir()
@@ -123,7 +123,7 @@ func TestFaultIncoming(t *testing.T) {
 	senders.Wait()
 	files := d.gauge("mailtree_incoming_file_bytes")
 	if files == 0 || files > d.gauge("mailtree_incoming_file_limit_bytes") {
-		t.Errorf("%d bytes of files", files)
+		t.Errorf("the temporary files have %d bytes", files)
 	}
 	if got := d.gauge("mailtree_messages"); got != int64(first["250"]) || first["250"]+first["452"] != finishing {
 		t.Errorf("%d messages in the store, the replies were %v", got, first)
@@ -134,12 +134,12 @@ func TestFaultIncoming(t *testing.T) {
 	returned := func() bool {
 		return d.gauge("mailtree_incoming_file_bytes") == 0 && d.gauge("mailtree_incoming_memory_bytes") == 0
 	}
-	until(t, "the room of the unfinished messages to be given back", time.Minute, returned)
+	until(t, "the memory of the unfinished messages to be released", time.Minute, returned)
 	again := finish(t, friendly, finishing) // messages that were delivered are delivered only once
 	if again["250"] != finishing || d.gauge("mailtree_messages") != int64(finishing) {
-		t.Errorf("with room again the replies are %v", again)
+		t.Errorf("after memory was released, the replies are %v", again)
 	}
-	until(t, "the room of the finished messages to be given back", time.Minute, returned)
+	until(t, "the memory of the finished messages to be released", time.Minute, returned)
 	peak := peakMemory(t, d.cmd.Process.Pid)
 	t.Logf("%d unfinished, %d finishing (%v, then %v): VmHWM %d MB, at most %d MB of files, %s", unfinished, finishing, first, again,
 		peak>>20, files>>20, time.Since(began).Round(time.Millisecond))

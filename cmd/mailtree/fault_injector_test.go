@@ -108,9 +108,8 @@ func (in *injector) decide(c trap.Call) syscall.Errno {
 	return 0
 }
 
-// arm begins a try. From now on the injector counts calls, and makes the call of the shot fail (nil: none). It does
-// not count calls for paths of an earlier try, except for paths that contain keep. With every, it counts those calls
-// too.
+// arm begins a try. After that, the injector counts calls, and makes the shot's call fail (nil: none). It does not
+// count calls for paths of an earlier try, except for paths that contain keep. With every, it counts those calls too.
 func (in *injector) arm(s *shot, keep string, every bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

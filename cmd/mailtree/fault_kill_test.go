@@ -42,11 +42,11 @@ func TestFaultKill(t *testing.T) {
 	d.start()
 	l.drain()
 	d.check(l.ledger)
-	waits.Limit(t, "the start that worked most, of a processor,", d.busiest, startLimit)
+	waits.Limit(t, "the busiest start, in processor time,", d.busiest, startLimit)
 	t.Logf("%d kills: %s", kills, l)
 }
 
-// live lets a server live until it has answered some calls, and a moment longer. In some rounds there are so many
+// live keeps a server running until it has answered some calls, and a moment longer. In some rounds there are so many
 // calls that a commit happens. Even on a slow machine, a kill comes that soon.
 func (l *load) live(k int) {
 	most := 10

@@ -217,7 +217,7 @@ func (l *load) acknowledge(agent string) error {
 	return nil
 }
 
-// pop pops if the server supports it.
+// pop pops a message if the server supports it.
 func (l *load) pop(agent string) error {
 	if l.d.real {
 		return nil
@@ -226,7 +226,7 @@ func (l *load) pop(agent string) error {
 	return l.answer(err)
 }
 
-// popped pops and records that in the ledger.
+// popped pops a message and records the pop in the ledger.
 func (l *load) popped(agent string) (id string, err error) {
 	l.ledger.AskPop(agent)
 	if id, err = l.d.verb("pop", "project", faultKey, "agent", agent); err == nil || denied(err) {
@@ -253,7 +253,7 @@ func (l *load) claim(agent, pattern string) error {
 // Postmaster reports an edited copy after the last pop, drain begins again.
 func (l *load) drain() {
 	l.d.t.Helper()
-	until(l.d.t, "an empty inbox to be seen empty", time.Minute, func() bool {
+	until(l.d.t, "an empty inbox to be reported as empty", time.Minute, func() bool {
 		var all sync.WaitGroup
 		for _, agent := range l.agents {
 			all.Go(func() { l.popAll(agent) })

@@ -76,13 +76,13 @@ func init() {
 //	POST /fault/unread?project=&agent=&id=
 //	POST /fault/both?project=&agent=&id=     a pop and an acknowledgement of the same delivery, in one group
 //	POST /fault/flush?project=               when it returns, everything is committed
-//	POST /fault/compare?project=             when it returns, the whole tree was compared with the index
+//	POST /fault/compare?project=             when it returns, the whole tree has been compared with the index
 //	POST /fault/die?at=N                     the program ends at the writer's Nth step from now
 //	POST /fault/hold?at=N                    the writer waits at that step until /fault/go
 //	POST /fault/held                         "true" while the writer waits
 //	POST /fault/go
 //	POST /fault/join?project=&url=
-//	POST /fault/sync?project=                when it returns, sync is on and a sync was done
+//	POST /fault/sync?project=                when it returns, sync is on and one sync has been done
 //	POST /fault/unsynced?project=            why the last sync failed; empty if it succeeded
 //	POST /fault/steps                        the steps since then, one per line
 func faultServe() error {

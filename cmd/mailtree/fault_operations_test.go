@@ -20,8 +20,8 @@ type operation struct {
 	name string
 	// prepare brings the store, without a fault, to a state in which the operation has something to do.
 	prepare func(r *peril)
-	// do does the operation with the fault armed. It returns when the operation has been answered. If a user does the
-	// operation, there is no answer, and do returns when the server has noticed it or when the fault has struck.
+	// do performs the operation with the fault armed. It returns when the operation has been answered. If a user does
+	// the operation, there is no answer, and do returns when the server has noticed it or when the fault has struck.
 	do func(r *peril) error
 	// after tries something that must still be impossible. The fault is over by then.
 	after func(r *peril, err error)
@@ -236,7 +236,7 @@ func (r *peril) noticed(ok func() bool) {
 	}
 }
 
-// save writes a file as an editor that renames does.
+// save writes a file like an editor that saves by renaming.
 func (r *peril) save(path string, data []byte) {
 	r.d.t.Helper()
 	file := filepath.Join(r.tree, path)

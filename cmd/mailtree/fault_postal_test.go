@@ -137,7 +137,7 @@ func (p *post) settle(agent string) (silent int) {
 func (p *post) check() {
 	p.d.t.Helper()
 	for body, from := range p.sent {
-		p.d.t.Errorf("%q of %s was answered, but is in no inbox", body, from)
+		p.d.t.Errorf("the send of %q by %s was answered, but the message is in no inbox", body, from)
 	}
 	for body := range p.taken {
 		p.d.t.Errorf("%q was handed out, but is in no inbox", body)

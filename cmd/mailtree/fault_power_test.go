@@ -19,9 +19,9 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// TestFaultPowerLoss cuts the power under load. It copies the file below a mounted ext4 in its current state, which is
-// what a disk would contain. It mounts the copy (which replays its journal) and starts a server on it. Everything that
-// was confirmed before the copy began is there, nothing is incomplete, the repository is sound and the index
+// TestFaultPowerLoss cuts the power under load. It copies the file that backs a mounted ext4. The copy is what a disk
+// would contain at that instant. It mounts the copy (which replays its journal) and starts a server on it. Everything
+// that was confirmed before the copy began is there, nothing is incomplete, the repository is sound and the index
 // reconciles.
 func TestFaultPowerLoss(t *testing.T) {
 	t.Parallel()
@@ -169,7 +169,7 @@ func TestFaultPowerSync(t *testing.T) {
 		cutPower(t, d, s.load, disk)
 		look("answered", true)
 	}
-	t.Logf("%d power cuts at %d steps and in rounds, after which the merge was there %d times", cuts, at, whole)
+	t.Logf("%d power cuts at %d steps and in rounds, after which the merge was complete %d times", cuts, at, whole)
 }
 
 // afterPowerLoss starts a server on the copy, which merges whatever its store lacks. It returns 1 if the store lacked
@@ -191,7 +191,7 @@ func (s *steps) afterPowerLoss(t *testing.T, disk string, answered bool) (whole 
 	_, err := d.verb("sync", "project", faultKey)
 	after.must(err)
 	if got := lookSynced(after); got != 4 {
-		t.Errorf("after a round %d of the 4 files of the other machine are there", got)
+		t.Errorf("after a sync, %d of the 4 files of the other machine are there", got)
 	}
 	d.stop()
 	for _, p := range storetest.CheckEdited(t.Context(), d.store) {

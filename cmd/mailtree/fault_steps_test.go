@@ -117,7 +117,7 @@ func (op *stepped) run(t *testing.T) {
 			t.Errorf("killed at step %d (died in it: %v): %d of %d parts are there", s.n, died, got, op.whole)
 		}
 		if s.n > 60 {
-			t.Fatal("it never completes")
+			t.Fatal("the operation never completes")
 		}
 	}
 	emptyQueue(s) // the released program would send it
@@ -208,7 +208,7 @@ func sentBefore(s *steps) {
 	if s.body == "" {
 		return
 	}
-	until(s.d.t, "what was saved is sent", time.Minute, func() bool {
+	until(s.d.t, "the saved message to be sent", time.Minute, func() bool {
 		return len(s.files("agents/Ann/outbox/*.md")) == 0 && lookSent(s) == 3 && s.listed()
 	})
 	if n := lookSent(s); n != 3 {

@@ -148,7 +148,8 @@ func (s *stopping) goOn() {
 	s.env = append(s.env, "GATEWAY_SMARTHOST=smtp://"+s.peer.address, "GIT_SSH_COMMAND=false")
 }
 
-// awaits calls do, which makes a program run that hangs, and waits until the program has run once more than before.
+// awaits calls do, which causes a program that hangs to be run, and waits until the program has started once more than
+// before.
 func (s *stopping) awaits(name string, do func()) {
 	s.t.Helper()
 	ran := func() int {

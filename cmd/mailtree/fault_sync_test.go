@@ -53,7 +53,7 @@ func pushed(s *steps) {
 		s.git(".", "clone", "-q", s.bare(), s.clone())
 		s.reach(false)
 	} else {
-		until(s.d.t, "the round that a start makes to fail", time.Minute, func() bool {
+		until(s.d.t, "the sync at the server's start to fail", time.Minute, func() bool {
 			problem, err := s.d.verb("unsynced", "project", faultKey)
 			return err == nil && problem != ""
 		})
@@ -131,7 +131,7 @@ func TestFaultSync(t *testing.T) {
 	sending.Wait()
 	end()
 	beside.Wait()
-	t.Logf("%d messages crossed, %d partitions, %d notes of a person and %d rebases; refused: %v", 3*messages, cuts, len(person.notes), person.rebases,
+	t.Logf("%d messages crossed, %d partitions, %d notes by a user and %d rebases; refused: %v", 3*messages, cuts, len(person.notes), person.rebases,
 		person.refused)
 	for range 2 {
 		for _, m := range all {
@@ -157,7 +157,7 @@ func TestFaultSync(t *testing.T) {
 		}
 		for n := range person.notes {
 			if data, err := os.ReadFile(filepath.Join(m.tree(), person.note(n))); err != nil || !person.wrote(n, string(data)) {
-				t.Errorf("%s has %q, %v for what a person wrote on %s: %q", m.agent, data, err, all[0].agent, person.notes[n])
+				t.Errorf("%s has %q, %v for what the user wrote on %s: %q", m.agent, data, err, all[0].agent, person.notes[n])
 			}
 		}
 		tree := run("-C", m.tree(), "ls-tree", "-r", "HEAD")
@@ -323,7 +323,7 @@ func (p *rebaser) keep() bool {
 	return c.Run() == nil
 }
 
-// resolve saves again the notes in which a rebase has left conflict markers. There is a conflict if the server has
+// resolve saves the notes in which a rebase has left conflict markers again. There is a conflict if the server has
 // pushed a commit before it was amended.
 func (p *rebaser) resolve() {
 	for n, text := range p.notes {
@@ -334,7 +334,8 @@ func (p *rebaser) resolve() {
 }
 
 // wrote reports whether a note contains what the user wrote last. If a note was pushed before it was amended, other
-// machines have the first text too, and within the same second that text may be considered the later one.
+// machines also have the first text. If both texts were written within the same second, the first one may be treated as
+// the later one.
 func (p *rebaser) wrote(n int, text string) bool {
 	return text == p.notes[n] || n%2 == 0 && text == fmt.Sprintf("note %d", n)
 }

@@ -134,7 +134,8 @@ func account() string {
 	return u.Username
 }
 
-// postfixSocket is where Postfix finds the gateway, also from its chroot: below Postfix's queue folder.
+// postfixSocket is the path at which Postfix finds the gateway. It is relative to Postfix's queue folder, so it also
+// works in Postfix's chroot.
 const postfixSocket = "mailtree/lmtp"
 
 // serveLines returns the settings for domains behind Postfix.

@@ -34,7 +34,7 @@ func gatewaySettings() []setting {
 		{Name: "TRUSTED_AUTHSERV", Help: "name of this machine's mail server in Authentication-Results; results under " +
 			"that name are trusted"},
 		{Name: "GATEWAY_ALLOW", Help: "domains that mail may be sent to, separated by commas; * means all"},
-		{Name: "GATEWAY_RATE", Default: "60", Help: "maximum number of emails to other domains per mailbox and hour"},
+		{Name: "GATEWAY_RATE", Default: "60", Help: "maximum number of emails to other domains per mailbox per hour"},
 		{Name: "GATEWAY_SMARTHOST", Help: "server to send mail to other domains through: smtps://USER@HOST:465 or " +
 			"smtp://HOST:587 (default: each domain's MX)"},
 		{Name: "GATEWAY_PASSWORD_FILE", Help: "file whose first line is the password for GATEWAY_SMARTHOST"},

@@ -216,7 +216,7 @@ func TestGatewayIn(t *testing.T) {
 		"no such mailbox", "Relaying", "250")
 	got := newest("build", 1)
 	if got.Date != "2025-01-02T02:04:05.000000Z" || got.ReplyTo != "ops@mail.example.net, list@example.net" {
-		t.Errorf("dated %q, answers to %q", got.Date, got.ReplyTo)
+		t.Errorf("the date is %q, Reply-To is %q", got.Date, got.ReplyTo)
 	}
 	if got.From != "ann@example.org" || got.Auth != "dmarc example.org" || got.Trusted != "false" || strings.Contains(got.Content, "Boss") ||
 		!strings.Contains(got.Content, `"message_id": "1@example.org"`) || !strings.HasSuffix(got.Content, "\n\nHello\n") {

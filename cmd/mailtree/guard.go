@@ -134,7 +134,7 @@ func guardCheck(p *program, env []string) *cobra.Command {
 		Use:   "check [PATH…]",
 		Short: "Check whether others have claimed the staged or given files",
 		Long: "Check whether others have claimed the staged or given files. The hooks call this command with --hook.\n" +
-			"Exit status 0: no claim is in the way. 1: other agents' claims are in the way. 2: the call was wrong, or the check\n" +
+			"Exit status 0: no claim is in the way. 1: other agents' claims are in the way. 2: the command line is wrong, or the check\n" +
 			"failed; with --hook, a failed check lets the commit through with a notice, unless GUARD_MODE=block is set.",
 		RunE: func(c *cobra.Command, args []string) error {
 			debug.SetGCPercent(-1) // the run needs a few megabytes; the limit that tuneMemory set still applies
@@ -187,7 +187,7 @@ func guardCheck(p *program, env []string) *cobra.Command {
 
 // personHere returns the name of the user who is typing: see me. It returns "" if an agent seems to be typing. That is
 // the case if an agent's client is among this process's ancestors, if an agent is using this tmux pane, or if the
-// system does not reveal the ancestors.
+// system does not report the ancestors.
 func (p *program) personHere() string {
 	above, all := seat.Ancestors()
 	agents := append(clientNames(), "code") // VS Code's program

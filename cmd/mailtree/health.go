@@ -174,7 +174,7 @@ func (h *health) report(ctx context.Context) *healthReport {
 func (h *health) problems(ctx context.Context) (first []problem) {
 	all, err := h.app.store.Problems(ctx, "", maxWaiting)
 	if err != nil {
-		h.app.log.Debug("problems are not known", "error", err)
+		h.app.log.Debug("cannot list the problems", "error", err)
 	}
 	for _, p := range all {
 		first = append(first, problem{p.Project, p.Path, p.Line, p.Reason})
@@ -206,7 +206,7 @@ func (a *app) projectHealth(ctx context.Context, p *maildir.Project) (d projectH
 	}
 	unwoken, err := p.Sessions.Unwoken(ctx)
 	if err != nil {
-		a.log.Debug("who could not be woken is not known", "project", p.Slug, "error", err)
+		a.log.Debug("cannot list the agents that could not be woken", "project", p.Slug, "error", err)
 	}
 	for i := range unwoken[:min(len(unwoken), maxWaiting)] {
 		u := &unwoken[i]

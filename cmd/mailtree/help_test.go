@@ -46,12 +46,12 @@ func TestHelp(t *testing.T) {
 		}
 		for _, text := range tt.has {
 			if !strings.Contains(out.String(), text) {
-				t.Errorf("%s has no %q:\n%s", tt.args, text, &out)
+				t.Errorf("%s does not contain %q:\n%s", tt.args, text, &out)
 			}
 		}
 		for _, text := range tt.not {
 			if strings.Contains(out.String(), text) {
-				t.Errorf("%s has %q", tt.args, text)
+				t.Errorf("%s contains %q", tt.args, text)
 			}
 		}
 		if lines := strings.Count(out.String(), "\n"); lines > tt.most {

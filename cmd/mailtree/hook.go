@@ -33,7 +33,7 @@ func hookCommand(p *program) *cobra.Command {
 			"and at no other event. The exit status is 0 even if the command fails, so that a turn never fails because of it.\n" +
 			"Before the client edits a file, the command refuses the edit if another agent has claimed the file; CLAIM_MODE in\n" +
 			"the environment is block, warn or off. With --wait, the command waits until mail arrives for an idle session, and\n" +
-			"then ends in the way that makes the client begin a turn: for Claude Code with the exit status 2.",
+			"then ends in a way that makes the client begin a turn: for Claude Code, with exit status 2.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return harmless(errors.New("hook: give one client"))
@@ -67,8 +67,8 @@ func harmless(err error) error {
 	return &exitError{0, err}
 }
 
-// spareClient returns the error of the program without a command. If standard input contains a client's event, it
-// returns an error with exit status 0 and no text instead. Some clients run a hook's command without its arguments,
+// spareClient returns the error for running the program without a command. If standard input contains a client's event,
+// it returns an error with exit status 0 and no text instead. Some clients run a hook's command without its arguments,
 // and interpret a failure as a refusal.
 func (p *program) spareClient(err error) error {
 	f, ok := p.std.in.(*os.File)
@@ -86,7 +86,8 @@ func (p *program) spareClient(err error) error {
 	return &exitError{}
 }
 
-// maxEvent is the largest number of bytes read of an event. An event after a tool call contains the tool's output.
+// maxEvent is the maximum number of bytes that are read for one event. An event after a tool call contains the tool's
+// output.
 const maxEvent = 64 << 20
 
 // hookPatience is the time limit of a hook. It is less than the five seconds that `mailtree setup` allows: news that
@@ -130,7 +131,7 @@ func (p *program) onEvent(ctx context.Context, client string) (e event.Event, a 
 	switch {
 	case e.Kind == event.Edit: // also for an edit by a subagent
 		return e, p.checkEdit(e), nil
-	case e.Kind == event.Tool && sign.Ended(p.signed(e)): // its model sees no answer
+	case e.Kind == event.Tool && sign.Ended(p.signed(e)): // the turn has ended, so the model sees no answer
 		return e, a, nil
 	case e.Kind == "" || e.Subagent && (e.Kind != event.Tool || len(e.Paths) == 0) || !storedir.IsStore(p.cfg.Store):
 		return e, a, nil
@@ -197,7 +198,7 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 		},
 		Deaf: e.Deaf,
 	}
-	if e.Subagent { // a subagent's model is told no news
+	if e.Subagent { // a subagent's model gets no news
 		ask.Kind = mcpserver.HookSubagent
 	}
 	err = askServer(ctx, p.cfg, "hook", ask, &told)

@@ -97,7 +97,7 @@ func (v *view) openIndex(ctx context.Context, cfg *config) (err error) {
 	}
 	if indexer.IsLocked(err) {
 		return fmt.Errorf("another program, for example a database browser, has locked the index (%w). "+
-			"End that program, then try again", err)
+			"Close that program, then try again", err)
 	}
 	hint := "`mailtree index rebuild` rebuilds it, and so does the next `mailtree serve`"
 	if v.running {

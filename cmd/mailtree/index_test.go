@@ -10,7 +10,7 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// TestIndexLocked checks that `index verify` says so if another program has locked the index, and does not suggest
+// TestIndexLocked checks that `index verify` reports that another program has locked the index, and does not suggest
 // restarting the server.
 func TestIndexLocked(t *testing.T) {
 	t.Parallel()

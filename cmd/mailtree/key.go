@@ -23,8 +23,8 @@ func keyCommand(p *program) *cobra.Command {
 		Short: "Show this store's public key and manage trusted keys",
 		Long: "This store's server seals every message that it delivers with the store's key. Mail that another machine's server\n" +
 			"has sealed, and that arrives with a `git pull`, is shown as verified once you trust that machine's key:\n\n" +
-			"  mailtree key show                 there: prints its public key and the machine's name\n" +
-			"  mailtree key trust KEY NAME       here\n\n" +
+			"  mailtree key show                 on the other machine: print its public key and its name\n" +
+			"  mailtree key trust KEY NAME       on this machine: trust that key\n\n" +
 			"A machine that shares a project's mail (`mailtree sync`) publishes its key in the project: `key list` shows the key,\n" +
 			"and `key trust ID` trusts it. First compare the id with the one that `key list` shows on the other machine, because\n" +
 			"anyone who can write to the shared repository can publish a key under any name.\n\n" +

@@ -23,7 +23,7 @@ func logCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "log [AGENT|THREAD|MESSAGE|PATH]",
 		Short: "Show the history: who did what, and when",
-		Long: "Show from Git who did what and when, newest first, one line each. Without an argument it shows everything.\n" +
+		Long: "Show who did what and when, from the Git history: newest first, one line each. Without an argument, it shows all.\n" +
 			"An argument selects the operations of one agent, the operations on one message or thread, or the changes of a file\n" +
 			"or folder of the project, such as agents/BlueLake.",
 		Args:              cobra.MaximumNArgs(1),

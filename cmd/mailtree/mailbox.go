@@ -160,7 +160,7 @@ func mailboxTrustCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trust NAME [SENDER]",
 		Short: "Trust a sender or a domain, or list a mailbox's trusted senders",
-		Long: "Have a mailbox trust a sender from another domain: an address, or @DOMAIN for the whole domain. The mailbox trusts\n" +
+		Long: "Make a mailbox trust a sender from another domain: an address, or @DOMAIN for the whole domain. The mailbox trusts\n" +
 			"the sender's mail if DMARC proves where it comes from: such mail wakes the agent, and hooks run for it. Without\n" +
 			"SENDER, the command lists the trusted senders.\n\n" +
 			"  mailtree mailbox trust support ann@example.net\n" +

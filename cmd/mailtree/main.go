@@ -20,7 +20,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Environ(), stdio{os.Stdin, os.Stdout, os.Stderr}))
 }
 
-// stdio contains a run's streams.
+// stdio contains the standard streams of one run.
 type stdio struct {
 	in       io.Reader
 	out, err io.Writer

@@ -109,7 +109,8 @@ func newDraftCommand(p *program) *cobra.Command {
 	return c
 }
 
-// join makes the user an agent of a project, so that the other agents can write to the user, and reports it.
+// join makes the user an agent of a project, so that the other agents can write to the user. It reports this to the
+// user.
 func (p *program) join(ctx context.Context, project string) error {
 	return p.atDesk(ctx, &deskFlags{project: project}, mine, nil, func(context.Context, *deskWork) error { return nil })
 }

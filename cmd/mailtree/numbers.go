@@ -134,8 +134,9 @@ func (p *program) rowsToIDs(args []string) (named lastList, err error) {
 	return named, nil
 }
 
-// messagesOf returns the message in the argument at i. For a row of a list of threads, it returns the messages in
-// that thread instead, oldest first: those that were sent to the user and for which wanted is true, if there are any.
+// messagesOf returns the message in the argument at i. If the argument is a row of a list of threads, it instead
+// returns those of the thread's messages that were sent to the user, are not archived, and for which wanted is true. If
+// there are none, it returns the row's own message.
 func (d *deskWork) messagesOf(ctx context.Context, i int, wanted func(m *mail.Delivery) bool) (ids []string, err error) {
 	ask := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "thread_id": d.threads[i], "limit": maildir.MaxPage}
 	for more := wanted != nil && d.threads[i] != ""; more; {

@@ -112,13 +112,13 @@ func TestOutgoing(t *testing.T) {
 	}
 	id := send("The first", "dan@example.org", "Bob", "cat@example.org")
 	until(t, "the first message to arrive", time.Minute, func() bool { return len(peer.messages()) == 2 })
-	until(t, "receipts to say so", time.Minute, func() bool {
+	until(t, "the receipts to show that both were sent", time.Minute, func() bool {
 		said := d.receipts(id)
 		return said == "Bob  true,cat@example.org sent true,dan@example.org sent true"
 	})
 	first := peer.messages()[0]
 	if bytes.Contains(first, []byte("dan@")) {
-		t.Errorf("it names a recipient in bcc:\n%s", first)
+		t.Errorf("the email names a bcc recipient:\n%s", first)
 	}
 	for _, want := range []string{"To: <Bob@mail.example.net>, <cat@example.org>\r\n", "Auto-Submitted: auto-generated\r\n", "<strong>out</strong>"} {
 		if !bytes.Contains(first, []byte(want)) {

@@ -177,7 +177,7 @@ func printHead(s *cli.Screen, m *mail.Message) {
 	s.Printf("\n")
 }
 
-// vouched returns who vouches for the sender, or that nothing vouches for the content.
+// vouched returns text that says who vouches for the sender, or that the message is not verified.
 func vouched(m *mail.Message) string {
 	if !m.Verified {
 		return "not verified"

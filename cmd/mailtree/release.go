@@ -25,8 +25,8 @@ func releaseCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "release PATH...",
 		Short: "Release your claims on files",
-		Long: "Release your claims on files. With --holder, release one claim of another agent, who gets a message with your\n" +
-			"reason; `mailtree undo` undoes both. Only users can use --holder: agents ask the holder.",
+		Long: "Release your claims on files. With --holder, release one of another agent's claims. The agent gets a message\n" +
+			"with your reason. `mailtree undo` undoes both. Only users can use --holder; agents must ask the holder.",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: p.completeClaims,
 		PreRunE:           func(c *cobra.Command, paths []string) error { return o.check(c, paths) },
@@ -64,7 +64,7 @@ func (o *releaseOptions) check(c *cobra.Command, paths []string) error {
 func freeClaim(ctx context.Context, d *deskWork, o *releaseOptions, path string) error {
 	ask := mcpserver.FreeAsk{Person: d.Person, Holder: o.holder, Path: path, Reason: o.reason}
 	return askVerb(ctx, d, "free", ask, func(a *mcpserver.Freed) error {
-		d.Printf("released %s, and %s gets a message about it (%s)\n", a.Path, a.Holder, d.ShortID(a.ID))
+		d.Printf("released %s and notified %s (%s)\n", a.Path, a.Holder, d.ShortID(a.ID))
 		d.Printf("%s\n", d.Faint("undo: mailtree undo"))
 		return nil
 	})

@@ -28,7 +28,7 @@ type removedProject struct {
 
 // removeProject removes a project with its history. It asks at a terminal; without a terminal, it returns an error
 // unless yes is set. One rename takes the folder out of the store's projects before its files are deleted: a running
-// server then ends the project (maildir/removed.go), and the next server no longer finds it.
+// server then closes the project (maildir/removed.go), and the next server no longer finds it.
 func (p *program) removeProject(ctx context.Context, key string, yes, asJSON bool) error {
 	t, slug, err := storedir.OpenProject(p.cfg.Store, key, p.cfg.Scope)
 	if errors.Is(err, maildir.ErrNotFound) || errors.Is(err, maildir.ErrInvalid) {
@@ -62,7 +62,7 @@ func (p *program) removeProject(ctx context.Context, key string, yes, asJSON boo
 	if err := os.Rename(filepath.Dir(storedir.Repo(p.cfg.Store, slug)), filepath.Join(aside, slug)); err != nil {
 		return err
 	}
-	for range 20 { // a commit in progress may put files into it
+	for range 20 { // a commit in progress may still add files to it
 		if err = os.RemoveAll(aside); err == nil {
 			break
 		}

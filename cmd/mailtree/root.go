@@ -22,7 +22,7 @@ type program struct {
 	cfg *config
 
 	background bool   // for serve
-	step       string // of a command whose operations one undo reverts together: see format.InStep
+	step       string // for a command whose operations a single undo reverts together: see format.InStep
 }
 
 // remark prints a line for the user on standard error. On a terminal, it breaks the line between words.

@@ -150,7 +150,7 @@ func cmdPost(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	req.Close = true
 	status, data, err := exchange(req)
-	for range 5 { // the server does not read an overlong request to its end: half a second later the answer may be lost
+	for range 5 { // the server stops reading an overlong request, so its answer may be lost half a second later
 		if !errors.Is(err, syscall.ECONNRESET) {
 			break
 		}

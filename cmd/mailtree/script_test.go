@@ -133,7 +133,7 @@ func endLeft(t testing.TB, dir string) {
 			var said bytes.Buffer
 			code := run(context.Background(), []string{"stop", "--store", store}, nil, stdio{out: &said, err: &said})
 			if code != 0 && storedir.Held(store) {
-				t.Errorf("a server that was left could not be stopped: %s", &said)
+				t.Errorf("a server left running could not be stopped: %s", &said)
 			}
 		}
 		return nil

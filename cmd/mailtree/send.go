@@ -171,12 +171,13 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 	}))
 }
 
-// noText returns the error for a message without text. The arguments before it may include the text.
+// noText returns the error for a message without text. to are the arguments that were treated as agents; one of them
+// may be the text.
 func noText(to []string, id string) error {
 	how := "give the text last, or with -m"
 	switch {
 	case id != "":
-		how = fmt.Sprintf("%q is treated as a message, as in `mailtree reply ID TEXT`", id)
+		how = fmt.Sprintf("%q is treated as a message id, as in `mailtree reply ID TEXT`", id)
 	case len(to) > 0:
 		how = fmt.Sprintf("arguments treated as agents: %s. Give a one-word text with -m", strings.Trim(fmt.Sprintf("%q", to), "[]"))
 	}
@@ -233,7 +234,7 @@ func (p *program) draftOf(ctx context.Context, f *deskFlags, o *sendOptions, id 
 	})
 }
 
-// everybody puts every other agent of the project into o.to if the message is for all agents.
+// everybody adds every other agent of the project to o.to if the message is for all agents.
 func (o *sendOptions) everybody(ctx context.Context, d *deskWork) (err error) {
 	if len(o.to) == 0 && len(d.IDs) == 0 {
 		o.to, err = everybodyElse(ctx, d)

@@ -255,7 +255,7 @@ var (
 		"the store's new path")
 )
 
-// Every second, guardFiles checks the files through which programs find the server. It stops the server if the folder
+// guardFiles checks, once a second, the files through which programs find the server. It stops the server if the folder
 // is no longer a store. It also stops the server if the index was removed or replaced: other programs would not see the
 // server's writes, and SQLite would open an empty file of that name. It recreates lost sockets.
 func (a *app) guardFiles(ctx context.Context, end context.CancelCauseFunc) {
@@ -280,8 +280,8 @@ func (a *app) guardFiles(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// renewSockets recreates sockets whose file was removed or replaced. It logs a failure once until the socket is back.
-// blocked contains the sockets whose failure has been logged.
+// renewSockets recreates sockets whose file was removed or replaced. It logs a failure only once, until the socket is
+// back. blocked contains the sockets whose failure has been logged.
 func (a *app) renewSockets(ctx context.Context, blocked map[*socket.Listener]bool) {
 	for _, l := range a.sockets {
 		err := l.Renew(ctx)

@@ -42,7 +42,7 @@ func TestRenewSockets(t *testing.T) {
 			a.renewSockets(t.Context(), blocked)
 		}
 		if got := strings.Count(said.String(), "exists and is not a socket"); got != n {
-			t.Errorf("said %d times, want %d:\n%s", got, n, &said)
+			t.Errorf("reported %d times, want %d:\n%s", got, n, &said)
 		}
 		if got := strings.Count(said.String(), "the server has created it again"); got != n {
 			t.Errorf("recreated %d times, want %d:\n%s", got, n, &said)

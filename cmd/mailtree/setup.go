@@ -36,7 +36,7 @@ func setupCommand(p *program) *cobra.Command {
 			"the server's address, and hooks (`mailtree hook CLIENT`), which notify the client's sessions of mail. Everything else\n" +
 			"in the client's files stays as it is, and each original file is backed up once. A second run changes nothing.\n" +
 			"CLIENT is one of " + strings.Join(clientNames(), ", ") + ".\n" +
-			"Exit status 0: everything is set up. 1: a file cannot be changed, or --check finds a problem. 2: the call was wrong.",
+			"Exit status 0: everything is set up. 1: a file cannot be changed, or --check finds a problem. 2: the command line is wrong.",
 		Args:      cobra.MaximumNArgs(1),
 		ValidArgs: clientNames(),
 		RunE: func(c *cobra.Command, args []string) error {

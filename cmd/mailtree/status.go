@@ -17,7 +17,7 @@ func statusCommand(p *program) *cobra.Command {
 		Use:   "status",
 		Short: "Show whether a server is running, and its state",
 		Long: "Show whether a server is running for the store, and its state. The exit status is 1 if no server is running, or if\n" +
-			"there is a problem that you need to fix. With --json, the command prints the answer of /health.",
+			"there is a problem that you need to fix. With --json, the command prints the /health response.",
 		Args: cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print the answer as JSON")

@@ -22,7 +22,7 @@ func stdioCommand(p *program) *cobra.Command {
 		Short: "Serve MCP on standard input and output, through the store's server",
 		Long: "Serve MCP on standard input and output, as a bridge to the store's server. If no server is running, the command\n" +
 			"starts one in the background, which stops when it is no longer used. Exit status 0: the input has ended. 1: some lines\n" +
-			"of the input were not messages, or there is no server.",
+			"of the input were not messages, or no server could be reached.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.stdio(c.Context(), o)
@@ -70,7 +70,7 @@ func (p *program) stdio(ctx context.Context, o stdioOptions) error {
 }
 
 // hello returns what the bridge tells the server about where it is running. It returns an error if the system does not
-// reveal that.
+// provide this information.
 func hello(env []string, o stdioOptions) (c tool.Caller, err error) {
 	c = tool.Caller{Agent: o.as, Project: o.project}
 	if c.Agent == "" && o.toolset == "agentmail" {

@@ -40,8 +40,8 @@ func stopCommand(p *program) *cobra.Command {
 // longestStop limits how long a server may take to finish its work.
 const longestStop = 30 * time.Second
 
-// stop makes the server stop, and returns when it has ended. While a server is starting or ending, it has the store
-// but does not answer. In that case stop asks again until the server answers or has ended.
+// stop makes the server stop, and returns when it has ended. A server that is starting or stopping holds the store but
+// does not answer. In that case stop asks again until the server answers or has ended.
 func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longestStop)
 	defer cancel()
@@ -67,7 +67,7 @@ func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err er
 	}
 }
 
-// awaitEnd returns when no process has the store anymore.
+// awaitEnd returns when no process holds the store anymore.
 func (p *program) awaitEnd(ctx context.Context, process int) error {
 	for storedir.Held(p.cfg.Store) {
 		select {

@@ -25,12 +25,12 @@ func syncCommand(p *program) *cobra.Command {
 			"  mailtree sync on                  on the first machine\n" +
 			"  mailtree sync join URL            on every other machine, in its copy of the code\n\n" +
 			"Each server then pushes its mail soon after a change, and fetches the mail of the other machines every ten seconds\n" +
-			"(SYNC_INTERVAL). All machines decide claims together; drafts stay on their machine.",
+			"(SYNC_INTERVAL). The machines decide together who gets a claim. Drafts stay on their machine.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	for _, sub := range []struct{ do, short string }{
-		{"on", "Start sharing the project's mail, also after a restart"},
+		{"on", "Start sharing the project's mail; sharing continues after a restart"},
 		{"off", "Stop sharing; local mail stays"},
 		{"now", "Fetch, merge and push now, and show the result"},
 		{"status", "Show whether the mail is shared and what is not pushed or merged yet"},

@@ -56,7 +56,7 @@ func (p *program) hookWait(ctx context.Context, client string) error {
 	return err
 }
 
-// parents are the process that started this process, which may be a shell, and the client.
+// parents contains the client and the process that started this process, which may be a shell.
 type parents struct {
 	pid    int
 	client seat.Process
@@ -76,7 +76,8 @@ func (p parents) endWith(ctx context.Context, end func()) {
 	end()
 }
 
-// awaitWake asks one server after another. It returns "" if the session no longer needs to be woken.
+// awaitWake asks one server after another whether to wake the session. It returns "" if the session no longer needs to
+// be woken.
 func (p *program) awaitWake(ctx context.Context, v maildir.SessionEvent) string {
 	noted, begins := false, time.Now().Add(maildir.BeginPatience)
 	for ctx.Err() == nil {

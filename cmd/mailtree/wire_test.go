@@ -31,7 +31,7 @@ import (
 // goes over the wire: fixtures/wire/TOOLSET/NAME.txtar contains what clients send to a toolset, and the exact answers.
 // There is at least one file for each tool. Its sections are
 //
-//	-- setup [CALLER] [project=KEY] [2026-07-28] --    JSON-RPC messages, one a line, that must be answered without a refusal
+//	-- setup [CALLER] [project=KEY] [2026-07-28] --    JSON-RPC messages, one per line, that must not be refused
 //	-- client [CALLER] [project=KEY] [2026-07-28] --   one message
 //	-- server --                                       the answer to it
 //
@@ -378,7 +378,7 @@ func (p *httpPeer) close() error {
 	}
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusNoContent {
-		return fmt.Errorf("end of a session: %s", resp.Status)
+		return fmt.Errorf("ending the session: %s", resp.Status)
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// words are the words for refusals on the command line.
+// words contains the words that refusals use on the command line.
 var words = refusal.Words{
 	Args: map[refusal.Field]string{
 		refusal.Project: "--project", refusal.Repository: "REPOSITORY", refusal.Moment: "--as-of", refusal.From: "--from",
@@ -29,8 +29,8 @@ var words = refusal.Words{
 	}),
 }
 
-// pageWords are the words for refusals on the page. A reader in a browser has no flags, and fields have no names
-// there.
+// pageWords contains the words that refusals use on the page. A reader in a browser cannot use flags, and the page does
+// not show the names of fields.
 var pageWords = refusal.Words{
 	Phrases: tool.Phrases(map[string]string{
 		"make a project":       "The home page lists the projects.",

@@ -13,7 +13,7 @@ func TestWords(t *testing.T) {
 	}
 	for key, text := range pageWords.Phrases {
 		if strings.Contains(text, "--") {
-			t.Errorf("the page says of %q: %s", key, text)
+			t.Errorf("the page's words for %q: %s", key, text)
 		}
 	}
 }

@@ -132,8 +132,8 @@ func passing(err error) bool {
 }
 
 // stop ends a process group with TERM, and with KILL after the given time. It returns the result of Wait for the
-// group's leader. waited is false if even KILL did not end the leader. A command may become another user or leave
-// its group.
+// group's leader. waited is false if even KILL did not end the leader. This can happen because a command may switch to
+// another user or leave its group.
 func (r *Runner) stop(group int, ended <-chan error, after time.Duration) (waited bool, err error) {
 	syscall.Kill(-group, syscall.SIGTERM)
 	kill := time.NewTimer(after * r.cfg.Second)
@@ -200,7 +200,7 @@ func attached(run *hook.Run) string {
 	for {
 		text, err := json.Marshal(all)
 		if err != nil {
-			panic(err) // texts and numbers
+			panic(err) // only strings and numbers: cannot fail
 		}
 		if len(text) <= maxFact {
 			return string(text)

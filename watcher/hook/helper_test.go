@@ -95,7 +95,7 @@ func (b *bench) hook(mailbox string, h hooks.Hook) {
 func (b *bench) script(name, text string) string {
 	b.t.Helper()
 	file := filepath.Join(b.dir, name)
-	syscall.ForkLock.RLock() // a process forked now would have the file open for writing, and the file could not run
+	syscall.ForkLock.RLock() // a process forked now would keep the file open for writing, so the file could not be executed
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+strings.ReplaceAll(text, "DIR", b.dir)), 0o700); err != nil {
 		b.t.Fatal(err)

@@ -68,7 +68,7 @@ func New(cfg Config) *Runner {
 	return &Runner{cfg: cfg, queue: newQueue(cfg.Workers)}
 }
 
-// Run follows the feed until ctx ends. It then ends the running commands as it does at their timeout, and returns.
+// Run follows the feed until ctx ends. It then ends the running commands in the same way as at a timeout, and returns.
 // While the marks cannot be read, Run keeps trying and runs no hook.
 func (r *Runner) Run(ctx context.Context) {
 	var log *hook.Log
@@ -139,7 +139,7 @@ func (r *Runner) catchUp(ctx context.Context, mark int64) error {
 
 // follow waits for changes and queues their firings.
 func (r *Runner) follow(ctx context.Context) {
-	r.insist(ctx, "the feed of hooks cannot be read", func() error {
+	r.insist(ctx, "the hook feed cannot be read", func() error {
 		changes, err := r.cfg.Store.WaitChanges(ctx, r.mark, pageSize)
 		if err != nil {
 			return err

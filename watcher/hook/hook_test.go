@@ -26,8 +26,8 @@ import (
 	"mailtree/watcher/hook"
 )
 
-// TestRun: the command gets its arguments unchanged, the file on standard input, and the facts in its environment.
-// The environment contains nothing else from the server except the paths of programs.
+// TestRun checks that the command gets its arguments unchanged, the file on standard input, and the facts in its
+// environment. The environment contains nothing else from the server except the paths of programs.
 func TestRun(t *testing.T) {
 	t.Setenv("SECRET", "of the server") //nolint:paralleltest // the environment is the process's
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -77,8 +77,8 @@ func times(all []run) []run {
 	return all
 }
 
-// TestWhat: on_receive runs only for trusted mail, unless the hook says otherwise. In that case it also runs for
-// mail saved by hand. after_send runs for sent mail. No hook runs for mail older than itself.
+// TestWhat checks that on_receive runs only for trusted mail, unless the hook says otherwise. In that case it also runs
+// for mail saved by hand. after_send runs for sent mail. No hook runs for mail older than itself.
 func TestWhat(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{})
@@ -112,7 +112,7 @@ func TestWhat(t *testing.T) {
 	}
 }
 
-// TestPull: mail that arrives with `git pull` fires hooks as untrusted mail.
+// TestPull checks that mail that arrives with `git pull` fires hooks as untrusted mail.
 func TestPull(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{})
@@ -142,7 +142,7 @@ func TestPull(t *testing.T) {
 	git(clone, "add", ".")
 	git(clone, "commit", "-q", "-m", "mail")
 	git(b.p.Dir(), "pull", "-q", "--no-rebase", clone, "HEAD")
-	b.until("the mail has come", func() bool {
+	b.until("the mail has arrived", func() bool {
 		row, err := b.Index.Message(t.Context(), b.p.Slug, "pulled", index.WithoutBody, nil)
 		return err == nil && row != nil
 	})
@@ -157,7 +157,7 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// TestSlow: a hook that does not end delays no delivery, no reply, and no other owner's hooks.
+// TestSlow checks that a hook that does not end does not delay deliveries, replies, or other owners' hooks.
 func TestSlow(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -180,13 +180,13 @@ func TestSlow(t *testing.T) {
 		t.Errorf("ended: %+v", got)
 	}
 	if n := len(b.runs(begun)); n > 3 {
-		t.Errorf("%d runs began, of at most 2 at once and one that ended", n)
+		t.Errorf("%d runs began, want at most 2 at once and one that has ended", n)
 	}
 	b.goOn()
 	b.ended(21)
 }
 
-// TestTimeout: at the timeout the whole group gets TERM, and the remaining processes later get KILL.
+// TestTimeout checks that at the timeout the whole group gets TERM, and that the remaining processes later get KILL.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -217,8 +217,8 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestUnending: the runner also ends a command that left its process group. If a command cannot be ended, the
-// runner waits no longer than ending one takes.
+// TestUnending checks that the runner also ends a command that left its process group. If a command cannot be ended,
+// the runner does not wait for it any longer than it usually takes to end a command.
 func TestUnending(t *testing.T) {
 	t.Parallel()
 	other := exec.Command("/bin/true")
@@ -260,7 +260,7 @@ time.sleep(1000)'
 			t.Fatal(err)
 		}
 		if i == 1 {
-			syscall.Kill(n, syscall.SIGKILL) // it no longer belongs to anybody
+			syscall.Kill(n, syscall.SIGKILL) // no other process ends the child
 		} else {
 			b.until("the command has ended", func() bool { return gone(n) })
 		}
@@ -276,8 +276,8 @@ func gone(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
-// TestStop: when the server ends, it ends commands. Waiting firings are left for the next server. Runs that have begun
-// do not begin again.
+// TestStop checks that the server ends commands when it stops. Waiting firings are left for the next server. Runs that
+// have begun do not begin again.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -300,8 +300,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestInputAndOutput: a command need not read its input, nor close its output when it ends, and
-// the mark keeps the last 64 KiB of what it prints.
+// TestInputAndOutput checks that a command need not read its input or close its output when it ends, and that the mark
+// keeps the last 64 KiB of the command's output.
 func TestInputAndOutput(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -331,8 +331,8 @@ func TestInputAndOutput(t *testing.T) {
 	}
 }
 
-// TestAsOwner: a server that is root runs the command as the owner of the mailbox, with the owner's groups and no
-// others. It does not run the command if the mailbox has changed hands since.
+// TestAsOwner checks that a server that runs as root runs the command as the owner of the mailbox, with the owner's
+// groups and no others. It does not run the command if the mailbox has changed hands in the meantime.
 func TestAsOwner(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -376,7 +376,7 @@ func TestAsOwner(t *testing.T) {
 	}
 }
 
-// TestNotAsOther: a server that is not root runs nothing for other users, whatever hooks.json says.
+// TestNotAsOther checks that a server that does not run as root runs nothing for other users, whatever hooks.json says.
 func TestNotAsOther(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true, User: func() int { return 500 }})
@@ -403,9 +403,9 @@ func TestNotAsOther(t *testing.T) {
 	}
 }
 
-// TestStartedLater: a command that currently cannot start starts as soon as it can, because its run already has a
-// mark and there is no other run for that mail. The reason in this test is that the system executes no file that is
-// open for writing.
+// TestStartedLater checks that a command that currently cannot start is started as soon as possible, because its run
+// already has a mark and there is no other run for that mail. In this test, the command cannot start because the system
+// does not execute a file that is open for writing.
 func TestStartedLater(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})

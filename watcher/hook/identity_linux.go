@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// identity identifies a process, because a process's number may be reused. The identity consists of the boot id and the
-// time since boot at which the process began. It is "" for a process that has ended, whether or not its parent has
+// identity returns a string that identifies a process even if its pid is reused. The string consists of the boot id and
+// the time since boot at which the process began. It is "" for a process that has ended, whether or not its parent has
 // waited for it. identity returns an error if the system is temporarily unable to tell. Source: proc_pid_stat(5). For a
 // process that is ending, reading this file fails with ESRCH.
 func identity(pid int) (string, error) {
@@ -22,7 +22,7 @@ func identity(pid int) (string, error) {
 	if err != nil {
 		return "", nil
 	}
-	const state, began = 0, 19 // index among the fields after the name; among all fields they are 3 and 22
+	const state, began = 0, 19 // indexes in the fields after the name; proc_pid_stat(5) numbers these fields 3 and 22
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) <= began || string(fields[state]) == "Z" || string(fields[state]) == "X" {
 		return "", nil

@@ -18,8 +18,8 @@ import (
 	"mailtree/watcher/hook"
 )
 
-// TestOlder: a hook does not run for mail older than itself, even if that mail is reported late or was gone for a
-// while. It runs for newer mail that arrived while no server was running, whatever the mail's date.
+// TestOlder checks that a hook does not run for mail older than itself, even if that mail is reported late or was gone
+// for a while. It runs for newer mail that arrived while no server was running, whatever the mail's date.
 func TestOlder(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -59,8 +59,8 @@ func TestOlder(t *testing.T) {
 	}
 }
 
-// TestByHand: a hook that a user wrote without a time runs for all mail that arrives after it, however often the
-// user saves the file again.
+// TestByHand checks that a hook that a user wrote without a time runs for all mail that arrives after it, however often
+// the user saves the file again.
 func TestByHand(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -83,8 +83,8 @@ func TestByHand(t *testing.T) {
 	b.ended(3)
 }
 
-// TestUnmarked: if a server does not know how far an earlier server got, it still runs a hook for mail that arrived
-// after the hook, whatever the mail's date.
+// TestUnmarked checks that a server that does not know how far an earlier server got still runs a hook for mail that
+// arrived after the hook, whatever the mail's date.
 func TestUnmarked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -107,7 +107,8 @@ func TestUnmarked(t *testing.T) {
 	}
 }
 
-// TestClockSetBack: mail that arrives after a hook runs the hook, whatever happened to the clock meanwhile.
+// TestClockSetBack checks that mail that arrives after a hook was created runs the hook, whatever happened to the clock
+// in the meantime.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	var back atomic.Int64 // hours
@@ -149,8 +150,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestOnce sends 200 messages while the server's hooks stop and start again: each message runs the hook
-// once.
+// TestOnce sends 200 messages while the server's hooks stop and start again. Each message runs the hook once.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -185,7 +185,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestRebuilt: after the index is rebuilt, hooks run for newer mail that has not run them yet. Nothing runs twice.
+// TestRebuilt checks that after the index is rebuilt, hooks run for newer mail that has not run them yet. Nothing runs
+// twice.
 func TestRebuilt(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")

@@ -8,13 +8,14 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// TestTurns: the queue serves owners in turn and each owner's firings in order, and no owner gets every worker.
+// TestTurns checks that the queue serves owners in turn and each owner's firings in order, and that no owner gets every
+// worker.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	q := newQueue(3)
 	for _, f := range []hook.Firing{{Owner: 1, ID: "a"}, {Owner: 1, ID: "b"}, {Owner: 1, ID: "c"}, {Owner: 2, ID: "x"}} {
 		if !q.enqueue(t.Context(), f) {
-			t.Fatal("not put")
+			t.Fatal("enqueue returned false")
 		}
 	}
 	take := func(want string) {
@@ -37,11 +38,11 @@ func TestTurns(t *testing.T) {
 	}
 	q.close()
 	if _, ok := q.dequeue(); ok {
-		t.Error("taken from a closed queue")
+		t.Error("dequeue returned a firing from a closed queue")
 	}
 }
 
-// TestRoom: enqueue waits for room, or for the end.
+// TestRoom checks that enqueue waits until there is room or its context ends.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	q := newQueue(1)
@@ -54,11 +55,11 @@ func TestRoom(t *testing.T) {
 	q.dequeue()
 	q.begun()
 	if !<-put {
-		t.Error("there was room")
+		t.Error("enqueue returned false, although there was room")
 	}
 	go func() { put <- q.enqueue(ctx, hook.Firing{}) }()
 	cancel(errors.New("end"))
 	if <-put {
-		t.Error("there was no room")
+		t.Error("enqueue returned true, although there was no room")
 	}
 }
