@@ -203,7 +203,7 @@ func (a *activityReading) read() error {
 }
 
 // operationOf returns the operation that a change shows. It returns nil if the change shows no operation, or one that
-// is not by the chosen agent.
+// the chosen agent did not do.
 func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 	what := told[c.Kind][c.Op]
 	if c.Kind == format.KindCanonical {

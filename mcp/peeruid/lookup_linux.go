@@ -41,7 +41,7 @@ func lookup(client, server netip.AddrPort) (uid int, err error) {
 	}
 	answer := make([]byte, 4096)
 	n, from, err := unix.Recvfrom(fd, answer, 0)
-	for errors.Is(err, unix.EINTR) { // a signal of Go's scheduler; with a timeout the kernel does not resume the call
+	for errors.Is(err, unix.EINTR) { // a signal from Go's scheduler; with a timeout the kernel does not resume the call
 		n, from, err = unix.Recvfrom(fd, answer, 0)
 	}
 	if err != nil {
@@ -69,7 +69,7 @@ func request(client, server netip.AddrPort) []byte {
 	return b
 }
 
-// socketID returns a struct inet_diag_sockid without an interface and a cookie.
+// socketID returns a struct inet_diag_sockid without an interface or a cookie.
 func socketID(client, server netip.AddrPort) []byte {
 	b := make([]byte, 48)
 	binary.BigEndian.PutUint16(b, client.Port())

@@ -243,7 +243,7 @@ func TestAwaitIdle(t *testing.T) {
 	}
 	(<-conns).Close()
 	c.Close()
-	c.Close() // the second Close of c does not count
+	c.Close() // the second Close of c is not counted
 	busy.Store(true)
 	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
