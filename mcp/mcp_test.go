@@ -382,5 +382,5 @@ func TestClients(t *testing.T) {
 // await polls for a condition.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
-	waits.Until(t, "what the test waits for", ok)
+	waits.Until(t, "the awaited condition holds", ok)
 }

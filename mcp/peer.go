@@ -208,7 +208,7 @@ type Stopping struct {
 
 func (s *Server) yield(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.Yield == nil {
-		writeError(w, http.StatusConflict, nil, protocol.CodeRequest, "this server does not run in the background: stop "+
+		writeError(w, http.StatusConflict, nil, protocol.CodeRequest, "this server is not running in the background: stop "+
 			"it where it was started")
 		return
 	}

@@ -148,7 +148,7 @@ func TestCancel(t *testing.T) {
 			if res, err := http.DefaultClient.Do(r); err == nil {
 				defer res.Body.Close()
 				if body, err := io.ReadAll(res.Body); err == nil {
-					t.Errorf("%s: the cancelled request was answered: %s", name, body)
+					t.Errorf("%s: the canceled request was answered: %s", name, body)
 				}
 			}
 		}()

@@ -125,7 +125,7 @@ func (s *story) ask() {
 		To:      []string{"pat"},
 		Subject: "Which index for users?",
 		Body: "Both answer the query; the second is 40 MB smaller and 3 ms slower.\n\n" +
-			"| index | size | p95 |\n|---|--:|--:|\n| (tenant, seen_at) | 96 MB | 4 ms |\n| (seen_at) | 56 MB | 7 ms |\n\nI go on with the first at three o'clock.",
+			"| index | size | p95 |\n|---|--:|--:|\n| (tenant, seen_at) | 96 MB | 4 ms |\n| (seen_at) | 56 MB | 7 ms |\n\nI will go with the first one at three o'clock.",
 		AckRequired: true,
 	}).ID
 }

@@ -103,7 +103,7 @@ func (v *view) lay(open *threadShown) error {
 	for _, of := range []struct {
 		id, title string
 		threads   []maildir.WaitingThread
-	}{{"answer", "Wants an answer", w.Answer}, {"new", "New", fresh}, {"owed", "You wait for", w.Owed}} {
+	}{{"answer", "Wants an answer", w.Answer}, {"new", "New", fresh}, {"owed", "You are waiting for", w.Owed}} {
 		if len(of.threads) > 0 {
 			d.Groups = append(d.Groups, group{of.id, of.title, v.rows(of.threads, of.id)})
 		}

@@ -54,7 +54,7 @@ func printWaits(d *deskWork, w *maildir.Waits) {
 	names := d.number(ids, of...)
 	rows := make([]cli.Row, 0, len(ids))
 	for g, threads := range waitGroups(w) {
-		title := [...]string{"Wants an answer", "New", "You wait for"}[g]
+		title := [...]string{"Wants an answer", "New", "You are waiting for"}[g]
 		to := [...]string{"", "", "to "}[g]
 		for i := range threads {
 			rows = append(rows, threadRow(d, &threads[i], title, names[len(rows)], to))

@@ -48,7 +48,7 @@ func lookup(client, server netip.AddrPort) (uid int, err error) {
 		return 0, fmt.Errorf("ask sock_diag: %w", err)
 	}
 	if kernel, ok := from.(*unix.SockaddrNetlink); !ok || kernel.Pid != 0 {
-		return 0, errors.New("ask sock_diag: the answer is not the kernel's")
+		return 0, errors.New("ask sock_diag: the answer did not come from the kernel")
 	}
 	return read(answer[:n], client, server)
 }

@@ -290,7 +290,7 @@ func TestAwaitIdleOfLateStart(t *testing.T) {
 // than MaxGuestConns connections.
 func TestGuests(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("not done here: two users need root")
+		t.Skip("not done here: running as two users needs root")
 	}
 	const guest = 65533
 	path := filepath.Join(guesttest.Dir(t), "s.sock")
