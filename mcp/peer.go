@@ -34,7 +34,7 @@ import (
 
 type uidKey struct{}
 
-// SocketServer returns an http.Server for a socket.Listener, with the limits of HTTPServer.
+// SocketServer returns an http.Server for a socket.Listener, with the same limits as HTTPServer.
 func (s *Server) SocketServer() *http.Server {
 	srv := s.HTTPServer("")
 	srv.Handler = s.socketHandler()

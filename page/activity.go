@@ -44,7 +44,7 @@ const (
 // activityAgents is how many agents the reader can choose from in the activity view.
 const activityAgents = 30
 
-// told contains the verb for each kind of change that stands for an operation.
+// told contains the verb for each kind of change that represents an operation.
 var told = map[format.Kind]map[string]string{
 	format.KindCanonical: {index.Added: "wrote", index.Changed: "changed", index.Removed: "removed"},
 	format.KindRead:      {index.Added: "read"},

@@ -179,7 +179,7 @@ func scheme(name string) chromedp.Action {
 	return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}})
 }
 
-// shape shows a view in the given width, at its full height.
+// shape shows a view at the given width and at its full height.
 func shape(width int64) chromedp.Action { return chromedp.EmulateViewport(width, 800) }
 
 // TestBrowserLooks checks that each view fits into 360 pixels and follows the preference for a dark theme, and that axe

@@ -106,7 +106,7 @@ func TestMapped(t *testing.T) {
 	}
 }
 
-// TestGone: if an end was closed, or no process has it, its user is unknown and not root. The test does not run in
+// TestGone: if an end was closed, or no process has it, its user is unknown, not root. The test does not run in
 // parallel with TestOther, because a child process has a copy of each socket until its exec.
 func TestGone(t *testing.T) {
 	l := listen(t, "127.0.0.1:0")

@@ -1,6 +1,6 @@
 // Package resume stores on disk what an MCP session needs in order to continue after a restart of the server. It stores
-// the params of the client's initialize, and the session's subscriptions. Each session is one file in a Folder, with
-// mode 0600 and the session's id as its name:
+// the params of the client's initialize request, and the session's subscriptions. Each session is one file in a Folder,
+// with mode 0600 and the session's id as its name:
 //
 //	{"initialize":{"protocolVersion":"2025-06-18",…},"uris":["resource://inbox/BlueLake"]}
 //
@@ -26,7 +26,7 @@ import (
 
 // Session is the stored state of a session.
 type Session struct {
-	Initialize json.RawMessage `json:"initialize"` // the params of the session's initialize
+	Initialize json.RawMessage `json:"initialize"` // the params of the session's initialize request
 	URIs       []string        `json:"uris"`       // the resources to which it is subscribed
 }
 

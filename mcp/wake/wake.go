@@ -62,7 +62,7 @@ func New(cfg Config) *Waker {
 	return &Waker{cfg: cfg}
 }
 
-// By says for whom agents are woken, and how.
+// By describes the caller for whom agents are woken, and how they may be woken.
 type By struct {
 	Tmux  string // the caller's $TMUX; "" outside tmux
 	Types bool   // the notice may be typed into windows
