@@ -107,7 +107,7 @@ func TestEndWhileStreamOpens(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(time.Minute):
-		t.Error("the bridge waits for the stream")
+		t.Error("the bridge is waiting for the stream")
 		w.kill()
 	}
 }
