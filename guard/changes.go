@@ -59,7 +59,7 @@ func (g *git) staged(ctx context.Context, merging []string) ([]string, error) {
 // emptyTree returns the tree to compare the first commit with. It returns an error if there are commits.
 func (g *git) emptyTree(ctx context.Context) (string, error) {
 	if _, err := g.run(ctx, nil, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); !exited(err, 1) {
-		return "", cmp.Or(err, errors.New("HEAD is there"))
+		return "", cmp.Or(err, errors.New("HEAD exists"))
 	}
 	if _, err := g.run(ctx, nil, "symbolic-ref", "--quiet", "HEAD"); err != nil {
 		return "", err

@@ -48,7 +48,7 @@ type Question struct {
 	Stdin   io.Reader // of a pre-push hook
 	Now     time.Time // zero: now
 	Program string    // path of mailtree for the suggested command; "": on the PATH
-	Usual   string    // mailtree's store without --store; the suggested command gives the flag for any other
+	Usual   string    // store that mailtree uses without --store; for any other, the suggested command has the flag
 
 	// Person returns the agent name of the user who is asking at a terminal, or "" if no user is at the terminal. If
 	// Person is nil, no user is asking. Check calls Person only if nothing else identifies the committer.
@@ -233,7 +233,7 @@ func merge(a, b []Blocked) []Blocked {
 
 // FromRoot converts paths relative to dir into paths relative to the root of the code repository around dir. A path in
 // a linked working tree is treated as the same path in the repository. It returns ErrInvalid for a folder or a path
-// outside the repository, and the errors of git.
+// outside the repository, and errors from git.
 func FromRoot(ctx context.Context, dir string, env []string, paths []string) ([]string, error) {
 	g := &git{dir: dir, env: env}
 	top, err := g.line(ctx, "rev-parse", "--show-toplevel")

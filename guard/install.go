@@ -382,8 +382,8 @@ func (f *hooksFolder) sync() error {
 }
 
 // Uninstall removes the guard's hooks and restores the earlier hooks with their modes. It returns a sentence for each
-// thing that it did. A repository without a guard is not an error. It returns the errors of Install. If one of our
-// hooks was changed, it returns ErrConflict and does nothing.
+// thing that it did. A repository without a guard is not an error. Uninstall returns the same errors as Install. If one
+// of our hooks was changed, it returns ErrConflict and does nothing.
 func Uninstall(ctx context.Context, at Site) ([]string, error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {

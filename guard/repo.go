@@ -69,8 +69,8 @@ func openRepository(ctx context.Context, path string, env []string) (*repository
 		e.Why = err.Error()
 		return nil, e
 	case bare == "true\nfalse":
-		return nil, notGuardable(refusal.Invalid("{name} {arg} is a bare repository, in which no one commits. "+
-			"Install the guard in its working trees."), path)
+		return nil, notGuardable(refusal.Invalid("{name} {arg} is a bare repository. Commits are made in "+
+			"its working trees: install the guard there."), path)
 	case bare != "false\ntrue":
 		return nil, notGuardable(refusal.Invalid("{name} {arg} is in the .git folder of a repository: give the path of "+
 			"its working tree."), path)
@@ -152,7 +152,7 @@ func (r *repository) writable(ctx context.Context, s Setup) error {
 			store += " --project " + ShellWord(s.Project)
 		}
 		if len(tracked) > 0 {
-			return denied("The hooks of %s are in %s (core.hooksPath), which Git tracks. The guard's hooks contain paths of this "+
+			return denied("The hooks of %s are in %s (core.hooksPath), which Git tracks. The guard's hooks contain paths on this "+
 				"machine and must not be committed. "+line, safe(r.top), safe(r.hooks), to, store)
 		}
 	}

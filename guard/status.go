@@ -14,9 +14,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Status describes the installation in the repository, one line for each fact, and reports whether the guard works.
-// The guard works if pre-commit and pre-merge-commit are guarded and nothing keeps the guard from checking. Status
-// returns the errors of Install that concern the repository.
+// Status describes the installation in the repository, one line for each fact, and reports whether the guard works. The
+// guard works if pre-commit and pre-merge-commit are guarded and nothing keeps the guard from checking. Status returns
+// the same errors as Install for the repository.
 func Status(ctx context.Context, at Site) (lines []string, works bool, err error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
@@ -80,7 +80,8 @@ func (s *status) hook(name string) {
 	case changed:
 		s.bad("%s installed by the guard, but modified since: it may no longer work", label)
 	case h != nil && fi.Mode().Perm()&0o111 == 0:
-		s.bad("%s the guard's, but not executable, so Git does not run it: make it executable with chmod +x", label)
+		s.bad("%s installed by the guard, but not executable, so Git does not run it: make it executable "+
+			"with chmod +x", label)
 	case h != nil && file != name:
 		s.add("%s guarded: the pre-commit framework's hook runs it as %s", label, file)
 		s.guards(h)
@@ -97,7 +98,7 @@ func (s *status) hook(name string) {
 		s.bad("%s LOST: something has replaced the guard since it was installed (husky does so at `npm install`, lefthook at `lefthook "+
 			"install`): install it again", label)
 	case fi != nil:
-		s.missing(name, "%s not guarded; another program's hook is there, and stays if you install the guard", label)
+		s.missing(name, "%s not guarded; another program's hook is there, and is kept if you install the guard", label)
 	default:
 		s.missing(name, "%s not guarded", label)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // TestAttachmentFile: a caller on this machine learns the path of the attachment, both as the sender and as the reader.
-// If a proxy forwards the call, the path would belong to another machine.
+// If a proxy forwards the call, the answer omits that path, because the caller is on another machine.
 func TestAttachmentFile(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})

@@ -98,7 +98,7 @@ func TestBatchInTurn(t *testing.T) {
 	})
 	for _, head := range []string{post, inSession(begin(t, url))} {
 		done.Store(0)
-		await(t, func() bool { return s.requests.used.Load() == 0 }) // the previous one, which is answered
+		await(t, func() bool { return s.requests.used.Load() == 0 }) // the previous request has been answered
 		res, body := request(t, url, head, batchOf(maxBatch, "test/turn"))
 		if res.StatusCode != 200 || done.Load() != maxBatch || most.Load() != 1 {
 			t.Errorf("%d, %d were handled, %d at once: %s", res.StatusCode, done.Load(), most.Load(), body)

@@ -28,7 +28,7 @@ type crowd struct {
 
 const crowded = "/abs/crowded"
 
-// hostileText returns a text of n bytes that grows as much as possible when it is encoded as JSON twice.
+// hostileText returns n bytes of text that grows as much as possible when it is encoded as JSON twice.
 func hostileText(n int) string {
 	const piece = "<\"\\&> \t€😀\x01 plain words "
 	return strings.Repeat(piece, n/len(piece)) + strings.Repeat("\"", n%len(piece))

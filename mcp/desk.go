@@ -6,7 +6,7 @@ import (
 	"mailtree/maildir"
 )
 
-// DeskAsk is the body of POST /mailtree/desk. It contains the user and the ids in a command line.
+// DeskAsk is the body of POST /mailtree/desk. It contains the user and the ids from a command line.
 type DeskAsk struct {
 	Person string   `json:"person,omitempty"` // the user who runs the command; "": no user
 	Agent  string   `json:"agent,omitempty"`  // another agent, by name or address, to use instead of the user

@@ -10,7 +10,7 @@ import (
 
 // heartbeat is the ResponseWriter of a stream that may have no event for hours. Proxies and clients close a connection
 // that is silent for a minute, so run writes a comment in each interval. The HTML standard recommends a comment "every
-// 15 seconds or so", but fewer are enough. heartbeat is safe for concurrent use.
+// 15 seconds or so", but less frequent comments are enough. heartbeat is safe for concurrent use.
 type heartbeat struct {
 	http.ResponseWriter
 	mu    sync.Mutex

@@ -17,7 +17,7 @@ func TestIntroductionIsKnown(t *testing.T) {
 	for _, file := range []string{"mail/instructions.md", "../skills/mailtree/SKILL.md", "../clients/table.go"} {
 		text, err := os.ReadFile(file)
 		if err != nil || !strings.Contains(string(text), known+"…)") {
-			t.Errorf("%s does not know of it: %v", file, err)
+			t.Errorf("%s does not mention it: %v", file, err)
 		}
 	}
 }

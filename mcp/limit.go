@@ -47,8 +47,8 @@ func (l *limits) set(requests, streams, bodies int64) {
 	l.large.requests.max, l.large.bodies.max = requests-requests/smallShare, bodies-bodies/smallShare
 }
 
-// guestShare is the divisor of each limit for other users on the socket. They get a separate fourth, so they can never
-// keep the server's own user from being served.
+// guestShare is the number by which each limit is divided for other users on the socket. They get a separate fourth, so
+// they can never keep the server's own user from being served.
 const guestShare = 4
 
 // limitsOf returns the limits of the user who makes the request.
@@ -59,8 +59,8 @@ func (s *Server) limitsOf(r *http.Request) *limits {
 	return &s.limits
 }
 
-// place is the place of one request among the requests that are being handled. A request that takes a long time (a
-// stream, or a call that waits for mail) moves to the streams. It is safe for concurrent use.
+// place is one request's place among the requests that are being handled. A request that takes a long time (a stream,
+// or a call that waits for mail) moves to the streams. It is safe for concurrent use.
 type place struct {
 	of    *limits
 	large bool

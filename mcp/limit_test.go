@@ -62,7 +62,7 @@ func TestWaitingIsNoRequest(t *testing.T) {
 		})
 	}
 	if len(answered) > 0 {
-		t.Fatalf("%s no longer waits for mail", <-answered)
+		t.Fatalf("%s is no longer waiting for mail", <-answered)
 	}
 
 	late := fmt.Sprintf(plainPost, "late")

@@ -26,7 +26,7 @@ func listings(t *testing.T) map[string]json.RawMessage {
 	t.Helper()
 	s := New(Config{})
 	for _, d := range s.routes {
-		d.paths = append(d.paths, "/listing/"+d.name) // the toolsets of the socket have no path over TCP
+		d.paths = append(d.paths, "/listing/"+d.name) // the socket's toolsets have no path over TCP
 	}
 	srv := httptest.NewServer(s.Handler())
 	t.Cleanup(srv.Close)

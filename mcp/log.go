@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/history"
 )
 
-// LogLine is one line of the response to POST /mailtree/log. It is an entry of the history, or says how far back the
-// search has gone.
+// LogLine is one line of the response to POST /mailtree/log. It is a history entry, or says how far back the search has
+// gone.
 type LogLine struct {
 	*history.Entry
 	Looked int          `json:"looked,omitempty"` // number of commits searched

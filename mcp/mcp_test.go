@@ -122,7 +122,7 @@ func TestRoutes(t *testing.T) {
 		{"GET /.well-known/mcp/", 404, "404", ""},
 		{"GET /mcp/server-card", 200, `"version":"1.2.3"`, "Access-Control-Allow-Origin: "},
 		{"POST /mcp/server-card", 404, "/mcp", ""},
-		{"POST /register", 404, `"error_description":"this server has no OAuth: send the header Authorization: Bearer TOKEN`, "Content-Type: application/json"},
+		{"POST /register", 404, `"error_description":"this server does not support OAuth: send the header Authorization: Bearer TOKEN`, "Content-Type: application/json"},
 		{"GET /other", 404, "/mcp", ""},
 		{"POST /", 404, "/mcp", ""},
 	} {
@@ -382,5 +382,5 @@ func TestClients(t *testing.T) {
 // await polls for a condition.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
-	waits.Until(t, "what the test waits for", ok)
+	waits.Until(t, "the awaited condition holds", ok)
 }

@@ -15,7 +15,7 @@ type NewProject struct {
 type MadeProject struct {
 	Slug     string `json:"slug"`
 	HumanKey string `json:"human_key"`
-	Note     string `json:"note,omitempty"` // what the user may not expect about the project
+	Note     string `json:"note,omitempty"` // what may surprise the user about the project
 }
 
 func (s *Server) newProject(ctx context.Context, _ *maildir.Project, ask *NewProject) (made MadeProject, err error) {

@@ -16,14 +16,14 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The Unix socket uses the same HTTP as the TCP port, with other addresses:
+// The Unix socket uses the same HTTP as the TCP port, with different addresses:
 //
 //	/toolset/<name>/mcp    that toolset in both eras, as at its URL
 //	/toolset/<name>/hold   GET: an answer that lasts until the client or the server ends.
-//	                       With it a bridge keeps the server running, and notices its end
+//	                       A bridge uses it to keep the server running and to notice when the server ends
 //	/health, /metrics      as over TCP, but the status of /health is always 200
-//	/mailtree/<verb>       POST, JSON: a request of a command of the same version, perhaps with ?project=<a key,
-//	                       a slug, or the last element of a path> (each in a file of its name)
+//	/mailtree/<verb>       POST, JSON: a request from a command of the same version, optionally with ?project=<a key,
+//	                       a slug, or the last element of a path> (each verb is in a file with its name)
 //	/yield                 POST: a background server makes room for a foreground server
 //
 // The caller is the OS user at the other end of the connection, looked up for every connection. The server's own
@@ -34,7 +34,7 @@ import (
 
 type uidKey struct{}
 
-// SocketServer returns an http.Server for a socket.Listener, with the limits of HTTPServer.
+// SocketServer returns an http.Server for a socket.Listener, with the same limits as HTTPServer.
 func (s *Server) SocketServer() *http.Server {
 	srv := s.HTTPServer("")
 	srv.Handler = s.socketHandler()
@@ -208,7 +208,7 @@ type Stopping struct {
 
 func (s *Server) yield(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.Yield == nil {
-		writeError(w, http.StatusConflict, nil, protocol.CodeRequest, "this server does not run in the background: stop "+
+		writeError(w, http.StatusConflict, nil, protocol.CodeRequest, "this server is not running in the background: stop "+
 			"it where it was started")
 		return
 	}

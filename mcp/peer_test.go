@@ -196,7 +196,7 @@ func TestHold(t *testing.T) {
 // with a share of the limits.
 func TestOtherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("not done here: two users need root")
+		t.Skip("not done here: running as two users needs root")
 	}
 	t.Parallel()
 	const guest = 65533

@@ -264,7 +264,7 @@ func TestRestartRoom(t *testing.T) {
 	}
 	files, err := filepath.Glob(filepath.Join(store.Root(), sessionsDir, "*.*"))
 	if err != nil || len(files) != 4 {
-		t.Errorf("kept are %v (%v), want 4", files, err)
+		t.Errorf("the kept sessions are %v (%v), want 4", files, err)
 	}
 }
 

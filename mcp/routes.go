@@ -43,7 +43,7 @@ func (s *Server) recover(next http.Handler) http.Handler {
 			if p == nil {
 				return
 			}
-			if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+			if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares it in the same way
 				panic(p)
 			}
 			s.log.Error("mcp: panic", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
@@ -108,9 +108,9 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 
 // register answers clients that try to register with OAuth after a 401. Two such clients print error_description.
 func (s *Server) register(w http.ResponseWriter, _ *http.Request) {
-	text := "this server has no OAuth: " + howToToken
+	text := "this server does not support OAuth: " + howToToken
 	if !s.cfg.RequireToken && !s.cfg.UserOnly {
-		text += "; at this address it works without one"
+		text += "; at this address no token is needed"
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusNotFound)

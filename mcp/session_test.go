@@ -82,7 +82,7 @@ func TestSessionTimeout(t *testing.T) {
 	})
 	for range 2 {
 		begin(t, url)
-		await(t, func() bool { return len(s.living()) == 1 }) // the new one has timed out, later than the old one was due
+		await(t, func() bool { return len(s.living()) == 1 }) // the new one has timed out; the old one was due earlier
 	}
 	if res, body := request(t, url, inSession(watched), `{"jsonrpc":"2.0","id":5,"method":"ping"}`); res.StatusCode != 200 {
 		t.Errorf("the session with a stream: %d %s", res.StatusCode, body)
@@ -148,7 +148,7 @@ func TestCancel(t *testing.T) {
 			if res, err := http.DefaultClient.Do(r); err == nil {
 				defer res.Body.Close()
 				if body, err := io.ReadAll(res.Body); err == nil {
-					t.Errorf("%s: the cancelled request was answered: %s", name, body)
+					t.Errorf("%s: the canceled request was answered: %s", name, body)
 				}
 			}
 		}()

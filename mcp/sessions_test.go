@@ -23,7 +23,7 @@ func ping(t *testing.T, url, id string) int {
 	return res.StatusCode
 }
 
-// full checks that no session can be begun.
+// full checks that no new session can begin.
 func full(t *testing.T, url, why string) {
 	t.Helper()
 	res, body := request(t, url, post+"\nAccept: "+protocol.AcceptBoth, initialize)

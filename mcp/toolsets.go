@@ -44,8 +44,8 @@ type toolset interface {
 	Run(ctx context.Context) error // runs until ctx ends, see tool.Set.Run
 }
 
-// envelopeless is a toolset that also accepts {"tool": …, "args": …} as a body, as its programs send it, and then
-// answers without an envelope: see plain.go.
+// envelopeless is a toolset that also accepts {"tool": …, "args": …} as a body, because its programs send that form,
+// and then answers without an envelope: see plain.go.
 type envelopeless interface {
 	// Plain converts the structured content of a tool's result to the JSON of the answer. The result
 	// is not a refusal.
@@ -75,7 +75,7 @@ func (s *Server) mount(doors ...*route) {
 			SessionTimeout:               s.cfg.SessionTimeout,
 			MaxRequestBodyBytes:          s.cfg.MaxBody,
 			PropagateRequestCancellation: true,
-			DisableLocalhostProtection:   true, // checkHost is stricter, and knows about proxies
+			DisableLocalhostProtection:   true, // checkHost is stricter, and takes proxies into account
 		}
 		d.stateful = mcp.NewStreamableHTTPHandler(serve, &options)
 		options.Stateless = true

@@ -15,7 +15,7 @@ import (
 func whoami(cfg tool.Config) *tool.Set {
 	return tool.NewSet(cfg, tool.About{Name: "whoami"}, tool.Tool{
 		Name:  "whoami",
-		About: "Tell who calls.",
+		About: "Tell who is calling.",
 		Hints: tool.Reads(),
 		Out:   tool.Caller{},
 		Run:   func(ctx context.Context, _ json.RawMessage) (any, error) { return tool.CallerOf(ctx), nil },

@@ -58,7 +58,7 @@ func TestUserUnknown(t *testing.T) {
 func TestOtherUserTCP(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("not done here: two users need root")
+		t.Skip("not done here: running as two users needs root")
 	}
 	cfg := Config{Token: "tok", UserOnly: true, Page: onePage{}, Metrics: http.HandlerFunc(onePage{}.ServeHTTP)}
 	cfg.Hosts = []string{"mailtree"}

@@ -44,7 +44,7 @@ const (
 // activityAgents is how many agents the reader can choose from in the activity view.
 const activityAgents = 30
 
-// told contains the verb for each kind of change that stands for an operation.
+// told contains the verb for each kind of change that represents an operation.
 var told = map[format.Kind]map[string]string{
 	format.KindCanonical: {index.Added: "wrote", index.Changed: "changed", index.Removed: "removed"},
 	format.KindRead:      {index.Added: "read"},
@@ -203,7 +203,7 @@ func (a *activityReading) read() error {
 }
 
 // operationOf returns the operation that a change shows. It returns nil if the change shows no operation, or one that
-// is not by the chosen agent.
+// the chosen agent did not do.
 func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 	what := told[c.Kind][c.Op]
 	if c.Kind == format.KindCanonical {

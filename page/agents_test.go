@@ -16,7 +16,7 @@ import (
 	"mailtree/page"
 )
 
-// words returns the text in a part of a view, without its elements.
+// words returns the text in a part of a view, without the HTML elements.
 func (b *browser) words(view, from, to string) string {
 	b.Helper()
 	_, text, _ := strings.Cut(b.see(view), from)

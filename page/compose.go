@@ -258,8 +258,8 @@ func names(text string) []string {
 
 func joined(names []string) string { return strings.Join(names, ",") }
 
-// mark does what the form requests for a message: it marks it in the user's inbox, archives it, or deletes it for
-// everyone.
+// mark does what the form requests for a message: it marks the message in the user's inbox, archives it, or deletes it
+// for everyone.
 func (h *Page) mark(v *view) (to string, err error) {
 	id, as := v.r.PathValue("id"), v.r.PostForm.Get("as")
 	to = v.back()
@@ -288,8 +288,8 @@ func (h *Page) mark(v *view) (to string, err error) {
 	return v.saying(to, as, id, readers), nil
 }
 
-// undo undoes the user's last operation on each of the given messages. If that operation sent the message, its text is
-// back in the form.
+// undo undoes the user's last operation on each of the given messages. If that operation sent the message, the
+// message's text is back in the form.
 func (h *Page) undo(v *view) (to string, err error) {
 	ids := names(v.r.PathValue("id"))
 	var readers []string

@@ -143,7 +143,7 @@ func TestOnce(t *testing.T) {
 	}
 	all.Wait()
 	if to[0] != to[1] || to[1] != to[2] {
-		t.Errorf("they are answered %q", to)
+		t.Errorf("the responses are %q", to)
 	}
 	if d, err := s.p.Box("pat", format.Origin{}).Delivery(t.Context(), asked.ID); err != nil || d.Archived || !d.Read {
 		t.Errorf("three clicks undid: %+v, %v", d, err)
@@ -244,7 +244,7 @@ func TestOncePanic(t *testing.T) {
 	r.AddCookie(b.cookies[0])
 	if res, err := http.DefaultClient.Do(r); err == nil {
 		res.Body.Close()
-		t.Fatalf("the first try is answered: %s", res.Status)
+		t.Fatalf("the response to the first try: %s", res.Status)
 	}
 	if res, text := b.post(s.base+"/agents/Bob/nudge", form); res.StatusCode != http.StatusSeeOther || tries != 2 {
 		t.Errorf("%d tries, the second: %s\n%s", tries, res.Status, text)

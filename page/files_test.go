@@ -127,7 +127,7 @@ func TestInlined(t *testing.T) {
 	view = b.see(s.base + "/thread/" + sent.ID)
 	contains(t, view, `<img src="`+s.base+"/file/"+sent.Attachments[0].SHA1)
 	if n := strings.Count(view, "<img "); n != 1 {
-		t.Errorf("an image that is attached too is shown %d times", n)
+		t.Errorf("an image that is also attached is shown %d times", n)
 	}
 }
 

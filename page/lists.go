@@ -38,14 +38,14 @@ func (h *Page) threads(v *view) error {
 // Query returns the search in the address; "" for none.
 func (v *view) Query() string { return v.asked("q") }
 
-// Few returns the first few names in a list, and the number of the others.
+// Few returns the first few names in a list, and the number of remaining names.
 func (v *view) Few(names []string) (few fewNames) {
 	const most = 2
 	n := min(len(names), most)
 	return fewNames{names[:n], len(names) - n}
 }
 
-// fewNames contains some names, and the number of the others.
+// fewNames contains the first few names of a list, and the number of remaining names.
 type fewNames struct {
 	Names []string
 	More  int

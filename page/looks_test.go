@@ -125,7 +125,7 @@ func (s *story) ask() {
 		To:      []string{"pat"},
 		Subject: "Which index for users?",
 		Body: "Both answer the query; the second is 40 MB smaller and 3 ms slower.\n\n" +
-			"| index | size | p95 |\n|---|--:|--:|\n| (tenant, seen_at) | 96 MB | 4 ms |\n| (seen_at) | 56 MB | 7 ms |\n\nI go on with the first at three o'clock.",
+			"| index | size | p95 |\n|---|--:|--:|\n| (tenant, seen_at) | 96 MB | 4 ms |\n| (seen_at) | 56 MB | 7 ms |\n\nI will go with the first one at three o'clock.",
 		AckRequired: true,
 	}).ID
 }
@@ -179,7 +179,7 @@ func scheme(name string) chromedp.Action {
 	return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}})
 }
 
-// shape shows a view in the given width, at its full height.
+// shape shows a view at the given width and at its full height.
 func shape(width int64) chromedp.Action { return chromedp.EmulateViewport(width, 800) }
 
 // TestBrowserLooks checks that each view fits into 360 pixels and follows the preference for a dark theme, and that axe

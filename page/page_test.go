@@ -92,7 +92,7 @@ func (s *site) person() *browser {
 	res, _ := b.get(s.page.Link("pat", "uid:1000", ""))
 	b.cookies = res.Cookies()
 	if len(b.cookies) != 1 {
-		s.Fatal("the link makes no cookie")
+		s.Fatal("the link sets no cookie")
 	}
 	return b
 }
@@ -277,7 +277,7 @@ func TestSession(t *testing.T) {
 	res, _ := b.get(link)
 	cookies := res.Cookies()
 	if len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode {
-		t.Fatalf("the link makes the cookies %v", cookies)
+		t.Fatalf("the link sets the cookies %v", cookies)
 	}
 	if to := res.Header.Get("Location"); to != s.base+"/" {
 		t.Errorf("a project's link leads to %q", to)
@@ -444,7 +444,7 @@ func TestFormAgain(t *testing.T) {
 	}
 	res, text := b.post(s.base+"/send", form)
 	if res.StatusCode != http.StatusNotFound {
-		t.Errorf("a wrong name is answered %s", res.Status)
+		t.Errorf("the response to a wrong name is %s", res.Status)
 	}
 	contains(t, text, `role="alert"`, "Bob", `value="Nob"`, `value="Ann"`, `value="Plan"`, "Long &lt;thought&gt;</textarea>",
 		"<option selected>high", `name="ack" value="1" checked`)
@@ -456,7 +456,7 @@ func TestFormAgain(t *testing.T) {
 	form.Set("body", " \r\n")
 	res, text = b.post(s.base+"/send", form)
 	if res.StatusCode != http.StatusBadRequest {
-		t.Errorf("a message without text is answered %s", res.Status)
+		t.Errorf("the response to a message without text is %s", res.Status)
 	}
 	contains(t, text, "the message has no text", `value="Plan"`)
 

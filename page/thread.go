@@ -37,7 +37,7 @@ type messageShown struct {
 	index.MessageRow
 	HTML   template.HTML   // "": show Body as plain text
 	Mine   *index.Delivery // nil if it is not in the user's inbox, or without a session
-	Depth  int             // how many answers on its chain of replies have siblings
+	Depth  int             // how many answers in its chain of replies have siblings
 	Open   bool            // shown in full, not as one line
 	Status string          // status of its sender
 }

@@ -22,14 +22,14 @@ var sources embed.FS
 // view is one response: the data that all templates use, and its own Data.
 type view struct {
 	Title   string
-	Section string // entry of the menu
+	Section string // menu entry
 	Project *projectShown
 	Me      string // the user whose mail is shown; "" for none
 	Signed  bool   // the browser has a session
 	Now     time.Time
 	Path    string // path of the address
 	Menu    menu
-	Desk    *desk // the list beside or instead of Data; nil for none
+	Desk    *desk // the list shown next to Data or instead of it; nil for none
 	Live    bool  // the script keeps it up to date
 	Data    any
 

@@ -30,7 +30,7 @@ func New(cfg tool.Config) *tool.Set {
 	return tool.NewSet(cfg, tool.About{
 		Name:         "mailtree-agentmail",
 		Title:        "Mailtree agentmail",
-		Description:  "Messages between agents, addressed by name, and agents' presence",
+		Description:  "Messages between agents, addressed by name, plus presence",
 		Instructions: instructions,
 		Words:        words,
 	}, newToolset(cfg).tools()...)

@@ -44,7 +44,7 @@ func New(cfg tool.Config) *tool.Set {
 	set := tool.NewSet(cfg, tool.About{
 		Name:         "mailtree-aimx",
 		Title:        "Mailtree email",
-		Description:  "Mailboxes, email and hooks of your own for agents",
+		Description:  "Mailboxes, email and hooks for agents",
 		Instructions: instructions,
 		Words:        words,
 	}, t.tools()...)

@@ -25,7 +25,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-var update = flag.Bool("update", false, "write down what the tools answer in fixtures/aimx")
+var update = flag.Bool("update", false, "record the tools' answers in fixtures/aimx")
 
 func TestMain(m *testing.M) {
 	if err := storetest.Isolate(os.Setenv); err != nil {

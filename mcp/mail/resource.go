@@ -67,7 +67,7 @@ func (t *Toolset) addResources() {
 			uri:   attachmentTemplate,
 			name:  "attachment",
 			title: "Attachment",
-			about: "A file attached to a message, identified by the sha1 that the message gives.",
+			about: "A file attached to a message, identified by the sha1 in the message.",
 		},
 		{
 			uri:       claimsTemplate,

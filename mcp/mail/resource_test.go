@@ -82,7 +82,7 @@ func TestErrors(t *testing.T) {
 		{tool.Refused(refusal.ErrConflict, "in <a> & <b>"), "2026-07-28", -32602, `{"error":"in <a> & <b>","code":"conflict","near":[]}`},
 		{tool.Refused(refusal.ErrUnavailable, "disk full"), "2026-07-28", -32603, `{"error":"disk full","code":"unavailable","near":[]}`},
 		{fmt.Errorf("SELECT: %w", io.ErrUnexpectedEOF), "2026-07-28", -32603, `{"error":"Internal error: see the server's log.","code":"internal","near":[]}`},
-		{context.Canceled, "2026-07-28", -32603, `{"error":"The call was cancelled before it was done: try again.","code":"unavailable","near":[]}`},
+		{context.Canceled, "2026-07-28", -32603, `{"error":"The call was canceled before it finished: try again.","code":"unavailable","near":[]}`},
 	} {
 		res := ts.Refuse(t.Context(), "op", tt.err)
 		if got := fmt.Sprintf("%s", res.StructuredContent); got != tt.want || !res.IsError || len(res.Content) != 1 {

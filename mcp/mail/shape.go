@@ -206,12 +206,12 @@ type Inbox struct {
 	Note     string     `json:"note,omitempty"`
 }
 
-// inboxRoom is the room for messages of an agent's inbox.
+// inboxRoom returns the room that an answer has for messages from an agent's inbox.
 func (v *view) inboxRoom(ctx context.Context, form tool.Encoding, agent string) *index.Room {
 	return v.room(ctx, form, Inbox{Project: v.p.Slug, Agent: agent, Note: v.note})
 }
 
-// room is the room for messages in addition to rest.
+// room returns the room that an answer has for messages in addition to rest.
 func (v *view) room(ctx context.Context, form tool.Encoding, rest any) *index.Room {
 	return v.budget.Room(ctx, form, rest, func(m *index.MessageRow) any { return v.shapeHead(m) })
 }

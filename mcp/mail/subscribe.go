@@ -28,7 +28,7 @@ type subscription struct {
 	slug     string // slug of ref.project; "" if none was given, or the project does not exist yet
 	sessions map[*mcp.ServerSession]int
 	sending  bool // a goroutine is notifying the subscribers
-	again    bool // a change came while sending
+	again    bool // a change arrived during sending
 }
 
 func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {

@@ -286,5 +286,5 @@ func hears(t *testing.T, told <-chan string, uri string) {
 // await polls for a condition.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
-	waits.Until(t, "what the test waits for", ok)
+	waits.Until(t, "the awaited condition holds", ok)
 }

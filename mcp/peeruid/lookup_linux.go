@@ -41,14 +41,14 @@ func lookup(client, server netip.AddrPort) (uid int, err error) {
 	}
 	answer := make([]byte, 4096)
 	n, from, err := unix.Recvfrom(fd, answer, 0)
-	for errors.Is(err, unix.EINTR) { // a signal of Go's scheduler; with a timeout the kernel does not resume the call
+	for errors.Is(err, unix.EINTR) { // a signal from Go's scheduler; with a timeout the kernel does not resume the call
 		n, from, err = unix.Recvfrom(fd, answer, 0)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("ask sock_diag: %w", err)
 	}
 	if kernel, ok := from.(*unix.SockaddrNetlink); !ok || kernel.Pid != 0 {
-		return 0, errors.New("ask sock_diag: the answer is not the kernel's")
+		return 0, errors.New("ask sock_diag: the answer did not come from the kernel")
 	}
 	return read(answer[:n], client, server)
 }
@@ -69,7 +69,7 @@ func request(client, server netip.AddrPort) []byte {
 	return b
 }
 
-// socketID returns a struct inet_diag_sockid without an interface and a cookie.
+// socketID returns a struct inet_diag_sockid without an interface or a cookie.
 func socketID(client, server netip.AddrPort) []byte {
 	b := make([]byte, 48)
 	binary.BigEndian.PutUint16(b, client.Port())

@@ -18,7 +18,7 @@ import (
 )
 
 // dialEnv turns the test binary into a process of another user. The process connects to this address, reports that, and
-// keeps the connection until its input ends.
+// keeps the connection open until its input ends.
 const dialEnv = "PEERUID_DIAL"
 
 func TestMain(m *testing.M) {
@@ -106,8 +106,8 @@ func TestMapped(t *testing.T) {
 	}
 }
 
-// TestGone: if an end was closed, or no process has it, its user is unknown and not root. The test does not run in
-// parallel with TestOther, because a process that is being started has a copy of each socket until it runs its program.
+// TestGone: if an end was closed, or no process has it, its user is unknown, not root. The test does not run in
+// parallel with TestOther, because a child process has a copy of each socket until its exec.
 func TestGone(t *testing.T) {
 	l := listen(t, "127.0.0.1:0")
 	client, server := connect(t, l, l.Addr().String())
@@ -134,7 +134,7 @@ func TestGone(t *testing.T) {
 }
 
 // TestReused: if a client has reset its connection and the next client uses the same port, the reset connection is not
-// taken for the next client's. The next client's connection is waiting to be accepted. The clients have an address on
+// mistaken for the next client's. The next client's connection is waiting to be accepted. The clients use an address on
 // which no other program uses a port, and the test does not run in parallel with TestOther: see TestGone.
 func TestReused(t *testing.T) {
 	l := listen(t, "127.0.0.1:0")

@@ -12,13 +12,13 @@ import (
 )
 
 // Of returns the uid of the process that opened the other end of a TCP connection. It returns an error if that end is
-// not on this machine, or is no longer an established connection of a process. The kernel lists an end that its process
-// has closed with uid 0, so such an end is treated as unknown. Call Of once, right after accept, before the listener
-// accepts another connection.
+// not on this machine, or is no longer an established connection of a process. If a process has closed its end, the
+// kernel lists that end with uid 0, so such an end is treated as unknown. Call Of once, right after accept, before the
+// listener accepts another connection.
 //
-// A client may reset a connection that is not accepted yet. The server can still read what the client sent, but the
-// client's port is free for another user, who may then establish a connection between the same addresses. So Of also
-// looks up the end on this side. Only an accepted connection has an inode on this side.
+// A client may reset a connection that has not been accepted yet. The server can still read what the client sent, but
+// the client's port is free for another user, who may then establish a connection between the same addresses. So Of
+// also looks up the end on this side. Only an accepted connection has an inode on this side.
 func Of(c net.Conn) (uid int, err error) {
 	client, err := addrPort(c.RemoteAddr())
 	if err != nil {

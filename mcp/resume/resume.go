@@ -1,6 +1,6 @@
 // Package resume stores on disk what an MCP session needs in order to continue after a restart of the server. It stores
-// the params of the client's initialize, and the session's subscriptions. Each session is one file in a Folder, with
-// mode 0600 and the session's id as its name:
+// the params of the client's initialize request, and the session's subscriptions. Each session is one file in a Folder,
+// with mode 0600 and the session's id as its name:
 //
 //	{"initialize":{"protocolVersion":"2025-06-18",…},"uris":["resource://inbox/BlueLake"]}
 //
@@ -26,7 +26,7 @@ import (
 
 // Session is the stored state of a session.
 type Session struct {
-	Initialize json.RawMessage `json:"initialize"` // the params of the session's initialize
+	Initialize json.RawMessage `json:"initialize"` // the params of the session's initialize request
 	URIs       []string        `json:"uris"`       // the resources to which it is subscribed
 }
 
@@ -43,7 +43,7 @@ const (
 type Folder struct {
 	Dir  string // created when the first session is stored
 	Key  []byte // signs the ids, so that only this server can create one
-	Most int    // maximum number of kept sessions; the longest unused ones are dropped
+	Most int    // maximum number of kept sessions; those unused for the longest time are dropped
 }
 
 // nonceLen is the length of rand.Text.
@@ -84,8 +84,7 @@ func (f *Folder) Load(id, owner string) (s Session, ok bool) {
 	return s, err == nil && json.Unmarshal(data, &s) == nil && s.Initialize != nil
 }
 
-// Save stores a session. A session over the limits is dropped instead. It returns errors of the file
-// system.
+// Save stores a session. A session over the limits is dropped instead. It returns errors from the file system.
 func (f *Folder) Save(id string, s Session) error {
 	if f.Dir == "" {
 		return nil
@@ -107,8 +106,8 @@ func (f *Folder) Save(id string, s Session) error {
 	return tree.WriteFile(name, data)
 }
 
-// makeRoom drops the sessions that have been unused for Lasts. Then it drops the longest unused sessions until there is
-// room for one more.
+// makeRoom drops the sessions that have been unused for Lasts. Then it drops the sessions that have been unused for the
+// longest time until there is room for one more.
 func (f *Folder) makeRoom() error {
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
 		return err

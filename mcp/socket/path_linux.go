@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// maxPath is the length of the longest path that fits into sun_path with its NUL.
+// maxPath is the length of the longest path that fits into sun_path together with its NUL.
 const maxPath = 107
 
 // shorten returns a path for the socket that fits into a socket address. The path is valid until done is

@@ -4,7 +4,7 @@ package socket
 
 import "fmt"
 
-// maxPath is the length of the longest path that fits into sun_path of the BSDs with its NUL.
+// maxPath is the length of the longest path that fits, together with its NUL, into sun_path on BSD systems.
 const maxPath = 103
 
 // shorten returns a path for the socket that fits into a socket address. The path is valid until done is

@@ -24,8 +24,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxGuestConns is the maximum number of open connections for each other user. The listener closes any more connections
-// at once.
+// MaxGuestConns is the maximum number of open connections for each other user. The listener closes any additional
+// connections at once.
 const MaxGuestConns = 64
 
 // Config says where to listen and who may connect.
@@ -138,8 +138,8 @@ func (l *Listener) listen(ctx context.Context) error {
 }
 
 // Renew creates the socket again if it was removed or replaced, and logs this. Open connections stay open, and Accept
-// returns the new connections. On a closed listener Renew does nothing. It returns the errors of Listen. If it returns
-// an error, the listener and other programs' files are unchanged.
+// returns the new connections. On a closed listener Renew does nothing. It returns the same errors as Listen. If it
+// returns an error, the listener and other programs' files are unchanged.
 func (l *Listener) Renew(ctx context.Context) error {
 	l.place.Lock()
 	defer l.place.Unlock()

@@ -243,7 +243,7 @@ func TestAwaitIdle(t *testing.T) {
 	}
 	(<-conns).Close()
 	c.Close()
-	c.Close() // the second Close of c does not count
+	c.Close() // the second Close of c is not counted
 	busy.Store(true)
 	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -290,7 +290,7 @@ func TestAwaitIdleOfLateStart(t *testing.T) {
 // than MaxGuestConns connections.
 func TestGuests(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("not done here: two users need root")
+		t.Skip("not done here: running as two users needs root")
 	}
 	const guest = 65533
 	path := filepath.Join(guesttest.Dir(t), "s.sock")

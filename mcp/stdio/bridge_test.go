@@ -107,7 +107,7 @@ func TestEndWhileStreamOpens(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(time.Minute):
-		t.Error("the bridge waits for the stream")
+		t.Error("the bridge is waiting for the stream")
 		w.kill()
 	}
 }
@@ -178,7 +178,7 @@ func TestLostAnswer(t *testing.T) {
 	for _, tt := range []struct{ name, line, want string }{
 		{"a tool that reads", call("7", "whois", `{"project_key":"/p","agent_name":"Ann"}`, ""), `"name":"Ann"`},
 		{"a tool that writes", call("7", "send_message", toAnn, ""), `"isError":true`},
-		{"a tool that writes, of the newer era", call("7", "send_message", toAnn, ","+meta), `"resultType":"complete"`},
+		{"a tool that writes, in the newer era", call("7", "send_message", toAnn, ","+meta), `"resultType":"complete"`},
 		{"a resource", `{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"` + inbox + `"}}`, `"contents"`},
 		{"the handshake", strings.Replace(hello, `"hi"`, "7", 1), `"protocolVersion":"2025-06-18"`},
 	} {
@@ -258,9 +258,9 @@ func TestRefused(t *testing.T) {
 		t.Errorf("%v, %d servers", err, w.started())
 	}
 	c = w.bridge(func(cfg *Config) {
-		cfg.Dial = func(context.Context, bool) (net.Conn, error) { return nil, errors.New("no server runs") }
+		cfg.Dial = func(context.Context, bool) (net.Conn, error) { return nil, errors.New("no server is running") }
 	})
-	if err := <-c.done; err == nil || err.Error() != "no server runs" {
+	if err := <-c.done; err == nil || err.Error() != "no server is running" {
 		t.Error(err)
 	}
 }

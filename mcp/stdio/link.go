@@ -60,7 +60,7 @@ func (b *bridge) open(ctx context.Context, start bool) (*link, error) {
 			if err != nil {
 				return nil, err
 			}
-			c.Close() // only a test, because the transport creates its own connections
+			c.Close() // this was only a test, because the transport creates its own connections
 		}
 		l, err := b.hold(ctx)
 		if err == nil {
@@ -79,7 +79,7 @@ func (b *bridge) open(ctx context.Context, start bool) (*link, error) {
 	}
 }
 
-// refused is the server's own sentence.
+// refused is a refusal in the server's own words.
 type refused struct{ text string }
 
 func (r *refused) Error() string { return r.text }

@@ -352,5 +352,5 @@ func drain(out chan string) (all []string) {
 // await polls for a condition.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
-	waits.Until(t, "what the test waits for", ok)
+	waits.Until(t, "the awaited condition holds", ok)
 }

@@ -65,8 +65,8 @@ func (f Encoding) repeats() (plain, quoted int) {
 	return 0, 1
 }
 
-// fit measures the longest prefix of text that takes at most most bytes: see maildir.Room. It measures in steps, so
-// up to a tenth of most may stay unused.
+// fit measures the longest prefix of text that takes no more than most bytes: see maildir.Room. It measures in steps,
+// so up to a tenth of most may stay unused.
 func (f Encoding) fit(text string, most int) (n, size int) {
 	step := most/256 + utf8.UTFMax // a byte takes 19 bytes at most
 	for n < len(text) {

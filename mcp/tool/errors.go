@@ -66,7 +66,7 @@ func (s *Set) explain(say func(error) string, log *slog.Logger, what string, err
 	switch {
 	case r.Code != "internal":
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		r.Error, r.Code = "The call was cancelled before it was done: try again.", "unavailable"
+		r.Error, r.Code = "The call was canceled before it finished: try again.", "unavailable"
 	default:
 		log.Error(s.name+": "+what+" failed", "error", err)
 		r.Error = InternalText

@@ -31,7 +31,7 @@ var errCrowded error = &refusal.Own{Kind: refusal.ErrUnavailable,
 	Text: "The server is busy (too many large answers at once): try again in a moment, or ask for less at once.",
 }
 
-// reserve waits for bytes. It returns errCrowded, or the cause of ctx's end.
+// reserve waits until it has reserved the given number of bytes. It returns errCrowded, or the cause of ctx's end.
 func (m *Memory) reserve(ctx context.Context, bytes int64) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errCrowded)
 	defer cancel()

@@ -23,7 +23,7 @@ func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir
 	case way == seat.ByQueue:
 		return seat.Queued, queueCodex(ctx, &s.Seat, notice(s.Program))
 	case way == "":
-		return "", errors.New("its client does not wait for mail, and does not run in tmux")
+		return "", errors.New("its client does not wait for mail, and is not running in tmux")
 	case !by.Types:
 		return "", errors.New("its client does not wait for mail, and this server does not type into tmux windows")
 	}

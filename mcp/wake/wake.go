@@ -62,7 +62,7 @@ func New(cfg Config) *Waker {
 	return &Waker{cfg: cfg}
 }
 
-// By says for whom agents are woken, and how.
+// By describes the caller for whom agents are woken, and how they may be woken.
 type By struct {
 	Tmux  string // the caller's $TMUX; "" outside tmux
 	Types bool   // the notice may be typed into windows
@@ -82,8 +82,8 @@ type Outcome struct {
 	Why     string `json:"why"`           // why it was not notified; "" if it was
 }
 
-// Pass checks every agent once, and calls told for each agent that was due. It returns the index's errors, or the error
-// of ctx.
+// Pass checks every agent once, and calls told for each agent that was due. It returns errors from the index, or the
+// error from ctx.
 func (n *Waker) Pass(ctx context.Context, by By, told func(Outcome)) error {
 	look, err := n.everybody(ctx)
 	if err != nil {
@@ -116,8 +116,8 @@ func (n *Waker) pass(ctx context.Context, by By, look map[whom]attempt, told fun
 	return nil
 }
 
-// Nudge checks one agent of a project once, and calls told for each of the agent's seats that was due. It returns the
-// index's errors, or the error of ctx.
+// Nudge checks one agent of a project once, and calls told for each of the agent's seats that was due. It returns
+// errors from the index, or the error from ctx.
 func (n *Waker) Nudge(ctx context.Context, by By, project, agent string, told func(Outcome)) error {
 	_, err := n.wake(ctx, by, whom{project, agent}, told)
 	return err

@@ -98,7 +98,7 @@ func (d *desk) echo(s string) {
 
 func (d *desk) await(ok func() bool) {
 	d.t.Helper()
-	waits.Until(d.t, "what the test waits for", ok)
+	waits.Until(d.t, "the awaited condition holds", ok)
 }
 
 // pass runs one pass and returns its outcomes; "" if no agent was due.

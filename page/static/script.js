@@ -149,7 +149,7 @@
   }
   $(".list [aria-current].row")?.scrollIntoView({ block: "nearest" });
 
-  // Keys work only without Ctrl, Alt and Cmd. Only sending takes Enter with Ctrl or Cmd.
+  // Keys work only without Ctrl, Alt and Cmd. The exception is Enter, which sends with Ctrl or Cmd.
   const current = () => document.activeElement?.closest("article") || $("a.row", document.activeElement?.closest("li") || stale);
   function move(by) {
     const now = current(), read = $$("article.message").filter(seen);

@@ -23,9 +23,9 @@ type Screen struct {
 	Typed    string // text in the prompt, cut at the end of its first line
 }
 
-// A prompt begins with a marker, possibly inside a box. Gemini CLI without approvals uses a star. Claude Code writes a
-// no-break space (a0) after the marker. A dialog is a list whose selected line has the marker and a number. While a
-// client is working, it shows next to its prompt how to interrupt it.
+// A prompt begins with a marker, possibly inside a box. In the mode in which it asks for no approvals, Gemini CLI uses
+// a star. Claude Code writes a no-break space (a0) after the marker. A dialog is a list whose selected line has the
+// marker and a number. While a client is working, it shows next to its prompt how to interrupt it.
 var (
 	prompt  = regexp.MustCompile(`^[\s│┃|]*([›❯>*])(?:[\s\x{a0}]|$)`)
 	choice  = regexp.MustCompile(`^[\s│┃|]*[›❯>●]\s*[0-9]+[.)]\s`)

@@ -148,7 +148,7 @@ func TestFree(t *testing.T) {
 	w.ShowsNot("go on")
 	free("")
 	const key = "a key was pressed there just now"
-	waits.Until(t, key, func() bool { // attaching counts as activity too, for some seconds
+	waits.Until(t, key, func() bool { // for a few seconds, attaching is treated as activity too
 		terminal.Attach(srv)
 		err := session.Free(t.Context(), w.Pane, "You have new mail.")
 		return errors.Is(err, tmux.ErrBusy) && strings.Contains(err.Error(), key)

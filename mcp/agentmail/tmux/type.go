@@ -19,8 +19,8 @@ const (
 // ErrBusy means that nothing may be typed into a pane now.
 var ErrBusy = errors.New("its window is in use")
 
-// Free returns nil if the pane is waiting for a line, or for the Enter after text that Type typed, and no user is
-// typing there. Otherwise it returns ErrBusy, or the errors of Panes.
+// Free returns nil if the pane is waiting for a line of input, or for the Enter after text that Type typed, and no user
+// is typing there. Otherwise it returns ErrBusy, or the same errors as Panes.
 func (s Session) Free(ctx context.Context, pane, text string) error {
 	out, err := s.run(ctx, "list-clients", "-F", "#{client_activity} #{pane_id}")
 	if err != nil {
@@ -39,7 +39,7 @@ func (s Session) Free(ctx context.Context, pane, text string) error {
 	return err
 }
 
-// screen reads the screen of the pane. It returns the errors of Panes.
+// screen reads the screen of the pane. It returns the same errors as Panes.
 func (s Session) screen(ctx context.Context, pane string) (Screen, error) {
 	if !paneID.MatchString(pane) {
 		return Screen{}, errors.New("no pane")
@@ -59,8 +59,8 @@ func (s Session) screen(ctx context.Context, pane string) (Screen, error) {
 // Type types the text into the pane unchanged, then Enter after the pause, and checks that the client submitted the
 // text. If the client did not submit it, Type presses Enter once more. Type does not repeat text that an earlier call
 // left in the prompt. Once Type has begun, it ignores the end of ctx, because half a notice in a prompt is worse than a
-// late return. It returns ErrBusy or the errors of Panes. Even if it returns an error, the text may be in the prompt.
-// If keys arrive together, a program treats them as a paste, and an Enter among them as a line break
+// late return. It returns ErrBusy or the same errors as Panes. Even if it returns an error, the text may be in the
+// prompt. If keys arrive together, a program treats them as a paste, and an Enter among them as a line break
 // (https://github.com/dustinkirkland/byobu/issues/115). Therefore Type pauses, and presses no Enter before the screen
 // shows the text.
 func (s Session) Type(ctx context.Context, pane, text string, pause time.Duration) error {

@@ -26,7 +26,7 @@ func Words(t *testing.T, w *refusal.Words, tools ...tool.Tool) {
 	for field, args := range w.Args {
 		for _, arg := range strings.FieldsFunc(strings.ReplaceAll(args, " or ", ","), func(r rune) bool { return r == ',' || r == ' ' }) {
 			if !slices.ContainsFunc(tools, func(tl tool.Tool) bool { return takes(tl, arg) }) {
-				t.Errorf("%s is called %q, which is no argument", field, arg)
+				t.Errorf("%s is called %q, which is not an argument", field, arg)
 			}
 		}
 	}
@@ -35,7 +35,7 @@ func Words(t *testing.T, w *refusal.Words, tools ...tool.Tool) {
 func say(t *testing.T, w *refusal.Words, what refusal.What) {
 	t.Helper()
 	if text := w.Say(Refusal(what, refusal.Subject)); strings.ContainsAny(text, "{}") {
-		t.Errorf("%+v is said as %q", what, text)
+		t.Errorf("%+v is worded as %q", what, text)
 	}
 }
 
