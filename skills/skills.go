@@ -1,7 +1,7 @@
 // Package skills contains the instructions that agents read to work with mailtree. Each skill has its own folder, in
 // the format of agentskills.io. A skill must have the same name as its folder, because clients skip other skills.
-// Clients look for a plugin's skills in a folder with this package's name and place, so the repository can be used as
-// a plugin. The server serves each skill unchanged as a resource.
+// This folder is where clients look for a plugin's skills, so the repository can be used as a plugin. The server
+// serves each skill unchanged as a resource.
 package skills
 
 import (
