@@ -50,7 +50,7 @@ func TestSyncHangs(t *testing.T) {
 		t.Errorf("at once: %s", s)
 	}
 	clock.move(2 * time.Minute)
-	if s := a.p.Sync.State(); !strings.Contains(s.String(), "does not respond") || time.Since(s.Since) < time.Minute {
+	if s := a.p.Sync.State(); !strings.Contains(s.String(), "is not responding") || time.Since(s.Since) < time.Minute {
 		t.Errorf("after two minutes: %q since %v", s, s.Since)
 	}
 	a.register(t, "Ann")

@@ -1,7 +1,7 @@
-// Package skills contains what an agent reads to work with mailtree, one folder for each skill in the form of
-// agentskills.io. A skill has the same name as its folder, because clients skip other skills. The folder lies where
-// a plugin has its skills, so the repository can be used as a plugin. The server returns the same bytes as a
-// resource.
+// Package skills contains the instructions that agents read to work with mailtree. Each skill has its own folder, in
+// the format of agentskills.io. A skill must have the same name as its folder, because clients skip other skills.
+// This folder is where clients look for a plugin's skills, so the repository can be used as a plugin. The server
+// serves each skill unchanged as a resource.
 package skills
 
 import (
@@ -14,12 +14,12 @@ import (
 //go:embed mailtree/SKILL.md
 var Mailtree string
 
-// Email is the content of mailtree-email/SKILL.md: how to work with the toolset aimx.
+// Email is the content of mailtree-email/SKILL.md: how to work with the aimx toolset.
 //
 //go:embed mailtree-email/SKILL.md
 var Email string
 
-// Head returns the frontmatter of a skill, in which each field is one line of plain text.
+// Head returns the fields of a skill's front matter, in which each field is one line of plain text.
 func Head(skill string) map[string]string {
 	fields := map[string]string{}
 	_, head, _ := strings.Cut(skill, "---\n")
