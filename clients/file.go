@@ -22,7 +22,7 @@ const maxFile = 64 << 20
 var (
 	ErrReadOnly = errors.New("it is read-only")
 	ErrChanged  = errors.New("it was changed while it was being edited")
-	ErrOutside  = errors.New("a symbolic link leads out of the code base, so it is left alone")
+	ErrOutside  = errors.New("a symbolic link points outside the code base, so it is left alone")
 	errNoFile   = errors.New("it is not a regular file")
 	errTooLarge = fmt.Errorf("it is larger than %d MiB", maxFile>>20)
 )
@@ -31,7 +31,7 @@ var (
 type file struct {
 	name string      // the client's name for the file
 	path string      // the path after following links
-	base string      // the folder that links must not lead out of; "": they may lead anywhere
+	base string      // the folder that links must not point outside; "": they may lead anywhere
 	data []byte      // nil if there is no file
 	mode fs.FileMode // for a file that does not exist: the mode to create it with
 	is   bool        // the file exists

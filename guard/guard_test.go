@@ -30,7 +30,7 @@ func TestShellQuote(t *testing.T) {
 	}
 }
 
-// TestHookIsReadBack renders hooks with odd strings in every place. parseHook returns what was written and notices any
+// TestHookIsReadBack renders hooks with odd strings in every field. parseHook returns what was written and notices any
 // change, and a shell accepts the script.
 func TestHookIsReadBack(t *testing.T) {
 	for i, s := range odd {

@@ -323,11 +323,11 @@ func (f *hooksFolder) write(p *plan) (string, error) {
 	}
 	switch {
 	case p.same && len(p.stale) > 0:
-		return full + " is installed already: removed the outdated " + strings.Join(p.stale, ", "), nil
+		return full + " is already installed: removed the outdated " + strings.Join(p.stale, ", "), nil
 	case p.same && p.file != p.name:
-		return full + " is installed already, and the pre-commit framework's hook runs it: nothing changed", nil
+		return full + " is already installed, and the pre-commit framework's hook runs it: nothing changed", nil
 	case p.same:
-		return full + " is installed already: nothing changed", nil
+		return full + "  is already installed: nothing changed", nil
 	case p.before:
 		return "installed " + full + "; the earlier hook is saved next to it as " + p.name + behind + " and runs first", nil
 	}

@@ -93,7 +93,8 @@ func TestInstallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestInstallWaits holds the lock. A waiting installation can give up, or it continues when the lock is free.
+// TestInstallWaits holds the lock. A waiting installation can be canceled; otherwise it continues once the lock is
+// free.
 func TestInstallWaits(t *testing.T) {
 	at, s := newSite(t)
 	r, err := openRepository(t.Context(), at.Repo, at.Env)

@@ -218,8 +218,8 @@ func TestAttachmentTooLarge(t *testing.T) {
 		files []string
 		want  string
 	}{
-		{[]string{"large"}, `The file "large" has 1001 bytes, over the limit of 1000 for one file.`},
-		{[]string{"one", "two"}, `The file "two" has 901 bytes, and with it the attachments of this message would exceed ` +
+		{[]string{"large"}, `The file "large" is 1001 bytes long, over the limit of 1000 for one file.`},
+		{[]string{"one", "two"}, `The file "two" is 901 bytes long, and with it the attachments of this message would exceed ` +
 			`the limit of 1500 bytes: send it in another message.`},
 	} {
 		_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: tt.files})

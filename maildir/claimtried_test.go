@@ -72,7 +72,7 @@ func TestClaimsUndoneRelease(t *testing.T) {
 	}
 }
 
-// TestClaimsListDeleted: a lost list is recreated from the versions that the machines have followed.
+// TestClaimsListDeleted: if the list is lost, it is recreated from the versions that the machines last saw.
 func TestClaimsListDeleted(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)

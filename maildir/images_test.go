@@ -93,7 +93,7 @@ func TestBodyImages(t *testing.T) {
 		{"![f](large.png)", attachment.Images{}, "![f](attachments/xx/….webp) [large.webp image/webp]"},
 		{"![f](docs/my%20flow.png)", attachment.Images{Embed: attachment.ImagesInline, MaxInline: 9},
 			"![f](attachments/xx/….webp) [my flow.webp image/webp]" +
-				` The image "docs/my%20flow.png" has N bytes, over the limit of 9 for images in the body, so it was stored as a file.`},
+				` The image "docs/my%20flow.png" is N bytes long, over the limit of 9 for images in the body, so it was stored as a file.`},
 		{"![f](logo.svg)", attachment.Images{}, "![f](attachments/xx/….txt) [logo.svg text/plain]" +
 			` The attachment "logo.svg" is not stored as the type that its name suggests: an SVG image can contain scripts, so it is stored as text.`},
 		{"![f](half.png)", attachment.Images{}, "![f](attachments/xx/….bin) [half.png application/octet-stream]" +
@@ -109,7 +109,7 @@ func TestBodyImages(t *testing.T) {
 			"![f](../../../token) ![f](/etc/passwd) ![f](.git/config)"},
 	} {
 		sent := send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: tt.body, Images: &tt.images})
-		got := regexp.MustCompile(`has \d+ bytes`).ReplaceAllString(shown(sent), "has N bytes")
+		got := regexp.MustCompile(`is \d+ bytes long`).ReplaceAllString(shown(sent), "is N bytes long")
 		if got != tt.want && !(strings.Contains(tt.body, "passwd") && strings.HasPrefix(got, tt.want) && len(sent.Notes) == 3) {
 			t.Errorf("%.60s %+v\ngot  %s\nwant %s", tt.body, tt.images, got, tt.want)
 		}
@@ -150,8 +150,8 @@ func TestImageTooLarge(t *testing.T) {
 		body string
 		want string
 	}{
-		{p, uri(1001), `The file "data:text/plain;base64,…" has 1001 bytes, over the limit of 1000 for one file.` + left},
-		{p, uri(900) + uri(901), `The file "data:text/plain;base64,…" has 901 bytes, and with it the attachments of this message would ` +
+		{p, uri(1001), `The file "data:text/plain;base64,…" is 1001 bytes long, over the limit of 1000 for one file.` + left},
+		{p, uri(900) + uri(901), `The file "data:text/plain;base64,…" is 901 bytes long, and with it the attachments of this message would ` +
 			`exceed the limit of 1500 bytes: send it in another message.` + left},
 		{wide, pixels(3000, 3000), `The image "data:image/png;base64,…" was not converted to WebP: ` +
 			`it has 9000000 pixels, over the limit of 2097152.`},

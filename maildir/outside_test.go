@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// outside is a store that may send mail to example.org, with the items that it has queued.
+// outside configures a store that may send mail to example.org, and records the items that the store has queued.
 type outside struct {
 	mu     sync.Mutex
 	queued []string

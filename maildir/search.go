@@ -84,7 +84,7 @@ type typedQuery struct {
 // readQuery parses the text of a search.
 func (p *Project) readQuery(ctx context.Context, text string) (*typedQuery, error) {
 	if len(text) > maxQuery {
-		return nil, refusal.Over(refusal.TooLarge("{field} has {count} bytes, over the limit of {limit}: keep it to a few words."),
+		return nil, refusal.Over(refusal.TooLarge("{field} is {count} bytes long, over the limit of {limit}: keep it to a few words."),
 			refusal.Query, len(text), maxQuery)
 	}
 	read, err := query.Parse(text)

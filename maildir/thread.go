@@ -113,9 +113,9 @@ func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *index.Thr
 	return err
 }
 
-// threadNamed returns the thread with a given id. name may also be the id of a message in the thread; then note
-// says so. The message's id may be shortened: see FullID. If a message's id is also the id of a thread, that thread
-// is returned.
+// threadNamed returns the thread with a given id. name may also be the id of a message in the thread, in which case
+// note says so. The message's id may be shortened: see FullID. If a message's id is also the id of a thread, that
+// thread is returned.
 func (p *Project) threadNamed(ctx context.Context, name string) (thread string, note *Error, err error) {
 	name, err = p.mail.Store.FullID(ctx, p.mail.Slug, refusal.Thread, name)
 	if err != nil {

@@ -20,7 +20,8 @@ func newAnswers(bytes int64) answers {
 	return answers{own: tool.NewMemory(bytes), guests: tool.NewMemory(bytes / guestShare)}
 }
 
-// holdAnswer gives a request a hold on the limit of its caller. end releases the memory that the hold has reserved.
+// holdAnswer gives a request a hold (tool.Hold) on its caller's memory limit. end releases the memory that the hold
+// has reserved.
 func (s *Server) holdAnswer(r *http.Request) (held *http.Request, end func()) {
 	memory := s.answers.own
 	if s.limitsOf(r) == &s.guests {

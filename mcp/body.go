@@ -140,9 +140,9 @@ func parseEnvelope(object []byte) (e envelope, err error) {
 	}
 	switch {
 	case len(e.ID) > maxEcho:
-		return e, fmt.Errorf("the id of a JSON-RPC message has %d bytes, over the limit of %d", len(e.ID), maxEcho)
+		return e, fmt.Errorf("the id of a JSON-RPC message is %d bytes long, over the limit of %d", len(e.ID), maxEcho)
 	case len(e.Method) > maxEcho:
-		return e, fmt.Errorf("the method of a JSON-RPC message has %d bytes, over the limit of %d", len(e.Method), maxEcho)
+		return e, fmt.Errorf("the method of a JSON-RPC message is %d bytes long, over the limit of %d", len(e.Method), maxEcho)
 	}
 	return e, nil
 }
@@ -217,7 +217,7 @@ func (m *message) describe(h http.Header) {
 	}
 }
 
-// keepNumbers replaces the numbers of the body that the SDK would change.
+// keepNumbers replaces the numbers in the body that the SDK would otherwise change.
 func (m *message) keepNumbers() (k keptNumbers) {
 	for i, e := range m.batch {
 		m.batch[i].raw = k.replace(e.raw, e.id, e.method)

@@ -167,8 +167,8 @@ func TestDeclaredBodies(t *testing.T) {
 	await(t, func() bool { return s.bodies.used.Load() == 0 && s.requests.used.Load() == 0 })
 }
 
-// TestBodiesRunOut: if there is no room for the rest of a large body, the request is refused and releases the room that
-// it took. Small bodies have their own room.
+// TestBodiesRunOut: if there is no memory left for the rest of a large body, the request is refused and its memory is
+// released. Small bodies have a separate limit.
 func TestBodiesRunOut(t *testing.T) {
 	t.Parallel()
 	const size, sent = 1 << 20, 768 << 10

@@ -16,7 +16,7 @@ func TestListing(t *testing.T) {
 	for name, result := range listings(t) {
 		t.Logf("%s: %d bytes", name, len(result))
 		if len(result) > maxListing {
-			t.Errorf("tools/list of %s has %d bytes, over the limit of %d", name, len(result), maxListing)
+			t.Errorf("tools/list of %s is %d bytes long, over the limit of %d", name, len(result), maxListing)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		if name := namedBy(req); len(name) > maxEcho {
 			return nil, &jsonrpc.Error{Code: protocol.CodeParams,
-				Message: fmt.Sprintf("the name or uri of %s has %d bytes, over the limit of %d", method, len(name), maxEcho)}
+				Message: fmt.Sprintf("the name or uri of %s is %d bytes long, over the limit of %d", method, len(name), maxEcho)}
 		}
 		if res, err = next(ctx, method, req); err == nil {
 			s.keepSession(ctx, req)

@@ -178,8 +178,8 @@ func TestSessionOwner(t *testing.T) {
 	}
 }
 
-// TestNoSessionOnSocket: a bridge's initialize begins no session, and a request that names a session is answered
-// without one.
+// TestNoSessionOnSocket: a bridge's initialize request does not start a session, and a request that names a session is
+// answered without one.
 func TestNoSessionOnSocket(t *testing.T) {
 	t.Parallel()
 	s := New(Config{})

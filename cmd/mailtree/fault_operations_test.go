@@ -53,8 +53,8 @@ func (op *operation) removes(path string) bool {
 	return op.takes != "" && strings.Contains(path, op.takes)
 }
 
-// perilous are the operations. Ann sends to Bob and Cid, and claims a path that Bob wants too. A user edits Dora's
-// files.
+// perilous lists the operations that the fault tests run. Ann sends to Bob and Cid, and claims a path that Bob also
+// wants. A user edits Dora's files.
 var perilous = []operation{
 	{name: "send", prepare: fresh, do: (*peril).mail, after: noMore},
 	{name: "register", prepare: fresh, do: (*peril).register, after: noMore},

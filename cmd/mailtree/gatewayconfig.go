@@ -35,8 +35,8 @@ func gatewaySettings() []setting {
 			"that name are trusted"},
 		{Name: "GATEWAY_ALLOW", Help: "domains that mail may be sent to, separated by commas; * means all"},
 		{Name: "GATEWAY_RATE", Default: "60", Help: "maximum number of emails to other domains per mailbox per hour"},
-		{Name: "GATEWAY_SMARTHOST", Help: "server to send mail to other domains through: smtps://USER@HOST:465 or " +
-			"smtp://HOST:587 (default: each domain's MX)"},
+		{Name: "GATEWAY_SMARTHOST", Help: "relay for mail to other domains: smtps://USER@HOST:465 or smtp://HOST:587 " +
+			"(default: deliver to each domain's MX)"},
 		{Name: "GATEWAY_PASSWORD_FILE", Help: "file whose first line is the password for GATEWAY_SMARTHOST"},
 		{Name: "GATEWAY_RESOLVER", Help: "DNS server, as ADDRESS:PORT (default: the machine's)"},
 	}

@@ -30,11 +30,11 @@ func inboxCommand(p *program) *cobra.Command {
 	c.Flags().BoolVarP(&o.unread, "unread", "u", false, "only unread messages")
 	c.Flags().BoolVar(&o.ack, "ack", false, "only messages still waiting for an acknowledgement, from you or from your recipients")
 	c.Flags().BoolVar(&o.archived, "archived", false, "include archived messages")
-	c.Flags().StringVar(&o.since, "since", "", "only messages after this time, such as 2h (ago), yesterday or \"2026-01-31 15:04\"")
+	c.Flags().StringVar(&o.since, "since", "", "only messages after this time, such as 2h (2 hours ago), yesterday or \"2026-01-31 15:04\"")
 	c.Flags().UintVarP(&o.limit, "limit", "n", maildir.DefaultPage, "maximum number of messages")
 	c.Flags().StringVar(&o.cursor, "cursor", "", "continue where the previous list ended")
 	c.Flags().StringVar(&o.asOf, "as-of", "",
-		"the inbox at this time, such as 2h (ago), yesterday or \"2026-01-31 15:04\", or in this commit (see log)")
+		"the inbox at this time, such as 2h (2 hours ago), yesterday or \"2026-01-31 15:04\", or in this commit (see log)")
 	for _, now := range []string{"unread", "ack", "archived"} {
 		c.MarkFlagsMutuallyExclusive("as-of", now)
 	}
@@ -75,7 +75,7 @@ func (o *inboxOptions) readMoments(c *cobra.Command) error {
 		case ok:
 			*given = at
 		case *given != "" && !(name == "as-of" && commitName.MatchString(*given)):
-			return usageError(c, fmt.Errorf(`--%s is %q: give a time such as 2h (ago), yesterday or "2026-01-31 15:04"`, name, *given))
+			return usageError(c, fmt.Errorf(`--%s is %q: give a time such as 2h (2 hours ago), yesterday or "2026-01-31 15:04"`, name, *given))
 		}
 	}
 	return nil

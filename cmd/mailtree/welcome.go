@@ -44,7 +44,7 @@ func (p *program) begin() error {
 	if slugs, err := storedir.Slugs(p.cfg.Store); err != nil || len(slugs) > 0 {
 		return nil
 	}
-	return &exitError{exitNothing, fmt.Errorf("no project in the store %s yet. %s", p.cfg.Store, toBegin)}
+	return &exitError{exitNothing, fmt.Errorf("the store %s has no projects yet. %s", p.cfg.Store, toBegin)}
 }
 
 func noStore(path string) error {

@@ -118,7 +118,7 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 			return "data:" + f.Type + ";base64," + base64.StdEncoding.EncodeToString(f.Data)
 		}
 		if policy == ImagesInline {
-			e := refusal.Over(refusal.Note("The image {name} has {count} bytes, over the limit of {limit} for "+
+			e := refusal.Over(refusal.Note("The image {name} is {count} bytes long, over the limit of {limit} for "+
 				"images in {field}, so it was stored as a file."), refusal.Body, len(f.Data), most)
 			e.Name = shown
 			g.notes = append(g.notes, e)

@@ -296,10 +296,10 @@ func (g *gathering) count(field refusal.Field, name string, size int64) error {
 	var e *refusal.Error
 	switch most := g.in.MaxFile; {
 	case size > most:
-		e = refusal.Over(refusal.TooLarge("The file {name} {arg} has {count} bytes, over the limit of {limit} for one file."),
+		e = refusal.Over(refusal.TooLarge("The file {name} {arg} is {count} bytes long, over the limit of {limit} for one file."),
 			field, int(size), int(most))
 	case size > g.in.MaxTotal-g.bytes:
-		e = refusal.Over(refusal.TooLarge("The file {name} {arg} has {count} bytes, and with it the attachments of "+
+		e = refusal.Over(refusal.TooLarge("The file {name} {arg} is {count} bytes long, and with it the attachments of "+
 			"this message would exceed the limit of {limit} bytes: send it in another message."), field, int(size), int(g.in.MaxTotal))
 	default:
 		g.bytes += size

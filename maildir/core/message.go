@@ -82,7 +82,7 @@ func SummaryOf(m *format.Message) string {
 func (c *Mail) CheckSize(file []byte) error {
 	if int64(len(file)) > c.Tree.MaxFile() {
 		return &refusal.Error{
-			What: refusal.TooLarge("The message has {count} bytes, over the limit of {limit}: send large text as " +
+			What: refusal.TooLarge("The message is {count} bytes long, over the limit of {limit}: send large text as " +
 				"an attachment or in several messages."),
 			Counts: []int{len(file)},
 			Limit:  int(c.Tree.MaxFile()),

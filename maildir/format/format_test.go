@@ -106,7 +106,7 @@ func TestParseRefuses(t *testing.T) {
 		{"bad auth", replace(`"auth": "none"`, `"auth": "uid:1000 (person)"`), "not one of none, token"},
 		{"bad dmarc", replace(`"auth": "none"`, `"auth": "dmarc:a b"`), "not one of none, token"},
 		{"bad door", replace(`"cc": []`, `"cc": [], "door": "window"`), "not one of http"},
-		{"long subject", replace(`"subject": "`, `"subject": "`+strings.Repeat("x", MaxSubject)), "the subject has 1021 bytes, over the limit of 998"},
+		{"long subject", replace(`"subject": "`, `"subject": "`+strings.Repeat("x", MaxSubject)), "the subject is 1021 bytes long, over the limit of 998"},
 		{"bad time", replace("2025-10-23T15", "2025-13-23T15"), "not a time"},
 		{"bad importance", replace(`"high"`, `"huge"`), "not one of low"},
 		{"utf8", replace("BlueLake", "Blue\xffLake"), "UTF-8"},

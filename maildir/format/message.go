@@ -225,7 +225,7 @@ func (m *Message) check(id string, o *object) error {
 	case !ValidImportance(m.Importance):
 		return o.bad("importance", Quote(m.Importance)+" is not one of low, normal, high, urgent: write one of them")
 	case len(m.Subject) > MaxSubject:
-		return o.bad("subject", fmt.Sprintf("the subject has %d bytes, over the limit of %d: put the rest into the body",
+		return o.bad("subject", fmt.Sprintf("the subject is %d bytes long, over the limit of %d: put the rest into the body",
 			len(m.Subject), MaxSubject))
 	case len(m.ThreadID) > MaxThread:
 		return o.bad("thread_id", fmt.Sprintf("the thread id is longer than %d bytes: shorten it", MaxThread))

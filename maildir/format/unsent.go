@@ -93,7 +93,7 @@ func begins(data []byte, prefixes ...string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return bytes.HasPrefix(data, []byte(p)) })
 }
 
-// FormatDraft returns an empty draft to the given recipients, in the form that ParseUnsent reads.
+// FormatDraft returns an empty draft addressed to the given recipients, in the form that ParseUnsent reads.
 func FormatDraft(to []string) []byte {
 	return []byte(fenceOpen + "\n{\n  \"to\": " + string(compact(&to)) + "\n}\n" + fenceClose + "\n\n")
 }

@@ -22,7 +22,7 @@ var (
 	errText     = errors.New("it is not valid UTF-8")
 	errControl  = errors.New("it contains control characters")
 	errAbsolute = errors.New("it is absolute: write it relative to the code repository's root")
-	errLeaves   = errors.New("it leads out of the repository")
+	errLeaves   = errors.New("it points outside the repository")
 	errBrace    = errors.New("a { has no }")
 	errMany     = errors.New("its braces expand to more than 100 alternatives or more than 8192 bytes")
 	errNothing  = errors.New("one of its brace alternatives is empty, which would mean the whole repository (claim " +

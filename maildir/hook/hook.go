@@ -91,7 +91,7 @@ func (h *Hook) check() error {
 			"text."), Field: refusal.HookCommand}
 	case len(cmd) > maxCmd:
 		return &refusal.Error{
-			What: refusal.TooLarge("{field} has {count} bytes, over the limit of {limit}: put the command into a " +
+			What: refusal.TooLarge("{field} is {count} bytes long, over the limit of {limit}: put the command into a " +
 				"script."),
 			Field:  refusal.HookCommand,
 			Counts: []int{len(cmd)},

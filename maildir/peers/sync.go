@@ -379,8 +379,7 @@ func (sy *Sync) sync(ctx context.Context, fetch bool) (err error) {
 			rewritten, err := sy.mail.History.Fetch(ctx)
 			if rewritten {
 				sy.note(func(s *SyncState) { s.Rewritten = sy.mail.Store.Now() })
-				sy.mail.Keeper.Log.Warn("the shared branch was rewritten; the server pushes again what the branch " +
-					"lacks")
+				sy.mail.Keeper.Log.Warn("the shared branch was rewritten; the server pushes the missing commits again")
 			}
 			if err != nil {
 				_, _ = sy.compareBranches(ctx) // records how many commits are waiting

@@ -37,7 +37,7 @@ func Parse(text string) (Query, error) {
 		e, err = plain(all)
 	}
 	if err == nil && e == nil && !slices.ContainsFunc(all, token.everything) {
-		err = invalid(refusal.Invalid("{field} {name} has no letter or digit, so there is nothing to search for: "+
+		err = invalid(refusal.Invalid("{field} {name} contains no letters or digits, so there is nothing to search for: "+
 			"give a word, or * for every message."), text)
 	}
 	if err == nil {

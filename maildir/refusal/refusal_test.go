@@ -9,7 +9,7 @@ import (
 
 // TestSay checks facts and phrases, in the words for a log and for another reader.
 func TestSay(t *testing.T) {
-	tooLong := TooLarge("{field} has {count} bytes, over the limit of {limit}: move text into the body.")
+	tooLong := TooLarge("{field} is {count} bytes long, over the limit of {limit}: move text into the body.")
 	unknownProject := NotFound("No project {name} {arg}. {near} {all projects} {make a project}")
 	unknownAgent := NotFound("No agent {names} {arg} in project {=other}. {near} {in} {all agents} {make an agent}")
 	reader := Words{
@@ -30,7 +30,7 @@ func TestSay(t *testing.T) {
 	}{
 		{unknown, `No project "a\nb". Did you mean c or d?`, `No project "a\nb" (project_key). Did you mean c or d? create_agent makes "a\nb".`},
 		{&Error{What: unknownProject, Name: "x"}, `No project "x".`, `No project "x". create_agent makes "x".`},
-		{long, "The subject has 9 bytes, over the limit of 5: move text into the body.", "subject has 9 bytes, over the limit of 5: move text into the body."},
+		{long, "The subject is 9 bytes long, over the limit of 5: move text into the body.", "subject is 9 bytes long, over the limit of 5: move text into the body."},
 		{&Error{What: UnknownHook, Name: strings.Repeat("é", 60)}, `None of your mailboxes has a hook "` + strings.Repeat("é", 60) + `".`, "Hook '" + strings.Repeat("é", 40) + "…' not found"},
 		{&Error{What: unknownAgent, Name: "a", More: []string{"b"}, Other: "p"}, `No agent "a", "b" in project p.`, `No agent "a", "b" in project p.`},
 		{&Error{What: NothingWritten, Why: "the disk is full"}, "The disk is full; nothing was changed. See the server's log, then try again.", "The disk is full; nothing was changed. See the server's log, then try again."},

@@ -48,7 +48,7 @@ var (
 
 	// Texts.
 
-	TextTooLong = TooLarge("{field} has {count} bytes, over the limit of {limit}: shorten it.")
+	TextTooLong = TooLarge("{field} is {count} bytes long, over the limit of {limit}: shorten it.")
 
 	// Messages and threads.
 

@@ -109,7 +109,7 @@ func (c *Codebase) Look(dir string) (isFile func(path string) bool, done func() 
 	}
 }
 
-// lookFault returns err if it is a machine fault. os.Root also returns an error for a link that leads out of the
+// lookFault returns err if it is a machine fault. os.Root also returns an error for a link that points outside the
 // working tree. That is not a fault: such a path is treated as missing.
 func lookFault(err error) error {
 	if no := syscall.Errno(0); !errors.As(err, &no) {

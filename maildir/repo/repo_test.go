@@ -96,7 +96,7 @@ func TestIgnoresCase(t *testing.T) {
 	look(false, main)
 }
 
-// TestLookBehindLink checks that a path behind a link that leads out of the working tree is treated as missing, not as
+// TestLookBehindLink checks that a path behind a link that points outside the working tree is treated as missing, not as
 // a machine fault. Such a fault would prevent all agents from claiming paths.
 func TestLookBehindLink(t *testing.T) {
 	t.Parallel()

@@ -107,7 +107,7 @@ func (d *Order) Check() error {
 	case recipients > format.MaxRecipients:
 		return tooManyRecipients(recipients)
 	case len(d.Subject) > format.MaxSubject:
-		return refusal.Over(refusal.TooLarge("{field} has {count} bytes, over the limit of {limit}: move text into "+
+		return refusal.Over(refusal.TooLarge("{field} is {count} bytes long, over the limit of {limit}: move text into "+
 			"the body."),
 			refusal.Subject, len(d.Subject), format.MaxSubject)
 	case d.Importance != "" && !format.ValidImportance(d.Importance):

@@ -96,7 +96,7 @@ func (p *prompt) textWith(given map[string]string) (string, error) {
 		delete(unknown, a.name)
 		switch {
 		case len(value) > maxArgument:
-			return "", fmt.Errorf("%s has %d bytes, over the limit of %d: shorten it", a.name, len(value), maxArgument)
+			return "", fmt.Errorf("%s is %d bytes long, over the limit of %d: shorten it", a.name, len(value), maxArgument)
 		case value == "" && a.absent == "":
 			return "", fmt.Errorf("%s is missing: give the %s", a.name, a.about)
 		case value == "":

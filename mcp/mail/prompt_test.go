@@ -37,7 +37,7 @@ func TestPromptTexts(t *testing.T) {
 func TestPromptTooLong(t *testing.T) {
 	ask := prompts[1]
 	long := strings.Repeat("x", maxArgument+1)
-	const want = "question has 4097 bytes, over the limit of 4096: shorten it"
+	const want = "question is 4097 bytes long, over the limit of 4096: shorten it"
 	if _, err := ask.textWith(map[string]string{"to": "BlueLake", "question": long}); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -83,7 +83,7 @@ func (q *queue) dequeue() (hook.Firing, bool) {
 	}
 }
 
-// begun records that a firing has been decided.
+// begun records that the decision whether to run a firing has been made.
 func (q *queue) begun() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
