@@ -94,12 +94,12 @@ func (s *Sender) refuseOutside(ctx context.Context, guest bool, kept *badRecipie
 	return e
 }
 
-// UnknownSender is the sender of mail from outside whose sender is missing or not unique. The server sends no mail to
-// this address.
+// UnknownSender is the sender of mail from outside whose sender is not known. See docs/tree.md, "Mail from other
+// domains". The server sends no mail to this address.
 const UnknownSender = "unknown-sender@invalid"
 
-var toUnknownSender = refusal.Invalid("Nothing was sent: {name} {arg} is a placeholder for the sender of mail that " +
-	"names no sender. Mail to this address reaches no one.")
+var toUnknownSender = refusal.Invalid("Nothing was sent: {name} {arg} is a placeholder for a sender who is not known. " +
+	"Mail to this address reaches no one.")
 
 // refuseAutomatic returns an error if a program answers automatic mail from outside, so that two programs do not
 // answer each other forever. Spec: RFC 3834 2.
