@@ -35,7 +35,7 @@ type Settings struct {
 	MaxTotal  int64       // largest total size of one message's files, in bytes; 0: MaxTotal
 	Images    ImagePolicy // where images in bodies are stored; "": ImagesAuto
 	MaxInline int         // largest image, in bytes, to put into a body; 0: MaxInline, below 0: none
-	Roots     []string    // other folders that files may be read from, after the tree and the project's work tree
+	Roots     []string    // other folders that files may be read from, in addition to the tree and the work tree
 	// CodePhoto converts a JPEG image to WebP with some loss. Its error says why the conversion failed. nil:
 	// photographs are kept unchanged.
 	CodePhoto func(ctx context.Context, jpeg []byte) ([]byte, error)
