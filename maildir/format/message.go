@@ -81,7 +81,7 @@ type Message struct {
 type Origin struct {
 	Auth     string `json:"auth"`               // how the server authenticated the sender: none, token, uid:N, dmarc:DOMAIN
 	Door     string `json:"door,omitempty"`     // the channel
-	Terminal bool   `json:"terminal,omitempty"` // the process that used DoorCLI had a controlling terminal
+	Terminal bool   `json:"terminal,omitempty"` // a user seems to have typed the DoorCLI command
 }
 
 // Person reports whether, according to the origin, a user sent the message: through the page, a terminal or a saved

@@ -117,7 +117,7 @@ const SelfAsserted = "self-asserted"
 // example.org", or SelfAsserted if nothing proves the sender's identity. If another trusted key sealed the message, the
 // name of its machine comes first, as in "machine laptop, uid 1000 (program)", because another machine's uids mean
 // nothing on this machine. "person" means that this store sealed the message, and that it came through a web page or a
-// command line with a controlling terminal. A program that the same OS user runs can fake both.
+// command that a user seems to have typed at a terminal. A program that the same OS user runs can fake both.
 func (v Voucher) String() string {
 	words := strings.Replace(v.Auth, ":", " ", 1)
 	switch {
