@@ -327,7 +327,7 @@ func (f *hooksFolder) write(p *plan) (string, error) {
 	case p.same && p.file != p.name:
 		return full + " is already installed, and the pre-commit framework's hook runs it: nothing changed", nil
 	case p.same:
-		return full + "  is already installed: nothing changed", nil
+		return full + " is already installed: nothing changed", nil
 	case p.before:
 		return "installed " + full + "; the earlier hook is saved next to it as " + p.name + behind + " and runs first", nil
 	}
