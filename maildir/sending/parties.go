@@ -94,8 +94,8 @@ func (s *Sender) refuseOutside(ctx context.Context, guest bool, kept *badRecipie
 	return e
 }
 
-// UnknownSender is the sender of mail from outside whose sender is not known. See docs/tree.md, "Mail from other
-// domains". The server sends no mail to this address.
+// UnknownSender is the sender of mail from outside whose sender is not known. The server sends no mail to this
+// address. See docs/tree.md, "Mail from other domains".
 const UnknownSender = "unknown-sender@invalid"
 
 var toUnknownSender = refusal.Invalid("Nothing was sent: {name} {arg} is a placeholder for a sender who is not known. " +
