@@ -22,7 +22,7 @@ const maxFile = 64 << 20
 var (
 	ErrReadOnly = errors.New("it is read-only")
 	ErrChanged  = errors.New("it was changed while it was being edited")
-	ErrOutside  = errors.New("a symbolic link points outside the code base, so it is left alone")
+	ErrOutside  = errors.New("a symbolic link points outside the code base, so the file is left alone")
 	errNoFile   = errors.New("it is not a regular file")
 	errTooLarge = fmt.Errorf("it is larger than %d MiB", maxFile>>20)
 )

@@ -15,7 +15,8 @@ import (
 )
 
 // TestCodebaseFault: while the machine cannot read the code base, the server makes no decision that depends on it. It
-// does not choose another project for a linked worktree, and does not grant a claim as if case mattered.
+// does not choose another project for a linked worktree, and does not grant a claim on the assumption that paths are
+// case-sensitive.
 func TestCodebaseFault(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()

@@ -189,8 +189,8 @@ func (b *Box) redoOne(ctx context.Context, redone *Undone) error {
 	})
 }
 
-// Undoable lists the agent's operations that Undo can undo without an id: newest first, at most n, one for each step.
-// It reads only the newest commits.
+// Undoable lists the agent's operations that a call of Undo without an id can undo, newest first: at most n, and only
+// the first of each step. It reads only the newest commits.
 func (b *Box) Undoable(ctx context.Context, n int) ([]OperationInfo, error) {
 	all, err := b.p.mail.History.LastDone(ctx, history.DoneQuery{Agent: b.agent, Wants: (&Undoing{}).wants, Along: isUndoable, Most: n})
 	if err != nil {

@@ -33,7 +33,7 @@ type cardHeader struct {
 
 const (
 	// cardName is the server's name in the registry's form, as in server.json. The part before the slash must not be a
-	// domain that anyone can own. The domain .internal is reserved for private names.
+	// domain that anyone can register. The domain .internal is reserved for private names.
 	cardName   = "internal.mailtree/mailtree"
 	cardSchema = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"
 	cardType   = "application/mcp-server-card+json"

@@ -55,7 +55,7 @@ type fewNames struct {
 // project is not shared.
 func (v *view) SyncReason() string { return v.p.Sync.State().String() }
 
-// problemsMost is how many invalid files one view lists.
+// problemsMost is the maximum number of invalid files that one view lists.
 const problemsMost = 500
 
 // problemsView lists the invalid files by path.

@@ -83,7 +83,7 @@ func (q *queue) dequeue() (hook.Firing, bool) {
 	}
 }
 
-// begun records that the decision whether to run a firing has been made.
+// begun records that a decision has been made on whether to run a firing.
 func (q *queue) begun() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
