@@ -109,23 +109,33 @@ func (r *peril) compareInbox(agent string, differ func(lost bool, format string,
 	}
 }
 
-// agents returns the tasks of all agents that list_agents lists, by name.
+// agents returns the tasks of all agents that list_agents lists, on all its pages, by name.
 func (r *peril) agents() map[string]string {
 	r.d.t.Helper()
-	var list struct {
-		Agents []struct {
-			Name string
-			Task string `json:"task_description"`
+	all := map[string]string{}
+	for cursor := ""; ; {
+		var page struct {
+			Agents []struct {
+				Name string
+				Task string `json:"task_description"`
+			}
+			Next string `json:"next_cursor"`
+		}
+		args := map[string]any{"project_key": faultKey, "active_only": false}
+		if cursor != "" {
+			args["cursor"] = cursor
+		}
+		if err := r.d.call("list_agents", args, &page); err != nil {
+			r.bad("list_agents: %v", err)
+			return all
+		}
+		for _, a := range page.Agents {
+			all[a.Name] = a.Task
+		}
+		if cursor = page.Next; cursor == "" {
+			return all
 		}
 	}
-	if err := r.d.call("list_agents", map[string]any{"project_key": faultKey, "active_only": false}, &list); err != nil {
-		r.bad("list_agents: %v", err)
-	}
-	all := map[string]string{}
-	for _, a := range list.Agents {
-		all[a.Name] = a.Task
-	}
-	return all
 }
 
 // search finds messages that contain the attempt's word.
