@@ -34,7 +34,7 @@ var errnos = []syscall.Errno{
 // that could not be read. Everything on disk is listed, or health lists its path among the paths that are retried. A
 // second agent is never granted an exclusive claim. When no path is waiting, the index equals a rebuilt one, without a
 // restart. In the short form, one call in three of most kinds fails, with the next errno in turn. In the long form,
-// every call fails with every errno.
+// every call fails with every errno, but the thousands of calls of a commit fail with the next errno in turn.
 func TestFaultErrno(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -136,14 +136,15 @@ func (r *peril) shots(turn int) (shots []shot) {
 	return shots
 }
 
-// fail returns shots for a call: one for each errno or, except in the long form, only for the errno whose turn it is.
+// fail returns shots for a call: in the long form, one for each errno, otherwise and for commits only for the errno
+// whose turn it is.
 // Only calls that change something fail with a full disk.
 func (op *operation) fail(s shot, turn int) (shots []shot) {
 	all := errnos
 	if !s.changes {
 		all = slices.DeleteFunc(slices.Clone(errnos), func(no syscall.Errno) bool { return no == syscall.ENOSPC })
 	}
-	if *faults != "long" {
+	if *faults != "long" || op.history {
 		all = []syscall.Errno{all[turn/op.share()%len(all)]}
 	}
 	for _, no := range all {
