@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"time"
@@ -56,16 +57,27 @@ var (
 	agoUnits   = map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}
 )
 
+// Age converts a number and a unit given by a user, such as "10m", "3h", "2d" or "1w", to a duration. ok is false for
+// anything else.
+func Age(given string) (age time.Duration, ok bool) {
+	parts := agoPattern.FindStringSubmatch(given)
+	if parts == nil {
+		return 0, false
+	}
+	n, _ := strconv.ParseInt(parts[1], 10, 64) // at most six digits
+	unit := agoUnits[parts[2]]
+	return time.Duration(min(n, int64(math.MaxInt64/unit))) * unit, true
+}
+
 // Moment converts a time given by a user to the form that tools accept: an age ("10m", "3h", "2d", "1w"), "today" or
 // "yesterday" (its midnight), a local date, minute or second ("2026-01-31", "2026-01-31 15:04"), or RFC 3339. ok is
 // false for anything else.
 func Moment(given string, now time.Time) (stamp string, ok bool) {
 	at := time.Time{}
 	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.Local)
-	switch ago := agoPattern.FindStringSubmatch(given); {
-	case ago != nil:
-		n, _ := strconv.Atoi(ago[1]) // at most six digits
-		at = now.Add(-time.Duration(n) * agoUnits[ago[2]])
+	switch ago, ok := Age(given); {
+	case ok:
+		at = now.Add(-ago)
 	case given == "today":
 		at = midnight
 	case given == "yesterday":

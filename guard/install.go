@@ -48,6 +48,9 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.refuseMail(s.Store); err != nil {
+		return nil, err
+	}
 	t, slug, err := storedir.OpenProject(s.Store, cmp.Or(s.Project, r.top), s.Scope)
 	if err != nil {
 		return nil, err
@@ -94,6 +97,20 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	}
 	done = append(done, "Commits to files that others have claimed in the project "+slug+" are now refused.")
 	return append(done, r.notes(ctx, f)...), nil
+}
+
+// refuseMail returns ErrInvalid if the repository is the mail of one of the store's projects.
+func (r *repository) refuseMail(store string) error {
+	names, err := storedir.ProjectNames(store)
+	if err != nil {
+		return nil // opening the project reports it
+	}
+	for _, n := range names {
+		if dir, err := filepath.EvalSymlinks(storedir.Repo(store, n.Slug)); err == nil && dir == r.top {
+			return invalid("%q is a project's mail, not a code base: run this in the code base (%s).", r.top, safe(cmp.Or(n.HumanKey, n.Slug)))
+		}
+	}
+	return nil
 }
 
 // notes returns what the user should know about the hooks folder.

@@ -268,13 +268,19 @@ func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, e
 			Name:  u.ID,
 			Other: b.agent,
 		}
+	case len(all) == 0 && u.ID != "":
+		return nil, &Error{
+			What:  refusal.NotFound("{=other} has no action on message {name} that can be undone. {list what to undo}"),
+			Field: refusal.Message,
+			Name:  format.ShortID(u.ID, b.p.mail.Store.Now()),
+			Other: b.agent,
+		}
 	case len(all) == 0:
 		return nil, &Error{
 			What: refusal.NotFound("{=other} has no recent action here to undo: nothing sent, changed, " +
 				"acknowledged, archived, deleted, claimed or released that is not undone yet. To undo marking a " +
 				"message as read, name the message."),
 			Field: refusal.Message,
-			Name:  u.ID,
 			Other: b.agent,
 		}
 	}

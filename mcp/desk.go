@@ -19,14 +19,18 @@ type Desk struct {
 	Slug     string   `json:"slug"`
 	HumanKey string   `json:"human_key"`
 	Person   string   `json:"person,omitempty"`
-	Made     bool     `json:"made,omitempty"` // this call created the agent
-	IDs      []string `json:"ids,omitempty"`  // in full
+	IsPerson bool     `json:"is_person,omitempty"` // the agent of DeskAsk.Person is a user's agent
+	Made     bool     `json:"made,omitempty"`      // this call created the agent
+	IDs      []string `json:"ids,omitempty"`       // in full
 }
 
 func (s *Server) desk(ctx context.Context, p *maildir.Project, ask *DeskAsk) (d Desk, err error) {
 	d.Slug, d.HumanKey = p.Slug, p.HumanKey()
 	if ask.Person != "" {
 		if d.Person, d.Made, err = p.Agents.Person(ctx, ask.Person); err != nil {
+			return d, err
+		}
+		if d.IsPerson, err = p.Agents.IsPerson(ctx, d.Person); err != nil {
 			return d, err
 		}
 	}

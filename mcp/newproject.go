@@ -15,13 +15,15 @@ type NewProject struct {
 type MadeProject struct {
 	Slug     string `json:"slug"`
 	HumanKey string `json:"human_key"`
-	Note     string `json:"note,omitempty"` // what may surprise the user about the project
+	Created  bool   `json:"created,omitempty"` // this call created the project
+	Note     string `json:"note,omitempty"`    // what may surprise the user about the project
 }
 
 func (s *Server) newProject(ctx context.Context, _ *maildir.Project, ask *NewProject) (made MadeProject, err error) {
+	_, missing := s.cfg.Store.Project(ctx, ask.Key)
 	p, err := s.cfg.Store.EnsureProject(ctx, ask.Key)
 	if err != nil {
 		return made, err
 	}
-	return MadeProject{Slug: p.Slug, HumanKey: p.HumanKey(), Note: p.MakingNote(ask.Key)}, nil
+	return MadeProject{Slug: p.Slug, HumanKey: p.HumanKey(), Created: missing != nil, Note: p.MakingNote(ask.Key)}, nil
 }

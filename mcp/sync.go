@@ -44,5 +44,5 @@ func (s *Server) join(ctx context.Context, _ *maildir.Project, ask *JoinAsk) (ma
 	if err != nil {
 		return made, err
 	}
-	return MadeProject{Slug: p.Slug, HumanKey: p.HumanKey(), Note: p.MakingNote(ask.Key)}, nil
+	return MadeProject{Slug: p.Slug, HumanKey: p.HumanKey(), Created: true, Note: p.MakingNote(ask.Key)}, nil
 }

@@ -101,7 +101,8 @@ func askWhois(*pflag.FlagSet) asking {
 }
 
 func (p *program) claimCommand() *cobra.Command {
-	var ttl *time.Duration
+	var given *string
+	var ttl time.Duration
 	return asks(p, mine, &cobra.Command{
 		Use:   "claim PATH...",
 		Short: "Claim files before you edit them",
@@ -110,16 +111,23 @@ func (p *program) claimCommand() *cobra.Command {
 			"them, the exit status is 1.",
 		Args: cobra.MinimumNArgs(1),
 		PreRunE: func(c *cobra.Command, _ []string) error {
-			if *ttl < maildir.MinTTL || *ttl > maildir.MaxTTL {
-				return usageError(c, fmt.Errorf("--for is %s, but must be from 1m to 720h", *ttl))
+			var ok bool
+			if ttl, ok = cli.Age(*given); !ok {
+				ttl, _ = time.ParseDuration(*given)
+			}
+			if ttl < maildir.MinTTL || ttl > maildir.MaxTTL {
+				return usageError(c, fmt.Errorf("--for is %q, but must be from 1m to 720h, such as 2h or 3d", *given))
 			}
 			return nil
 		},
 	}, func(f *pflag.FlagSet) asking {
-		ttl = f.Duration("for", time.Hour, "duration of the claim")
+		given = f.String("for", "1h", "duration of the claim, such as 30m, 2h or 3d")
 		shared := f.Bool("shared", false, "let others claim the files too, if their claims are also shared")
 		reason := f.StringP("reason", "r", "", "what you are working on")
 		return func(ctx context.Context, d *deskWork, paths []string, answer any) error {
+			if err := claimable(d, paths); err != nil {
+				return err
+			}
 			return d.Call(ctx, "claim_paths", params{
 				"project_key": d.Slug, "agent_name": d.Person, "paths": inProject(d, paths),
 				"exclusive": !*shared, "ttl_seconds": int(ttl.Seconds()), "reason": *reason,
@@ -129,8 +137,9 @@ func (p *program) claimCommand() *cobra.Command {
 		if err := showByTemplate(ctx, d, name, a); err != nil || len(a.Conflicts) == 0 {
 			return err
 		}
-		held := a.Conflicts[0]
-		d.Printf("%s\n", d.Faint("If you are a user, not an agent, you can release it: "+freeLine(d, held.Holder, held.HeldPath)))
+		if held := a.Conflicts[0]; d.IsPerson {
+			d.Printf("%s\n", d.Faint("You can release it: "+freeLine(d, held.Holder, held.HeldPath)))
+		}
 		return &exitError{code: exitFailed}
 	})
 }
@@ -243,6 +252,19 @@ func inProject(d *deskWork, paths []string) []string {
 		}
 	}
 	return all
+}
+
+// claimable returns an error for a relative path that leads from this folder out of the code base.
+func claimable(d *deskWork, paths []string) error {
+	for i, path := range inProject(d, paths) {
+		if path == paths[i] || !filepath.IsAbs(path) {
+			continue
+		}
+		if _, ok, err := repo.Relative(d.HumanKey, filepath.Clean(path)); err == nil && !ok {
+			return fmt.Errorf("%q is outside the code base %s: only paths inside it can be claimed", paths[i], cli.Line(d.HumanKey))
+		}
+	}
+	return nil
 }
 
 // matched returns text with the number of tracked files that a claim covers. files is nil if they were not counted.

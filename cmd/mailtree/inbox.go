@@ -75,7 +75,11 @@ func (o *inboxOptions) readMoments(c *cobra.Command) error {
 		case ok:
 			*given = at
 		case *given != "" && !(name == "as-of" && commitName.MatchString(*given)):
-			return usageError(c, fmt.Errorf(`--%s is %q: give a time such as 2h (2 hours ago), yesterday or "2026-01-31 15:04"`, name, *given))
+			how := `a time such as 2h (2 hours ago), yesterday or "2026-01-31 15:04"`
+			if name == "as-of" {
+				how += ", or a commit"
+			}
+			return usageError(c, fmt.Errorf("--%s is %q: give %s", name, *given, how))
 		}
 	}
 	return nil

@@ -102,6 +102,7 @@ var deeds = map[string]string{
 	"withdraw":          "withdrew",
 	"claim":             "claimed",
 	"renew":             "renewed",
+	"project":           "created the project",
 	"register":          "registered",
 	"rename":            "renamed",
 	maildir.VerbAmend:   "amended",
@@ -115,10 +116,10 @@ var deeds = map[string]string{
 // deed says in the past tense what an operation did.
 func deed(verb string) string {
 	if of, found := strings.CutPrefix(verb, history.UndoPrefix); found {
-		return "undid " + of
+		return "undid " + doing(of)
 	}
 	if of, found := strings.CutPrefix(verb, history.RedoPrefix); found {
-		return "redid " + of
+		return "redid " + doing(of)
 	}
 	return cmp.Or(deeds[verb], verb)
 }

@@ -49,6 +49,7 @@ func newProjectCommand(p *program) *cobra.Command {
 				return err
 			}
 			if asJSON {
+				made.Created = false // not part of the answer that programs read
 				return p.printJSON(made)
 			}
 			p.tellProject(made)
@@ -77,7 +78,7 @@ func newAgentCommand(p *program) *cobra.Command {
 		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
 			ask.Name = names[0]
 			return askVerb(ctx, d, "agent", ask, func(a *mcpserver.MadeAgent) error {
-				d.Tell("agent %s in project %s\n", cli.Line(a.Name), a.Project)
+				d.Tell("created agent %s in project %s\n", cli.Line(a.Name), a.Project)
 				return nil
 			})
 		})
@@ -115,9 +116,13 @@ func (p *program) join(ctx context.Context, project string) error {
 	return p.atDesk(ctx, &deskFlags{project: project}, mine, nil, func(context.Context, *deskWork) error { return nil })
 }
 
-// tellProject prints a project's names.
+// tellProject prints a project's names, and whether it is new.
 func (p *program) tellProject(made mcpserver.MadeProject) {
-	fmt.Fprintf(p.std.out, "project %s: %s\n", made.Slug, made.HumanKey)
+	how := "project %s already exists: %s\n"
+	if made.Created {
+		how = "created project %s: %s\n"
+	}
+	fmt.Fprintf(p.std.out, how, made.Slug, made.HumanKey)
 	if made.Note != "" {
 		fmt.Fprintln(p.std.out, made.Note)
 	}

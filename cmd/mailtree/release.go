@@ -82,7 +82,10 @@ func showReleased(ctx context.Context, d *deskWork, a *mail.Released) error {
 	why := fmt.Sprintf("you have no claim on %s", strings.Trim(fmt.Sprintf("%q", a.NotHeld), "[]"))
 	for _, c := range held.Claims {
 		if c.Agent != d.Person && c.Path == a.NotHeld[0] {
-			why += fmt.Sprintf("; %s has one. To release it: %s", c.Agent, freeLine(d, c.Agent, c.Path))
+			why += fmt.Sprintf("; %s has one", c.Agent)
+			if d.IsPerson {
+				why += ". To release it: " + freeLine(d, c.Agent, c.Path)
+			}
 			break
 		}
 	}

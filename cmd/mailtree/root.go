@@ -198,6 +198,7 @@ var flagValues = map[string]string{
 	"int64":       "a number",
 	"stringSlice": "a list separated by commas",
 	"uint":        "0 or a positive number",
+	"uint64":      "0 or a positive number",
 }
 
 // exclusiveFlags returns the error for mutually exclusive flags, if cobra's message says that several of them are set.

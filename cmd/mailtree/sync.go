@@ -111,6 +111,7 @@ func syncJoinCommand(p *program) *cobra.Command {
 			case err != nil:
 				return fmt.Errorf("cannot join the mail at %s: %w", format.Printable(args[0]), err)
 			case asJSON:
+				made.Created = false
 				return p.printJSON(made)
 			}
 			p.tellProject(made)

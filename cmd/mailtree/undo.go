@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,15 +106,34 @@ func (d *deskWork) tellOutside(addresses []string, what string) {
 	}
 }
 
-// act describes an operation: its verb, its message or paths, and the number of other operations that go with it.
+// doings maps the verbs that can be undone to their gerunds.
+var doings = map[string]string{
+	"send":              "sending",
+	"reply":             "sending reply",
+	"delete":            "deleting",
+	"read":              "reading",
+	"pop":               "reading",
+	"acknowledge":       "acknowledging",
+	"archive":           "archiving",
+	"unread":            "marking unread",
+	"claim":             "claiming",
+	"renew":             "renewing",
+	history.VerbRelease: "releasing",
+	maildir.VerbAmend:   "editing",
+}
+
+// doing returns the gerund of a verb.
+func doing(verb string) string { return cmp.Or(doings[verb], verb) }
+
+// act describes an operation: what was done, its message or paths, and the number of other operations that go with it.
 func (d *deskWork) act(a *maildir.OperationInfo) (text string) {
 	switch {
 	case a.ID == "" || a.Operation == history.VerbRelease:
-		text = a.Operation + " of " + cli.Line(a.About)
+		text = doing(a.Operation) + " " + cli.Line(a.About)
 	case a.About == "":
-		text = a.Operation + " of " + d.ShortID(a.ID)
+		text = doing(a.Operation) + " " + d.ShortID(a.ID)
 	default:
-		text = fmt.Sprintf("%s of %s \"%s\"", a.Operation, d.ShortID(a.ID), cli.Line(a.About))
+		text = fmt.Sprintf("%s %s \"%s\"", doing(a.Operation), d.ShortID(a.ID), cli.Line(a.About))
 	}
 	if a.More > 0 {
 		text += fmt.Sprintf(" and %d more", a.More)

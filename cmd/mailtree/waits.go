@@ -29,9 +29,12 @@ func (p *program) showWaits(c *cobra.Command, f *deskFlags) error {
 		})
 	})
 	if errors.Is(err, errNoProject) {
+		screen := cli.NewScreen(p.std.out, p.variable)
 		if caller, err := hello(p.env, stdioOptions{}); err == nil && caller.WorkTree != "" && !f.json {
-			cli.NewScreen(p.std.out, p.variable).Tell("%s has no mail yet: `mailtree new project` creates its project\n\n",
-				cli.Line(caller.WorkTree))
+			screen.Tell("%s has no mail yet: `mailtree new project` creates its project\n\n", cli.Line(caller.WorkTree))
+		}
+		if !f.json {
+			screen.Tell("%s\n", screen.Bold("Projects"))
 		}
 		return p.listProjects(ctx, f.json)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,7 +28,7 @@ func watchCommand(p *program) *cobra.Command {
 	c.Flags().BoolVar(&lines, "lines", false, "for programs: print each event as a line of JSON; the first line has only "+
 		"the \"seq\" to start from")
 	all := c.Flags().Bool("all", false, "in every project")
-	after := c.Flags().Int64("after", 0, "continue after the event with this \"seq\" from --lines")
+	after := c.Flags().Uint64("after", 0, "continue after the event with this \"seq\" from --lines")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		w := &watching{screen: cli.NewScreen(p.std.out, p.variable), lines: lines || f.json}
 		var project string // "": all projects
@@ -38,7 +39,8 @@ func watchCommand(p *program) *cobra.Command {
 			}
 		}
 		if c.Flags().Changed("after") {
-			w.ask.After = after
+			seq := int64(min(*after, math.MaxInt64))
+			w.ask.After = &seq
 		}
 		return p.follow(c.Context(), cli.Of(project, "watch"), &w.ask, w.show)
 	}

@@ -14,11 +14,12 @@ var words = refusal.Words{
 		refusal.MailboxNotEmpty: "The mailbox {name} is not empty: {count} in its inbox, {count 2} sent. --force deletes it with its mail.",
 	},
 	Phrases: tool.Phrases(map[string]string{
-		"make a project":       "Give another project with --project, or create this one with `mailtree new project`.",
-		"find agents":          "`mailtree agents` lists them.",
+		"make a project":       "Give another project with --project, or run `mailtree new project` in its code base.",
+		"find agents":          "`mailtree agents` lists the agents.",
 		"make an agent":        "",
-		"find messages":        "`mailtree search` finds them.",
-		"find threads":         "`mailtree search` finds them.",
+		"find messages":        "`mailtree search WORD` finds messages.",
+		"find threads":         "`mailtree search WORD` finds messages.",
+		"shorten an id":        "An abbreviated id needs at least {limit} characters.",
 		"read a thread":        "`mailtree thread` reads it.",
 		"list unread":          "`mailtree inbox --unread` lists them.",
 		"list the inbox":       "`mailtree inbox` lists its messages.",
@@ -34,10 +35,10 @@ var words = refusal.Words{
 var pageWords = refusal.Words{
 	Phrases: tool.Phrases(map[string]string{
 		"make a project":       "The home page lists the projects.",
-		"find agents":          "The agents page lists them.",
+		"find agents":          "The agents page lists the agents.",
 		"make an agent":        "",
-		"find messages":        "Use search to find them.",
-		"find threads":         "Use search to find them.",
+		"find messages":        "Use search to find messages.",
+		"find threads":         "Use search to find messages.",
 		"read a thread":        "",
 		"list unread":          "",
 		"list the inbox":       "",
@@ -48,5 +49,6 @@ var pageWords = refusal.Words{
 		"place of the store":   "MCP_MAIL_STORE",
 		"give an address":      "The user who runs the server can assign one.",
 		"undo something else":  "To undo a change of a message, open its history.",
+		"list what to undo":    "",
 	}),
 }

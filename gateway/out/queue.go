@@ -12,6 +12,7 @@ import (
 
 	"mailtree/gateway/message"
 	"mailtree/maildir/outgoing"
+	"mailtree/maildir/refusal"
 )
 
 // The waits between attempts. The first wait is firstWait, and each later wait is twice as long as the one before, up
@@ -46,8 +47,8 @@ type Store interface {
 // errStore marks errors from the store that pass through a Transport.
 var errStore = errors.New("the queue cannot be written")
 
-// ErrNoItem means that the queue has no such item, or that the item's state does not allow the operation.
-var ErrNoItem = errors.New("the queue has no such item, or its state does not allow this")
+// ErrNoItem means that the queue has no such item.
+var ErrNoItem = errors.New("the queue has no such item")
 
 // ErrTakenBack means that the message of an item was withdrawn or deleted. The message is not sent, and no one is
 // notified.
@@ -293,7 +294,7 @@ func (q *Queue) List(ctx context.Context) ([]outgoing.Item, error) {
 }
 
 // Retry queues a failed, unknown or waiting item again, as if it were new, at the user's request. It returns
-// ErrNoItem or errors from the store.
+// any error from alter.
 func (q *Queue) Retry(ctx context.Context, id string) error {
 	defer q.Wake()
 	return q.alter(ctx, id, func(i *outgoing.Item) {
@@ -301,7 +302,7 @@ func (q *Queue) Retry(ctx context.Context, id string) error {
 	})
 }
 
-// Drop ends a waiting item. It returns ErrNoItem or errors from the store.
+// Drop ends a waiting item. It returns any error from alter.
 func (q *Queue) Drop(ctx context.Context, id string) error {
 	return q.alter(ctx, id, func(i *outgoing.Item) {
 		if i.Pending() {
@@ -311,15 +312,21 @@ func (q *Queue) Drop(ctx context.Context, id string) error {
 	})
 }
 
+// alter changes an item. It returns ErrNotFound if there is no such item, ErrConflict if the item was sent or is being
+// sent, and errors from the store.
 func (q *Queue) alter(ctx context.Context, id string, to func(*outgoing.Item)) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	i, err := q.store.Get(ctx, id)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNoItem):
+		return &refusal.Error{What: refusal.NotFound("No queued email {name}: `mailtree gateway queue` lists them."), Name: id}
+	case err != nil:
 		return err
-	}
-	if q.active[id] != "" || i.State == outgoing.Sent || i.State == outgoing.Sending {
-		return ErrNoItem
+	case i.State == outgoing.Sent:
+		return &refusal.Error{What: refusal.Conflict("The email {name} was already sent."), Name: id}
+	case q.active[id] != "" || i.State == outgoing.Sending:
+		return &refusal.Error{What: refusal.Conflict("The email {name} is being sent right now: try again when the attempt has ended."), Name: id}
 	}
 	to(&i)
 	return q.store.Save(ctx, i)

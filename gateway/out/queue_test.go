@@ -460,9 +460,12 @@ func TestOperator(t *testing.T) {
 	if s.store.items["1"].State != outgoing.Sent || s.ended() != 2 {
 		t.Errorf("%+v", s.store.items["1"])
 	}
-	for _, err := range []error{s.queue().Retry(t.Context(), "1"), s.queue().Drop(t.Context(), "1"), s.queue().Drop(t.Context(), "2")} {
-		if !errors.Is(err, ErrNoItem) {
-			t.Error(err)
+	for want, err := range map[string]error{
+		`The email "1" was already sent.`:                             s.queue().Retry(t.Context(), "1"),
+		"No queued email \"2\": `mailtree gateway queue` lists them.": s.queue().Drop(t.Context(), "2"),
+	} {
+		if err == nil || err.Error() != want {
+			t.Errorf("%v; want %s", err, want)
 		}
 	}
 	s = newScene(t, &peer{answers: map[string]string{"RCPT": "450 later"}})

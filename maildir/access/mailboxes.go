@@ -99,7 +99,7 @@ func (v *View) CreateMailbox(ctx context.Context, name string) (*Mailbox, error)
 			What:  refusal.MailboxNameUnusable,
 			Field: refusal.Mailbox,
 			Name:  name,
-			Why:   cmp.Or(why, "reserved"),
+			Why:   cmp.Or(why, "it is reserved for the server"),
 		}
 	}
 	tx := &writer.Tx{

@@ -145,7 +145,7 @@ func (ag *Agents) ensure(ctx context.Context, name string, r Registration, exist
 		return &refusal.Error{
 			What: refusal.Invalid("The agent name {name} {arg} cannot be used: {why}."),
 			Name: name,
-			Why:  cmp.Or(why, "reserved"),
+			Why:  cmp.Or(why, "it is reserved"),
 		}
 	}
 	tx := &writer.Tx{

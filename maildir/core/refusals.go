@@ -167,11 +167,16 @@ func (c *Mail) NoMessage(ctx context.Context, field refusal.Field, id string) er
 			Other: c.Name(),
 		}
 	}
+	what := refusal.NotFound("No message {name} {arg} in project {=other}. {near} {in} {find messages}")
+	if len(id) < MinShort {
+		what = refusal.NotFound("No message {name} {arg} in project {=other}. {shorten an id} {near} {in} {find messages}")
+	}
 	return c.missing(ctx, format.KindCanonical, &refusal.Error{
-		What:  refusal.NotFound("No message {name} {arg} in project {=other}. {near} {in} {find messages}"),
+		What:  what,
 		Field: field,
 		Name:  id,
 		Other: c.Name(),
+		Limit: MinShort,
 	})
 }
 

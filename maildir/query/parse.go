@@ -231,7 +231,12 @@ func (t token) filter() (Expr, error) {
 		}
 	case f.Key == After, f.Key == Before:
 		if _, err := parseTime(f.Value); err != nil {
-			return nil, err
+			return nil, &refusal.Error{
+				What:  refusal.Invalid("{name} {arg} is not a time: write {=other}:2025-10-23 or {=other}:2025-10-23T15:22:14Z."),
+				Field: refusal.Query,
+				Name:  f.Value,
+				Other: string(f.Key),
+			}
 		}
 	}
 	return f, nil
@@ -313,5 +318,5 @@ func parseTime(s string) (time.Time, error) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil && n > 9999 && n < 1<<36 {
 		return time.Unix(n, 0).UTC(), nil
 	}
-	return time.Time{}, invalid(refusal.Invalid("{name} {arg} is not a time: write after:2025-10-23 or after:2025-10-23T15:22:14Z."), s)
+	return time.Time{}, errors.New("not a time")
 }

@@ -7,6 +7,7 @@ var phrases = map[string]string{
 	"find agents":              "",
 	"find messages":            "",
 	"find threads":             "",
+	"shorten an id":            "",
 	"read a thread":            "",
 	"list unread":              "",
 	"list the inbox":           "",
@@ -32,5 +33,6 @@ var phrases = map[string]string{
 	"forget a key":             "",
 	"list the keys":            "",
 	"undo something else":      "",
+	"list what to undo":        "",
 	"redo something else":      "",
 }

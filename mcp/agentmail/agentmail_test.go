@@ -168,7 +168,7 @@ func TestCalls(t *testing.T) {
 		{"nobody", "receive", `{}`, "Your agent name is not known: start the bridge with --as NAME, set AGENT_NAME, or run it inside tmux. [invalid]"},
 		{"..", "receive", `{}`, `The name "../x" is not a valid agent name: use letters, digits, '.', '_' and '-', at most 64, the first a letter or digit. [invalid]`},
 		{"Bob", "receive", `{}`, `The agent name "Bob" differs from "bob" only in case: use "bob", or a different name. [conflict]`},
-		{"postmaster", "receive", `{}`, `The agent name "Postmaster" cannot be used: reserved. [invalid]`},
+		{"postmaster", "receive", `{}`, `The agent name "Postmaster" cannot be used: it is reserved. [invalid]`},
 
 		{"carol", "list-recipients", `{}`, `{"recipients":[{"name":"alice","is_current":false},{"name":"bob","is_current":false},{"name":"carol","is_current":true}]}`},
 		{"alice", "send", `{"recipient":"carol","message":"m"}`, `{"message_id":"ID"}`}, // this was carol's first call

@@ -15,6 +15,8 @@ var phrases = map[string]string{
 	"place of the store":  "MCP_MAIL_STORE (or --store)",
 	"undo something else": "`mailtree undo ID` undoes the last action on a message (`mailtree undo --list` lists " +
 		"what can be undone), `mailtree rm ID` deletes a message, `mailtree release` releases paths.",
+	"list what to undo":        "`mailtree undo --list` lists what can be undone.",
+	"shorten an id":            "",
 	"redo something else":      "`mailtree redo ID` redoes the last undone action on a message.",
 	"look closer":              "See `mailtree doctor` and the server's log",
 	"if it stays so":           "If the problem persists, see /health and the server's log.",
