@@ -126,8 +126,10 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 		body = &written{text: *o.text}
 	case !cli.IsTerminal(p.std.in):
 		if body, err = p.readText(); err == nil && strings.TrimSpace(body.text) == "" {
-			if _, _, err := p.draftOf(ctx, f, o, id); err != nil && id == "" {
-				return maybeText(err, o.to)
+			if id == "" && len(o.to) > 0 {
+				if _, _, err := p.draftOf(ctx, f, o, id); err != nil {
+					return maybeText(err, o.to)
+				}
 			}
 			return noText(o.to, id)
 		}
