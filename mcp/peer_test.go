@@ -209,7 +209,7 @@ func TestOtherUser(t *testing.T) {
 		{"POST /toolset/open/mcp\nMailtree-Hello: " + `{"agent":"ann","uid":0,"root":true,"auth":"uid:0"}`, callWhoami, 200, me + `,"agent":"ann"}`},
 		{"GET /toolset/open/hold", "", 200, ""},
 		{"POST /toolset/whoami/mcp", callWhoami, 403, `you are user 65533: use --toolset aimx`},
-		{"POST /toolset/mail/mcp", callWhoami, 403, `for the user who runs the server`},
+		{"POST /toolset/mail/mcp", callWhoami, 403, `only the user who runs the server and root may use this`},
 		{"GET /toolset/mail/hold", "", 403, ""},
 		{"GET /health", "", 403, ""},
 		{"POST /yield", "", 403, ""},
