@@ -41,7 +41,7 @@ func siteWith(t *testing.T, file, text string) (root string, at Site) {
 }
 
 // siteOf creates a folder with a home and a code base, and writes the files of an archive below it. In the archive,
-// ROOT stands for the folder.
+// ROOT represents the folder.
 func siteOf(t *testing.T, archive string) (root string, at Site) {
 	t.Helper()
 	root = t.TempDir()

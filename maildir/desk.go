@@ -53,7 +53,7 @@ func (s *Store) ProjectNamed(ctx context.Context, name string) (*Project, error)
 	}
 }
 
-// FullID finds the message that a shortened id stands for: a prefix of the id, with or without "msg_". For messages
+// FullID finds the message that a shortened id identifies: a prefix of the id, with or without "msg_". For messages
 // from the last format.ShortDays days, it also accepts a prefix of the part after the day. A prefix must have at least
 // MinShort characters. FullID returns a thread id, a complete id, or text that matches no id unchanged. It returns
 // ErrConflict if several ids match.

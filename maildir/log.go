@@ -3,7 +3,6 @@ package maildir
 import (
 	"cmp"
 	"context"
-	"errors"
 	"io/fs"
 	"path"
 	"slices"
@@ -111,17 +110,9 @@ func (p *Project) logged(ctx context.Context, q LogQuery) (h history.Query, show
 		return history.OfMessages([]string{of}, day), show, nil
 	}
 	if q.Of, err = p.formerID(ctx, of); err != nil || q.Of == of {
-		return h, nil, notLogged(cmp.Or(err, p.mail.NoMessage(ctx, refusal.Message, of)))
+		return h, nil, cmp.Or(err, p.mail.NoMention(ctx, of))
 	}
 	return p.logged(ctx, q)
-}
-
-// notLogged makes the refusal for an unknown message mention everything that a log can be about.
-func notLogged(err error) error {
-	if e := (*Error)(nil); errors.As(err, &e) && errors.Is(err, ErrNotFound) {
-		e.What = refusal.NotFound("No agent, thread, message or path {name} in project {=other}. {near} {in} {find agents} {find messages}")
-	}
-	return err
 }
 
 // touches reports whether the operation changed any of the requested files.

@@ -125,9 +125,6 @@ func (p *program) claimCommand() *cobra.Command {
 		shared := f.Bool("shared", false, "let others claim the files too, if their claims are also shared")
 		reason := f.StringP("reason", "r", "", "what you are working on")
 		return func(ctx context.Context, d *deskWork, paths []string, answer any) error {
-			if err := claimable(d, paths); err != nil {
-				return err
-			}
 			return d.Call(ctx, "claim_paths", params{
 				"project_key": d.Slug, "agent_name": d.Person, "paths": inProject(d, paths),
 				"exclusive": !*shared, "ttl_seconds": int(ttl.Seconds()), "reason": *reason,
@@ -252,19 +249,6 @@ func inProject(d *deskWork, paths []string) []string {
 		}
 	}
 	return all
-}
-
-// claimable returns an error for a relative path that leads from this folder out of the code base.
-func claimable(d *deskWork, paths []string) error {
-	for i, path := range inProject(d, paths) {
-		if path == paths[i] || !filepath.IsAbs(path) {
-			continue
-		}
-		if _, ok, err := repo.Relative(d.HumanKey, filepath.Clean(path)); err == nil && !ok {
-			return fmt.Errorf("%q is outside the code base %s: only paths inside it can be claimed", paths[i], cli.Line(d.HumanKey))
-		}
-	}
-	return nil
 }
 
 // matched returns text with the number of tracked files that a claim covers. files is nil if they were not counted.

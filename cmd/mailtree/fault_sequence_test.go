@@ -62,7 +62,7 @@ type sequence struct {
 	steps, kills int
 
 	mu      sync.Mutex
-	touched map[string]bool // ids of messages whose files the user has touched; "" stands for all
+	touched map[string]bool // ids of messages whose files the user has touched; "" means all
 }
 
 func playSequence(t *testing.T, seed uint64) *sequence {

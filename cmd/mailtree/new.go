@@ -49,7 +49,6 @@ func newProjectCommand(p *program) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				made.Created = false // not part of the answer that programs read
 				return p.printJSON(made)
 			}
 			p.tellProject(made)

@@ -111,7 +111,6 @@ func syncJoinCommand(p *program) *cobra.Command {
 			case err != nil:
 				return fmt.Errorf("cannot join the mail at %s: %w", format.Printable(args[0]), err)
 			case asJSON:
-				made.Created = false
 				return p.printJSON(made)
 			}
 			p.tellProject(made)

@@ -42,7 +42,7 @@ import (
 // Placeholders replace what differs between runs. In answers, <msg 1> is the first message id that the transcript
 // sees, <cursor 1> the first cursor, <time> any time, <day> the folders of a day, and <store> the store's folder.
 // <auth> is how the server identified the sender, which differs between wires, <seal> is a seal, and <commits> are an
-// agent's commits. In what clients send, <msg 1> and <cursor 1> stand for the same values again.
+// agent's commits. In what clients send, <msg 1> and <cursor 1> represent the same values again.
 var update = flag.Bool("update", false, "rewrite the answers in the wire transcripts")
 
 const transcripts = "../../fixtures/wire"

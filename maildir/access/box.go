@@ -177,7 +177,7 @@ func (l *RawMessage) piece(data []byte, q RawQuery) error {
 	return nil
 }
 
-// FullID finds the email in the mailbox's inbox or outbox that a shortened id stands for: see Project.FullID. The error
+// FullID finds the email in the mailbox's inbox or outbox that a shortened id identifies: see Project.FullID. The error
 // lists only emails of this mailbox.
 func (b *Box) FullID(ctx context.Context, field refusal.Field, short string) (string, error) {
 	if short == "" {

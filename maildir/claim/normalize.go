@@ -215,7 +215,7 @@ func (m *Normalizer) relative(p string) (below, why string) {
 	case filepath.IsAbs(p):
 		below, ok := m.belowTop(p)
 		if !ok {
-			return "", "it is absolute but not below the code repository's root: write it relative to that root"
+			return "", "it is outside the code repository: write a path relative to the repository's root"
 		}
 		if strings.HasSuffix(p, "/") && glob.HasWildcards(below) {
 			below += "/"

@@ -193,6 +193,21 @@ func (c *Mail) NoThread(ctx context.Context, id string) error {
 	})
 }
 
+// NoMention returns the refusal for a name that is neither an agent, a message, a thread nor a path of the project. It
+// has the same hints as NoMessage.
+func (c *Mail) NoMention(ctx context.Context, name string) error {
+	if err := c.Sure(); err != nil {
+		return err
+	}
+	return c.missing(ctx, format.KindCanonical, &refusal.Error{
+		What: refusal.NotFound("No agent, thread, message or path {name} in project {=other}. {near} {in} {find agents} " +
+			"{find messages}"),
+		Field: refusal.Message,
+		Name:  name,
+		Other: c.Name(),
+	})
+}
+
 // missing adds hints to the refusal for a message's or thread's id: the projects that have that id, or otherwise
 // similar ids.
 func (c *Mail) missing(ctx context.Context, kind format.Kind, e *refusal.Error) error {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ShortDays is the age in days up to which the digits after the date in an id can stand for the whole id.
+// ShortDays is the age in days up to which the digits after the date in an id are enough to identify the message.
 const ShortDays = 30
 
 // madeID matches ids that a server created: the date, then digits that distinguish the messages of that date.

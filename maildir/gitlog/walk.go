@@ -1,7 +1,6 @@
 package gitlog
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -298,10 +297,10 @@ func (r *repository) commitAt(at history.Moment) (found *commit, err error) {
 		first = found.made
 	}
 	return nil, &refusal.Error{
-		What: refusal.NotFound("{field} is {name}, but the history begins at {=other}: give that time or a later " +
+		What: refusal.NotFound("{field} is {=name}, but the history begins at {=other}: give that time or a later " +
 			"one."),
 		Field: refusal.Moment,
-		Name:  cmp.Or(at.Given, format.FormatTime(at.At)),
+		Name:  format.FormatTime(at.At),
 		Other: format.FormatTime(first),
 	}
 }

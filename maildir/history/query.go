@@ -70,7 +70,6 @@ type OldFile struct {
 type Moment struct {
 	Commit string // the commit's hash or a prefix of it; "" to use At
 	At     time.Time
-	Given  string // the time as the caller wrote it; "" if unknown
 }
 
 // Commit is a Git commit.

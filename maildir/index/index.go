@@ -33,7 +33,7 @@ type Index interface {
 
 	// Ingest brings the rows of the files at paths up to date with the tree, in one transaction. It returns the changes
 	// in the order in which they are recorded, without paths that were already up to date. A path that is or was a
-	// folder stands for every file below it. An unreadable file becomes a problem, not an error. A file that cannot be
+	// folder means every file below it. An unreadable file becomes a problem, not an error. A file that cannot be
 	// read because of a machine fault keeps its rows and is listed in Ingested.Unreadable.
 	//
 	// written, which may be nil, contains the content and state of files that the caller has just written. Ingest uses

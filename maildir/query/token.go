@@ -99,7 +99,7 @@ func (l *lexer) excludes() bool {
 	return ok && after != "" && strings.IndexFunc(after, func(r rune) bool { return searched(r) || r == '"' || r == '(' }) == 0
 }
 
-// phrase reads up to the closing quote. Two quotes inside a phrase stand for one quote.
+// phrase reads up to the closing quote. Two quotes inside a phrase mean one quote.
 func (l *lexer) phrase(t token) token {
 	var b strings.Builder
 	l.rest = l.rest[1:]

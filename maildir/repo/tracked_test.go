@@ -29,7 +29,7 @@ func fill(t testing.TB, names string, initArgs ...string) (top string, git func(
 	return top, git
 }
 
-// entries returns input for update-index that adds an empty file for each name. NAME@2 stands for a conflict entry.
+// entries returns input for update-index that adds an empty file for each name. NAME@2 means a conflict entry.
 func entries(t testing.TB, top, names string) string {
 	blob, err := exec.Command("git", "-C", top, "hash-object", "/dev/null").Output()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // Process identifies a process on this machine by its number and start time, so that it differs from a later process
-// with the same number. "" stands for an unknown process.
+// with the same number. "" means an unknown process.
 type Process string
 
 // shells lists the shells with which clients run hooks.

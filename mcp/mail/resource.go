@@ -223,7 +223,7 @@ func parseMoment(v string) (*history.Moment, error) {
 		return &history.Moment{Commit: name}, nil
 	}
 	at, err := tool.ParseWhen(v)
-	return &history.Moment{At: at, Given: v}, err
+	return &history.Moment{At: at}, err
 }
 
 type (
