@@ -29,7 +29,7 @@ type operation struct {
 	beside  bool   // a user or the server does it: there is no answer
 	history bool   // it is the history's work, and the calls for its files are counted too
 	every   bool   // calls for files from earlier attempts are counted too
-	slow    bool   // an attempt takes long, so fewer attempts are made
+	slow    bool   // an attempt takes long, or the more attempts the longer, so fewer are made
 	takes   string // text in the paths that the operation removes; "": it removes none
 }
 
@@ -58,7 +58,7 @@ func (op *operation) removes(path string) bool {
 var perilous = []operation{
 	{name: "send", prepare: fresh, do: (*peril).mail, after: noMore},
 	{name: "register", prepare: fresh, do: (*peril).register, after: noMore},
-	{name: "first mail", prepare: newcomer, do: (*peril).welcomeMail, after: noMore},
+	{name: "first mail", prepare: newcomer, do: (*peril).welcomeMail, after: noMore, slow: true},
 	{name: "acknowledge", prepare: delivered, do: (*peril).confirm, after: noMore},
 	{name: "mark read", prepare: delivered, do: (*peril).readPage, after: noMore},
 	{name: "pop", prepare: onlyOne, do: (*peril).checkMail, after: noMore},
