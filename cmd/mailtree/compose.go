@@ -121,6 +121,9 @@ func (p *program) readText() (*written, error) {
 	return &written{text: string(data)}, err
 }
 
+// shellNotFound is the exit status of a shell that did not find the command.
+const shellNotFound = 127
+
 // editText opens text in VISUAL, EDITOR or vi, and returns the edited text. The caller calls settle on the result.
 // If the editor fails, the text stays in a file, and the error gives the file's name.
 func (p *program) editText(ctx context.Context, name, text string) (*written, error) {
@@ -135,7 +138,10 @@ func (p *program) editText(ctx context.Context, name, text string) (*written, er
 	editor := cmp.Or(p.variable("VISUAL"), p.variable("EDITOR"), "vi")
 	c := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "sh", file)
 	c.Stdin, c.Stdout, c.Stderr, c.Env = p.std.in, p.std.out, p.std.err, p.env
-	if err := c.Run(); err != nil {
+	if err := c.Run(); c.ProcessState != nil && c.ProcessState.ExitCode() == shellNotFound {
+		return nil, fmt.Errorf("the editor %q was not found: set VISUAL or EDITOR to another program. Your text is saved in %s",
+			editor, file)
+	} else if err != nil {
 		return nil, fmt.Errorf("the editor %q failed: %w. Your text is saved in %s", editor, err, file)
 	}
 	data, err := os.ReadFile(file)

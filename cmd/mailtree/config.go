@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -267,9 +268,18 @@ func misspelt(file map[string]string) (out []string) {
 }
 
 // source returns where the value of a setting comes from: flag, environment, .env or default.
-func (c *config) source(name string) string {
-	i := slices.IndexFunc(c.settings, func(s setting) bool { return s.Name == name })
-	return c.settings[i].Source
+func (c *config) source(name string) string { return c.setting(name).Source }
+
+// given returns the flag if the value of a setting comes from it, and otherwise the setting's name.
+func (c *config) given(name string) string {
+	if s := c.setting(name); s.Source == "flag" {
+		return "--" + s.Flag
+	}
+	return name
+}
+
+func (c *config) setting(name string) setting {
+	return c.settings[slices.IndexFunc(c.settings, func(s setting) bool { return s.Name == name })]
 }
 
 func lookup(env []string, name string) (value string, ok bool) {
@@ -284,7 +294,7 @@ func lookup(env []string, name string) (value string, ok bool) {
 func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	var errs []error
 	bad := func(name, want string) {
-		errs = append(errs, fmt.Errorf("%s is %q, but must be %s", name, v[name], want))
+		errs = append(errs, fmt.Errorf("%s is %q, but must be %s", c.given(name), v[name], want))
 	}
 	number := func(name string, low, high int64) int64 {
 		n, err := strconv.ParseInt(v[name], 10, 64)
@@ -302,6 +312,8 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	var err error
 	if c.Store, err = absolute(v["MCP_MAIL_STORE"], home); err != nil {
 		errs = append(errs, fmt.Errorf("MCP_MAIL_STORE: %w", err))
+	} else if fi, err := os.Stat(c.Store); err == nil && !fi.IsDir() {
+		bad("MCP_MAIL_STORE", "a folder")
 	}
 	c.Host = v["HOST"]
 	c.Port = int(number("PORT", 0, 65535))

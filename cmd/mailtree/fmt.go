@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,18 +112,29 @@ func (f *formatter) filter() error {
 	return err
 }
 
+// cause returns why a call for a file failed, without the call and the path.
+func cause(err error) error {
+	if call := (*fs.PathError)(nil); errors.As(err, &call) {
+		return call.Err
+	}
+	return err
+}
+
 // file replaces a file with its canonical form.
 func (f *formatter) file(name string) error {
 	st, err := os.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("the file does not exist")
+	}
 	if err != nil {
-		return err
+		return cause(err)
 	}
 	if !st.Mode().IsRegular() {
 		return tree.NotRegular(st.Mode())
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return err
+		return cause(err)
 	}
 	canonical, err := format.Canonical(strings.TrimSuffix(filepath.Base(name), ".md"), data)
 	if err != nil || bytes.Equal(data, canonical) {

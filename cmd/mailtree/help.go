@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cli"
+	"mailtree/maildir/format"
 )
 
 // daily are the commands that a user needs every day, as `mailtree --help` shows them.
@@ -48,6 +49,12 @@ func (p *program) addHelp(root *cobra.Command) {
 	help, _, err := root.Find([]string{"help"})
 	if err != nil {
 		panic(err) // cobra always adds the command
+	}
+	help.Args = func(_ *cobra.Command, args []string) error {
+		if _, rest, err := root.Find(args); err != nil || len(rest) > 0 {
+			return fmt.Errorf("%s is not a command: `%s help all` lists all commands", format.Quote(strings.Join(args, " ")), root.Name())
+		}
+		return nil
 	}
 	help.AddCommand(&cobra.Command{
 		Use:   "all",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -30,16 +31,19 @@ func manCommand(p *program) *cobra.Command {
 			head := &doc.GenManHeader{Section: "1", Source: "mailtree " + version(), Manual: "mailtree"}
 			of, rest, err := c.Root().Find(args)
 			if err != nil || len(rest) > 0 || dir != "" && len(args) > 0 {
-				return usageError(c, fmt.Errorf("man: give one command, or only --dir"))
+				return usageError(c, errors.New("man needs the name of a command, or only --dir"))
 			}
 			withoutTag(c.Root())
 			if dir == "" {
 				return doc.GenMan(of, head, p.std.out)
 			}
 			if err := os.MkdirAll(dir, 0o755); err != nil {
-				return err
+				return fmt.Errorf("cannot create the folder %q for the manual pages: %w", dir, cause(err))
 			}
-			return doc.GenManTree(c.Root(), head, dir)
+			if err := doc.GenManTree(c.Root(), head, dir); err != nil {
+				return fmt.Errorf("cannot write the manual pages to %q: %w", dir, cause(err))
+			}
+			return nil
 		},
 	}
 	c.Flags().StringVar(&dir, "dir", "", "folder for the pages of all commands; created if it is missing")

@@ -38,8 +38,7 @@ func newProjectCommand(p *program) *cobra.Command {
 			path := strings.Join(args, "")
 			at := cmp.Or(path, ".")
 			if fi, err := os.Stat(at); err != nil || !fi.IsDir() {
-				return &exitError{exitNothing, fmt.Errorf("the folder %s does not exist: create it first",
-					format.Printable(at))}
+				return &exitError{exitNothing, fmt.Errorf("the folder %q does not exist: create it first", at)}
 			}
 			made, err := p.ensureProject(c.Context(), path)
 			if err != nil {

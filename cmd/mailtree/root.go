@@ -146,7 +146,8 @@ func countArgs(c *cobra.Command) {
 			if err == nil {
 				return nil
 			}
-			if strings.Contains(err.Error(), "arg(s)") { // cobra's message about the number of arguments
+			// cobra's messages about the number of arguments
+			if text := err.Error(); strings.Contains(text, "arg(s)") || strings.HasPrefix(text, "unknown command") {
 				err = wrongCount(c, args)
 			}
 			return usageError(c, err)
@@ -157,7 +158,8 @@ func countArgs(c *cobra.Command) {
 // wrongCount returns the error for too few or too many arguments.
 func wrongCount(c *cobra.Command, args []string) error {
 	if _, needs, _ := strings.Cut(c.Use, " "); len(args) == 0 {
-		return fmt.Errorf("%s needs %s, as in `%s`", c.Name(), strings.TrimSuffix(needs, "..."), strings.TrimSpace(c.Example))
+		path := strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
+		return fmt.Errorf("%s needs %s, as in `%s`", path, strings.TrimSuffix(needs, "..."), strings.TrimSpace(c.Example))
 	}
 	return fmt.Errorf("wrong number of arguments (%d): use `%s`", len(args), strings.TrimSuffix(c.UseLine(), " [flags]"))
 }

@@ -393,14 +393,15 @@ func (p *program) serves(ctx context.Context, server clients.Server) error {
 
 func (p *program) listClients(at clients.Site) error {
 	w := tabwriter.NewWriter(p.std.out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "CLIENT\tNAME\tINSTALLED\tSETUP WRITES\tYOUR FILE\tPROJECT'S FILE")
 	for _, c := range clients.List() {
 		found := "-"
 		if (clients.Setup{Site: at, Client: c, Scope: clients.User}).Found() {
 			found = "found"
 		}
-		hooks := "entry only"
+		hooks := "entry"
 		if h, _ := (clients.Setup{Site: at, Client: c, Scope: clients.User}).Hooks(); h.Want > 0 {
-			hooks = "hooks"
+			hooks = "entry, hooks"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s", c.Name, c.Title, found, hooks)
 		for _, scope := range []clients.Scope{clients.User, clients.Project} {

@@ -226,7 +226,11 @@ type gitError struct {
 }
 
 func (e *gitError) Error() string {
-	return fmt.Sprintf("git %s: %v: %s", e.args[0], e.err, oneLine(e.said, 500))
+	said := oneLine(e.said, 500)
+	if exit := (*exec.ExitError)(nil); said != "" && errors.As(e.err, &exit) && exit.Exited() { // its status says nothing more
+		return fmt.Sprintf("git %s: %s", e.args[0], said)
+	}
+	return fmt.Sprintf("git %s: %v: %s", e.args[0], e.err, said)
 }
 
 func (e *gitError) Unwrap() error { return e.err }
