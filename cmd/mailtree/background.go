@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"mailtree/cli"
+	"mailtree/cmd/mailtree/cli"
 	"mailtree/maildir"
 	"mailtree/maildir/storedir"
 	"mailtree/mcp/socket"

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"mailtree/cli"
+	"mailtree/cmd/mailtree/cli"
 	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
 	mcpserver "mailtree/mcp"

@@ -7,7 +7,7 @@ import (
 	"net"
 	"time"
 
-	"mailtree/cli"
+	"mailtree/cmd/mailtree/cli"
 	"mailtree/maildir/format"
 	"mailtree/maildir/storedir"
 	"mailtree/mcp/tool"

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"mailtree/cli"
+	"mailtree/cmd/mailtree/cli"
 	"mailtree/mcp/mail"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"mailtree/cli"
+	"mailtree/cmd/mailtree/cli"
 	"mailtree/gateway"
 	"mailtree/maildir"
 	"mailtree/maildir/address"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailtree/cli"
+	"mailtree/cmd/mailtree/cli"
 	"mailtree/gateway"
 	"mailtree/maildir/address"
 )

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailtree/cli"
+	"mailtree/cmd/mailtree/cli"
 	"mailtree/gateway"
 	"mailtree/maildir/format"
 	"mailtree/maildir/outgoing"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailtree/cli"
+	"mailtree/cmd/mailtree/cli"
 	"mailtree/maildir/format"
 )
 

@@ -11,7 +11,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"mailtree/cli"
+	"mailtree/cmd/mailtree/cli"
 )
 
 func main() {

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mailtree/cli"
+	"mailtree/cmd/mailtree/cli"
 	"mailtree/maildir"
 	"mailtree/maildir/tree"
 	"mailtree/mcp/mail"

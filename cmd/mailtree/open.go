@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailtree/cli"
+	"mailtree/cmd/mailtree/cli"
 	mcpserver "mailtree/mcp"
 	"mailtree/page"
 )

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailtree/cli"
+	"mailtree/cmd/mailtree/cli"
 	mcpserver "mailtree/mcp"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"mailtree/cli"
+	"mailtree/cmd/mailtree/cli"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/storedir"

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"mailtree/cli"
+	"mailtree/cmd/mailtree/cli"
 	"mailtree/maildir/format"
 )
 

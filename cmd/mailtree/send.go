@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailtree/cli"
+	"mailtree/cmd/mailtree/cli"
 	"mailtree/maildir/format"
 	mcpserver "mailtree/mcp"
 	"mailtree/mcp/mail"

@@ -17,7 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailtree/cli"
+	"mailtree/cmd/mailtree/cli"
 	"mailtree/maildir"
 	"mailtree/maildir/storedir"
 	mcpserver "mailtree/mcp"

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mailtree/cmd/mailtree/service"
 	"mailtree/guard"
-	"mailtree/service"
 )
 
 // serviceAnswer is the answer of `mailtree service --json`.
