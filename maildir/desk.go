@@ -62,7 +62,7 @@ func (p *Project) FullID(ctx context.Context, short string) (string, error) {
 }
 
 // formerID is like FullID, but for a message that may have been removed. It also searches the newest operations in the
-// history. It returns any error from FullID, and ErrNotFound if no recent message has that id.
+// history. It returns any error from FullID, and "" if no recent message has that id.
 func (p *Project) formerID(ctx context.Context, short string) (string, error) {
 	id, err := p.FullID(ctx, short)
 	if err != nil {
@@ -77,7 +77,7 @@ func (p *Project) formerID(ctx context.Context, short string) (string, error) {
 	case err != nil || slices.Contains(found, short):
 		return short, err
 	case len(found) == 0 || len(short) < core.MinShort:
-		return "", p.mail.NoMessage(ctx, refusal.Message, short)
+		return "", nil
 	}
 	return core.OneID(refusal.Message, short, found)
 }

@@ -1,7 +1,6 @@
 package maildir
 
 import (
-	"cmp"
 	"context"
 	"io/fs"
 	"path"
@@ -109,8 +108,11 @@ func (p *Project) logged(ctx context.Context, q LogQuery) (h history.Query, show
 	if day := history.DayOf(of); !day.IsZero() { // the message may no longer be in the tree
 		return history.OfMessages([]string{of}, day), show, nil
 	}
-	if q.Of, err = p.formerID(ctx, of); err != nil || q.Of == of {
-		return h, nil, cmp.Or(err, p.mail.NoMention(ctx, of))
+	switch q.Of, err = p.formerID(ctx, of); {
+	case err != nil:
+		return h, nil, err
+	case q.Of == "" || q.Of == of:
+		return h, nil, p.mail.NoMention(ctx, of)
 	}
 	return p.logged(ctx, q)
 }

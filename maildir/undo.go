@@ -246,8 +246,11 @@ func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, e
 	}
 	if u.ID != "" {
 		id, err := b.p.formerID(ctx, u.ID)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case id == "":
+			return nil, b.p.mail.NoMessage(ctx, refusal.Message, u.ID)
 		}
 		u.ID = id
 	}
