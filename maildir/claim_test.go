@@ -20,7 +20,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// wantHeld checks which claims are live. want contains "Agent pattern" for each live claim, in order.
+// wantHeld checks which claims are live. The list want contains "Agent pattern" for each live claim, in order.
 func wantHeld(t *testing.T, p *maildir.Project, want []string) {
 	t.Helper()
 	all, err := p.Claims.List(t.Context(), false)
@@ -171,8 +171,8 @@ func TestClaimLife(t *testing.T) {
 	}
 }
 
-// TestSweep: the files of claims that ended a week ago are removed. Files that the user has just made live again are
-// kept, even if the index does not have the change yet.
+// TestSweep checks that the files of claims that ended a week ago are removed. A file that the user has just edited to
+// make its claim live again is kept, even if the index does not have the change yet.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64
