@@ -65,7 +65,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// TestArchiveByHand: a .archived file archives the message, even if the file is empty.
+// TestArchiveByHand checks that creating a .archived file by hand archives the message, even if the file is empty.
 func TestArchiveByHand(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

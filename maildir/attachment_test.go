@@ -132,7 +132,8 @@ func TestAttachmentPlantedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestForwardedAttachment: an attachment that is forwarded by its path in the tree is checked against its name.
+// TestForwardedAttachment checks that the content of an attachment is compared with its name if a message forwards the
+// attachment by its path in the tree.
 func TestForwardedAttachment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -159,7 +160,7 @@ func TestForwardedAttachment(t *testing.T) {
 	}
 }
 
-// TestAttachedTwice: two attachments with the same content are one file in the tree.
+// TestAttachedTwice checks that two attachments with the same content share one file in the tree.
 func TestAttachedTwice(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")

@@ -27,8 +27,8 @@ func openBox(t testing.TB, p *maildir.Project, name string, uid int) *maildir.Us
 	return b
 }
 
-// TestOwners: an agent without an entry in owners.json belongs to the store's user. A uid that belongs to no user owns
-// nothing, not even agents without an owner.
+// TestOwners checks that an agent without an entry in owners.json belongs to the store's user. A uid that belongs to no
+// user owns nothing, not even agents without an owner.
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(500))
@@ -63,8 +63,9 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// TestTrust: a copy is trusted if it has this store's seal, is in the inbox that it was sent to, and the server itself
-// authenticated the sender. What matters is the copy's own text, not the canonical file's.
+// TestTrust checks that a copy is trusted if it has this store's seal, is in the inbox that it was sent to, and comes
+// from a sender that the server itself has authenticated. What matters is the copy's own text, not the canonical
+// file's.
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob", "Cat")
@@ -196,8 +197,8 @@ func name(uid int) string {
 	return "theirs"
 }
 
-// TestDeleteMailbox: mail that arrives after the caller's check prevents the deletion of a mailbox. The mailbox's hooks
-// and its owner entry are deleted with it.
+// TestDeleteMailbox checks that mail arriving after the caller's check prevents the deletion of a mailbox. The
+// mailbox's hooks and its owner entry are deleted with it.
 func TestDeleteMailbox(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(0))

@@ -33,6 +33,7 @@ func wantHeld(t *testing.T, p *maildir.Project, want []string) {
 	}
 }
 
+// TestRegisterConcurrently checks that no two agents get the same name, regardless of case.
 func TestRegisterConcurrently(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{})
@@ -65,6 +66,7 @@ func TestRegisterConcurrently(t *testing.T) {
 	}
 }
 
+// TestClaimsNeverBothWin checks that exactly one claim is granted if 16 goroutines make overlapping exclusive claims.
 func TestClaimsNeverBothWin(t *testing.T) {
 	t.Parallel()
 	var names []string
@@ -111,6 +113,8 @@ func TestClaimsNeverBothWin(t *testing.T) {
 	}
 }
 
+// TestClaimLife checks that shared claims coexist, that a renewal keeps keys the user wrote into the file, that dry
+// runs claim nothing, and that a release or expiry frees the paths.
 func TestClaimLife(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64
@@ -214,6 +218,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestRenewOnOtherBranch checks that an agent can still renew, release and reclaim its claims if nothing can be
+// committed.
 func TestRenewOnOtherBranch(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")

@@ -432,8 +432,8 @@ func TestClaimsContested(t *testing.T) {
 	}
 }
 
-// TestClaimsHostile: an entry in the list that is not a claim has no effect, and the next claim removes it. A list that
-// cannot be read stops claims, and the error says so. Mail still works.
+// TestClaimsHostile checks that a list entry that is not a claim has no effect and is removed by the next claim. A list
+// that cannot be read stops claims, and the error says so. Mail still works.
 func TestClaimsHostile(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -540,7 +540,7 @@ func TestClaimsOfNamesakes(t *testing.T) {
 	}
 }
 
-// TestClaimsBlockedMark: a folder at the path of one claim's release mark does not stop other claims.
+// TestClaimsBlockedMark checks that a folder at the path of a claim's release mark does not affect other claims.
 func TestClaimsBlockedMark(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)

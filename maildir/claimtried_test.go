@@ -179,8 +179,8 @@ func TestClaimsOffOnLost(t *testing.T) {
 	}
 }
 
-// TestClaimsTwinReleases: an agent does not release the claims of an agent of the same name whose mail has not been
-// merged.
+// TestClaimsTwinReleases checks that an agent cannot release the claims of another agent of the same name before their
+// mail has been merged.
 func TestClaimsTwinReleases(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -195,7 +195,7 @@ func TestClaimsTwinReleases(t *testing.T) {
 	}
 }
 
-// TestClaimsTwinsShare: shared claims by two agents with the same name are two separate claims.
+// TestClaimsTwinsShare checks that shared claims by two agents with the same name are separate claims.
 func TestClaimsTwinsShare(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -238,7 +238,8 @@ func TestClaimsUndoneRenewal(t *testing.T) {
 	}
 }
 
-// TestClaimsFileInTheWay: something else at the path of another machine's claim file does not stop other claims.
+// TestClaimsFileInTheWay checks that something else at the path of another machine's claim file does not affect other
+// claims.
 func TestClaimsFileInTheWay(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -261,7 +262,7 @@ func TestClaimsFileInTheWay(t *testing.T) {
 	}
 }
 
-// TestClaimsByCase: patterns on different machines that differ only in case overlap.
+// TestClaimsByCase checks that two machines' patterns overlap if they differ only in case.
 func TestClaimsByCase(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -337,7 +338,7 @@ func TestClaimsStaleFiles(t *testing.T) {
 	}
 }
 
-// TestClaimsOffOnFreed: a claim that was released while the sync was off here does not block its former holder.
+// TestClaimsOffOnFreed checks that a claim released while the sync was off here does not block its former holder.
 func TestClaimsOffOnFreed(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)

@@ -29,8 +29,8 @@ func mount(t *testing.T) string {
 	return dir
 }
 
-// TestFullDisk: on a full disk, a send fails with a clear error and leaves no files, and reading still works. Once
-// there is space again, everything works, and no file is incomplete.
+// TestFullDisk checks that a send on a full disk fails with a clear error and leaves no files behind. Reading still
+// works. Once there is space again, everything works, and no file is incomplete.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := mount(t)

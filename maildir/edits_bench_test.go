@@ -197,7 +197,6 @@ func settle(b *testing.B, p *maildir.Project) {
 }
 
 // changed waits until every message ends with word, or no longer ends with "otherwise".
-
 func changed(b *testing.B, p *maildir.Project, mail bulk.Mail, word string) {
 	b.Helper()
 	end := time.Now().Add(2 * time.Minute)

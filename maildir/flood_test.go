@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestFloodOfEdits: a very large number of edits is ingested in portions, with all files of one message in the same
-// portion. Mail sent in the meantime is handled between two portions. A comparison ends after the last portion.
+// TestFloodOfEdits checks that a very large number of edits is ingested in portions. All files of a message are in the
+// same portion. Mail sent in the meantime is handled between two portions. A comparison ends after the last portion.
 func TestFloodOfEdits(t *testing.T) {
 	t.Parallel()
 	const most = 1024 + 3 // a portion, plus the remaining files of its last message
@@ -78,7 +78,7 @@ func TestFloodOfEdits(t *testing.T) {
 		defer cancel()
 		level <- p.Rescan(ctx)
 	}()
-	<-differing // the comparison has found the files that must be ingested before it returns
+	<-differing // the comparison has found the files that it must ingest before it returns
 	next := first.at(func(string) bool { return true })
 	close(hold.goOn)
 	<-next.reached // some of these files have been ingested

@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestGitIgnores: Git ignores exactly the files that are not part of the mail.
+// TestGitIgnores checks that Git ignores exactly the files that are not part of the mail.
 func TestGitIgnores(t *testing.T) {
 	t.Parallel()
 	dir := project(t, storetest.Config{}, "Ann").Dir()

@@ -163,8 +163,8 @@ func TestImageTooLarge(t *testing.T) {
 	}
 }
 
-// TestImagePolicy: the store's policy applies if the sender does not choose one. An image that is also attached is
-// the attachment, and attachments are converted only on request.
+// TestImagePolicy checks that the store's policy applies if the sender does not choose one. An image that is also
+// attached is treated as an attachment, and attachments are converted only on request.
 func TestImagePolicy(t *testing.T) {
 	t.Parallel()
 	data := picture(t, false)

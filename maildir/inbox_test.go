@@ -21,6 +21,8 @@ import (
 	"mailtree/maildir/index"
 )
 
+// TestPopOnce checks that no message is popped twice or lost if 16 consumers read one mailbox while messages arrive.
+// The oldest message comes first (Invariant I4).
 func TestPopOnce(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -66,6 +68,7 @@ func TestPopOnce(t *testing.T) {
 	}
 }
 
+// TestPopAgainstTouch checks that the user's mark wins if the user runs `touch x.read` between the listing and the pop.
 func TestPopAgainstTouch(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -82,6 +85,7 @@ func TestPopAgainstTouch(t *testing.T) {
 	}
 }
 
+// TestPopCancelled checks that a call canceled before the mark is written pops nothing.
 func TestPopCancelled(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -96,6 +100,8 @@ func TestPopCancelled(t *testing.T) {
 	}
 }
 
+// TestMarks checks that reading and acknowledging are idempotent and keep the first time. Acknowledging a message also
+// marks it as read, and marking it as unread removes the mark. The counts agree.
 func TestMarks(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -148,6 +154,8 @@ func TestAckAlone(t *testing.T) {
 	}
 }
 
+// TestLongPoll checks that a waiting reader gets its answer when a tool sends a message, when a file is written by
+// hand, or when the wait times out.
 func TestLongPoll(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -218,6 +226,7 @@ func TestInboxOfOneMoment(t *testing.T) {
 	<-ended
 }
 
+// TestPages checks that pages are complete, do not overlap, and are sorted newest first.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -262,6 +271,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestBadMarks checks that a folder at the path of a mark does not prevent other marks, and that the answer reports it.
 func TestBadMarks(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

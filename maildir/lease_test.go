@@ -61,8 +61,8 @@ func heldBy(r *claim.Result) (held []claim.Row) {
 	return held
 }
 
-// TestIgnoreCase: if the code repository ignores case, claims overlap regardless of case. An agent can renew or release
-// its own claims only with the exact pattern.
+// TestIgnoreCase checks that claims overlap regardless of case if the code repository ignores case. An agent can renew
+// or release its own claims only with the exact pattern.
 func TestIgnoreCase(t *testing.T) {
 	t.Parallel()
 	code := t.TempDir()
@@ -108,8 +108,8 @@ func TestIgnoreCase(t *testing.T) {
 	claim("Bob", true, true, "SRC/b.go")
 }
 
-// TestClaimOfAFile: a path without wildcards also covers everything below it, unless the code repository has a file at
-// that path.
+// TestClaimOfAFile checks that a path without wildcards also covers everything below it, unless the code repository has
+// a file at that path.
 func TestClaimOfAFile(t *testing.T) {
 	t.Parallel()
 	code := t.TempDir()

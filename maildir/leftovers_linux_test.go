@@ -27,8 +27,8 @@ func claimBeside(t *testing.T, p *maildir.Project, reason string) <-chan error {
 	return answer
 }
 
-// TestLeftovers: leftovers of failed operations and killed processes are removed from staging while the server is
-// running. Files that another process may still be writing are kept.
+// TestLeftovers checks that a running server removes leftovers of failed operations and killed processes from staging.
+// Files that another process may still be writing are kept.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	var h halts

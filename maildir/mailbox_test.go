@@ -121,7 +121,7 @@ func TestOwnerOfAnAgentMadeAnew(t *testing.T) {
 	}
 }
 
-// TestOwnerKeepsHooks: a user who creates their own mailbox again keeps its hooks.
+// TestOwnerKeepsHooks checks that a mailbox keeps its hooks if its owner creates it again.
 func TestOwnerKeepsHooks(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(0))

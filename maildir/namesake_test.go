@@ -43,8 +43,8 @@ func other(t testing.TB, names []string, known ...string) string {
 	return left[0]
 }
 
-// TestNamesakes: two machines create agents with the same name while they cannot reach each other. The first agent
-// keeps the name, regardless of which machine pushes first or merges in between.
+// TestNamesakes checks that if two machines create agents with the same name while they cannot reach each other, the
+// first agent keeps the name. It does not matter which machine pushes first or merges in between.
 func TestNamesakes(t *testing.T) {
 	t.Parallel()
 	for _, firstPushes := range []bool{true, false} {
@@ -153,7 +153,7 @@ func TestNamesakes(t *testing.T) {
 	}
 }
 
-// TestNamesakesInterrupted: the next round completes an interrupted rename, even after a restart.
+// TestNamesakesInterrupted checks that the next round completes an interrupted rename, even after a restart.
 func TestNamesakesInterrupted(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -388,7 +388,8 @@ func TestNamesakesReplaced(t *testing.T) {
 	}
 }
 
-// TestNamesakesLongNames: two agents whose names are too long for NAME-machine get different names.
+// TestNamesakesLongNames checks that renamed agents get different names even if their names are too long for
+// NAME-machine.
 func TestNamesakesLongNames(t *testing.T) {
 	t.Parallel()
 	for _, firstPushes := range []bool{true, false} {

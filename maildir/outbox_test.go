@@ -107,7 +107,7 @@ func TestSaveSends(t *testing.T) {
 	}
 }
 
-// TestSaveWays: however a file gets into an outbox, it is sent exactly once and completely.
+// TestSaveWays checks that a file is sent exactly once and in full, no matter how it gets into an outbox.
 func TestSaveWays(t *testing.T) {
 	const path = "agents/Ann/outbox/note.md"
 	for name, do := range map[string]func(a author){
@@ -417,7 +417,7 @@ func TestSaveSettledLater(t *testing.T) {
 	until(t, "it is read", func() bool { return inbox(t, p, "Ann").Messages[0].Read })
 }
 
-// TestManyUnsent: Postmaster limits the number of its messages to one agent.
+// TestManyUnsent checks that Postmaster limits the number of messages it writes to one agent.
 func TestManyUnsent(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	for i := range 60 {

@@ -18,6 +18,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
+// TestVerified checks that a message written by the server is verified, and that a message edited by hand is not.
 func TestVerified(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -55,6 +56,8 @@ func TestVerified(t *testing.T) {
 	}
 }
 
+// TestAttachments checks that a file from the code base can be attached, and that its name in the tree depends on its
+// content. Files outside the code base must not be read.
 func TestAttachments(t *testing.T) {
 	t.Parallel()
 	code := t.TempDir()
@@ -234,6 +237,7 @@ func TestAdoptHalfCopied(t *testing.T) {
 	}
 }
 
+// TestWorktreesShare checks that a path inside a linked Git worktree refers to the same project as the main worktree.
 func TestWorktreesShare(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir()) // resolved, as Git reports it
@@ -294,6 +298,8 @@ func TestWorktreesShare(t *testing.T) {
 	}
 }
 
+// TestMailboxes checks that users can list, delete and recreate their own mailboxes, but not other users' mailboxes.
+// Root can do all of this with any mailbox.
 func TestMailboxes(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")

@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestReceipts: the sender sees the receipts of all recipients. Everyone else sees only the receipts of the recipients
-// in to and cc (Invariant I7).
+// TestReceipts checks that the sender sees the receipts of all recipients. Everyone else sees only the receipts of the
+// recipients in to and cc (Invariant I7).
 func TestReceipts(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob", "Cat", "Dan")

@@ -271,8 +271,8 @@ func TestLetterInPieces(t *testing.T) {
 	}
 }
 
-// TestSearchBodies: a page of hits ends when the room is full, and the next page continues there. A body that does not
-// fit even on its own is cut.
+// TestSearchBodies checks that a page of hits ends when the room is full, and the next page continues there. A body
+// that does not fit even on its own is cut.
 func TestSearchBodies(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")

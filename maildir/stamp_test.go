@@ -65,7 +65,7 @@ func countCommits(t *testing.T, p *maildir.Project) (all, stamps int) {
 }
 
 // TestTouchMany checks that a few operations write the times into many marks created with touch, and that an empty mark
-// is not committed before it has its time.
+// need not be committed before it gets its time.
 func TestTouchMany(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

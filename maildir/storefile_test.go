@@ -39,7 +39,7 @@ func TestFileProblems(t *testing.T) {
 			return err
 		},
 		"a device": func(file string) error {
-			if filepath.Base(file) == logFile { // a symbolic link to this file would not be followed
+			if filepath.Base(file) == logFile { // a symbolic link at this path is not followed
 				return mkfifo(file)
 			}
 			return os.Symlink("/dev/null", file)

@@ -135,8 +135,8 @@ func TestSyncMeetsRebase(t *testing.T) {
 	}
 }
 
-// TestSyncMeetsReset checks a merge during which a user removes commits from the branch. Removed commits that other
-// machines have come back.
+// TestSyncMeetsReset checks a merge during which a user removes commits from the branch. Those commits come back if
+// other machines have them.
 func TestSyncMeetsReset(t *testing.T) {
 	t.Parallel()
 	for _, written := range []bool{false, true} {

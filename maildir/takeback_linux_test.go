@@ -65,7 +65,7 @@ func TestJournalOfFailedUndo(t *testing.T) {
 				t.Fatal(err)
 			}
 			ageAll(t, filepath.Join(p.Dir(), ".mailtree/tmp"))
-			if err := maildir.SweepStaging(t.Context(), p); err != nil { // the sweep keeps what the operation in the journal needs
+			if err := maildir.SweepStaging(t.Context(), p); err != nil { // keeps the files of the operation in the journal
 				t.Fatal(err)
 			}
 			send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "kept", Body: "b"})

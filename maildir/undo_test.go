@@ -177,12 +177,12 @@ func TestUndoClaim(t *testing.T) {
 	}
 }
 
-// TestUndoClaims: operations on claims that share a commit are not undone, because the commit does not show which
-// operation wrote which file.
+// TestUndoClaims checks that operations on claims are not undone if they share a commit, because the commit does not
+// show which operation wrote which file.
 func TestUndoClaims(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")
-	lock := filepath.Join(p.Dir(), ".git", "index.lock") // simulates a slow git command, so that many operations wait
+	lock := filepath.Join(p.Dir(), ".git", "index.lock") // simulates a slow git command: many operations wait
 	for ; ; time.Sleep(time.Millisecond) {               // the server holds the lock while it commits Ann's registration
 		f, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {

@@ -87,7 +87,7 @@ func TestPerson(t *testing.T) {
 	}
 }
 
-// TestSealOfOtherProject: mail that the server sealed for one project is not verified in another.
+// TestSealOfOtherProject checks that mail sealed by the server for one project is not verified in another.
 func TestSealOfOtherProject(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
