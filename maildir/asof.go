@@ -135,7 +135,8 @@ func (b *Box) pageAsOf(ctx context.Context, q index.InboxQuery, all []oldCopy) (
 	return page, nil
 }
 
-// oldDelivery reads a copy from the history and returns the copy's text separately. d is nil if the copy was invalid.
+// oldDelivery reads a copy from the history and returns the copy's text separately. The result d is nil if the copy was
+// invalid.
 func (b *Box) oldDelivery(agent string, c *oldCopy) (d *index.Delivery, text string, err error) {
 	data, err := c.Content()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // not register. The functions below allow for both.
 
 // ProjectNamed is like Project, but also finds a project by the last element of its path, and by a path in the
-// project's folder in the store. It returns the errors of Project, ErrConflict if several projects have that name, and
+// project's folder in the store. It returns any error from Project, ErrConflict if several projects have that name, and
 // machine faults.
 func (s *Store) ProjectNamed(ctx context.Context, name string) (*Project, error) {
 	if filepath.IsAbs(name) {

@@ -28,7 +28,7 @@
 //	.mailtree/                                untracked: tmp/ (staging), journal, seen/<Name> (when an agent was
 //	                                          last here), notified/<Name> (the mail it was notified about),
 //	                                          sessions/<client>-<hash> (the agent of a client's session),
-//	                                          stopped/<what>-<Name> (the work that claims blocked)
+//	                                          stopped/<what>-<Name> (the work blocked by claims)
 //
 // Only format/layout.go spells out these names. When the server reads the tree, only the first two or three
 // elements of a path matter.
@@ -37,8 +37,8 @@
 //
 // An operation plans files. The project's single writer stages them, makes them durable, renames them into place, tells
 // the index to ingest their paths, and hands the operation to the history (package writer). The watcher reports edits
-// by other programs to the same Ingest. Either way, the index receives only file names, so the two ways cannot
-// disagree. Package store does both for one tree; writing.go and edits.go handle what package store reports.
+// by other programs to the same Ingest. Either way, the index receives only file names, so the two cannot disagree.
+// Package store does both for one tree; writing.go and edits.go handle what package store reports.
 //
 // # Invariants
 //

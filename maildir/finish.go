@@ -45,7 +45,7 @@ func (b *Box) Finish(ctx context.Context, thread string) (all []Finished, err er
 }
 
 // finish is like Finish, but for one message in the agent's inbox; d may be nil. If unanswered is set, the agent has
-// written nothing after the message. The result as is "" if there was nothing to do.
+// written nothing after the message. It returns "" if there was nothing to do.
 func (b *Box) finish(ctx context.Context, d *index.Delivery, unanswered bool) (as string, err error) {
 	switch {
 	case d == nil || d.Archived || d.Kind == index.KindSent:

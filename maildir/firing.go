@@ -57,8 +57,8 @@ func (s *Store) fillOwners(ctx context.Context, all []hook.Firing) error {
 }
 
 // MissedFirings returns the firings for all mail that is newer than its hook, is not in the log, and is not older than
-// the log's retention period. For each hook, the oldest firing comes first. After the index has been rebuilt,
-// MissedFirings finds mail whose changes are no longer in the feed.
+// the log's retention period. For each hook, the oldest firing comes first. MissedFirings is for mail whose changes are
+// no longer in the feed because the index was rebuilt.
 func (s *Store) MissedFirings(ctx context.Context, l *hook.Log) ([]hook.Firing, error) {
 	hooks, err := s.core.Hooks.Load()
 	if err != nil {

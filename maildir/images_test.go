@@ -25,8 +25,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// picture returns a PNG image whose WebP version is smaller. The image has 160 kB with noise, and about 100 bytes
-// without.
+// picture returns a PNG image whose WebP version is smaller. The image takes up 160 kB with noise and about 100 bytes
+// without it.
 func picture(t *testing.T, noise bool) []byte {
 	t.Helper()
 	m, r := image.NewNRGBA(image.Rect(0, 0, 200, 200)), rand.New(rand.NewPCG(1, 2))

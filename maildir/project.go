@@ -157,7 +157,7 @@ func (s *Store) known(slug string) *Project {
 }
 
 // knownSoon is like known, but if the project is being opened, it waits. A project's changes appear in the feed before
-// the store lists the project. It returns ctx's error.
+// the store lists the project. If ctx ends first, knownSoon returns ctx's error.
 func (s *Store) knownSoon(ctx context.Context, slug string) (*Project, error) {
 	if p := s.known(slug); p != nil {
 		return p, nil
@@ -323,7 +323,7 @@ func (p *Project) MissingFolder(key string) string {
 }
 
 // makeProject writes a new working tree next to its final path and then renames it, so that the tree is either complete
-// or absent. made is false if another process created a tree at the path first.
+// or absent. The result made is false if another process was first to create a tree at the path.
 func (s *Store) makeProject(human, slug string) (made bool, err error) {
 	dir := filepath.Join(s.core.Root, storedir.ProjectsDir, slug)
 	tmp, err := os.MkdirTemp(s.core.Root, ".project-")

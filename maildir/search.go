@@ -101,8 +101,8 @@ func (p *Project) readQuery(ctx context.Context, text string) (*typedQuery, erro
 	return typed, nil
 }
 
-// searchNote explains how the text of a search was interpreted, if that may be unexpected. If cut is set, the search
-// took too long; if none is set, it found nothing.
+// searchNote explains how the text of a search was interpreted, if that may be unexpected. The flag cut means that the
+// search took too long, and the flag none means that it found nothing.
 func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bool) (note, err error) {
 	about := func(part string, what refusal.What) error {
 		return &Error{What: what, Field: refusal.Query, Name: part}

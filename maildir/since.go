@@ -52,7 +52,8 @@ func (p *Project) Since(ctx context.Context, since time.Time) (*News, error) {
 	return n, err
 }
 
-// messagesSince returns the newest messages after a given time, limited to most, and whether there are more.
+// messagesSince returns the newest messages after a given time. Their number is limited by most, and more reports
+// whether there are others.
 func (p *Project) messagesSince(ctx context.Context, since time.Time, most int) (hits []index.Hit, more bool, err error) {
 	found, err := p.mail.Store.Index.Search(ctx, index.SearchQuery{
 		Query:   query.Query{After: since},

@@ -215,8 +215,8 @@ func (s *Store) Run(ctx context.Context) error {
 	return nil
 }
 
-// StopBy announces that the program is about to end. The time at is the deadline for the work that Run does after its
-// context has ended. Until then, Run continues, but imports no more edits; the next start continues the import. Run
+// StopBy announces that the program is about to end. The argument at is the deadline for the work that Run does after
+// its context has ended. Until then, Run continues, but imports no more edits; the next start continues the import. Run
 // also starts no more sync rounds, and pushes whatever is left at the end.
 func (s *Store) StopBy(at time.Time) {
 	s.core.Stop(at)
@@ -261,8 +261,8 @@ func (s *Store) Domains() address.Domains { return s.core.Domains }
 // sent to, or a message from a domain that does not vouch for it. If the message is not verified, the Voucher is zero.
 func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) { return s.core.VerifiedIn(m) }
 
-// Problems returns the first invalid files, limited to most, of the project with the given slug. If project is "", it
-// covers all projects.
+// Problems returns the first invalid files of the project with the given slug, or of all projects if project is "". The
+// number of files is limited by most.
 func (s *Store) Problems(ctx context.Context, project string, most int) ([]format.Problem, error) {
 	return s.core.Index.Problems(ctx, project, most)
 }
@@ -348,8 +348,8 @@ func (s *Store) projectsNamed(ctx context.Context, what format.Kind, name string
 	return s.core.Index.ProjectsWith(ctx, format.KindCanonical, id)
 }
 
-// projectSeenLast returns the project in which an agent was last active. This includes inbox checks, which the index
-// does not record.
+// projectSeenLast returns the project in which an agent was last active. Activity includes inbox checks, which the
+// index does not record.
 func (s *Store) projectSeenLast(ctx context.Context, slugs []string, agent string) (found *Project, err error) {
 	var last time.Time
 	for _, slug := range slugs {
@@ -385,7 +385,7 @@ func (s *Store) projectWithAttachment(sum string) (*Project, error) {
 }
 
 // Complete returns up to limit names of agents (format.KindProfile), threads (format.KindOther) or projects
-// (format.KindProject) that begin with prefix. Errors are only logged.
+// (format.KindProject) that begin with prefix. It never fails.
 func (s *Store) Complete(ctx context.Context, what format.Kind, project, prefix string, limit int) []string {
 	if what == format.KindProject {
 		return s.completeProject(prefix, limit)

@@ -70,7 +70,7 @@ type Undone struct {
 	Readers  []string       `json:"read_by"`            // agents who had read the withdrawn, changed or restored message; each gets a notice
 	Outside  []string       `json:"left_for,omitempty"` // for a withdrawn message: recipients at other domains, which keep it; see leftFor
 	Patterns []string       `json:"paths,omitempty"`    // the claims' patterns, for an operation on claims
-	Text     string         `json:"text_at,omitempty"`  // where to find the undone text in Git, as COMMIT:PATH; "": no text
+	Text     string         `json:"text_at,omitempty"`  // where Git has the undone text, as COMMIT:PATH; "" if there is none
 	Next     *OperationInfo `json:"next,omitempty"`     // the target of the next Undo or Redo without an id; nil: none
 	Also     []Undone       `json:"also,omitempty"`     // the other operations of the same command
 
@@ -191,7 +191,7 @@ func (b *Box) redoOne(ctx context.Context, redone *Undone) error {
 	})
 }
 
-// Undoable lists up to n of the agent's operations that Undo without an id can undo, newest first. It lists only the
+// Undoable lists up to n of the agent's operations that Undo can undo without an id, newest first. It lists only the
 // first operation of each step. It reads only the newest commits.
 func (b *Box) Undoable(ctx context.Context, n int) ([]OperationInfo, error) {
 	all, err := b.p.mail.History.LastDone(ctx, history.DoneQuery{Agent: b.agent, Wants: (&Undoing{}).wants, Along: isUndoable, Most: n})

@@ -10,7 +10,7 @@ import (
 )
 
 // User provides access to a store with the rights of one OS user. An OS user that is neither root nor the server's user
-// is a guest. It is safe for concurrent use.
+// is a guest. A User is safe for concurrent use.
 type User struct {
 	s      *Store
 	by     Caller

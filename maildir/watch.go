@@ -22,7 +22,7 @@ type Event struct {
 	Agent   string       `json:"agent,omitempty"` // the agent that caused the event; "" if unknown
 	ID      string       `json:"id,omitempty"`    // the message's id; "" if there is none
 	Thread  string       `json:"thread_id,omitempty"`
-	Text    string       `json:"text,omitempty"` // a line of details, such as the recipients and subject, a path or a status
+	Text    string       `json:"text,omitempty"` // one line of details: recipients and subject, a path, or a status
 }
 
 // Values of Event.What.
