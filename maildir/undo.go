@@ -70,7 +70,7 @@ type Undone struct {
 	Readers  []string       `json:"read_by"`            // agents who had read the withdrawn, changed or restored message; each gets a notice
 	Outside  []string       `json:"left_for,omitempty"` // for a withdrawn message: recipients at other domains, which keep it; see leftFor
 	Patterns []string       `json:"paths,omitempty"`    // the claims' patterns, for an operation on claims
-	Text     string         `json:"text_at,omitempty"`  // where Git has the undone text, as COMMIT:PATH; "" if there is none
+	Text     string         `json:"text_at,omitempty"`  // where Git has the undone text, as COMMIT:PATH, or ""
 	Next     *OperationInfo `json:"next,omitempty"`     // the target of the next Undo or Redo without an id; nil: none
 	Also     []Undone       `json:"also,omitempty"`     // the other operations of the same command
 
