@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestElsewhere: mail from another site appears in an inbox like any other mail. No method treats an address at another
-// site as an agent's name.
+// TestElsewhere checks that mail from another site appears in an inbox like any other mail, and that no method treats
+// an address at another site as an agent's name.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Bob")
@@ -62,8 +62,8 @@ text
 	}
 }
 
-// TestOwnAddresses: an agent's address at any of the store's domains means the agent, once. An address without an
-// agent is unknown.
+// TestOwnAddresses checks that an agent's address at any of the store's domains refers to that agent, and that the
+// agent gets only one copy. An address without an agent is unknown.
 func TestOwnAddresses(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{Domains: []string{"mail.example.net", "old.example.net"}}, "Ann", "Bob")

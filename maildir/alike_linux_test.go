@@ -11,9 +11,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestWrittenInto: a program writes into a file at the moment when the server renames the file into place, and sets the
-// file's time back. The server detects the change by comparing the bytes, because the file's state is the same as
-// before.
+// TestWrittenInto checks that the server detects a change to a file even if the file's size and times look unchanged. A
+// program writes into the file just as the server renames it into place, and then sets the file's time back. The server
+// detects this by comparing the bytes.
 func TestWrittenInto(t *testing.T) {
 	t.Parallel()
 	var h halts

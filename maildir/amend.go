@@ -146,7 +146,7 @@ func (b *Box) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amen
 	return done, err
 }
 
-// planCopies plans the new content of those files of a message whose current content has the digest sum.
+// planCopies plans the new content of a message's files whose current content has the digest sum.
 func (b *Box) planCopies(g *writer.Group, tx *writer.Tx, sum *[sha256.Size]byte, to *Amended) error {
 	files, err := b.p.mail.Store.Index.Files(g.Ctx, b.p.mail.Slug, to.ID)
 	if err != nil {
@@ -198,9 +198,9 @@ func (b *Box) amendedFile(id string, old []byte, m format.Message) ([]byte, erro
 	return file, err
 }
 
-// planTelling plans the agent's notice that a message has changed, to the message's author and to everyone who has read
-// it. It returns their names. The recipients do not see each other's names, because some may have received the message
-// as bcc (Invariant I7).
+// planTelling plans a notice from the agent that a message has changed. It goes to the message's author and to everyone
+// who has read the message. planTelling returns their names. The recipients do not see each other's names, because some
+// may have received the message as bcc (Invariant I7).
 func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow) ([]string, error) {
 	const forSender = true
 	if err := b.p.mail.AddReceipts(g.Ctx, row, forSender); err != nil {

@@ -15,9 +15,9 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestAmend: the canonical file and the copies get the new text, each copy with its own bcc recipient; a copy edited by
-// hand is not changed. Each agent that has read the message gets its own notice. An undo restores the old text byte for
-// byte.
+// TestAmend checks that the canonical file and the copies get the new text, and that each copy keeps its own bcc
+// recipient. A copy edited by hand is not changed. Each agent that has read the message gets its own notice. An undo
+// restores the old text byte for byte.
 func TestAmend(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -98,7 +98,7 @@ func TestAmend(t *testing.T) {
 	}
 }
 
-// TestAmendAnothers: if an agent amends another agent's message, the message loses its seal, and its author gets a
+// TestAmendAnothers checks that a message loses its seal when another agent amends it, and that its author gets a
 // notice.
 func TestAmendAnothers(t *testing.T) {
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestAmendAnothers(t *testing.T) {
 	}
 }
 
-// contents reads files of the tree.
+// contents returns the contents of files in the tree, by path.
 func contents(t testing.TB, p *maildir.Project, paths []string) map[string]string {
 	t.Helper()
 	all := map[string]string{}

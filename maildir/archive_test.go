@@ -12,8 +12,9 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestArchive: an archived message is marked read and is not in the list. It is in its thread, in search results, and
-// in a list that includes archived messages. When it is marked unread, it is in the list again.
+// TestArchive checks that an archived message is marked as read and disappears from the inbox list. It still appears in
+// its thread, in search results, and in a list that includes archived messages. Marking it as unread puts it back in
+// the list.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -64,7 +65,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// TestArchiveByHand: a .archived file archives the message, even if the file is empty.
+// TestArchiveByHand checks that creating a .archived file by hand archives the message, even if the file is empty.
 func TestArchiveByHand(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

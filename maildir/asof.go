@@ -17,8 +17,8 @@ import (
 // have been removed since then. Only these fields of the query are used: Since, UrgentOnly, UnreadOnly, Archived,
 // Bodies, Limit, Room and Before. Before is a cursor from a page of the same point in the history. Invalid copies
 // appear on no page but are counted, so that the cost of a page does not depend on the size of the inbox. InboxAsOf
-// returns ErrNotFound for an unknown agent and for a time that is not in the history, ErrInvalid for an ambiguous
-// commit name, and any error from q.Room.Reserve.
+// returns ErrNotFound for an unknown agent and for a time outside the history, ErrInvalid for an ambiguous commit name,
+// and any error from q.Room.Reserve.
 func (b *Box) InboxAsOf(ctx context.Context, q index.InboxQuery, at history.Moment) (page *InboxPage, err error) {
 	if format.CheckName(b.agent) != "" {
 		return nil, b.p.mail.UnknownAgent(ctx, refusal.Agent, b.agent)
@@ -135,7 +135,8 @@ func (b *Box) pageAsOf(ctx context.Context, q index.InboxQuery, all []oldCopy) (
 	return page, nil
 }
 
-// oldDelivery reads a copy from the history and returns the copy's text separately. d is nil if the copy was invalid.
+// oldDelivery reads a copy from the history and returns the copy's text separately. The result d is nil if the copy was
+// invalid.
 func (b *Box) oldDelivery(agent string, c *oldCopy) (d *index.Delivery, text string, err error) {
 	data, err := c.Content()
 	if err != nil {

@@ -24,8 +24,8 @@ func contentPath(text string) string {
 	return filepath.Join("attachments", name[:2], name+".txt")
 }
 
-// TestPlantedAttachment: if another file is at the path of an attachment's content, the message is refused and the
-// file is not changed. Once it is removed, the sender's bytes are delivered.
+// TestPlantedAttachment checks that a message is refused if a different file is at the path for its attachment's
+// content. The file is not changed. Once the file is removed, the sender's bytes are delivered.
 func TestPlantedAttachment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -77,7 +77,7 @@ func TestPlantedAttachment(t *testing.T) {
 	}
 }
 
-// TestPlantedShard is like TestPlantedAttachment, but something else takes the place of a folder in the path.
+// TestPlantedShard is like TestPlantedAttachment, but with something else in place of a folder in the path.
 func TestPlantedShard(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
@@ -103,8 +103,8 @@ func TestPlantedShard(t *testing.T) {
 	}
 }
 
-// TestAttachmentPlantedMeanwhile is like TestPlantedAttachment, but the file is put at the path between planning and
-// rename.
+// TestAttachmentPlantedMeanwhile is like TestPlantedAttachment, but the file is placed at the path between the planning
+// and the rename.
 func TestAttachmentPlantedMeanwhile(t *testing.T) {
 	t.Parallel()
 	var h halts
@@ -132,7 +132,8 @@ func TestAttachmentPlantedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestForwardedAttachment: an attachment that is forwarded by its path in the tree is checked against its name.
+// TestForwardedAttachment checks that the content of an attachment is compared with its name if a message forwards the
+// attachment by its path in the tree.
 func TestForwardedAttachment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -159,7 +160,7 @@ func TestForwardedAttachment(t *testing.T) {
 	}
 }
 
-// TestAttachedTwice: two attachments with the same content are one file in the tree.
+// TestAttachedTwice checks that two attachments with the same content share one file in the tree.
 func TestAttachedTwice(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
@@ -176,8 +177,8 @@ func TestAttachedTwice(t *testing.T) {
 	}
 }
 
-// TestAttachmentWithComma: a file name with a comma is not a list. A list may end with a comma. If one name in the
-// list has no file, the whole list is refused.
+// TestAttachmentWithComma checks that a file name containing a comma is not treated as a list. A list may end with a
+// comma. If one name in the list has no file, the whole list is refused.
 func TestAttachmentWithComma(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
@@ -204,8 +205,8 @@ func TestAttachmentWithComma(t *testing.T) {
 	}
 }
 
-// TestAttachmentTooLarge: a refusal distinguishes one file that is too large from several files that are too large
-// together.
+// TestAttachmentTooLarge checks that refusals distinguish a single file that is too large from several files that are
+// too large together.
 func TestAttachmentTooLarge(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true, Attachments: attachment.Settings{MaxFile: 1000, MaxTotal: 1500}}, "Ann")

@@ -17,7 +17,8 @@ import (
 
 var benchBody = strings.Repeat("The plan for the users table and its migration. ", 20)
 
-// kept is a store whose files are not deleted, because deleting them on ext4 would slow down the next case.
+// kept configures a store whose files are not deleted after the benchmark. On ext4, deleting them would slow down the
+// next case.
 func kept(b *testing.B) storetest.Config {
 	return storetest.Config{Root: filepath.Join(bulk.Dir(b), "store"), NoCheck: true}
 }
@@ -35,8 +36,8 @@ func BenchmarkSend(b *testing.B) {
 	}
 }
 
-// BenchmarkPop drains a mailbox. The send rate in the same run is its ceiling. A send writes three files, whereas a pop
-// writes one.
+// BenchmarkPop drains a mailbox. Its ceiling is the send rate in the same run, although a send writes three files and a
+// pop only one.
 func BenchmarkPop(b *testing.B) {
 	p := project(b, kept(b), "Ann", "Bob")
 	for _, n := range []int{1, 8, 64} {
@@ -57,7 +58,7 @@ func BenchmarkPop(b *testing.B) {
 	}
 }
 
-// parallel runs b.N calls from the given number of goroutines and reports calls per second.
+// parallel makes b.N calls from clients goroutines, and reports the calls per second.
 func parallel(b *testing.B, clients int, call func(i int64) error) {
 	var all sync.WaitGroup
 	var n atomic.Int64

@@ -27,8 +27,8 @@ func openBox(t testing.TB, p *maildir.Project, name string, uid int) *maildir.Us
 	return b
 }
 
-// TestOwners: an agent without an entry in owners.json belongs to the store's user. A uid without a user
-// owns nothing, not even agents without an owner.
+// TestOwners checks that an agent without an entry in owners.json belongs to the store's user. A uid that belongs to no
+// user owns nothing, not even agents without an owner.
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(500))
@@ -63,8 +63,9 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// TestTrust: a copy is trusted if it has this store's seal, is in the inbox that it was sent to, and the server itself
-// authenticated the sender. The copy's own text is decisive, not the canonical file's.
+// TestTrust checks that a copy is trusted if it has this store's seal, is in the inbox that it was sent to, and comes
+// from a sender that the server itself has authenticated. What matters is the copy's own text, not the canonical
+// file's.
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob", "Cat")
@@ -132,8 +133,8 @@ func edit(t *testing.T, dir, box string, m *maildir.Sent, old, text string) {
 	}
 }
 
-// TestGuestAttachments: other users do not get the rights of the store's user. They can attach their own files, but no
-// files from the mail tree.
+// TestGuestAttachments checks that other users do not get the rights of the store's user. They can attach their own
+// files, but not files from the mail tree.
 func TestGuestAttachments(t *testing.T) {
 	t.Parallel()
 	me := os.Geteuid()
@@ -196,8 +197,8 @@ func name(uid int) string {
 	return "theirs"
 }
 
-// TestDeleteMailbox: mail that arrives after the caller's check prevents the deletion of a mailbox. Hooks and owner
-// are deleted with the mailbox.
+// TestDeleteMailbox checks that mail arriving after the caller's check prevents the deletion of a mailbox. The
+// mailbox's hooks and its owner entry are deleted with it.
 func TestDeleteMailbox(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(0))
@@ -230,9 +231,9 @@ func TestDeleteMailbox(t *testing.T) {
 	}
 }
 
-// TestReplyToAnothersMessage: a caller that knows the id of a message outside its mailbox learns neither the message's
-// thread nor the thread's earlier messages, and its reply does not join the thread. If the message is in the mailbox's
-// inbox or outbox, the reply joins the thread.
+// TestReplyToAnothersMessage checks that a caller who knows the id of a message outside its mailbox learns neither the
+// message's thread nor that thread's earlier messages. The caller's reply does not join the thread. If the message is
+// in the mailbox's inbox or outbox, the reply joins the thread.
 func TestReplyToAnothersMessage(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob", "Cat")

@@ -42,8 +42,8 @@ func claimed(i int) string {
 	return fmt.Sprintf([]string{"src/pkg%03d/file%d.go", "src/pkg%03d/**/%d_test.go", "src/pkg%03d/{a,b}/part%d*", "src/**/deep%03d/x%d.go"}[i%4], i/40, i)
 }
 
-// BenchmarkClaim measures a claim among many live ones. Its ceiling is the same claim without any other claims,
-// measured in the same run.
+// BenchmarkClaim measures a claim among many live ones. Its ceiling, measured in the same run, is the same claim when
+// there are no others.
 func BenchmarkClaim(b *testing.B) {
 	for _, n := range []int{0, 10_000} {
 		p := project(b, kept(b), "Ann")
@@ -80,8 +80,9 @@ func BenchmarkClaim(b *testing.B) {
 	}
 }
 
-// BenchmarkCovers compares 100 paths with 10,000 patterns, both case-sensitively and case-insensitively. compile is the
-// cost of compiling the patterns. The ceiling is comparing only the first ten letters of the same pairs.
+// BenchmarkCovers compares 100 paths with 10,000 patterns, both case-sensitively and case-insensitively. The "compile"
+// case measures the cost of compiling the patterns. The ceiling is a comparison of only the first ten letters of each
+// pair.
 func BenchmarkCovers(b *testing.B) {
 	paths := make([]string, 100)
 	for i := range paths {

@@ -20,7 +20,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// wantHeld checks which claims are live. want contains "Agent pattern" for each live claim, in order.
+// wantHeld checks which claims are live. The list want contains "Agent pattern" for each live claim, in order.
 func wantHeld(t *testing.T, p *maildir.Project, want []string) {
 	t.Helper()
 	all, err := p.Claims.List(t.Context(), false)
@@ -33,6 +33,7 @@ func wantHeld(t *testing.T, p *maildir.Project, want []string) {
 	}
 }
 
+// TestRegisterConcurrently checks that no two agents get the same name, regardless of case.
 func TestRegisterConcurrently(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{})
@@ -65,6 +66,7 @@ func TestRegisterConcurrently(t *testing.T) {
 	}
 }
 
+// TestClaimsNeverBothWin checks that exactly one claim is granted if 16 goroutines make overlapping exclusive claims.
 func TestClaimsNeverBothWin(t *testing.T) {
 	t.Parallel()
 	var names []string
@@ -111,6 +113,8 @@ func TestClaimsNeverBothWin(t *testing.T) {
 	}
 }
 
+// TestClaimLife checks that shared claims coexist, that a renewal keeps keys the user wrote into the file, that dry
+// runs claim nothing, and that a release or expiry frees the paths.
 func TestClaimLife(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64
@@ -171,8 +175,8 @@ func TestClaimLife(t *testing.T) {
 	}
 }
 
-// TestSweep: the files of claims that ended a week ago are removed. Files that the user has just made live again are
-// kept, even if the index does not have the change yet.
+// TestSweep checks that the files of claims that ended a week ago are removed. A file that the user has just edited to
+// make its claim live again is kept, even if the index does not have the change yet.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64
@@ -214,6 +218,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestRenewOnOtherBranch checks that an agent can still renew, release and reclaim its claims if nothing can be
+// committed.
 func TestRenewOnOtherBranch(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")

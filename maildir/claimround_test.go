@@ -17,8 +17,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// claims requests exclusive claims on paths for an agent. It returns "" if the claims were granted, and the holder
-// otherwise.
+// claims requests exclusive claims on paths for an agent. It returns "" if they were granted, and otherwise the holder
+// of the conflicting claim.
 func (m sharer) claims(t testing.TB, agent string, paths ...string) (holder string) {
 	t.Helper()
 	res, err := m.p.Box(agent, format.Origin{}).Claim(t.Context(), claim.Request{Patterns: paths})
@@ -57,7 +57,7 @@ func (m sharer) release(t testing.TB, agent string, paths ...string) {
 	}
 }
 
-// writeClaim writes a claim file by hand, and waits until the index has it.
+// writeClaim writes a claim file by hand and waits until it is indexed.
 func (m sharer) writeClaim(t testing.TB, agent, pattern string) {
 	t.Helper()
 	file := filepath.Join(m.p.Dir(), format.ClaimPath(pattern, agent, ""))
@@ -68,8 +68,8 @@ func (m sharer) writeClaim(t testing.TB, agent, pattern string) {
 	}
 }
 
-// TestSharedClaims: a conflicting claim is refused immediately on every machine. The claim's file reaches each machine
-// with the next round, and so do its release, its renewal, and the undo of either.
+// TestSharedClaims checks that a conflicting claim is refused immediately on every machine. A claim's file reaches each
+// machine with the next round, as do its release, its renewal, and the undo of either.
 func TestSharedClaims(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -141,7 +141,8 @@ func TestSharedClaims(t *testing.T) {
 	}
 }
 
-// TestClaimsByHand: a claim file that was written by hand is a request, and so is its removal.
+// TestClaimsByHand checks that writing a claim file by hand is a request for the claim, and removing the file is a
+// request for its release.
 func TestClaimsByHand(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -164,7 +165,7 @@ func TestClaimsByHand(t *testing.T) {
 	if got := b.subjects(t, "Bob"); fmt.Sprint(got) != "[Your claim is not valid: app/x.go]" {
 		t.Errorf("Bob got the notices %v", got)
 	}
-	for _, m := range []sharer{b, a} { // a file of another machine's claim is rewritten
+	for _, m := range []sharer{b, a} { // the file of another machine's claim is rewritten
 		file := filepath.Join(m.p.Dir(), format.ClaimPath("app/**", "Ann", ""))
 		if err := errors.Join(os.Remove(file), m.p.Rescan(t.Context())); err != nil {
 			t.Fatal(err)
@@ -216,8 +217,7 @@ func (m sharer) rewrite(t testing.TB, pattern string, change func(*format.Claim)
 	}
 }
 
-// TestClaimsBefore: claims that were made before the sync was turned on, or while it was off, are added to the
-// list.
+// TestClaimsBefore checks that claims made before the sync was turned on, or while it was off, are added to the list.
 func TestClaimsBefore(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -249,8 +249,9 @@ func TestClaimsBefore(t *testing.T) {
 	}
 }
 
-// TestClaimsOutOfReach: while the repository cannot be reached, claims are either refused or valid only on their own
-// machine, depending on the setting. If such a claim later loses, its holder gets a notice.
+// TestClaimsOutOfReach checks claims made while the repository cannot be reached. Depending on the setting, they are
+// either refused or valid only on their own machine. If such a claim later loses to another one, its holder gets a
+// notice.
 func TestClaimsOutOfReach(t *testing.T) {
 	t.Parallel()
 	a, b, bare := sharedWith(t, storetest.Config{ClaimAlone: true})
@@ -284,8 +285,8 @@ func TestClaimsOutOfReach(t *testing.T) {
 	}
 }
 
-// TestClaimsUnsure: if the outcome of a push is unknown, the server reads the outcome from the list. If the list cannot
-// be read either, the error tells the agent that it may hold the claim.
+// TestClaimsUnsure checks that the server reads the list if the outcome of a push is unknown. If it cannot read the
+// list either, the error tells the agent that it may hold the claim.
 func TestClaimsUnsure(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -293,7 +294,7 @@ func TestClaimsUnsure(t *testing.T) {
 	a.register(t, "Ann")
 	a.now(t)
 	hook := filepath.Join(bare, "hooks", "post-receive")
-	dies := func(before string) { // the other side ends after it has accepted the push
+	dies := func(before string) { // the other side dies after it has accepted the push
 		if err := errors.Join(os.MkdirAll(filepath.Dir(hook), 0o700),
 			os.WriteFile(hook, []byte("#!/bin/sh\n"+before+"\nkill -9 $PPID\n"), 0o700)); err != nil {
 			t.Fatal(err)
@@ -318,8 +319,8 @@ func TestClaimsUnsure(t *testing.T) {
 	}
 }
 
-// TestClaimsEnd: another machine's claim expires after its length plus one minute, counted from when the claim was
-// first seen, regardless of the wall clocks.
+// TestClaimsEnd checks that another machine's claim expires one minute after its lease has run out. The lease is
+// counted from when this machine first saw the claim, regardless of the wall clocks.
 func TestClaimsEnd(t *testing.T) {
 	t.Parallel()
 	clock := &movable{stopped: time.Now()}
@@ -327,7 +328,7 @@ func TestClaimsEnd(t *testing.T) {
 	if _, err := a.p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"app"}, TTL: 10 * time.Minute}); err != nil {
 		t.Fatal(err)
 	}
-	b.now(t) // according to its clock, the claim expired 50 minutes ago
+	b.now(t) // by its clock, the claim expired 50 minutes ago
 	clock.move(10*time.Minute + 59*time.Second)
 	if by := b.claims(t, "Bob", "app"); by != "Ann" {
 		t.Errorf("refused by %q", by)
@@ -342,7 +343,7 @@ func TestClaimsEnd(t *testing.T) {
 	}
 }
 
-// TestClaimsRenewed: a renewal of the same length starts the count again on other machines.
+// TestClaimsRenewed checks that a renewal of the same length restarts the lease on other machines.
 func TestClaimsRenewed(t *testing.T) {
 	t.Parallel()
 	clock := &movable{stopped: time.Now()}
@@ -366,8 +367,8 @@ func TestClaimsRenewed(t *testing.T) {
 	}
 }
 
-// TestClaimsRestarted: a machine's own claim expires at the time in its file, even after a restart. The restart pushes
-// nothing.
+// TestClaimsRestarted checks that a machine's own claim expires at the time in its file, even after a restart, and that
+// the restart pushes nothing.
 func TestClaimsRestarted(t *testing.T) {
 	t.Parallel()
 	config := storetest.Config{Root: t.TempDir(), Sync: onlyAsked}
@@ -391,8 +392,8 @@ func TestClaimsRestarted(t *testing.T) {
 	}
 }
 
-// TestClaimsContested: if agents on several machines claim the same path at the same time, exactly one gets it,
-// even if one machine's clock is an hour off.
+// TestClaimsContested checks that exactly one agent gets a path when agents on several machines claim it at the same
+// time, even if one machine's clock is an hour off.
 func TestClaimsContested(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 2, onlyAsked)
@@ -431,8 +432,8 @@ func TestClaimsContested(t *testing.T) {
 	}
 }
 
-// TestClaimsHostile: an entry in the list that is not a claim has no effect, and the next claim removes it. A list
-// that cannot be read stops claims, and the error says so; it does not stop mail.
+// TestClaimsHostile checks that a list entry that is not a claim has no effect and is removed by the next claim. A list
+// that cannot be read stops claims, and the error says so. Mail still works.
 func TestClaimsHostile(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -498,8 +499,8 @@ func TestClaimsHostile(t *testing.T) {
 	}
 }
 
-// TestClaimsOfNamesakes: two agents with the same name on machines that have not merged their mail are different
-// agents. An agent of another machine cannot claim here. A user's agent is the same agent on all machines.
+// TestClaimsOfNamesakes checks that two agents with the same name are different agents if their machines have not
+// merged their mail. Another machine's agent cannot claim here. A user's agent is the same agent on all machines.
 func TestClaimsOfNamesakes(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -539,7 +540,7 @@ func TestClaimsOfNamesakes(t *testing.T) {
 	}
 }
 
-// TestClaimsBlockedMark: a folder at the path of one claim's release mark does not stop other claims.
+// TestClaimsBlockedMark checks that a folder at the path of a claim's release mark does not affect other claims.
 func TestClaimsBlockedMark(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)

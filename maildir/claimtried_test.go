@@ -27,7 +27,7 @@ func (m sharer) granted(t testing.TB, agent string, r claim.Request) bool {
 
 // movable is a clock that a test moves.
 type movable struct {
-	stopped time.Time // the time at which the clock is stopped; zero: the clock is running
+	stopped time.Time // the time that a stopped clock shows; zero: the clock is running
 
 	mu sync.Mutex
 	by time.Duration
@@ -56,7 +56,8 @@ func whoMachine(t testing.TB, m sharer, name string) string {
 	return info.AgentRow.Machine
 }
 
-// TestClaimsUndoneRelease: undoing a release checks the list, so that no two agents hold the same paths.
+// TestClaimsUndoneRelease checks that the undo of a release consults the list, so that no two agents hold the same
+// paths.
 func TestClaimsUndoneRelease(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -72,7 +73,7 @@ func TestClaimsUndoneRelease(t *testing.T) {
 	}
 }
 
-// TestClaimsListDeleted: if the list is lost, it is recreated from the versions that the machines last saw.
+// TestClaimsListDeleted checks that a lost list is recreated from the versions that the machines last saw.
 func TestClaimsListDeleted(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -87,7 +88,8 @@ func TestClaimsListDeleted(t *testing.T) {
 	}
 }
 
-// TestClaimsListRewound: an agent that loses a claim because the list was set back gets a notice.
+// TestClaimsListRewound checks that an agent gets a notice if it loses a claim because the list was reset to an earlier
+// version.
 func TestClaimsListRewound(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -105,8 +107,8 @@ func TestClaimsListRewound(t *testing.T) {
 	}
 }
 
-// TestClaimsClockSweeps: if the wall clock jumps ahead, the sweep of ended claims does not remove other machines'
-// claims.
+// TestClaimsClockSweeps checks that the sweep of ended claims does not remove other machines' claims after the wall
+// clock has jumped ahead.
 func TestClaimsClockSweeps(t *testing.T) {
 	t.Parallel()
 	clock := &movable{by: -10 * 24 * time.Hour} // the machine's clock is set from the network after the machine starts
@@ -126,7 +128,7 @@ func TestClaimsClockSweeps(t *testing.T) {
 	}
 }
 
-// TestClaimsOffOn: if a claim's machine releases it while the sync is off here, the claim does not come back.
+// TestClaimsOffOn checks that a claim does not come back if its own machine releases it while the sync is off here.
 func TestClaimsOffOn(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -153,7 +155,8 @@ func TestClaimsOffOn(t *testing.T) {
 	}
 }
 
-// TestClaimsOffOnLost: when another machine turns its sync back on, the holder of a claim gets no false notice.
+// TestClaimsOffOnLost checks that the holder of a claim gets no false notice when another machine turns its sync back
+// on.
 func TestClaimsOffOnLost(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -176,8 +179,8 @@ func TestClaimsOffOnLost(t *testing.T) {
 	}
 }
 
-// TestClaimsTwinReleases: an agent does not release the claims of an agent of the same name whose mail has not been
-// merged.
+// TestClaimsTwinReleases checks that an agent cannot release the claims of another agent of the same name before their
+// mail has been merged.
 func TestClaimsTwinReleases(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -192,7 +195,7 @@ func TestClaimsTwinReleases(t *testing.T) {
 	}
 }
 
-// TestClaimsTwinsShare: shared claims by two agents with the same name are two separate claims.
+// TestClaimsTwinsShare checks that shared claims by two agents with the same name are separate claims.
 func TestClaimsTwinsShare(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -209,7 +212,7 @@ func TestClaimsTwinsShare(t *testing.T) {
 	}
 }
 
-// TestClaimsUndoneRenewal: if a renewal is undone, the claim expires at the same time on every machine.
+// TestClaimsUndoneRenewal checks that after a renewal is undone, the claim expires at the same time on every machine.
 func TestClaimsUndoneRenewal(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -235,7 +238,8 @@ func TestClaimsUndoneRenewal(t *testing.T) {
 	}
 }
 
-// TestClaimsFileInTheWay: something else at the path of another machine's claim file does not stop other claims.
+// TestClaimsFileInTheWay checks that something else at the path of another machine's claim file does not affect other
+// claims.
 func TestClaimsFileInTheWay(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -258,7 +262,7 @@ func TestClaimsFileInTheWay(t *testing.T) {
 	}
 }
 
-// TestClaimsByCase: patterns on different machines that differ only in case overlap.
+// TestClaimsByCase checks that two machines' patterns overlap if they differ only in case.
 func TestClaimsByCase(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -280,8 +284,7 @@ func TestClaimsByCase(t *testing.T) {
 	}
 }
 
-// TestClaimsForAnother: if the user claims on one machine for another machine's agent, the claim belongs to that
-// agent.
+// TestClaimsForAnother checks that a claim that the user makes for another machine's agent belongs to that agent.
 func TestClaimsForAnother(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -296,7 +299,7 @@ func TestClaimsForAnother(t *testing.T) {
 	}
 }
 
-// TestClaimsHandedOver: an agent that was handed over to another machine keeps its claims.
+// TestClaimsHandedOver checks that an agent keeps its claims when it is handed over to another machine.
 func TestClaimsHandedOver(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -314,7 +317,7 @@ func TestClaimsHandedOver(t *testing.T) {
 	}
 }
 
-// TestClaimsStaleFiles: other machines' claim files that come from an old commit are not treated as requests.
+// TestClaimsStaleFiles checks that other machines' claim files from an old commit are not treated as requests.
 func TestClaimsStaleFiles(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -335,7 +338,7 @@ func TestClaimsStaleFiles(t *testing.T) {
 	}
 }
 
-// TestClaimsOffOnFreed: a claim that was released while the sync was off here does not block its former holder.
+// TestClaimsOffOnFreed checks that a claim released while the sync was off here does not block its former holder.
 func TestClaimsOffOnFreed(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -355,8 +358,8 @@ func TestClaimsOffOnFreed(t *testing.T) {
 	}
 }
 
-// TestClaimsEdited: if a user edits another machine's claim here so that the claim expires, the claim's file is
-// rewritten.
+// TestClaimsEdited checks that the file of another machine's claim is rewritten if a user edits it here so that the
+// claim would expire.
 func TestClaimsEdited(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -379,7 +382,7 @@ func TestClaimsEdited(t *testing.T) {
 	}
 }
 
-// TestClaimsClockHides: if the wall clock is set forward, other machines' claim files are rewritten.
+// TestClaimsClockHides checks that other machines' claim files are rewritten if the wall clock is set forward.
 func TestClaimsClockHides(t *testing.T) {
 	t.Parallel()
 	clock := &movable{by: -2 * time.Hour}

@@ -14,9 +14,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestCodebaseFault: while the machine cannot read the code base, the server makes no decision that depends on it. It
-// does not choose another project for a linked worktree, and does not grant a claim on the assumption that paths are
-// case-sensitive.
+// TestCodebaseFault checks that the server makes no decision that depends on the code base while it cannot read the
+// code base. It does not choose another project for a linked worktree, and does not grant a claim on the assumption
+// that paths are case-sensitive.
 func TestCodebaseFault(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()

@@ -15,7 +15,7 @@ import (
 // Copies is the result of CheckCopies.
 type Copies struct {
 	Differing []string // paths of inbox and outbox copies that differ from their message
-	Orphaned  []string // the copy that readers see of each message without a canonical file
+	Orphaned  []string // for each message without a canonical file, the path of the copy that readers see
 }
 
 // CheckCopies compares the inbox and outbox copies of a tree with the canonical files: header and body, except for the
@@ -51,7 +51,7 @@ func CheckCopies(ctx context.Context, t *tree.Tree) (*Copies, error) {
 }
 
 // shownFirst returns the copy that readers see when a message has no canonical file. This is the outbox copy, or
-// otherwise the copy whose path sorts first. a may be "".
+// otherwise the copy whose path sorts first. The path a may be "".
 func shownFirst(a, b string) string {
 	inbox := func(path string) int {
 		if format.Locate(path).Kind == format.KindInbox {
@@ -76,7 +76,7 @@ func eachCopy(ctx context.Context, t *tree.Tree, f func(path string, at format.P
 		if tree.FaultOf(err) == tree.FaultMachine {
 			return err
 		}
-		if tree.FaultOf(err) == tree.FaultGone { // the file was removed since the folder was listed
+		if tree.FaultOf(err) == tree.FaultGone { // the file was removed after the folder was listed
 			return nil
 		}
 		f(path, at, format.CopySum(at.ID, data))

@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestCheckCopies: an edit to any copy's header or body is found, and so is a missing canonical file. Intended
-// differences, and differences only in layout, are not reported.
+// TestCheckCopies checks that CheckCopies finds an edit to any copy's header or body, and a missing canonical file. It
+// does not report intended differences or mere differences in layout.
 func TestCheckCopies(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true, NoCheck: true}, "Ann", "Bob", "Cid")

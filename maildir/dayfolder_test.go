@@ -13,17 +13,17 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestDayFolders: a day folder gets at most a thousand messages. Later messages go to the folders 1, 2, … below it,
-// even after a restart, and are read like any others.
+// TestDayFolders checks that a day folder gets no more than a thousand messages. Later messages go to the folders 1, 2,
+// … below it, even after a restart, and are read like any others.
 func TestDayFolders(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	folder := path.Dir(format.InboxPath("Bob", "x", now))
 	root, total := filepath.Join(t.TempDir(), "store"), 0
 	for _, step := range []struct {
-		fill string // the folder that contains old messages before the start
+		fill string // folder with old messages before the start
 		old  int
-		want []string // where new messages then go
+		want []string // folders of the new messages
 	}{
 		{"", 0, []string{folder}},
 		{folder, 998, []string{folder, folder + "/1"}},

@@ -46,7 +46,7 @@ func (b *Box) Delete(ctx context.Context, id string) (*Deleted, error) {
 }
 
 // planDeletion plans the removal of every file of a message. The operation is alone in its group, so no other operation
-// marks a copy in the meantime. It returns ErrNotFound and any error from Group.Remove.
+// can mark a copy in the meantime. It returns ErrNotFound if there is no such message, and any error from Group.Remove.
 func (p *Project) planDeletion(g *writer.Group, tx *writer.Tx, id string) (*Deleted, error) {
 	m, err := p.mail.HeadNamed(g.Ctx, refusal.Message, id)
 	if err != nil {

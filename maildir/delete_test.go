@@ -16,7 +16,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// filesOf lists the files of a message that are on disk.
+// filesOf lists a message's files on disk.
 func filesOf(t testing.TB, p *maildir.Project, id string) (all []string) {
 	t.Helper()
 	err := maildir.TreeOf(p).Walk(t.Context(), "", func(path string, _ os.DirEntry) error {
@@ -31,8 +31,9 @@ func filesOf(t testing.TB, p *maildir.Project, id string) (all []string) {
 	return all
 }
 
-// TestDelete: the message is deleted with its copies, its marks and a second file with its id. Text that was saved into
-// one of these files just before the deletion is in the history. The result lists the agents that had read the message.
+// TestDelete checks that a message is deleted together with its copies, its marks and a second file with its id. Text
+// saved into one of these files just before the deletion is in the history. The result lists the agents that had read
+// the message.
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat", "Dan")
@@ -87,8 +88,8 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestDeleteWhileRead: if a message is read, popped, archived and acknowledged while it is being deleted, none of its
-// files is left.
+// TestDeleteWhileRead checks that no files are left of a message that is read, popped, archived and acknowledged while
+// it is being deleted.
 func TestDeleteWhileRead(t *testing.T) {
 	t.Parallel()
 	const rounds = 20

@@ -17,7 +17,7 @@ import (
 // not register. The functions below allow for both.
 
 // ProjectNamed is like Project, but also finds a project by the last element of its path, and by a path in the
-// project's folder in the store. It returns the errors of Project, ErrConflict if several projects have that name, and
+// project's folder in the store. It returns any error from Project, ErrConflict if several projects have that name, and
 // machine faults.
 func (s *Store) ProjectNamed(ctx context.Context, name string) (*Project, error) {
 	if filepath.IsAbs(name) {
@@ -55,8 +55,8 @@ func (s *Store) ProjectNamed(ctx context.Context, name string) (*Project, error)
 
 // FullID finds the message that a shortened id identifies: a prefix of the id, with or without "msg_". For messages
 // from the last format.ShortDays days, it also accepts a prefix of the part after the day. A prefix must have at least
-// MinShort characters. FullID returns a thread id, a complete id, or text that matches no id unchanged. It returns
-// ErrConflict if several ids match.
+// MinShort characters. FullID returns short unchanged if it is a thread id or a complete id, or if it matches no id. It
+// returns ErrConflict if several ids match.
 func (p *Project) FullID(ctx context.Context, short string) (string, error) {
 	return p.mail.Store.FullID(ctx, p.mail.Slug, refusal.Message, short)
 }

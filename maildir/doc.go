@@ -3,12 +3,12 @@
 // history, watcher, tools, command line) calls this package or is called by it.
 //
 // A Store opens the projects of a store folder. A Project consists of parts, each a package below this one: Claims,
-// Agents, Sessions (package wake), Sync (package peers) and Post. These packages share package core. A Box has the
-// operations on one agent's mail. A View is a project as a particular OS user may see it (package access).
+// Agents, Sessions (package wake), Sync (package peers) and Post. These packages share package core. A Box provides the
+// operations on one agent's mail. A View is a project with the access rights of one OS user (package access).
 //
 // # The tree
 //
-// A project is one Git working tree. The files of this tree are the mail; everything else is derived from them.
+// A project is one Git working tree. The mail consists of the files in this tree; everything else is derived from them.
 //
 //	project.json                              {"human_key": "/abs/path/backend", "slug": "backend-1a2b3c4d", "created": "…"}
 //	messages/YYYY/MM/DD/<id>.md               the canonical message
@@ -28,7 +28,7 @@
 //	.mailtree/                                untracked: tmp/ (staging), journal, seen/<Name> (when an agent was
 //	                                          last here), notified/<Name> (the mail it was notified about),
 //	                                          sessions/<client>-<hash> (the agent of a client's session),
-//	                                          stopped/<what>-<Name> (the work that claims prevented)
+//	                                          stopped/<what>-<Name> (the work blocked by claims)
 //
 // Only format/layout.go spells out these names. When the server reads the tree, only the first two or three
 // elements of a path matter.
@@ -37,10 +37,10 @@
 //
 // An operation plans files. The project's single writer stages them, makes them durable, renames them into place, tells
 // the index to ingest their paths, and hands the operation to the history (package writer). The watcher reports edits
-// by other programs to the same Ingest. The index receives only file names either way, so the two ways cannot disagree.
+// by other programs to the same Ingest. Either way, the index receives only file names, so the two cannot disagree.
 // Package store does both for one tree; writing.go and edits.go handle what package store reports.
 //
 // # Invariants
 //
-// All code keeps the invariants I1 to I11. See docs/architecture.md, "Invariants".
+// All code maintains the invariants I1 to I11. See docs/architecture.md, "Invariants".
 package maildir

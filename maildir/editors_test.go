@@ -28,7 +28,7 @@ var editors = []editor{
 	{"nano", "nano -I -B", nil, []string{"C-o", "Enter"}},
 }
 
-// TestEditors: text written in a real editor is sent once when it is saved, even if it is saved again unchanged.
+// TestEditors checks that text saved in a real editor is sent, and is not sent again when it is saved unchanged.
 func TestEditors(t *testing.T) {
 	for _, e := range editors {
 		t.Run(e.name, func(t *testing.T) {

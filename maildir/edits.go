@@ -17,9 +17,9 @@ func (s *Store) WatchRoot() string { return filepath.Join(s.core.Root, storedir.
 // Watched reports whether a folder below WatchRoot is part of a tree or contains one. Hidden folders are excluded.
 func Watched(rel string) bool { return !strings.HasPrefix(path.Base(rel), ".") }
 
-// Edited accepts what a watcher of WatchRoot saw: changed paths below that folder. If scan is true, events were lost.
-// Edited opens a project whose folder has just appeared (a clone made by hand) and ends a project whose folder was
-// removed. It does not wait for the index of other projects.
+// Edited handles the changed paths, relative to WatchRoot, that a watcher of that folder has reported. If scan is true,
+// the watcher has lost events. Edited opens a project whose folder has just appeared (a clone made by hand) and ends a
+// project whose folder was removed. It does not wait for the index of other projects.
 func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
 	if scan {
 		slugs, err := storedir.Slugs(s.core.Root)
@@ -59,7 +59,7 @@ func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bo
 		} else {
 			p, err = s.adopt(ctx, slug)
 		}
-		if err != nil && ctx.Err() == nil { // if the server is ending, the next start opens the project
+		if err != nil && ctx.Err() == nil { // if the server is shutting down, its next start opens the project
 			s.core.Log.Error("a project is left out", "project", slug, "error", err)
 		}
 		s.forgetLeftOut(slug)
@@ -71,7 +71,7 @@ func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bo
 }
 
 // Noticed wakes callers that are waiting for changes, and drops cached names and claims that may have been removed. It
-// also arranges for the time to be written into marks that were created with touch.
+// also schedules the operation that writes the time into marks created with touch.
 func (o mail) Noticed(changes []index.Change) {
 	if len(changes) == 0 {
 		return

@@ -18,9 +18,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// BenchmarkVisible measures the time from a user's save until the message is listed and found by its new words,
-// including the watcher. The file is saved by a rename, as most editors do, or in place, either without other load or
-// while agents send 500 messages a second. The floor is the watcher's settle time, three milliseconds.
+// BenchmarkVisible measures the time, including the watcher, from a user's save until the message is listed and can be
+// found by its new words. The cases save the file by a rename, as most editors do, or in place. They run without other
+// load, or while agents send 500 messages a second. The floor is the watcher's settle time, three milliseconds.
 func BenchmarkVisible(b *testing.B) {
 	for _, rate := range []int{0, 500} {
 		for _, save := range []struct {
@@ -85,8 +85,7 @@ func seen(b *testing.B, p *maildir.Project, id, word string) {
 	}
 }
 
-// sendAt sends the given number of messages a second until stop is called. It does not wait for the results of
-// earlier sends.
+// sendAt sends rate messages per second until stop is called. It does not wait for the results of earlier sends.
 func sendAt(b *testing.B, p *maildir.Project, rate int) (stop func()) {
 	if rate == 0 {
 		return func() {}
@@ -115,9 +114,9 @@ func sendAt(b *testing.B, p *maildir.Project, rate int) (stop func()) {
 	}
 }
 
-// BenchmarkCheckout measures, in a watched store, the time from the start of a git checkout of another branch, which
-// changes 10,000 files, until the index matches the tree. "git-ms" is the time that git itself takes, which is the
-// floor. "after-git-ms" is the additional time that the index takes.
+// BenchmarkCheckout measures how long the index of a watched store takes to match the tree after a git checkout of
+// another branch. The checkout changes 10,000 files, and the time is measured from its start. "git-ms" is the time that
+// git itself takes, which is the floor. "after-git-ms" is the additional time that the index takes.
 func BenchmarkCheckout(b *testing.B) {
 	files := 9_999
 	if testing.Short() {
@@ -160,7 +159,7 @@ func BenchmarkCheckout(b *testing.B) {
 // unchanged.
 func prepareBranch(b *testing.B, mail bulk.Mail, repo string) {
 	if exec.Command("git", "-C", repo, "rev-parse", "-q", "--verify", "other").Run() == nil {
-		runGit(b, repo, "checkout", "-q", "same", "--", "messages", "agents") // after a run that was interrupted
+		runGit(b, repo, "checkout", "-q", "same", "--", "messages", "agents") // clean up after an interrupted run
 		return
 	}
 	runGit(b, repo, "branch", "same")
@@ -198,7 +197,6 @@ func settle(b *testing.B, p *maildir.Project) {
 }
 
 // changed waits until every message ends with word, or no longer ends with "otherwise".
-
 func changed(b *testing.B, p *maildir.Project, mail bulk.Mail, word string) {
 	b.Helper()
 	end := time.Now().Add(2 * time.Minute)

@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Later returns the number of operations that are waiting for others to end.
+// Later returns the number of operations that are waiting for other operations to end.
 func Later(p *Project) int {
 	_, waiting := p.mail.Writer.Backlog()
 	return waiting
@@ -50,7 +50,7 @@ func LiveSessions(p *Project) []seat.Seat {
 // StoreOf returns what the project shares with the other projects of its store.
 func StoreOf(p *Project) *core.Store { return p.mail.Store }
 
-// MostAdvice is how many messages Postmaster writes to one agent in an hour, not counting the final message.
+// MostAdvice is the number of messages that Postmaster writes to one agent per hour, not counting the final message.
 const MostAdvice = core.MostNotices
 
 // Settling counts the saved files that have changed within the last SettleTime.
@@ -62,7 +62,7 @@ const SettleTime = outbox.SettleTime
 // MostStamped is mostStamped.
 const MostStamped = mostStamped
 
-// ProblemsOf returns the first invalid files of a project, at most n.
+// ProblemsOf returns the first n invalid files of a project.
 func ProblemsOf(ctx context.Context, p *Project, n int) ([]format.Problem, error) {
 	return p.mail.Store.Index.Problems(ctx, p.mail.Slug, n)
 }

@@ -12,18 +12,18 @@ func (p *Project) Changed() <-chan struct{} {
 	return p.mail.Store.Feed.Agent(p.mail.Slug, core.AnyAgent)
 }
 
-// Changes returns at most limit changes of all projects recorded after the mark, oldest first.
+// Changes returns up to limit changes, from all projects, that were recorded after the mark, oldest first.
 func (s *Store) Changes(ctx context.Context, after int64, limit int) ([]index.Change, error) {
 	return s.core.Index.Changes(ctx, after, limit)
 }
 
-// NewestChanges returns at most limit changes of the project, newest first: those recorded before the mark, or the
-// newest ones if before is 0.
+// NewestChanges returns up to limit changes of the project that were recorded before the given mark, newest first. If
+// before is 0, it returns the newest changes.
 func (p *Project) NewestChanges(ctx context.Context, before int64, limit int) ([]index.Change, error) {
 	return p.mail.Store.Index.NewestChanges(ctx, p.mail.Slug, before, limit)
 }
 
-// WaitChanges waits until changes are recorded after the mark, and returns at most limit of them. If ctx ends first, it
+// WaitChanges waits until changes are recorded after the mark, and returns up to limit of them. If ctx ends first, it
 // returns ctx's cause.
 func (s *Store) WaitChanges(ctx context.Context, after int64, limit int) ([]index.Change, error) {
 	for {

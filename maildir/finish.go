@@ -7,7 +7,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// finishMost is the maximum number of a thread's newest messages that Finish reads.
+// finishMost is the number of a thread's newest messages that Finish considers.
 const finishMost = 50
 
 // Finished is a message that the agent is done with.
@@ -19,7 +19,7 @@ type Finished struct {
 // Finish records that the agent is done with a thread, without writing an answer. It acknowledges messages that request
 // an acknowledgement, archives questions that the agent has not answered, and marks the rest as read. Each message is a
 // separate operation, and all of these operations together form one step. Finish returns any error from ThreadPage,
-// Acknowledge, Archive or SetRead. Operations that were done before an error are kept.
+// Acknowledge, Archive or SetRead. Operations completed before an error are kept.
 func (b *Box) Finish(ctx context.Context, thread string) (all []Finished, err error) {
 	page, err := b.p.ThreadPage(ctx, index.ThreadQuery{Thread: thread, Agent: b.agent, Limit: finishMost, Newest: true})
 	if err != nil {
@@ -44,8 +44,8 @@ func (b *Box) Finish(ctx context.Context, thread string) (all []Finished, err er
 	return all, nil
 }
 
-// finish is like Finish, but for one message in the agent's inbox; d may be nil. unanswered says that the agent has
-// written nothing after the message. as is "" if there is nothing to do.
+// finish is like Finish, but for one message in the agent's inbox; d may be nil. If unanswered is set, the agent has
+// written nothing after the message. It returns "" if there was nothing to do.
 func (b *Box) finish(ctx context.Context, d *index.Delivery, unanswered bool) (as string, err error) {
 	switch {
 	case d == nil || d.Archived || d.Kind == index.KindSent:

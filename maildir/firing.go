@@ -13,9 +13,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Firings returns the firings for changes, in order. Fire decides whether to run each of them. It waits for a project
-// that is being opened. It returns ErrUnavailable while owners.json or hooks.json cannot be read, and ctx's error if
-// ctx ends during the wait.
+// Firings returns the firings for changes, in order. Fire decides for each of them whether to run it. If a project is
+// being opened, Firings waits for it. Firings returns ErrUnavailable if owners.json or hooks.json cannot be read, and
+// ctx's error if ctx ends during the wait.
 func (s *Store) Firings(ctx context.Context, changes []index.Change) ([]hook.Firing, error) {
 	var arrivals []hook.Arrival
 	for i := range changes {
@@ -57,7 +57,7 @@ func (s *Store) fillOwners(ctx context.Context, all []hook.Firing) error {
 }
 
 // MissedFirings returns the firings for all mail that is newer than its hook, is not in the log, and is not older than
-// the log's retention period. For each hook, the oldest firing comes first. MissedFirings finds mail whose changes are
+// the log's retention period. For each hook, the oldest firing comes first. MissedFirings is for mail whose changes are
 // no longer in the feed because the index was rebuilt.
 func (s *Store) MissedFirings(ctx context.Context, l *hook.Log) ([]hook.Firing, error) {
 	hooks, err := s.core.Hooks.Load()
@@ -179,8 +179,8 @@ func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook
 	}, "", nil
 }
 
-// hookStands checks whether the hook of a firing still exists and may run, and sets the mailbox's current owner. why
-// says why the hook may not run, and is "" if it may.
+// hookStands checks whether the hook of a firing still exists and may run, and sets the mailbox's current owner. The
+// result why is the reason that the hook may not run, or "" if it may.
 func (s *Store) hookStands(ctx context.Context, f *hook.Firing) (why string, err error) {
 	one := []hook.Firing{*f}
 	if err := s.fillOwners(ctx, one); err != nil {

@@ -13,11 +13,11 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestFloodOfEdits: a very large number of edits is ingested in portions, with all files of one message in the same
-// portion. Mail sent in the meantime is handled between two portions. A comparison ends after the last portion.
+// TestFloodOfEdits checks that a very large number of edits is ingested in portions. All files of a message are in the
+// same portion. Mail sent in the meantime is handled between two portions. A comparison ends after the last portion.
 func TestFloodOfEdits(t *testing.T) {
 	t.Parallel()
-	const most = 1024 + 3 // a portion, and the rest of its last message
+	const most = 1024 + 3 // a portion, plus the remaining files of its last message
 	var flood []string
 	ours := map[string]bool{} // ids
 	for n := range 3 * most {
@@ -78,10 +78,10 @@ func TestFloodOfEdits(t *testing.T) {
 		defer cancel()
 		level <- p.Rescan(ctx)
 	}()
-	<-differing // the comparison has found the files to ingest before the answer
+	<-differing // the comparison has found the files that it must ingest before it returns
 	next := first.at(func(string) bool { return true })
 	close(hold.goOn)
-	<-next.reached // some of the files that must be ingested before the answer are done
+	<-next.reached // some of these files have been ingested
 	select {
 	case err := <-level:
 		t.Error("the comparison was answered before everything was ingested:", err)

@@ -20,10 +20,10 @@ type Freeing struct {
 	Reason  string // sent to the holder; "": none
 }
 
-// Free releases another agent's live claim and sends the reason to the holder, in one operation of the releasing agent.
-// Undo reverses this operation as a whole. The caller must ensure that the user is the store's owner; the agent need
-// not be the holder. Free returns the message, or nil if the holder no longer has the claim. It returns ErrNotFound for
-// an unknown agent, and the errors that Send returns for the text.
+// Free releases another agent's live claim and sends the reason to the holder. Both belong to one operation of the
+// releasing agent, so Undo reverses them together. The caller must ensure that the user is the store's owner; the agent
+// need not be the holder. Free returns the message, or nil if the holder no longer has the claim. It returns
+// ErrNotFound for an unknown agent, and any error that Send returns for the text.
 func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 	var notice *format.Message
 	d := b.order("", Draft{

@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/history"
 )
 
-// TestFree: the history shows the agent that released another agent's claim, and that agent can undo both the
+// TestFree checks that the history names the agent that released another agent's claim. That agent can undo both the
 // release and the message about it. If the holder has read the message, the holder gets a notice.
 func TestFree(t *testing.T) {
 	t.Parallel()
@@ -85,7 +85,7 @@ func TestFree(t *testing.T) {
 	}
 }
 
-// TestClaimAgain: a path that is claimed again after a release is reported as claimed, not as released.
+// TestClaimAgain checks that a path claimed again after a release is reported as claimed, not as released.
 func TestClaimAgain(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{}).Store

@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestAgentGoneWhileLookedUp: an agent that is removed between the index query and the caching of the result is not
-// treated as existing.
+// TestAgentGoneWhileLookedUp checks that an agent is not treated as existing if it is removed between the index query
+// and the caching of the result.
 func TestAgentGoneWhileLookedUp(t *testing.T) {
 	t.Parallel()
 	var h halts
@@ -46,8 +46,9 @@ func TestAgentGoneWhileLookedUp(t *testing.T) {
 	}
 }
 
-// TestDeleteMailboxUnderWay: no mail to an agent is written after the agent's folder is removed, and the removal
-// does not miss mail in progress. Otherwise the agent would exist again, without a profile or an owner.
+// TestDeleteMailboxUnderWay checks that no mail to an agent is written after the agent's folder has been removed, and
+// that the removal does not miss mail in progress. Otherwise the agent would exist again, without a profile or an
+// owner.
 func TestDeleteMailboxUnderWay(t *testing.T) {
 	t.Parallel()
 	sent := func(p *maildir.Project) error {

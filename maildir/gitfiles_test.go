@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestGitIgnores: Git ignores exactly the files that are not part of the mail.
+// TestGitIgnores checks that Git ignores exactly the files that are not part of the mail.
 func TestGitIgnores(t *testing.T) {
 	t.Parallel()
 	dir := project(t, storetest.Config{}, "Ann").Dir()
@@ -28,8 +28,8 @@ func TestGitIgnores(t *testing.T) {
 	}
 }
 
-// TestGitFilesCompleted: a project created by an older version gets its missing lines in Git's files once, before
-// the user's lines, and the old file is in the history.
+// TestGitFilesCompleted checks that lines missing from the Git files of a project created by an older version are added
+// once, before the user's lines. The old file is in the history.
 func TestGitFilesCompleted(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")

@@ -17,7 +17,7 @@ type halts struct {
 // halt is one stop.
 type halt struct {
 	match   func(name string) bool
-	reached chan struct{} // closed when a goroutine has stopped there
+	reached chan struct{} // closed when a goroutine has stopped at this point
 	goOn    chan struct{} // closed by the test
 }
 
@@ -50,12 +50,12 @@ func (h *halts) pass(name string) {
 // watched is an index whose calls a test may stop or make fail. A nil hook has no effect.
 type watched struct {
 	index.Index
-	looked  func(agent string) // after an agent is looked up, before the result is returned
+	looked  func(agent string) // called after an agent is looked up, before the result is returned
 	ingest  func(paths []string)
-	compare func() // before a comparison with the tree
+	compare func() // called before a comparison with the tree
 	// differing receives a value when a comparison has found the differences. It may be nil.
 	differing chan struct{}
-	ingested  func(paths []string) error // if it returns an error, what the server wrote is not ingested
+	ingested  func(paths []string) error // an error prevents the server's own writes from being ingested
 }
 
 func (w *watched) Reconcile(ctx context.Context, project string, progress func(int)) (index.Ingested, error) {

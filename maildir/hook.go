@@ -6,9 +6,9 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// SettleHooks resets hooks whose creation time is in the future, according to the clock or the feed. Hooks get into
-// this state if the clock was set back or the index was lost. Without the reset, they would not run until that time is
-// reached. It returns ErrUnavailable if the hooks cannot be read or written.
+// SettleHooks resets hooks whose creation time is in the future, according to the clock or the feed. This happens if
+// the clock was set back or the index was lost. Such hooks would not run until that time. SettleHooks returns
+// ErrUnavailable if the hooks cannot be read or written.
 func (s *Store) SettleHooks(ctx context.Context) error {
 	future, err := s.core.Hooks.Redate(func() (hook.Present, error) {
 		last, err := s.LastChange(ctx)

@@ -25,8 +25,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// picture returns a PNG image whose WebP version is smaller. With noise, it has 160 kB; without noise, it has about 100
-// bytes.
+// picture returns a PNG image whose WebP version is smaller. The image takes up 160 kB with noise and about 100 bytes
+// without it.
 func picture(t *testing.T, noise bool) []byte {
 	t.Helper()
 	m, r := image.NewNRGBA(image.Rect(0, 0, 200, 200)), rand.New(rand.NewPCG(1, 2))
@@ -51,7 +51,7 @@ func writeFile(t *testing.T, p *maildir.Project, name string, data []byte) {
 	}
 }
 
-// shown returns a body with its long words cut, and all its notes.
+// shown returns a message's body, with long words cut, and all its notes.
 func shown(m *maildir.Sent) string {
 	s := regexp.MustCompile(`(base64,|[0-9a-f]{2}/)[A-Za-z0-9+/=]{40,}`).ReplaceAllString(m.Body, "$1…")
 	s = regexp.MustCompile(`attachments/[0-9a-f]{2}/`).ReplaceAllString(s, "attachments/xx/")
@@ -64,7 +64,7 @@ func shown(m *maildir.Sent) string {
 	return s
 }
 
-// TestBodyImages: the effect of each policy on an image in a body, given by path and as a data URI.
+// TestBodyImages checks the effect of each policy on an image in a body, given as a path or as a data URI.
 func TestBodyImages(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
@@ -128,8 +128,8 @@ func TestBodyImages(t *testing.T) {
 	}
 }
 
-// TestImageTooLarge: a note about a single image says that the image is too large. A note mentions several images only
-// if their sum is too large.
+// TestImageTooLarge checks that a note says that a single image is too large, and mentions several images only if their
+// total size is too large.
 func TestImageTooLarge(t *testing.T) {
 	t.Parallel()
 	uri := func(size int) string {
@@ -163,8 +163,8 @@ func TestImageTooLarge(t *testing.T) {
 	}
 }
 
-// TestImagePolicy: the store's policy applies if the sender does not choose one. An image that is also attached is
-// the attachment, and attachments are converted only on request.
+// TestImagePolicy checks that the store's policy applies if the sender does not choose one. An image that is also
+// attached is treated as an attachment, and attachments are converted only on request.
 func TestImagePolicy(t *testing.T) {
 	t.Parallel()
 	data := picture(t, false)
@@ -217,8 +217,8 @@ func photo(t *testing.T) (grainy, coded []byte) {
 	return b.Bytes(), c.Bytes()
 }
 
-// TestPhoto: detail is lost only if the sender requests the conversion and it saves a fifth of the size, and never
-// without a note.
+// TestPhoto checks that an image loses detail only if the sender requests the conversion and it saves a fifth of the
+// size. The sender always gets a note about it.
 func TestPhoto(t *testing.T) {
 	t.Parallel()
 	data, coded := photo(t)
@@ -273,8 +273,8 @@ func padded(webp []byte, size int) []byte {
 	return out
 }
 
-// TestImageForwarded: a body that refers to a stored image includes that image in the message and creates no other
-// file. The same key finds the message again.
+// TestImageForwarded checks that a reference to a stored image in a body adds that image to the message, and creates no
+// other file. The same key finds the message again.
 func TestImageForwarded(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -291,8 +291,8 @@ func TestImageForwarded(t *testing.T) {
 	}
 }
 
-// TestReadAttachment: an attachment is found by the hash of its content, within a limit, and only while its
-// content matches.
+// TestReadAttachment checks that an attachment is found by the hash of its content, if it is within the size limit and
+// its content still matches the hash.
 func TestReadAttachment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")

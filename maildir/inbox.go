@@ -15,10 +15,10 @@ type InboxPage struct {
 	Messages []index.Delivery
 	index.Counts
 	Next int64  // cursor of the next page; 0 at the end
-	Note *Error // set if the query gives the id of a message in the thread; not an error
+	Note *Error // not an error: set if the query names a thread by a message's id
 }
 
-// Page sizes of lists, in messages: the default and the largest.
+// Default and maximum page sizes of lists, in messages.
 const (
 	DefaultPage = 20
 	MaxPage     = 200
@@ -54,9 +54,9 @@ func (b *Box) await(ctx context.Context, w Waiting, room *index.Room, look func(
 	}
 }
 
-// awaitBell waits for the bell, the timeout, or the end of the wait, the project or ctx. again is false if the caller
-// should check one last time and then return. It returns any error from Admit or ctx, and ErrNotFound if the project's
-// folder was removed.
+// awaitBell waits until the bell rings, the timeout expires, or the wait, the project or ctx ends. If again is false,
+// the caller should check one last time and then return. It returns any error from Admit or ctx, and ErrNotFound if the
+// project's folder was removed.
 func (p *Project) awaitBell(ctx context.Context, w *Waiting, bell <-chan struct{}, timeout <-chan time.Time) (again bool, err error) {
 	if w.Admit != nil {
 		if err := w.Admit(); err != nil {
@@ -84,14 +84,17 @@ func pageSize(n int) int {
 	return min(n, MaxPage)
 }
 
-// Inbox returns a page of deliveries, newest first. With markRead, it durably marks the deliveries on the page as read
-// before it returns, and the page shows them as read. If w allows a wait and the page has no news (no unread message
-// or, with Since, no delivery), Inbox waits. It returns when mail arrives, when the wait ends, or, with ctx's error,
-// when ctx ends. With q.ID, it returns only that message, with its body. With q.Thread, it returns a page of that
-// thread, oldest first. With q.AwaitingAck, it returns deliveries that are waiting for an acknowledgement. In these
-// three cases, Inbox does not wait. A page ends when q.Room is full; deliveries that did not fit are not marked. Inbox
-// returns ErrNotFound if the agent, q.ID or q.Thread does not exist. It returns ErrConflict if a program acts as
-// another machine's agent without q.Peek, and any error from w.Admit or q.Room.Reserve.
+// Inbox returns a page of deliveries, newest first. If markRead is set, Inbox durably marks the deliveries on the page
+// as read before it returns, and the page shows them as read. If w allows a wait and the page has no news, Inbox waits
+// until mail arrives or the wait ends. A page has news if it has an unread message or, if q.Since is set, any delivery.
+//
+// If q.ID is set, Inbox returns only that message, with its body. If q.Thread is set, it returns a page of that thread,
+// oldest first. If q.AwaitingAck is set, it returns deliveries that are waiting for an acknowledgement. In these three
+// cases, Inbox does not wait.
+//
+// A page ends when q.Room is full; deliveries that do not fit are not marked. Inbox returns ErrNotFound if the agent,
+// q.ID or q.Thread does not exist. It returns ErrConflict if a program acts as another machine's agent without q.Peek.
+// It also returns any error from ctx, w.Admit or q.Room.Reserve.
 func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Waiting) (page *InboxPage, err error) {
 	if err := b.p.mail.NeedAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err
@@ -184,8 +187,8 @@ func (b *Box) pageOfOne(ctx context.Context, q index.InboxQuery) (*InboxPage, er
 	return page, err
 }
 
-// oneOf reads a message, without the body, that is in the agent's inbox or that the agent sent. id may be the sender's
-// idempotency key, because postal shows that key as the message's id.
+// oneOf reads a message from the agent's inbox, or one that the agent sent, without the body. The id may be the
+// sender's idempotency key, because postal shows that key as the message's id.
 func (b *Box) oneOf(ctx context.Context, agent, id string) (*index.Delivery, error) {
 	d, err := b.p.mail.Store.Index.Delivery(ctx, b.p.mail.Slug, agent, id, index.WithoutBody, nil)
 	if err == nil && d == nil {
@@ -311,7 +314,7 @@ func (b *Box) Counts(ctx context.Context) (index.Counts, error) {
 	return b.p.mail.Store.Index.Counts(ctx, b.p.mail.Slug, b.agent)
 }
 
-// UnreadSince returns when the agent's oldest unread message was created, or zero if there is none.
+// UnreadSince returns the creation time of the agent's oldest unread message, or the zero time if there is none.
 func (b *Box) UnreadSince(ctx context.Context) (at time.Time, err error) {
 	const one = 1
 	oldest, err := b.p.mail.Store.Index.OldestUnread(ctx, b.p.mail.Slug, b.agent, one)

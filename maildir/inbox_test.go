@@ -21,6 +21,8 @@ import (
 	"mailtree/maildir/index"
 )
 
+// TestPopOnce checks that no message is popped twice or lost if 16 consumers read one mailbox while messages arrive.
+// The oldest message comes first (Invariant I4).
 func TestPopOnce(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -66,6 +68,7 @@ func TestPopOnce(t *testing.T) {
 	}
 }
 
+// TestPopAgainstTouch checks that the user's mark wins if the user runs `touch x.read` between the listing and the pop.
 func TestPopAgainstTouch(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -82,6 +85,7 @@ func TestPopAgainstTouch(t *testing.T) {
 	}
 }
 
+// TestPopCancelled checks that a call canceled before the mark is written pops nothing.
 func TestPopCancelled(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -96,6 +100,8 @@ func TestPopCancelled(t *testing.T) {
 	}
 }
 
+// TestMarks checks that reading and acknowledging are idempotent and keep the first time. Acknowledging a message also
+// marks it as read, and marking it as unread removes the mark. The counts agree.
 func TestMarks(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -122,7 +128,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestAckAlone: every method treats a message with a handwritten .ack file and no .read file as read.
+// TestAckAlone checks that every method treats a message as read if it has a handwritten .ack file but no .read file.
 func TestAckAlone(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -148,6 +154,8 @@ func TestAckAlone(t *testing.T) {
 	}
 }
 
+// TestLongPoll checks that a waiting reader gets its answer when a tool sends a message, when a file is written by
+// hand, or when the wait times out.
 func TestLongPoll(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -185,7 +193,8 @@ func TestLongPoll(t *testing.T) {
 	}
 }
 
-// TestInboxOfOneMoment: a page's messages and counts reflect the same state, even while mail arrives and is read.
+// TestInboxOfOneMoment checks that the messages and counts of a page reflect the same state, even while mail is
+// arriving and being read.
 func TestInboxOfOneMoment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -217,6 +226,7 @@ func TestInboxOfOneMoment(t *testing.T) {
 	<-ended
 }
 
+// TestPages checks that pages are complete, do not overlap, and are sorted newest first.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -261,6 +271,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestBadMarks checks that a folder at the path of a mark does not prevent other marks, and that the answer reports it.
 func TestBadMarks(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -286,8 +297,8 @@ func TestBadMarks(t *testing.T) {
 	}
 }
 
-// TestPopWait: if many callers are waiting, each delivery goes to one of them. A caller that gets nothing returns when
-// its wait times out, when the server stops, or when its own context ends, and takes no delivery.
+// TestPopWait checks that each delivery goes to only one of many waiting callers. A caller that gets nothing returns
+// when its wait times out, when the server stops, or when its own context ends.
 func TestPopWait(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -348,8 +359,8 @@ func TestPopWait(t *testing.T) {
 	}
 }
 
-// TestRoomToWait: a call that finds mail does not ask for admission; a call that must wait asks once, and fails if
-// admission is refused.
+// TestRoomToWait checks that a call asks for admission once if it must wait, and not at all if it finds mail. If
+// admission is refused, the call fails.
 func TestRoomToWait(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -385,9 +396,9 @@ func TestRoomToWait(t *testing.T) {
 	}
 }
 
-// TestClockSetBack: mail that is sent after the clock jumped forward and back has the date on which it was sent,
-// without a restart. Pages list each message once, newest date first, even if the clock jumped back between two pages.
-// Pops return each message once, oldest date first.
+// TestClockSetBack checks that after the clock has jumped forward and back, new mail gets the right date without a
+// restart. Pages list each message once, newest date first, even if the clock jumps back between two pages. Pops return
+// each message once, oldest date first.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64 // hours
@@ -436,7 +447,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestSeenNobody: a call for a name that is not an agent's leaves no file behind, however the call ends.
+// TestSeenNobody checks that a call with a name that no agent has leaves no file behind, no matter how it ends.
 func TestSeenNobody(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")

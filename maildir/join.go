@@ -13,8 +13,8 @@ import (
 )
 
 // Join creates a project from the mail that other machines share at url, for the code base at path on this machine, and
-// turns on the project's sync. Either the complete project appears, or none does. It returns the errors of
-// EnsureProject, ErrConflict if the path already has a project with mail, and any error from Config.Clone.
+// turns on the project's sync. Either the complete project appears, or none does. It returns any error from
+// EnsureProject or Config.Clone, and ErrConflict if the path already has a project with mail.
 func (s *Store) Join(ctx context.Context, url, path string) (*Project, error) {
 	human, slug, err := s.resolve(path)
 	if err != nil {

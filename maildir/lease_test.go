@@ -15,14 +15,15 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestLeaseEnds: a claim expires when the wall clock reaches the time in its file, even if the clock is set.
+// TestLeaseEnds checks that a claim expires when the wall clock reaches the time in the claim's file, even if the clock
+// is adjusted.
 func TestLeaseEnds(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	p := project(t, storetest.Config{Now: now}, "Ann", "Bob")
 	for _, step := range []struct {
-		ahead   time.Duration // of the clock, from the start
+		ahead   time.Duration // how far the clock is set ahead of the start
 		agent   string
 		granted bool
 	}{
@@ -60,8 +61,8 @@ func heldBy(r *claim.Result) (held []claim.Row) {
 	return held
 }
 
-// TestIgnoreCase: if the code repository ignores case, claims overlap regardless of case. An agent's own claims are
-// renewed and released only by the exact pattern.
+// TestIgnoreCase checks that claims overlap regardless of case if the code repository ignores case. An agent can renew
+// or release its own claims only with the exact pattern.
 func TestIgnoreCase(t *testing.T) {
 	t.Parallel()
 	code := t.TempDir()
@@ -107,8 +108,8 @@ func TestIgnoreCase(t *testing.T) {
 	claim("Bob", true, true, "SRC/b.go")
 }
 
-// TestClaimOfAFile: a path without wildcards also covers everything below it, unless the code repository has a file at
-// that path.
+// TestClaimOfAFile checks that a path without wildcards also covers everything below it, unless the code repository has
+// a file at that path.
 func TestClaimOfAFile(t *testing.T) {
 	t.Parallel()
 	code := t.TempDir()

@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// claimBeside makes Ann claim or renew a.go in parallel with the test, and returns the result.
+// claimBeside lets Ann claim or renew a.go in parallel with the test. The channel delivers the result.
 func claimBeside(t *testing.T, p *maildir.Project, reason string) <-chan error {
 	answer := make(chan error, 1)
 	go func() {
@@ -27,8 +27,8 @@ func claimBeside(t *testing.T, p *maildir.Project, reason string) <-chan error {
 	return answer
 }
 
-// TestLeftovers: leftovers of failed operations and killed processes are removed from staging while the server is
-// running. Files that another process may still be writing are kept.
+// TestLeftovers checks that a running server removes leftovers of failed operations and killed processes from staging.
+// Files that another process may still be writing are kept.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	var h halts
@@ -39,8 +39,8 @@ func TestLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// A renewal fails after it was renamed into place, and is not undone because the user has edited the file
-	// since. The file that it replaced stays in staging.
+	// A renewal fails after it was renamed into place. It is not undone, because the user has edited the file since.
+	// The file that the renewal replaced stays in staging.
 	renamed := h.at(isStep("sync renamed"))
 	renewed := claimBeside(t, p, "second")
 	<-renamed.reached

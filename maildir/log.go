@@ -59,7 +59,7 @@ func (p *Project) Log(ctx context.Context, q LogQuery, each func(*history.Entry)
 	})
 }
 
-// tell completes an entry and calls each.
+// tell completes an entry and passes it to each.
 func (p *Project) tell(ctx context.Context, q *LogQuery, e *history.Entry, each func(*history.Entry) error) error {
 	if e.ID != "" && e.Summary == e.Who+" "+e.ID { // an operation on marks
 		m, err := p.mail.Store.Index.Message(ctx, p.mail.Slug, e.ID, index.WithoutBody, nil)
@@ -120,8 +120,8 @@ func (p *Project) logged(ctx context.Context, q LogQuery) (h history.Query, show
 // touches reports whether the operation changed any of the requested files.
 func touches(e *history.Entry) bool { return len(e.Files) > 0 }
 
-// namedLog returns the query for an existing agent or message, or for a thread; the zero value if there is
-// none.
+// namedLog returns the query for an existing agent or message, or for a thread. It returns the zero value if none of
+// these exists.
 func (p *Project) namedLog(ctx context.Context, q LogQuery) (h history.Query, err error) {
 	of := q.Of
 	a, err := p.mail.Store.Index.Agent(ctx, p.mail.Slug, of)
@@ -173,7 +173,7 @@ func (p *Project) threadLog(ctx context.Context, thread string, progress func(in
 		return h, err
 	}
 	var days []time.Time
-	ids := []string{thread} // includes the message that began the thread, if the thread has that message's id
+	ids := []string{thread} // the thread's id may also be the id of its first message
 	if day := history.DayOf(thread); !day.IsZero() {
 		days = append(days, day)
 	}
@@ -192,9 +192,9 @@ func (p *Project) openLog(ctx context.Context, q LogQuery) (h history.Query, sho
 	return history.OfMessages([]string{m.ID}, history.DayOf(m.Path)), openEntry(m), nil
 }
 
-// openEntry removes from a message's entry what would reveal bcc recipients, and reports whether anything is left. An
-// agent's operation is kept if the agent is the sender or an open recipient. An operation by the server itself, or an
-// edit, is kept if any of its files is left.
+// openEntry returns a function that removes everything that would reveal bcc recipients from a message's entry, and
+// reports whether anything is left. An agent's operation is kept if the agent is the sender or an open recipient. An
+// operation by the server itself, or an edit, is kept if any of its files are left.
 func openEntry(m *index.MessageRow) func(*history.Entry) bool {
 	open := append([]string{m.From}, slices.Concat(m.To, m.CC)...)
 	return func(e *history.Entry) bool {

@@ -32,8 +32,8 @@ func logOf(t *testing.T, p *maildir.Project, q maildir.LogQuery) string {
 	return all.String()
 }
 
-// TestLogOpen: a message's open history reveals no bcc recipient, regardless of the operations on the message. The
-// store's owner sees everything (Invariant I7).
+// TestLogOpen checks that a message's open history reveals no bcc recipients, no matter which operations have been
+// performed on the message. The store's owner sees everything (Invariant I7).
 func TestLogOpen(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob", "Dan")
@@ -56,7 +56,7 @@ func TestLogOpen(t *testing.T) {
 	}
 }
 
-// TestLogDoor: every operation is reported with its own channel, regardless of which files are requested.
+// TestLogDoor checks that every operation is reported with its own channel, no matter which files are requested.
 func TestLogDoor(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -84,8 +84,8 @@ func TestLogDoor(t *testing.T) {
 	}
 }
 
-// TestLogOf: the log by thread, path and limit; the log of a message that was removed from the tree; and names that are
-// not in the history.
+// TestLogOf checks the log by thread, by path and with a limit, the log of a message that was removed from the tree,
+// and names that are not in the history.
 func TestLogOf(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -129,8 +129,8 @@ func TestLogOf(t *testing.T) {
 	}
 }
 
-// TestLogThread: the log of a thread includes messages that are no longer in the tree: a deleted message, a message
-// whose files were removed by hand, and all of the messages if none of them is left.
+// TestLogThread checks that a thread's log includes messages that are no longer in the tree. These are a deleted
+// message, a message whose files were removed by hand, or even all of the thread's messages.
 func TestLogThread(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

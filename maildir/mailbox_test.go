@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// TestGuestMailboxesAreBounded: the limit applies to all projects of a store together. Deleting a mailbox, even by
-// hand, makes room for another one. The store's user and root have no limit.
+// TestGuestMailboxesAreBounded checks that a guest's limit applies to the total for all projects of a store. Deleting a
+// mailbox, even by hand, makes room for another one. The store's user and root have no limit.
 func TestGuestMailboxesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(500))
@@ -67,8 +67,8 @@ func removeAgent(t testing.TB, p *maildir.Project, name string) {
 	}
 }
 
-// TestOwnerOfAnAgentMadeAnew: a mailbox whose folder the user removed no longer has an owner. A new agent with the
-// mailbox's name belongs to the agent's creator and has none of the earlier owner's hooks.
+// TestOwnerOfAnAgentMadeAnew checks that a mailbox no longer has an owner after the user has removed its folder. A new
+// agent with the mailbox's name belongs to the agent's creator and has none of the earlier owner's hooks.
 func TestOwnerOfAnAgentMadeAnew(t *testing.T) {
 	t.Parallel()
 	const guest, other, me = 1500, 1501, 0
@@ -121,7 +121,7 @@ func TestOwnerOfAnAgentMadeAnew(t *testing.T) {
 	}
 }
 
-// TestOwnerKeepsHooks: a user who creates their own mailbox again keeps its hooks.
+// TestOwnerKeepsHooks checks that a mailbox keeps its hooks if its owner creates it again.
 func TestOwnerKeepsHooks(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(0))

@@ -11,10 +11,10 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// SetRead marks a delivery read or unread. An earlier read time is kept, and an unread delivery is no longer
-// archived. SetRead returns the updated delivery. It returns ErrNotFound if the agent does not exist or the message
-// is not in its inbox, and ErrConflict if an acknowledged delivery is to become unread. See docs/tools.md,
-// "Reading".
+// SetRead marks a delivery as read or unread. A delivery that was already read keeps its time. Marking a delivery as
+// unread also unarchives it. SetRead returns the updated delivery. It returns ErrNotFound if the agent does not exist
+// or the message is not in its inbox, and ErrConflict if an acknowledged delivery would become unread. See
+// docs/tools.md, "Reading".
 func (b *Box) SetRead(ctx context.Context, id string, read bool) (*index.Delivery, error) {
 	id = b.p.mail.Store.Domains.IDNamed(id)
 	var err error
@@ -57,8 +57,8 @@ func (b *Box) unread(ctx context.Context, id string) error {
 	return b.perform(ctx, tx)
 }
 
-// Acknowledge marks a delivery acknowledged and read. An earlier time is kept. Acknowledge returns the updated
-// delivery. It returns ErrNotFound if the agent does not exist or the message is not in its inbox. See
+// Acknowledge marks a delivery as acknowledged and read. Existing marks keep their times. Acknowledge returns the
+// updated delivery. It returns ErrNotFound if the agent does not exist or the message is not in its inbox. See
 // docs/tools.md, "Reading".
 func (b *Box) Acknowledge(ctx context.Context, id string) (*index.Delivery, error) {
 	id = b.p.mail.Store.Domains.IDNamed(id)
@@ -68,9 +68,9 @@ func (b *Box) Acknowledge(ctx context.Context, id string) (*index.Delivery, erro
 	return b.Delivery(ctx, id)
 }
 
-// Archive marks a delivery archived and read. An earlier time is kept. Lists of the inbox omit archived deliveries.
-// Archive returns the updated delivery. It returns ErrNotFound if the agent does not exist or the message is not in
-// its inbox. See docs/tree.md, "Marks".
+// Archive marks a delivery as archived and read. Existing marks keep their times. Inbox lists omit archived deliveries.
+// Archive returns the updated delivery. It returns ErrNotFound if the agent does not exist or the message is not in its
+// inbox. See docs/tree.md, "Marks".
 func (b *Box) Archive(ctx context.Context, id string) (*index.Delivery, error) {
 	id = b.p.mail.Store.Domains.IDNamed(id)
 	if err := b.mark(ctx, core.Marking{Verb: "archive", IDs: []string{id}}); err != nil {

@@ -36,8 +36,8 @@ func putBelow(t *testing.T, dir, path, text string) {
 	}
 }
 
-// cloneByHand puts a project with one file into the store folder, without a call to the store, and returns the
-// project's slug.
+// cloneByHand copies a project with one file into the store folder, without calling the store. It returns the project's
+// slug.
 func cloneByHand(t *testing.T, s *storetest.Store, path, text string) (slug string) {
 	t.Helper()
 	slug = format.Slug("/abs/path/cloned")
@@ -54,8 +54,7 @@ func removeByHand(t *testing.T, p *maildir.Project, path string) {
 	}
 }
 
-// TestCloneWakes: callers that are waiting for changes wake up when a project is put into the store while the store is
-// running.
+// TestCloneWakes checks that callers waiting for changes wake up when a project is copied into the running store.
 func TestCloneWakes(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -80,8 +79,7 @@ func TestCloneWakes(t *testing.T) {
 	}
 }
 
-// TestDeleteMailboxMeanwhile: mail that arrives while an empty mailbox is being deleted is not deleted with
-// it.
+// TestDeleteMailboxMeanwhile checks that mail arriving while an empty mailbox is being deleted is not deleted with it.
 func TestDeleteMailboxMeanwhile(t *testing.T) {
 	t.Parallel()
 	var h, preserved halts
@@ -110,8 +108,8 @@ func TestDeleteMailboxMeanwhile(t *testing.T) {
 	}
 }
 
-// TestEditOfADeletedMailbox: text that the user writes into a mailbox while it is being deleted, after its content
-// was committed, is also in the history.
+// TestEditOfADeletedMailbox checks that no text is lost if the user writes it into a mailbox that is being deleted. The
+// text is in the history even if the mailbox's content was committed before.
 func TestEditOfADeletedMailbox(t *testing.T) {
 	t.Parallel()
 	const draft = "agents/Bob/drafts/plan.md"
@@ -135,7 +133,7 @@ func TestEditOfADeletedMailbox(t *testing.T) {
 	}
 }
 
-// hastyHistory is a history that runs a function just after it has preserved something.
+// hastyHistory is a history that runs a function as soon as it has preserved something.
 type hastyHistory struct {
 	history.Log
 	after func()
@@ -146,7 +144,7 @@ func (x hastyHistory) Preserve(ctx context.Context, paths []string) error {
 	return x.Log.Preserve(ctx, paths)
 }
 
-// TestMarkRemovedBeforeStamp: a mark that was created and removed again does not come back with a time.
+// TestMarkRemovedBeforeStamp checks that a mark removed soon after it was created does not reappear with a time in it.
 func TestMarkRemovedBeforeStamp(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
@@ -170,8 +168,8 @@ func TestMarkRemovedBeforeStamp(t *testing.T) {
 	}
 }
 
-// TestFirstContactOnce: if many callers create a project at the same time, exactly one call reports that it created the
-// project.
+// TestFirstContactOnce checks that if many callers create a project at the same time, exactly one call reports that it
+// did so.
 func TestFirstContactOnce(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -197,8 +195,8 @@ func TestFirstContactOnce(t *testing.T) {
 	}
 }
 
-// TestPageMarkedWhileMailGoes: if a message is removed from the inbox after a page is read and before the page is
-// marked, the call does not fail.
+// TestPageMarkedWhileMailGoes checks that the call does not fail if a message is removed from the inbox after a page is
+// read and before its messages are marked.
 func TestPageMarkedWhileMailGoes(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2} {
@@ -219,7 +217,7 @@ func TestPageMarkedWhileMailGoes(t *testing.T) {
 			}
 			read <- err
 		}()
-		await(t, func() bool { return maildir.Queued(p) == 1 }) // the page is read, and its marking waits
+		await(t, func() bool { return maildir.Queued(p) == 1 }) // the page has been read but not yet marked
 		removeByHand(t, p, first)
 		p.Edited([]string{first}, false)
 		close(planning.goOn)
@@ -232,8 +230,8 @@ func TestPageMarkedWhileMailGoes(t *testing.T) {
 	}
 }
 
-// TestMarksAheadOfTheIndex: changes to a mark or status file take effect even if the index does not have them yet. The
-// answer to a later marking call is the final state.
+// TestMarksAheadOfTheIndex checks that changes to a mark or status file take effect even before the index has them. A
+// later call that sets marks returns the final state.
 func TestMarksAheadOfTheIndex(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -271,8 +269,9 @@ func TestMarksAheadOfTheIndex(t *testing.T) {
 	}
 }
 
-// TestMarkThatIsNone: a file at a mark's path that cannot be read, or is far too large, is not a mark. A call that sets
-// only this mark is refused; a call that also sets other marks skips it. Removing the mark does nothing.
+// TestMarkThatIsNone checks that a file at a mark's path is not treated as a mark if it cannot be read or is far too
+// large. A call that sets only this mark is refused, whereas a call that also sets other marks skips it. Removing the
+// mark has no effect.
 func TestMarkThatIsNone(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -309,7 +308,7 @@ func TestMarkThatIsNone(t *testing.T) {
 	}
 }
 
-// TestPopAfterFailure: a waiting caller gets the delivery that a failed pop would have returned.
+// TestPopAfterFailure checks that a waiting caller gets the delivery that a failed pop would have returned.
 func TestPopAfterFailure(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
@@ -346,7 +345,7 @@ func TestPopAfterFailure(t *testing.T) {
 	}
 }
 
-// TestMailboxBeingMade: if two calls by the same user create the same mailbox at the same time, both get the mailbox.
+// TestMailboxBeingMade checks that both calls succeed if the same user creates the same mailbox twice at the same time.
 func TestMailboxBeingMade(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
@@ -369,8 +368,8 @@ func TestMailboxBeingMade(t *testing.T) {
 	}
 }
 
-// TestEditWakes: a caller that is waiting for urgent mail wakes up when a message in the inbox becomes urgent, even if
-// the index has read the file while it was half written.
+// TestEditWakes checks that a caller waiting for urgent mail wakes up when a message in the inbox becomes urgent, even
+// if the index has read the half-written file.
 func TestEditWakes(t *testing.T) {
 	for name, halfway := range map[string]string{"at once": "", "in two steps": "---json\n"} {
 		t.Run(name, func(t *testing.T) {
@@ -407,7 +406,7 @@ func TestEditWakes(t *testing.T) {
 	}
 }
 
-// TestSeatOfTwo: if two agents make calls from one pane at the same time, one of them gets the seat.
+// TestSeatOfTwo checks that one of two agents gets the seat if both make calls from one pane at the same time.
 func TestSeatOfTwo(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -439,7 +438,7 @@ func TestSeatOfTwo(t *testing.T) {
 	}
 }
 
-// TestImporting: a very large number of edits is reported until all of them are imported.
+// TestImporting checks that the import of a very large number of edits is reported until it is complete.
 func TestImporting(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
@@ -449,7 +448,7 @@ func TestImporting(t *testing.T) {
 	}
 	s.stopAt("record")
 	sent := sendLater(t, p, "s")
-	<-s.reached // the writer imports no edits before it continues
+	<-s.reached // the writer does not import edits until it continues
 	var paths []string
 	for i := range history.ImportFrom {
 		paths = append(paths, fmt.Sprintf("messages/2026/m%d.md", i))
@@ -465,13 +464,13 @@ func TestImporting(t *testing.T) {
 	await(t, func() bool { return p.Importing(p.HistoryState().Import) == nil })
 }
 
-// TestFloodStops: a store stops in the middle of a very large number of edits, even though every portion contains empty
-// marks whose time must be written. The next start imports the rest.
+// TestFloodStops checks that a store can stop in the middle of importing a very large number of edits, even if every
+// portion contains empty marks that need a time. The next start imports the rest.
 func TestFloodStops(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
 	var first halts
-	portions := 0 // used by the writer, and by the test after the writer's end
+	portions := 0 // used by the writer, and by the test once the writer has ended
 	portion := func(paths []string) {
 		if !slices.ContainsFunc(paths, func(p string) bool { return strings.HasSuffix(p, ".read") }) {
 			return

@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/wake"
 )
 
-// These types are part of the domain. Packages below this one define them.
+// These types are part of the domain, but are defined in packages below this one.
 type (
 	Config  = core.Config
 	Outside = core.Outside
@@ -81,7 +81,7 @@ var (
 	ErrUnavailable = refusal.ErrUnavailable
 )
 
-// Packages below this one document these.
+// These are documented in packages below this one.
 const (
 	Delivered         = access.Delivered
 	Pending           = access.Pending

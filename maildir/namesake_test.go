@@ -33,7 +33,7 @@ func (m sharer) agents(t testing.TB) (names []string) {
 	return names
 }
 
-// other returns the only name in names that is not in known.
+// other returns the only name that is in names but not in known.
 func other(t testing.TB, names []string, known ...string) string {
 	t.Helper()
 	left := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(known, n) })
@@ -43,8 +43,8 @@ func other(t testing.TB, names []string, known ...string) string {
 	return left[0]
 }
 
-// TestNamesakes: two machines create agents with the same name while they cannot reach each other. The first agent
-// keeps the name, regardless of which machine pushes first or merges in between.
+// TestNamesakes checks that if two machines create agents with the same name while they cannot reach each other, the
+// first agent keeps the name. It does not matter which machine pushes first or merges in between.
 func TestNamesakes(t *testing.T) {
 	t.Parallel()
 	for _, firstPushes := range []bool{true, false} {
@@ -75,7 +75,7 @@ func TestNamesakes(t *testing.T) {
 			}
 			order[0].now(t)
 			order[1].now(t)
-			c.send(t, "Cid", "Blue", "from c") // to the agent that c knows
+			c.send(t, "Cid", "Blue", "from c") // to the agent of that name that c knows
 			c.now(t)
 			order[2].now(t)
 			if got := a.subjects(t, "Blue"); !firstPushes && fmt.Sprint(got) != "[to Blue of a]" { // b lacks a's mail
@@ -153,7 +153,7 @@ func TestNamesakes(t *testing.T) {
 	}
 }
 
-// TestNamesakesInterrupted: the next round completes an interrupted rename, even after a restart.
+// TestNamesakesInterrupted checks that the next round completes an interrupted rename, even after a restart.
 func TestNamesakesInterrupted(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -224,7 +224,7 @@ func TestNamesakesInterrupted(t *testing.T) {
 	}
 }
 
-// TestNamesakesPeople: a user's agent is the same agent on all machines, and keeps the name.
+// TestNamesakesPeople checks that a user's agent is the same agent on all machines and keeps its name.
 func TestNamesakesPeople(t *testing.T) {
 	t.Parallel()
 	for _, personFirst := range []bool{true, false} {
@@ -267,9 +267,9 @@ func testNamesakesPeople(t *testing.T, personFirst bool) {
 	}
 }
 
-// TestNamesakesMeanwhile: the second agent acts before its machine learns the new name. These actions are moved to the
-// new name by the agent's own machine, or by the other machine if that machine has merged and could not push. The first
-// agent's files remain.
+// TestNamesakesMeanwhile checks what happens if the second agent acts before its machine learns the new name. The
+// agent's own machine moves the results to the new name. If the other machine has merged but could not push, that
+// machine moves them. The first agent's files are unaffected.
 func TestNamesakesMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, unpushed := range []bool{true, false} {
@@ -360,7 +360,7 @@ func TestNamesakesMeanwhile(t *testing.T) {
 	}
 }
 
-// TestNamesakesReplaced: an agent that is removed on one machine and created again there is not a second agent.
+// TestNamesakesReplaced checks that an agent removed and recreated on one machine is not treated as a second agent.
 func TestNamesakesReplaced(t *testing.T) {
 	t.Parallel()
 	for _, newPushes := range []bool{true, false} {
@@ -388,7 +388,8 @@ func TestNamesakesReplaced(t *testing.T) {
 	}
 }
 
-// TestNamesakesLongNames: two agents whose names are too long for NAME-machine get different names.
+// TestNamesakesLongNames checks that renamed agents get different names even if their names are too long for
+// NAME-machine.
 func TestNamesakesLongNames(t *testing.T) {
 	t.Parallel()
 	for _, firstPushes := range []bool{true, false} {
@@ -412,7 +413,7 @@ func TestNamesakesLongNames(t *testing.T) {
 	}
 }
 
-// TestBelongs: a program acts only as agents of its own machine, and a user may act as any agent.
+// TestBelongs checks that a program can act only as an agent of its own machine, and that a user can act as any agent.
 func TestBelongs(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -436,7 +437,7 @@ func TestBelongs(t *testing.T) {
 	key := maildir.SessionKey{Client: "claude", ID: "s1"}
 	_, err = b.p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: key, Agent: "Ann"})
 	refused("session", err)
-	machines, err := keys.Published(maildir.TreeOf(b.p)) // in this test, both are on one host
+	machines, err := keys.Published(maildir.TreeOf(b.p)) // both machines are on the same host in this test
 	if err != nil || len(machines) != 2 || machines[0].Name == machines[1].Name {
 		t.Errorf("machines %+v, %v: they have the same name", machines, err)
 	}
@@ -453,7 +454,7 @@ func TestBelongs(t *testing.T) {
 		t.Errorf("Ann has %v", got)
 	}
 
-	// A saved file is sent on the machine of its agent.
+	// A saved file is sent on the machine that the outbox's agent belongs to.
 	file := filepath.Join(b.p.Dir(), "agents", "Ann", "outbox", "hello.md")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("---json\n{\"to\": [\"Bob\"]}\n---\n\nHello\n"), 0o600)); err != nil {
 		t.Fatal(err)
@@ -463,7 +464,7 @@ func TestBelongs(t *testing.T) {
 		return len(got) == 1 && strings.HasPrefix(got[0], "Not sent: ")
 	})
 
-	// Agents are handed over in their profiles.
+	// An edit to an agent's profile hands the agent over to another machine.
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
@@ -488,7 +489,7 @@ func TestBelongs(t *testing.T) {
 	handOver(b, "Ann", machineOf["Bob"])
 	handOver(a, "Bob", machineOf["Ann"])
 	level(t, b, a)
-	if got := a.agents(t); len(got) != 3 { // with made
+	if got := a.agents(t); len(got) != 3 { // Ann, Bob and the agent in made
 		t.Errorf("agents %v: one was renamed", got)
 	}
 	b.send(t, "Ann", "Bob", "from b")

@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestObserve: each operation is reported once, with its summary and its result.
+// TestObserve checks that each operation is reported once, with its summary and its result.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -56,7 +56,7 @@ func (a author) exists(rel string) bool {
 	return err == nil
 }
 
-// inbox lists the subjects in an agent's inbox from a sender, oldest first.
+// inbox lists the subjects of a sender's messages in an agent's inbox, oldest first.
 func (a author) inbox(agent, from string) (subjects []string) {
 	a.Helper()
 	for _, d := range inbox(a, a.p, agent).Messages {
@@ -68,7 +68,7 @@ func (a author) inbox(agent, from string) (subjects []string) {
 	return subjects
 }
 
-// await waits until an agent has the given mail from a sender.
+// await waits until the agent's inbox contains exactly the given subjects from a sender.
 func (a author) await(agent, from string, want ...string) {
 	a.Helper()
 	var got []string
@@ -81,7 +81,7 @@ func (a author) await(agent, from string, want ...string) {
 	}
 }
 
-// later waits until a file that is saved now has been sent. All files that were saved before it have then been handled.
+// later saves a file and waits until it is sent. By then, all files saved earlier have been handled.
 func (a author) later() {
 	a.Helper()
 	subject := fmt.Sprintf("Later %d", time.Now().UnixNano())
@@ -89,8 +89,8 @@ func (a author) later() {
 	until(a, "a file is sent", func() bool { return slices.Contains(a.inbox("Bob", "Ann"), subject) })
 }
 
-// TestSaveSends: a minimal file below an outbox is sent from the folder's agent, with the file's heading as the
-// subject. The dated copy replaces the file.
+// TestSaveSends checks that a minimal file below an outbox is sent from the outbox's agent, with the file's heading as
+// the subject. The dated copy replaces the file.
 func TestSaveSends(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	a.save("agents/Ann/outbox/My first note.md", minimal)
@@ -107,7 +107,7 @@ func TestSaveSends(t *testing.T) {
 	}
 }
 
-// TestSaveWays: however a file gets into an outbox, it is sent exactly once and completely.
+// TestSaveWays checks that a file is sent exactly once and in full, no matter how it gets into an outbox.
 func TestSaveWays(t *testing.T) {
 	const path = "agents/Ann/outbox/note.md"
 	for name, do := range map[string]func(a author){
@@ -147,7 +147,7 @@ func TestSaveWays(t *testing.T) {
 			defer f.Close()
 			f.WriteString(minimal[:len(minimal)-6])
 			a.later() // the watcher reports unclosed files later
-			a.later() // a file that is unchanged for that long is finished, unless a program has it open
+			a.later() // a file that has not changed for that long is complete, unless a program has it open
 			f.WriteString(minimal[len(minimal)-6:])
 		},
 		"saved again unchanged": func(a author) {
@@ -177,8 +177,7 @@ func TestSaveWays(t *testing.T) {
 	}
 }
 
-// TestSaveHalf: a file that is first saved in part and then completely is sent completely, even though the server has
-// seen the partial file.
+// TestSaveHalf checks that a file saved in two steps is sent in full, even though the server has seen the partial file.
 func TestSaveHalf(t *testing.T) {
 	clock := &movable{stopped: time.Now()}
 	a := newAuthor(t, storetest.Config{Monotonic: clock.now})
@@ -196,8 +195,8 @@ func TestSaveHalf(t *testing.T) {
 	a.await("Ann", format.Postmaster)
 }
 
-// TestSaveRefused: a file that cannot be sent is kept, and its author gets only one notice for the same content. When
-// the file is corrected, it is sent.
+// TestSaveRefused checks that a file that cannot be sent is kept, and that its author gets only one notice for the same
+// content. Once the file is corrected, it is sent.
 func TestSaveRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ text, told string }{
 		"recipient":   {`{"to": ["Bop"]}`, `No agent "Bop" (to) in project`},
@@ -231,8 +230,8 @@ func TestSaveRefused(t *testing.T) {
 	}
 }
 
-// TestSaveSettled: Postmaster's notice about a file is marked read when the file is sent or removed, or when Postmaster
-// sends another notice about the file. A notice about another file stays unread.
+// TestSaveSettled checks that Postmaster's notice about a file is marked as read when the file is sent or removed, or
+// when Postmaster sends another notice about it. A notice about another file stays unread.
 func TestSaveSettled(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	unread := func() (subjects []string) {
@@ -265,7 +264,7 @@ func TestSaveSettled(t *testing.T) {
 	}
 	wants()
 	var out []byte
-	until(t, "git log shows both withdrawals", func() bool { // the index has the marks before the history
+	until(t, "git log shows both withdrawals", func() bool { // the marks reach the index before the history
 		if err := a.p.FlushHistory(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -278,8 +277,8 @@ func TestSaveSettled(t *testing.T) {
 	}
 }
 
-// TestSaveBlind: whatever is wrong with bcc, only the file in the author's outbox contains the bcc recipients (I7).
-// Postmaster's mail, the index's problems, other files and commit messages do not.
+// TestSaveBlind checks that no matter what is wrong with bcc, only the file in the author's outbox contains the bcc
+// recipients (I7). Postmaster's mail, the index's problems, other files and commit messages do not.
 func TestSaveBlind(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	if err := a.p.Agents.EnsureAgent(t.Context(), "Zoe", maildir.Registration{}); err != nil {
@@ -325,14 +324,14 @@ func TestSaveBlind(t *testing.T) {
 		{"log", "--format=%B"},
 	} {
 		out, err := exec.Command("git", append([]string{"-C", a.p.Dir()}, args...)...).Output()
-		out = regexp.MustCompile(`"seal": ".*"`).ReplaceAll(out, nil) // of random letters
+		out = regexp.MustCompile(`"seal": ".*"`).ReplaceAll(out, nil) // consists of random letters
 		if found := regexp.MustCompile(`(?i)zoey|zoo|everyone`).Find(out); err != nil || found != nil {
 			t.Errorf("git %s names %s: %v\n%s", args[0], found, err, out)
 		}
 	}
 }
 
-// TestSaveReply: a file that gives the id of the message that it answers is a reply.
+// TestSaveReply checks that a file is sent as a reply if it gives the id of the message it answers.
 func TestSaveReply(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	asked := send(t, a.p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Where?", Body: "?"})
@@ -343,8 +342,8 @@ func TestSaveReply(t *testing.T) {
 	}
 }
 
-// TestSaveOfSent: a copy of a sent message in an outbox is not sent again, whether it is damaged or complete, under its
-// own name or another one.
+// TestSaveOfSent checks that a copy of a sent message in an outbox is not sent again, whether the copy is damaged or
+// complete, and whether it has its own name or another one.
 func TestSaveOfSent(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	m := send(t, a.p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "One", Body: "text"})
@@ -368,8 +367,8 @@ func TestSaveOfSent(t *testing.T) {
 	})
 }
 
-// TestSaveRestart: files that were saved while no server was running, or that were not sent yet, are sent by the
-// next server. Nothing is sent twice, and no author gets a notice twice.
+// TestSaveRestart checks that the next server sends files that were saved while no server was running, or that had not
+// been sent yet. No file is sent twice, and no author gets a notice twice.
 func TestSaveRestart(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
@@ -396,8 +395,8 @@ func TestSaveRestart(t *testing.T) {
 	}
 }
 
-// TestSaveSettledLater: if a file is removed while no server is running, Postmaster's notice about the file is marked
-// read.
+// TestSaveSettledLater checks that Postmaster's notice about a file is marked as read even if the file is removed while
+// no server is running.
 func TestSaveSettledLater(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
@@ -418,7 +417,7 @@ func TestSaveSettledLater(t *testing.T) {
 	until(t, "it is read", func() bool { return inbox(t, p, "Ann").Messages[0].Read })
 }
 
-// TestManyUnsent: Postmaster limits the number of its messages to one agent.
+// TestManyUnsent checks that Postmaster limits the number of messages it writes to one agent.
 func TestManyUnsent(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	for i := range 60 {
@@ -430,7 +429,7 @@ func TestManyUnsent(t *testing.T) {
 	}
 }
 
-// TestEditedCopy: the owner of a mailbox gets one notice that an edited copy changes nothing, but no notice about a
+// TestEditedCopy checks that a mailbox's owner gets one notice that editing a copy has no effect, but no notice about a
 // copy that was edited in the same way as its message.
 func TestEditedCopy(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})

@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestOutdone: if a clock that jumped forward and back leaves two exclusive claims on one path, the holder of the later
-// claim gets one notice.
+// TestOutdone checks a path with two exclusive claims, which can exist after a clock has jumped forward and back. The
+// holder of the later claim gets one notice.
 func TestOutdone(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64

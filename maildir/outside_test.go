@@ -41,8 +41,8 @@ func (o *outside) told() []string {
 	return slices.Clone(o.queued)
 }
 
-// TestSendOutside: a message to agents and to another domain is one operation. It writes a queue file for each
-// recipient at the other domain. These files are in neither the history nor any inbox.
+// TestSendOutside checks that sending a message to agents and to another domain is one operation. It writes a queue
+// file for each recipient at the other domain. These files appear neither in the history nor in any inbox.
 func TestSendOutside(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -76,8 +76,8 @@ func TestSendOutside(t *testing.T) {
 	}
 }
 
-// TestGoneOutside: an undo, a deletion and an edit report which recipients at other domains keep the mail that was sent
-// to them.
+// TestGoneOutside checks that an undo, a deletion and an edit report which recipients at other domains keep the
+// original mail.
 func TestGoneOutside(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -128,7 +128,7 @@ func TestGoneOutside(t *testing.T) {
 	}
 }
 
-// TestOnlySendQueues: an outbox copy that is written by hand is a message, and is not sent to other domains.
+// TestOnlySendQueues checks that an outbox copy written by hand is a message but is not sent to other domains.
 func TestOnlySendQueues(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -147,8 +147,8 @@ text
 	}
 }
 
-// TestSavedOutside: a file in an outbox may come from a `git pull`, so it is not sent to other domains. Its author
-// gets a notice.
+// TestSavedOutside checks that a file in an outbox is not sent to other domains, because it may come from a `git pull`.
+// Its author gets a notice.
 func TestSavedOutside(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -160,7 +160,7 @@ func TestSavedOutside(t *testing.T) {
 	}
 }
 
-// TestOutsideRate: the emails sent in an hour are counted per mailbox, and each recipient is counted separately.
+// TestOutsideRate checks that the hourly limit on emails is per mailbox, and that each recipient is counted separately.
 func TestOutsideRate(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -198,8 +198,8 @@ func TestOutsideRate(t *testing.T) {
 	}
 }
 
-// TestOutsideRateAgain: after a restart, the server counts the emails in the queue. It includes emails that were
-// already sent, but not emails from more than an hour ago.
+// TestOutsideRateAgain checks that after a restart, the server counts the emails in the queue again. The count includes
+// emails that were already sent, but none that are more than an hour old.
 func TestOutsideRateAgain(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -239,8 +239,8 @@ func TestOutsideRateAgain(t *testing.T) {
 	}
 }
 
-// TestAutomatic: a program cannot answer automatic mail from another domain in any way. A user can. A program can
-// answer other mail, or write to another recipient.
+// TestAutomatic checks that a program has no way to answer automatic mail from another domain, whereas a user can. A
+// program can answer other mail, and can write to other recipients.
 func TestAutomatic(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -278,7 +278,7 @@ func TestAutomatic(t *testing.T) {
 	}
 }
 
-// TestOutsideNames: a sender without an address cannot write to other domains.
+// TestOutsideNames checks that a sender that has no address cannot write to other domains.
 func TestOutsideNames(t *testing.T) {
 	t.Parallel()
 	var o outside

@@ -21,7 +21,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// stepper stops the writer before a step, once, until the test continues it.
+// stepper stops the writer once, before a given step, until the test lets it continue.
 type stepper struct {
 	mu      sync.Mutex
 	at      string
@@ -50,7 +50,7 @@ func (s *stepper) stopAt(name string) {
 	s.at, s.reached, s.goOn = name, make(chan struct{}), make(chan struct{})
 }
 
-// sendLater sends in a separate goroutine.
+// sendLater sends a message in a separate goroutine.
 func sendLater(t *testing.T, p *maildir.Project, subject string) <-chan error {
 	answer := make(chan error, 1)
 	go func() {
@@ -60,8 +60,8 @@ func sendLater(t *testing.T, p *maildir.Project, subject string) <-chan error {
 	return answer
 }
 
-// TestFailedSync: a failed syncfs makes its whole group fail. None of the group's files is left, and the server
-// continues. The log reports the failed step, its operation and its project.
+// TestFailedSync checks that a failed syncfs makes its whole group fail. None of the group's files are left, and the
+// server continues. The log shows the failed step, its operation and its project.
 func TestFailedSync(t *testing.T) {
 	t.Parallel()
 	for at, tried := range map[string]string{
@@ -109,8 +109,8 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// TestSaveBeforeRename: if the user saves text after a renewal is planned but before its rename, both that text and the
-// renewal are in the history (Invariant I5).
+// TestSaveBeforeRename checks that no text is lost if the user saves it after an operation is planned but before the
+// operation's rename. Both the text and the operation are in the history (Invariant I5).
 func TestSaveBeforeRename(t *testing.T) {
 	t.Parallel()
 	for _, act := range []string{"renew", "unread"} {
@@ -169,8 +169,8 @@ func TestSaveBeforeRename(t *testing.T) {
 	}
 }
 
-// TestStuckDisk: while the disk does not respond, callers get an error in time, and operations that have not begun are
-// not performed. Afterwards everything continues.
+// TestStuckDisk checks that callers get an error in time while the disk does not respond. Operations that have not
+// begun are not performed. Afterwards, everything works again.
 func TestStuckDisk(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}

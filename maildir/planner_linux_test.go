@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/history"
 )
 
-// TestSlowPlanHoldsNobody: while an operation is waiting for the user's edit to be in the history, other operations are
-// written.
+// TestSlowPlanHoldsNobody checks that other operations are written while one operation is waiting for a user's edit to
+// be committed.
 func TestSlowPlanHoldsNobody(t *testing.T) {
 	t.Parallel()
 	var git halts

@@ -12,15 +12,15 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Pop returns the oldest unread delivery and durably marks it read. It returns nil if there is none. It never
+// Pop returns the oldest unread delivery and durably marks it as read. It returns nil if there is none. It never
 // returns the same delivery twice, not even in two processes, because it creates the mark exclusively. It returns
 // ErrNotFound if the agent does not exist. See docs/tools.md, "Reading".
 func (b *Box) Pop(ctx context.Context) (*index.Delivery, error) {
 	return b.popWithin(ctx, nil)
 }
 
-// PopWait is Pop, but waits if there is no unread delivery. It returns as soon as it has a delivery, or nil when the
-// wait ends. If ctx ends first, it returns ctx's error, and pops nothing unless a pop was already in progress. If
+// PopWait is like Pop, but waits if there is no unread delivery. It returns as soon as it has a delivery, or nil when
+// the wait ends. If ctx ends first, it returns ctx's error, and pops nothing unless a pop was already in progress. If
 // several callers are waiting for one agent's mail, each delivery goes to only one of them. The delivery contains as
 // much of its body as fits into room, or all of it if room is nil. It returns any error from Pop, w.Admit or
 // room.Reserve. See docs/tools.md, "Reading".
@@ -35,7 +35,7 @@ func (b *Box) PopWait(ctx context.Context, w Waiting, room *index.Room) (d *inde
 	return d, err
 }
 
-// errNoRoom ends the plan of a pop that must first reserve room. In that case, nothing is popped.
+// errNoRoom ends the plan of a pop that must reserve room first. That plan pops nothing.
 var errNoRoom = errors.New("not enough space is reserved for the body")
 
 // popWithin is like Pop, but returns only as much of the body as fits into room.
@@ -78,7 +78,7 @@ func (b *Box) popOnce(ctx context.Context, room *index.Room) (*index.Delivery, e
 	return got, nil
 }
 
-// read reads the delivery to pop, with as much of its body as fits. It reads before the delivery is marked, so that an
+// read reads the delivery to pop, with as much of its body as fits. The delivery is not yet marked at this point, so an
 // unreadable message is not lost. It returns errNoRoom, Group.Behind's error, and errors from the index.
 func (k *pops) read(g *writer.Group, d *index.Delivery, room *index.Room) (*index.Delivery, error) {
 	room.Empty() // clear what an earlier plan of this pop reserved
@@ -122,7 +122,7 @@ func (k *pops) oldest(g *writer.Group, agent string) (*index.Delivery, error) {
 		*k = pops{mail: k.mail, group: g.Number, unread: map[string][]index.Delivery{}, next: map[string]int{}}
 	}
 	n := k.next[agent]
-	if n == len(k.unread[agent]) { // read more, if there are more
+	if n == len(k.unread[agent]) { // read more rows, if there are any
 		rows, err := k.mail.Store.Index.OldestUnread(g.Ctx, k.mail.Slug, agent, 1+8*n)
 		if err != nil || len(rows) <= n {
 			return nil, err

@@ -20,7 +20,7 @@ type popped struct {
 	err     error
 }
 
-// popLater pops in a separate goroutine.
+// popLater calls Pop in a separate goroutine.
 func popLater(t *testing.T, p *maildir.Project, agent string) <-chan popped {
 	answer := make(chan popped, 1)
 	go func() {
@@ -43,7 +43,7 @@ func isStep(step string) func(name string) bool {
 	return func(name string) bool { return name == step }
 }
 
-// sendToAnn sends a message that does not touch Bob's mail.
+// sendToAnn sends a message to Ann, which does not affect Bob's mail.
 func sendToAnn(t *testing.T, p *maildir.Project) <-chan error {
 	answer := make(chan error, 1)
 	go func() {
@@ -53,7 +53,7 @@ func sendToAnn(t *testing.T, p *maildir.Project) <-chan error {
 	return answer
 }
 
-// TestPopAfterFailedPop: a delivery that a failed pop returned goes to the next pop.
+// TestPopAfterFailedPop checks that a delivery goes to the next pop if the pop that chose it fails.
 func TestPopAfterFailedPop(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(t *testing.T, p *maildir.Project, h *halts, index chan error){

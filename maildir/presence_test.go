@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// inWindow returns the query for an agent that gets notices about its mail in its window.
+// inWindow returns the query for an agent that gets notices in its window.
 func inWindow(agent string) maildir.IdleQuery {
 	return maildir.IdleQuery{Agent: agent, Windows: true}
 }
@@ -36,7 +36,7 @@ func window(t *testing.T, p *maildir.Project, agent string) *maildir.IdleSeat {
 	return &all[0]
 }
 
-// noticed returns the number of messages that Bob must now get a notice about.
+// noticed returns the number of messages for which Bob is now due a notice.
 func noticed(t *testing.T, p *maildir.Project) int {
 	t.Helper()
 	if w := window(t, p, "Bob"); w != nil {
@@ -45,7 +45,7 @@ func noticed(t *testing.T, p *maildir.Project) int {
 	return 0
 }
 
-// told records a notice to Bob about the unread mail. It returns false if there must be no notice.
+// told records that Bob got a notice about the unread mail. It returns false if there must be no notice.
 func told(t *testing.T, p *maildir.Project, w *maildir.IdleSeat) bool {
 	t.Helper()
 	still, err := p.Sessions.Recheck(t.Context(), inWindow("Bob"), w)
@@ -64,8 +64,9 @@ func presence(t *testing.T, p *maildir.Project) string {
 	return info.Status
 }
 
-// TestNotice: each message is announced once to a ready agent, no matter who set the status and how the message was
-// read. It is announced again after the agent has been offline. A notice marks no message as read.
+// TestNotice checks that each message is announced once to a ready agent, no matter who set the status and how the
+// message was read. After the agent has been offline, unread messages are announced again. A notice does not mark
+// messages as read.
 func TestNotice(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
@@ -94,9 +95,9 @@ func TestNotice(t *testing.T) {
 		{"told", 0},
 		{"ready", 0},
 		{"send", 1},
-		{"pop", 1}, // the oldest, already announced
+		{"pop", 1}, // takes the oldest message, which was already announced
 		{"told", 0},
-		{"unread", 0},  // by hand: not new
+		{"unread", 0},  // done by hand, so the message is not new
 		{"work", 0},    // resets the notices
 		{"send", 0},    // do not disturb
 		{"offline", 0}, // not now either
@@ -106,12 +107,12 @@ func TestNotice(t *testing.T) {
 		{"echo work", 0},
 		{"echo ready", 4},
 		{"told", 0},
-		{"old", 1}, // pulled by Git: written earlier, but new here
+		{"old", 1}, // pulled with Git: written earlier, but new here
 		{"told", 0},
 		{"echo busy", 0},
 		{"echo ready", 5},
 		{"told", 0},
-		{"lost", 5}, // run-time state may be lost
+		{"lost", 5}, // the run-time state may be lost
 		{"told", 0},
 		{"damaged", 5},
 		{"all", 0},
@@ -159,7 +160,7 @@ func TestNotice(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%d %s: %v", i, step.do, err)
 		}
-		byHand := step.do == "old" || strings.HasPrefix(step.do, "echo") // the server sees it a moment later
+		byHand := step.do == "old" || strings.HasPrefix(step.do, "echo") // the server sees the change a moment later
 		await(t, func() bool { return noticed(t, p) == step.want || !byHand })
 		if got := noticed(t, p); got != step.want {
 			t.Fatalf("%d %s: %d to be announced, want %d", i, step.do, got, step.want)
@@ -170,8 +171,8 @@ func TestNotice(t *testing.T) {
 	}
 }
 
-// TestNoticeMany: if there are more unread messages than an agent's state lists, each message is still announced only
-// once.
+// TestNoticeMany checks that each message is announced only once, even if there are more unread messages than the
+// agent's state lists.
 func TestNoticeMany(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -193,7 +194,7 @@ func TestNoticeMany(t *testing.T) {
 		t.Fatalf("%+v", w)
 	}
 	told(t, p, w)
-	for _, d := range inbox(t, p, "Bob").Messages[:10] { // the newest, so that the state now includes older ones
+	for _, d := range inbox(t, p, "Bob").Messages[:10] { // read the newest, so that the state now includes older ones
 		if _, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), d.ID, true); err != nil {
 			t.Fatal(err)
 		}
@@ -203,8 +204,8 @@ func TestNoticeMany(t *testing.T) {
 	}
 }
 
-// TestSeat: an agent's seat is the pane from which it last called, even after a restart. A pane has only one agent
-// across all projects.
+// TestSeat checks that an agent's seat is the pane of its last call, even after a restart. Across all projects, a pane
+// has only one agent.
 func TestSeat(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
@@ -270,8 +271,8 @@ func TestSeat(t *testing.T) {
 	}
 }
 
-// TestCovers: a folder also belongs to a code base through another worktree of that code base, or through a link in
-// the key.
+// TestCovers checks that a folder belongs to a code base even if it is in another worktree of the code base, or if the
+// project's key contains a symbolic link.
 func TestCovers(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -302,8 +303,8 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// TestNoticeMeanwhile: if an agent's status becomes work after its mail was read and before the notice, the agent gets
-// no notice. It gets the notice when it is ready again.
+// TestNoticeMeanwhile checks that an agent gets no notice if its status becomes work after the server has looked up its
+// mail. The agent gets the notice when it is ready again.
 func TestNoticeMeanwhile(t *testing.T) {
 	t.Parallel()
 	p, err := storetest.Open(t, storetest.Config{}).EnsureProject(t.Context(), shop)

@@ -75,7 +75,7 @@ func (s *Store) newProject(c *core.Mail, slug string) *Project {
 // HumanKey returns the absolute path that names the project, or "" if project.json contains no path.
 func (p *Project) HumanKey() string { return p.mail.HumanKey() }
 
-// Created returns when the project was created, or zero if project.json contains no time.
+// Created returns the time when the project was created, or the zero time if project.json contains no time.
 func (p *Project) Created() time.Time { return p.mail.Created() }
 
 // Dir returns the folder of the project's tree.
@@ -92,10 +92,10 @@ func (p *Project) HistoryState() history.State { return p.mail.History.State() }
 // FlushHistory waits until everything written before the call is committed. It returns any error from history.Log.
 func (p *Project) FlushHistory(ctx context.Context) error { return p.mail.History.Flush(ctx) }
 
-// Stalled returns how long the writer has been waiting for the disk; 0 if it is not waiting.
+// Stalled returns how long the writer has been waiting for the disk, or 0 if it is not waiting.
 func (p *Project) Stalled() time.Duration { return p.mail.Writer.Stalled() }
 
-// Failing returns the reason why the last operation could not be written, or nil if it was written.
+// Failing returns the error that prevented the last operation from being written, or nil if it was written.
 func (p *Project) Failing() error { return p.mail.Writer.Failing() }
 
 // Unreadable lists the files that currently cannot be read.
@@ -104,11 +104,11 @@ func (p *Project) Unreadable() []tree.Unreadable { return p.mail.Unreadable() }
 // Rescan compares the whole tree with the index. It returns once the differences are ingested, or ctx's error.
 func (p *Project) Rescan(ctx context.Context) error { return p.mail.Rescan(ctx) }
 
-// Edited accepts changed paths. If scan is true, events were lost. See Store.Edited.
+// Edited handles changed paths in the tree. If scan is true, the watcher has lost events. See Store.Edited.
 func (p *Project) Edited(paths []string, scan bool) { p.mail.Edited(paths, scan) }
 
-// MachineOf returns the name of the other machine that an agent belongs to. It returns "" for an agent of this machine,
-// an agent without a machine, or a user's agent, and if the mail is not shared.
+// MachineOf returns the name of the other machine that an agent belongs to. It returns "" if the mail is not shared, or
+// if the agent belongs to this machine, to no machine, or to a user.
 func (p *Project) MachineOf(a *index.AgentRow) string { return p.mail.MachineOf(a) }
 
 // MessageHead returns a message without its body and receipts. It returns ErrNotFound if there is no such message.
@@ -130,7 +130,7 @@ func (p *Project) OpenAttachment(sum string, limit int64) (*attachment.Opened, e
 }
 
 // Project returns the project with that human key or slug. For a path inside a working tree, Config.Scope determines
-// the project. If there is no such project, Project returns ErrNotFound, which lists similar names, and all names if
+// the project. If there is no such project, Project returns ErrNotFound. The error lists similar names, or all names if
 // there are only a few. It returns ErrInvalid for a key that is neither a human key nor a slug.
 func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 	_, slug, err := s.resolve(key)
@@ -156,8 +156,8 @@ func (s *Store) known(slug string) *Project {
 	return s.projects[slug]
 }
 
-// knownSoon is like known, but waits for a project that is being opened, because the project's changes are in the feed
-// before the store lists the project. It returns ctx's error.
+// knownSoon is like known, but if the project is being opened, it waits. A project's changes appear in the feed before
+// the store lists the project. If ctx ends first, knownSoon returns ctx's error.
 func (s *Store) knownSoon(ctx context.Context, slug string) (*Project, error) {
 	if p := s.known(slug); p != nil {
 		return p, nil
@@ -169,7 +169,7 @@ func (s *Store) knownSoon(ctx context.Context, slug string) (*Project, error) {
 	return s.known(slug), nil
 }
 
-// beginAdding waits until no other project is being opened, which may take minutes. The caller calls
+// beginAdding waits until no other project is being opened, which may take minutes. The caller must then call
 // endAdding. It returns ctx's error.
 func (s *Store) beginAdding(ctx context.Context) error {
 	select {
@@ -182,9 +182,9 @@ func (s *Store) beginAdding(ctx context.Context) error {
 
 func (s *Store) endAdding() { <-s.adding }
 
-// adopt opens a project whose folder appeared after the server started (a clone made by hand). It returns nil if there
-// is none. It does not open a project until project.json has been written. A checkout writes that file late, and until
-// then Git is still working in the clone.
+// adopt opens a project whose folder appeared after the server started (for example, a clone made by hand). It returns
+// nil if there is no such folder, or if project.json has not been written yet. A checkout writes that file late, and
+// until then Git is still working in the clone.
 func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
 	if is, err := s.isAdoptable(slug); !is {
 		return nil, err
@@ -192,7 +192,7 @@ func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
 	return s.add(ctx, slug)
 }
 
-// isAdoptable reports whether adopt opens the folder of a project. It returns ErrUnavailable for machine faults.
+// isAdoptable reports whether adopt would open a project's folder. It returns ErrUnavailable for machine faults.
 func (s *Store) isAdoptable(slug string) (bool, error) {
 	if !format.ValidSlug(slug) {
 		return false, nil
@@ -323,7 +323,7 @@ func (p *Project) MissingFolder(key string) string {
 }
 
 // makeProject writes a new working tree next to its final path and then renames it, so that the tree is either complete
-// or absent. made is false if another process created a tree at the path first.
+// or absent. The result made is false if another process was first to create a tree at the path.
 func (s *Store) makeProject(human, slug string) (made bool, err error) {
 	dir := filepath.Join(s.core.Root, storedir.ProjectsDir, slug)
 	tmp, err := os.MkdirTemp(s.core.Root, ".project-")

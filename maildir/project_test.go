@@ -18,6 +18,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
+// TestVerified checks that a message written by the server is verified, and that a message edited by hand is not.
 func TestVerified(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -55,6 +56,8 @@ func TestVerified(t *testing.T) {
 	}
 }
 
+// TestAttachments checks that a file from the code base can be attached, and that its name in the tree depends on its
+// content. Files outside the code base must not be read.
 func TestAttachments(t *testing.T) {
 	t.Parallel()
 	code := t.TempDir()
@@ -99,8 +102,9 @@ func TestAttachments(t *testing.T) {
 	}
 }
 
-// TestAttachmentsOfLinkedWorkTree: for a caller that works in a linked worktree, paths refer to files in that worktree,
-// even if it is in a hidden folder. A folder that merely claims to be a linked worktree is not treated as one.
+// TestAttachmentsOfLinkedWorkTree checks that paths from a caller working in a linked worktree refer to files in that
+// worktree, even if the worktree is in a hidden folder. A folder that merely claims to be a linked worktree is not
+// treated as one.
 func TestAttachmentsOfLinkedWorkTree(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -169,8 +173,8 @@ func TestAttachmentsOfLinkedWorkTree(t *testing.T) {
 	}
 }
 
-// TestCancelledAtFirst: if a call ends while it creates its project, the project is still created. If a call ends
-// while it opens a project that was copied into the store, the next call can use that project.
+// TestCancelledAtFirst checks that a project is created even if the call that creates it is canceled. If a call is
+// canceled while it opens a project that was copied into the store, the next call can use that project.
 func TestCancelledAtFirst(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -188,7 +192,7 @@ func TestCancelledAtFirst(t *testing.T) {
 	if _, err := s.EnsureProject(ctx, "/abs/path/shop"); !errors.Is(err, context.Canceled) {
 		t.Fatalf("cancelled: %v", err)
 	}
-	for range 32 { // let other files reuse the numbers of the closed descriptors
+	for range 32 { // let other files reuse the closed file descriptors
 		f, err := os.Open(os.DevNull)
 		if err != nil {
 			t.Fatal(err)
@@ -210,8 +214,8 @@ func TestCancelledAtFirst(t *testing.T) {
 	}
 }
 
-// TestAdoptHalfCopied: a project whose project.json is still being written is not opened. If it were opened, it would
-// have no name until the next start.
+// TestAdoptHalfCopied checks that a project is not opened while its project.json is still being written. Otherwise the
+// project would have no name until the next start.
 func TestAdoptHalfCopied(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -233,9 +237,10 @@ func TestAdoptHalfCopied(t *testing.T) {
 	}
 }
 
+// TestWorktreesShare checks that a path inside a linked Git worktree refers to the same project as the main worktree.
 func TestWorktreesShare(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir()) // as Git reports it
+	dir, err := filepath.EvalSymlinks(t.TempDir()) // resolved, as Git reports it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +288,7 @@ func TestWorktreesShare(t *testing.T) {
 		t.Fatalf("%s", out)
 	}
 	for path, want := range map[string]string{
-		"late": links + "/late", // where its mail is
+		"late": links + "/late", // the project with the mail
 		"main": main, "main/deep": main, "main/not/there": main, "linked": main, "linked/sub": main,
 		"deep": main, "deep/nor/this": main, "plain": links + "/plain", // outside a working tree, the path itself
 	} {
@@ -293,6 +298,8 @@ func TestWorktreesShare(t *testing.T) {
 	}
 }
 
+// TestMailboxes checks that users can list, delete and recreate their own mailboxes, but not other users' mailboxes.
+// Root can do all of this with any mailbox.
 func TestMailboxes(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")
@@ -334,8 +341,8 @@ func TestMailboxes(t *testing.T) {
 	}
 }
 
-// TestFirstContact: however many calls use a new agent at the same time, the agent is created only once, even if other
-// calls register the name. The default project needs no path.
+// TestFirstContact checks that an agent is created only once when many calls use it for the first time, even if other
+// calls register its name at the same time. The default project needs no path.
 func TestFirstContact(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})

@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// Every tool call names a project. Finding the Git working tree of the project's path takes one stat call for each
-// folder above the path. Therefore the store caches the meanings of keys (Store.meant).
+// Every tool call names a project. Finding the Git working tree that contains the project's path takes one stat call
+// per parent folder. Therefore the store caches the meanings of keys (Store.meant).
 
 // keyMeaning is the cached result of storedir.Resolver.ResolveKey for a key.
 type keyMeaning struct {
@@ -19,17 +19,17 @@ type keyMeaning struct {
 	until       time.Time
 }
 
-// keyFresh is how long the cached meaning of a key is used. The meaning can change, because a user can link the working
-// tree to another one or replace a symbolic link. maxKeys is the maximum number of cached keys; a key has at most 4096
+// keyFresh is how long a key's cached meaning is used. The meaning can change, because a user can link the working tree
+// to another one or replace a symbolic link. maxKeys is the maximum number of cached keys; a key has at most 4096
 // bytes.
 const (
 	keyFresh = 5 * time.Second
 	maxKeys  = 1024
 )
 
-// resolve is storedir.Resolver.ResolveKey for a key of this store. It reads no file if the same key was resolved to an
-// open project less than keyFresh ago and no project was opened since. So resolve may notice a change to the code base
-// up to keyFresh late.
+// resolve is storedir.Resolver.ResolveKey for a key of this store. It reads no file if the key was resolved to an open
+// project less than keyFresh ago and no project has been opened since. Therefore resolve may notice a change to the
+// code base up to keyFresh late.
 func (s *Store) resolve(key string) (human, slug string, err error) {
 	now := s.core.Now()
 	s.mu.Lock()
@@ -79,9 +79,9 @@ func (p *Project) KeyNote(key string) *Error {
 	}
 }
 
-// MakingNote returns a note for a caller that creates the project with a key, if the result may surprise the caller.
-// The project may cover every path, or the key may name a linked worktree or a folder that does not exist on this
-// machine. Otherwise it returns "".
+// MakingNote returns a note for a caller that has created the project with a key, if the result may be a surprise. This
+// is the case if the project covers every path, or if the key names a linked worktree or a folder that does not exist
+// on this machine. Otherwise MakingNote returns "".
 func (p *Project) MakingNote(key string) string {
 	given := filepath.Clean(storedir.PlainKey(key))
 	if p.mail.HumanKey() == "/" {

@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir"
 )
 
-// handClock is a clock that advances only when it is set forward.
+// handClock is a clock that advances only when the test sets it forward.
 type handClock struct{ at atomic.Int64 }
 
 func newHandClock() *handClock {
@@ -34,11 +34,11 @@ func gitRun(t testing.TB, args ...string) {
 	}
 }
 
-// TestKeyOfLinkedLater: the meaning of a key changes when its folder becomes a linked worktree. The change takes effect
-// as soon as the next project is opened, or otherwise within a few seconds.
+// TestKeyOfLinkedLater checks that a key's meaning changes when its folder becomes a linked worktree. The change takes
+// effect when the next project is opened, or after a few seconds at the latest.
 func TestKeyOfLinkedLater(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir()) // as Git reports it
+	dir, err := filepath.EvalSymlinks(t.TempDir()) // resolved, as Git reports it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,8 +75,8 @@ func TestKeyOfLinkedLater(t *testing.T) {
 	means(two, main)
 }
 
-// TestKnownKeyLooksAtNoFile: the store does not read the code base of a key that it has just resolved. If the code
-// base's disk fails, the store notices this only after keyFresh.
+// TestKnownKeyLooksAtNoFile checks that the store does not read a code base again if it has just resolved the code
+// base's key. If the code base's disk fails, the store notices this only after keyFresh.
 func TestKnownKeyLooksAtNoFile(t *testing.T) {
 	t.Parallel()
 	clock := newHandClock()
@@ -98,8 +98,8 @@ func TestKnownKeyLooksAtNoFile(t *testing.T) {
 	}
 }
 
-// BenchmarkProjectKey measures finding the project of a folder five levels below the top of a working tree, as each
-// tool call does.
+// BenchmarkProjectKey measures how long it takes to find the project of a folder five levels below the top of a working
+// tree. Every tool call does this.
 func BenchmarkProjectKey(b *testing.B) {
 	top := b.TempDir()
 	gitRun(b, "init", "-q", top)

@@ -8,7 +8,7 @@ import (
 
 // MailboxAt returns the mailbox of an address at the store's domain: the agent of that name in the project that
 // owners.json lists for it, otherwise in the default project. The case of the name does not matter. It returns
-// ErrNotFound and ErrUnavailable.
+// ErrNotFound if there is no such mailbox, and ErrUnavailable for machine faults.
 func (s *Store) MailboxAt(ctx context.Context, local string) (p *Project, agent string, err error) {
 	c, agent, err := s.core.MailboxAt(ctx, local)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// email is an email from ann@example.org to Bob.
+// email returns an email from ann@example.org to Bob, modified by change.
 func email(change func(*maildir.Incoming)) maildir.Incoming {
 	in := maildir.Incoming{
 		Mailboxes: []string{"Bob"}, From: "ann@example.org", To: []string{"Bob"}, Subject: "Order", Body: "Hello", Plain: true, Auth: "dmarc:example.org",
@@ -42,7 +42,8 @@ func receive(t testing.TB, p *maildir.Project, in maildir.Incoming) string {
 	return id
 }
 
-// copiesOf lists the message files in a project's tree that contain an id. It omits the day folders from the paths.
+// copiesOf lists the copies of a message in a project's tree, each as the agent's name and the folder, such as
+// "Bob/inbox".
 func copiesOf(t testing.TB, p *maildir.Project, id string) (all []string) {
 	t.Helper()
 	files, err := filepath.Glob(p.Dir() + "/agents/*/*/*/*/*/" + id + ".md")
@@ -56,9 +57,9 @@ func copiesOf(t testing.TB, p *maildir.Project, id string) (all []string) {
 	return all
 }
 
-// TestReceive: an email becomes a canonical file, a copy for its recipient and the raw message. If the same email
-// arrives again, it is kept only once. For another mailbox it becomes an additional copy, and only that copy names the
-// bcc recipient.
+// TestReceive checks that an email is stored as a canonical file, a copy for its recipient, and the raw message. If the
+// same email arrives again, it is not stored twice. If it arrives for another mailbox, only a copy is added, and only
+// that copy names the bcc recipient.
 func TestReceive(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -119,8 +120,8 @@ func TestReceive(t *testing.T) {
 	}
 }
 
-// TestReceiveRefused: a name that is not an agent's gets no mail. A full mailbox accepts no new email, but an email
-// that it has already received gets the same answer as before.
+// TestReceiveRefused checks that there is no mail for a name that no agent has. A full mailbox accepts no new email,
+// but if it has already received an email, the answer is the same as before.
 func TestReceiveRefused(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{Depth: 1}, "Bob", "Cy")
@@ -148,8 +149,9 @@ func TestReceiveRefused(t *testing.T) {
 	}
 }
 
-// TestReceiveTogether: an email for several mailboxes of a project is one operation and one commit. A mailbox that
-// cannot get the email does not affect the others, and receiving the same email again changes nothing.
+// TestReceiveTogether checks that receiving an email for several mailboxes of a project is one operation and one
+// commit. A mailbox that cannot get the email does not affect the others. Receiving the same email again changes
+// nothing.
 func TestReceiveTogether(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{Depth: 1}, "Bob", "Cy", "Dan")
@@ -191,8 +193,7 @@ func commits(t *testing.T, p *maildir.Project) int {
 	return len(strings.Fields(gitIn(t, p.Dir(), "rev-list", "HEAD")))
 }
 
-// TestReceiveLarge: parts that exceed the limits of a message file are omitted from the file, and the message is
-// kept.
+// TestReceiveLarge checks that a message is kept, without the parts that exceed the limits of a message file.
 func TestReceiveLarge(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{MaxFile: 300 << 10}, "Bob")
@@ -215,7 +216,7 @@ func TestReceiveLarge(t *testing.T) {
 	}
 }
 
-// TestReceiveThread: emails join threads by the ids in their headers, regardless of the order in which they arrive.
+// TestReceiveThread checks that emails join threads by the ids in their headers, no matter in which order they arrive.
 func TestReceiveThread(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob")
@@ -268,8 +269,8 @@ func TestReceiveThread(t *testing.T) {
 	}
 }
 
-// TestAnswerByMessageID: a mailbox that has an email can answer it by its original Message-ID. For another mailbox,
-// that id is unknown.
+// TestAnswerByMessageID checks that a mailbox that has received an email can answer it by its original Message-ID.
+// Other mailboxes do not know this id.
 func TestAnswerByMessageID(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob", "Cy")
@@ -289,7 +290,7 @@ func TestAnswerByMessageID(t *testing.T) {
 	}
 }
 
-// TestReplyTo: an answer goes to the email's Reply-To addresses only if the mailbox trusts the sender.
+// TestReplyTo checks that a reply goes to an email's Reply-To addresses only if the mailbox trusts the sender.
 func TestReplyTo(t *testing.T) {
 	t.Parallel()
 	cfg := ownedBy(500)
@@ -315,8 +316,8 @@ func TestReplyTo(t *testing.T) {
 	answered("list@example.net")
 }
 
-// TestReceiveAtOnce: messages of one thread that arrive at the same time form one thread. A message that arrives for
-// several mailboxes at the same time is stored as one message.
+// TestReceiveAtOnce checks that messages of a thread stay in one thread even if they arrive at the same time. A message
+// that arrives for several mailboxes at the same time is stored as one message.
 func TestReceiveAtOnce(t *testing.T) {
 	t.Parallel()
 	boxes := []string{"Bob", "Cy", "Dee"}
@@ -350,8 +351,8 @@ func TestReceiveAtOnce(t *testing.T) {
 	}
 }
 
-// TestTrustedSenders: mail from another domain is trusted if that domain vouches for the mail and the mailbox lists the
-// sender. The list is deleted with the mailbox.
+// TestTrustedSenders checks that mail from another domain is trusted if that domain vouches for it and the sender is on
+// the mailbox's list. The list is deleted with the mailbox.
 func TestTrustedSenders(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(500))
@@ -410,8 +411,8 @@ func TestTrustedSenders(t *testing.T) {
 	}
 }
 
-// TestUntrustedWakesNobody: however much untrusted mail from other domains arrives, a session gets notices only
-// about trusted mail.
+// TestUntrustedWakesNobody checks that a session gets notices only about trusted mail, no matter how much untrusted
+// mail from other domains arrives.
 func TestUntrustedWakesNobody(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{User: func() int { return 500 }})
@@ -444,8 +445,8 @@ func TestUntrustedWakesNobody(t *testing.T) {
 	told(4)
 }
 
-// TestMailboxAt: an address belongs to the project that owners.json lists for it, or otherwise to the default project.
-// No second project gets the address.
+// TestMailboxAt checks that an address belongs to the project that owners.json lists for it, or otherwise to the
+// default project. No other project can get the address.
 func TestMailboxAt(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(500))

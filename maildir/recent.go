@@ -27,11 +27,11 @@ type RecentThread struct {
 	Subject string // the newest message's subject
 }
 
-// recentMessages is how many of the newest messages are searched for threads and senders.
+// recentMessages is the number of newest messages that are searched for threads and senders.
 const recentMessages = 200
 
-// Recent returns at most limit agents and at most limit threads of all projects: first the agents that this
-// server has seen, then the senders of the newest messages.
+// Recent returns up to limit agents and up to limit threads from all projects. The agents that this server has seen
+// come first, followed by the senders of the newest messages.
 func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
 	messages, err := s.core.Index.Newest(ctx, recentMessages)
 	if err != nil {

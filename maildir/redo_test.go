@@ -40,8 +40,8 @@ func bytesOf(t testing.TB, p *maildir.Project, id string) map[string]string {
 	return all
 }
 
-// TestUndoReading: a reading is undone only if the caller names the message, and is not in the list of undoable
-// operations.
+// TestUndoReading checks that a reading is undone only if the caller names the message, and that it is not in the list
+// of undoable operations.
 func TestUndoReading(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -80,8 +80,9 @@ func TestUndoReading(t *testing.T) {
 	}
 }
 
-// TestRedo: undone operations are redone, the last one first. The files of a message are as before, and agents that
-// got a notice about the withdrawal get another notice. Then the operation can be undone again.
+// TestRedo checks that undone operations are redone in reverse order. The files of a message are as they were before
+// the undo, and agents that got a notice about the withdrawal get another notice. After the redo, the operation can be
+// undone again.
 func TestRedo(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat")
@@ -132,8 +133,9 @@ func TestRedo(t *testing.T) {
 	}
 }
 
-// TestRedoEnds: after newer work, earlier undone operations can no longer be redone, as in any editor. Readings are not
-// work. An operation that was undone after that work can be redone, and each redo reports what the next redo does.
+// TestRedoEnds checks that after newer work, earlier undone operations can no longer be redone, as in any editor.
+// Readings are not work in this sense. An operation undone after the newer work can be redone, and each redo reports
+// what the next redo would do.
 func TestRedoEnds(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -185,8 +187,8 @@ func TestRedoEnds(t *testing.T) {
 	refused("newer work on the message that is named", maildir.Undoing{ID: got.ID})
 }
 
-// TestSteps: one undo undoes every operation of a step, including readings, and one redo redoes them all. If the
-// caller names a message, only the operation on it is undone.
+// TestSteps checks that one undo undoes every operation of a step, including readings, and that one redo redoes them
+// all. If the caller names a message, only the operation on that message is undone.
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -253,8 +255,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestUndoRedoing: redone operations are undone in the order of their redos, and the files become what they were before
-// the redo.
+// TestUndoRedoing checks that redone operations are undone in the order of their redos, and that the files are as they
+// were before the redo.
 func TestUndoRedoing(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -289,8 +291,9 @@ func TestUndoRedoing(t *testing.T) {
 	}
 }
 
-// TestRedoSendRefused: a message is not sent again if another message with the same key was sent in the meantime. It is
-// also not sent again if a recipient was removed, because the recipient's folder would come back without a profile.
+// TestRedoSendRefused checks that a message is not sent again if another message with the same key was sent in the
+// meantime. It is not sent again either if a recipient was removed, because the recipient's folder would be recreated
+// without a profile.
 func TestRedoSendRefused(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat")
@@ -326,7 +329,7 @@ func TestRedoSendRefused(t *testing.T) {
 	}
 }
 
-// TestRedoEdit: an edit is redone, unless the message has changed since.
+// TestRedoEdit checks that an edit is redone unless the message has changed since.
 func TestRedoEdit(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -355,8 +358,8 @@ func TestRedoEdit(t *testing.T) {
 	}
 }
 
-// TestRedoClaim: a claim is not redone, because another agent may now hold its paths. A release is redone, and so
-// is the release of another agent's claim, with its message.
+// TestRedoClaim checks that a claim is not redone, because another agent may now hold its paths. A release is redone.
+// So is the release of another agent's claim, along with its message.
 func TestRedoClaim(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

@@ -10,7 +10,7 @@ import (
 	"mailtree/maildir"
 )
 
-// TestRegisterInSession: if a session's model registers under the name of the session's agent, it gets that agent.
+// TestRegisterInSession checks that a session's model gets the session's agent if it registers under that agent's name.
 // Another program gets a different agent.
 func TestRegisterInSession(t *testing.T) {
 	t.Parallel()
@@ -25,8 +25,8 @@ func TestRegisterInSession(t *testing.T) {
 	}
 }
 
-// TestNewAgentTwice: if several callers create an agent with the same name at the same time, exactly one call reports
-// that it created the agent.
+// TestNewAgentTwice checks that if several callers create an agent with the same name at the same time, exactly one
+// call reports that it did so.
 func TestNewAgentTwice(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{})

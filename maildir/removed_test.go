@@ -19,8 +19,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// TestProjectRemoved: if a project's folder is removed while the store is running, the project is gone, waiting callers
-// are notified, and the next call recreates the project.
+// TestProjectRemoved checks what happens if a project's folder is removed while the store is running. The project
+// disappears, waiting callers are notified, and the next call recreates the project.
 func TestProjectRemoved(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -54,7 +54,7 @@ func TestProjectRemoved(t *testing.T) {
 	}
 }
 
-// TestProjectMovedBack: a project whose folder comes back has its mail again, and works.
+// TestProjectMovedBack checks that a project works again and has its mail if its folder comes back.
 func TestProjectMovedBack(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -82,8 +82,8 @@ func TestProjectMovedBack(t *testing.T) {
 	}
 }
 
-// TestProjectReplacedAtStop: if the server ends while it is opening the new folder of a project whose folder was
-// replaced, the index keeps the project's mail.
+// TestProjectReplacedAtStop checks that the index keeps a project's mail if the project's folder was replaced and the
+// server ends while it is opening the new folder.
 func TestProjectReplacedAtStop(t *testing.T) {
 	t.Parallel()
 	ctx, end := context.WithCancel(t.Context())
@@ -115,7 +115,7 @@ func TestProjectReplacedAtStop(t *testing.T) {
 	}
 }
 
-// projectOf creates the project, Ann and Bob if they are missing.
+// projectOf returns the project with the given key. It creates the project, Ann and Bob if they do not exist.
 func projectOf(t *testing.T, s *storetest.Store, key string) *maildir.Project {
 	t.Helper()
 	p, err := s.EnsureProject(t.Context(), key)
@@ -130,7 +130,8 @@ func projectOf(t *testing.T, s *storetest.Store, key string) *maildir.Project {
 	return p
 }
 
-// waitFor starts two calls and returns their errors. When it returns, both calls are waiting for the agent's mail.
+// waitFor starts two calls that wait for the agent's mail, and returns once both are waiting. Their errors arrive on
+// the channel.
 func waitFor(t *testing.T, p *maildir.Project, agent string) chan error {
 	t.Helper()
 	errs, began := make(chan error, 2), make(chan bool, 2)

@@ -38,7 +38,7 @@ func covers[F any](t *testing.T, v any, calls map[string]F) {
 	}
 }
 
-// answerText returns the whole text of answers and errors.
+// answerText returns the full text of answers and errors.
 func answerText(answers ...any) string {
 	var all strings.Builder
 	for _, a := range answers {
@@ -61,8 +61,8 @@ func answerText(answers ...any) string {
 	return all.String()
 }
 
-// TestForeignUser: whatever method a user calls for another user's mail, the user learns nothing about that mail and
-// changes nothing. The test calls each exported method that a user has.
+// TestForeignUser checks that no method lets a user learn anything about another user's mail, or change it. The test
+// calls every exported method that is available to a user.
 func TestForeignUser(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{User: func() int { return 1000 }}).Store
@@ -104,15 +104,15 @@ func TestForeignUser(t *testing.T) {
 		"Exists":        nil, // the contract of hook_create allows it for everyone
 		"Hooks":         func(v *maildir.View) []any { return all(v.Hooks(t.Context(), "Ann")) },
 		"Mailbox": func(v *maildir.View) []any {
-			_, err := v.Mailbox(t.Context(), "Zeb") // which resembles Zed
+			_, err := v.Mailbox(t.Context(), "Zeb") // resembles Zed
 			return append(all(v.Mailbox(t.Context(), "Ann")), err)
 		},
 		"Mailboxes":      func(v *maildir.View) []any { return all(v.Mailboxes(t.Context())) },
 		"OpenAttachment": func(v *maildir.View) []any { return all(v.OpenAttachment(t.Context(), file.Attachments[0].SHA1)) },
 	}
 	covers(t, eve, view)
-	// An answer may contain the requested name, but nothing from Ann's mail, nor the name Zed, which Eve does not
-	// know.
+	// An answer may contain the requested name. It must not contain anything from Ann's mail, or the name Zed, which
+	// Eve does not know.
 	quiet := func(verb string, answers []any) {
 		t.Helper()
 		said := answerText(answers...)
@@ -186,7 +186,7 @@ func TestForeignUser(t *testing.T) {
 			continue
 		}
 		said := do(eveBox)
-		for i := range said { // the words of the call itself
+		for i := range said { // ignore words that are part of the call itself
 			if err, ok := said[i].(error); ok && verb == "DistrustSender" {
 				said[i] = errors.New(strings.ReplaceAll(answerText(err), "hidden@example.org", ""))
 			}
@@ -202,11 +202,11 @@ func TestForeignUser(t *testing.T) {
 	quiet("a deleted UserBox", []any{again, sent})
 }
 
-// all returns a result and its error as values.
+// all returns a result and its error as a slice.
 func all[T any](v T, err error) []any { return []any{v, err} }
 
-// TestForeignMachine: a program here cannot act as another machine's agent, but it may read that agent's mail. The
-// test calls each exported method of a Box.
+// TestForeignMachine checks that a program here cannot act as another machine's agent, but can read that agent's mail.
+// The test calls every exported method of Box.
 func TestForeignMachine(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)

@@ -14,10 +14,10 @@ import (
 	"mailtree/maildir/index"
 )
 
-// rowBytes is the size of a message in these tests' answers, without the message's body.
+// rowBytes is the size of a message in the answers of these tests, without its body.
 const rowBytes = 100
 
-// room returns an answer's room, in which a body takes up its size in bytes. reserved counts the reservations.
+// room returns an answer's room. A body takes up its size in bytes. The number of reservations is added to *reserved.
 func room(small, large int, reserved *int) *index.Room {
 	return &index.Room{
 		Small: small, Large: large,
@@ -37,7 +37,7 @@ func room(small, large int, reserved *int) *index.Room {
 	}
 }
 
-// sizedBodies returns bodies of those sizes in bytes, each consisting of a different letter.
+// sizedBodies returns bodies with the given sizes in bytes. Each body repeats a different letter.
 func sizedBodies(sizes ...int) []string {
 	all := make([]string, len(sizes))
 	for i, n := range sizes {
@@ -46,8 +46,9 @@ func sizedBodies(sizes ...int) []string {
 	return all
 }
 
-// TestInboxWithin: pages that end when the room is full contain every message once, in order, and mark exactly their
-// own messages as read. If a single body is too large, it is cut, and its message is treated as returned.
+// TestInboxWithin checks pages that end when the room is full. Together they contain every message once, in order, and
+// each page marks exactly its own messages as read. A body that does not fit even on its own is cut, and its message is
+// treated as returned.
 func TestInboxWithin(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -87,7 +88,8 @@ func TestInboxWithin(t *testing.T) {
 	}
 }
 
-// TestSmallPagesReserveNothing: mail that fits into the small room is read only once and reserves no memory.
+// TestSmallPagesReserveNothing checks that mail that fits into the small room is read only once, without reserving
+// memory.
 func TestSmallPagesReserveNothing(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -103,8 +105,8 @@ func TestSmallPagesReserveNothing(t *testing.T) {
 	}
 }
 
-// TestPiecesOfABody: the pieces of a body, read one after another, are the whole body, wherever the pieces end. A
-// read may begin only where a piece can begin.
+// TestPiecesOfABody checks that the pieces of a body, read one after another, make up the whole body, no matter where
+// they end. A read may begin only where a piece can begin.
 func TestPiecesOfABody(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -171,7 +173,8 @@ func TestPiecesOfABody(t *testing.T) {
 	}
 }
 
-// TestPopWithin: if there is no room for a popped body, it is cut. A pop that gets no memory pops nothing.
+// TestPopWithin checks that a popped body is cut if there is no room for it. A pop that cannot reserve memory pops
+// nothing.
 func TestPopWithin(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -200,8 +203,8 @@ func TestPopWithin(t *testing.T) {
 	}
 }
 
-// TestThreadPages: pages of a thread that end when the room is full or at the limit contain every message once,
-// oldest first.
+// TestThreadPages checks that the pages of a thread together contain every message once, oldest first, whether a page
+// ends because the room is full or because of the limit.
 func TestThreadPages(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -232,7 +235,7 @@ func TestThreadPages(t *testing.T) {
 	}
 }
 
-// TestLetterInPieces: the pieces of a message's file, read one after another, are the whole file.
+// TestLetterInPieces checks that the pieces of a message's file, read one after another, make up the whole file.
 func TestLetterInPieces(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob")
@@ -268,8 +271,8 @@ func TestLetterInPieces(t *testing.T) {
 	}
 }
 
-// TestSearchBodies: a page of hits ends when the room is full, and the next page continues there. If a single body
-// is too large, it is cut.
+// TestSearchBodies checks that a page of hits ends when the room is full, and the next page continues there. A body
+// that does not fit even on its own is cut.
 func TestSearchBodies(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")

@@ -23,7 +23,7 @@ type SearchPage struct {
 	Hits   []index.Hit
 	Next   string // "" at the end
 	Ranked int    // in a ranked search: how many of the newest matches were ranked; otherwise 0
-	Note   error  // how the text was understood, if that may be unexpected; otherwise nil
+	Note   error  // explains how the text was interpreted, if that may be unexpected; otherwise nil
 }
 
 // Cut removes all hits but the first n, and sets Next to continue after them.
@@ -40,7 +40,7 @@ const maxQuery = 4096 // bytes
 // Search finds messages. Pages sorted by time neither skip nor repeat a message that existed when the first page was
 // read, even if mail arrives in the meantime. In a ranked search, new mail may shift later pages. Search returns
 // ErrInvalid for empty or invalid text or a cursor that no page returned, ErrTooLarge for text of more than maxQuery
-// bytes, and any error from FullID for the id of a thread. It never returns an SQL error. See docs/tools.md, "Search".
+// bytes, and any error from FullID for a thread's id. It never returns an SQL error. See docs/tools.md, "Search".
 func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, error) {
 	typed, err := p.readQuery(ctx, r.Text)
 	if err != nil {
@@ -78,7 +78,7 @@ func (p *Project) CountMatches(ctx context.Context, text string, most int) (int,
 type typedQuery struct {
 	query.Query
 	text    string
-	unknown error // reports a name that is not an agent's; nil if all are agents' names
+	unknown error // reports a name that no agent has; nil if there is none
 }
 
 // readQuery parses the text of a search.
@@ -101,8 +101,8 @@ func (p *Project) readQuery(ctx context.Context, text string) (*typedQuery, erro
 	return typed, nil
 }
 
-// searchNote explains how the text of a search was understood, if that may be unexpected. cut says that the search took
-// too long; none says that the search found nothing.
+// searchNote explains how the text of a search was interpreted, if that may be unexpected. The flag cut means that the
+// search took too long, and the flag none means that it found nothing.
 func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bool) (note, err error) {
 	about := func(part string, what refusal.What) error {
 		return &Error{What: what, Field: refusal.Query, Name: part}
@@ -177,8 +177,8 @@ func (p *Project) AddBodies(ctx context.Context, page *SearchPage, room *index.R
 	return err
 }
 
-// nameAgents replaces the names in filters with the agents' own spelling. No two agents' names differ only in case.
-// unknown reports a name that is not an agent's. It is nil if every name is an agent's.
+// nameAgents changes the names in filters to the spelling of the agents' names. No two agents' names differ only in
+// case. The result unknown reports a name that no agent has, and is nil if there is none.
 func (p *Project) nameAgents(ctx context.Context, e query.Expr) (named query.Expr, unknown error) {
 	named = query.Map(e, func(f query.Filter) query.Expr {
 		if f.Key != query.From && f.Key != query.To && f.Key != query.CC {

@@ -15,14 +15,14 @@ func (b *Box) order(verb string, d Draft) *sending.Order {
 	return &sending.Order{Draft: d, Verb: verb, From: b.agent, Origin: b.origin}
 }
 
-// Send sends a draft of the agent: see sending.Sender.Send.
+// Send sends the agent's draft. See sending.Sender.Send.
 func (b *Box) Send(ctx context.Context, d Draft) (*Sent, error) {
 	return b.p.sender.Send(ctx, b.order("send", d))
 }
 
-// Reply sends a reply to the message id, in its thread. Fields that the draft leaves out come from that message:
-// recipients, subject, and the importance if the original is high or urgent and the reply requests an acknowledgement.
-// It returns any error from Send, and ErrNotFound for the original. See docs/tools.md, "Sending".
+// Reply sends a reply to the message id, in its thread. Recipients or a subject that the draft leaves out are derived
+// from that message. So is the importance, if it is high or urgent there and the reply requests an acknowledgement.
+// Reply returns any error from Send, and ErrNotFound if the message does not exist. See docs/tools.md, "Sending".
 func (b *Box) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {
 	o := b.order("reply", d)
 	if err := b.p.sender.MakeReply(ctx, id, o); err != nil {
@@ -31,9 +31,9 @@ func (b *Box) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {
 	return b.p.sender.Send(ctx, o)
 }
 
-// Prepare returns the draft with the recipients and the subject that Send would use. If id is not "", Prepare returns
-// the ones that a Reply to the message id would use. It sends nothing. It returns ErrNotFound for an unknown message,
-// and any error from Send for its sender and recipients.
+// Prepare returns the draft with the recipients and the subject that Send would use or, if id is not "", that Reply
+// would use. Nothing is sent. Prepare returns ErrNotFound for an unknown message, and any error that Send returns for
+// the sender or the recipients.
 func (b *Box) Prepare(ctx context.Context, id string, d Draft) (*Draft, error) {
 	o := b.order("send", d)
 	if id != "" {
@@ -48,8 +48,8 @@ func (b *Box) Prepare(ctx context.Context, id string, d Draft) (*Draft, error) {
 }
 
 // NewDraft creates a file in the agent's drafts folder, for a message to the given agents. It returns the file's path
-// on disk and the path of the outbox folder. A file that is moved into the outbox is sent. The draft has no text yet.
-// It returns ErrNotFound for an unknown agent, sender or recipient. See docs/tree.md, "Sending by saving".
+// on disk and the path of the outbox folder. The draft has no text yet. Moving the file into the outbox sends it.
+// NewDraft returns ErrNotFound for an unknown agent, sender or recipient. See docs/tree.md, "Sending by saving".
 func (b *Box) NewDraft(ctx context.Context, to []string) (file, outbox string, err error) {
 	o := b.order("draft", Draft{To: to})
 	if err := b.p.sender.Resolve(ctx, o); err != nil {

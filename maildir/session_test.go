@@ -14,9 +14,9 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestSessionsAtOnce: sessions that begin in one folder at the same time become different agents. If several hooks ask
-// at the same time, only one gets the notice about a message. After that, the sender sees that the message was
-// announced.
+// TestSessionsAtOnce checks that sessions beginning in the same folder at the same time become different agents. If
+// several hooks ask at the same time, only one gets the notice about a message. Afterwards, the sender can see that the
+// message was announced.
 func TestSessionsAtOnce(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -43,7 +43,7 @@ func TestSessionsAtOnce(t *testing.T) {
 		return maildir.SessionKey{Client: "claude", ID: fmt.Sprint(round, i)}
 	}
 	agents := [most]string{}
-	for round := range 20 { // in each round, all names from the previous round are free
+	for round := range 20 { // in each round, the names from the previous round are free
 		atOnce(func(i int) (err error) {
 			if round > 0 {
 				p.Sessions.End(t.Context(), key(round-1, i))
@@ -85,9 +85,9 @@ func TestSessionsAtOnce(t *testing.T) {
 	}
 }
 
-// TestSessionOfGoneClient: if a client ends without reporting it, its session ends. The session's agent goes offline,
-// and the caller that is waiting to wake the session returns. If the client reports an event again, the session
-// continues.
+// TestSessionOfGoneClient checks that a session ends if its client has ended without reporting it. The session's agent
+// goes offline, and the call that is waiting to wake the session returns. If the client reports another event, the
+// session continues.
 func TestSessionOfGoneClient(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true, GoneLook: time.Millisecond}, "Ann", "Bob", "Eve")
@@ -128,8 +128,8 @@ func TestSessionOfGoneClient(t *testing.T) {
 	}
 }
 
-// TestSessionOfRemovedAgent: if a session's agent was removed, the session gets another agent at its next event,
-// and its model is told so.
+// TestSessionOfRemovedAgent checks that a session whose agent was removed gets another agent at its next event, and
+// that its model is informed.
 func TestSessionOfRemovedAgent(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})

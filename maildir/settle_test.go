@@ -48,8 +48,8 @@ func verbsOn(t testing.TB, p *maildir.Project, agent, id string) (verbs []string
 	return verbs
 }
 
-// TestReplySettles: a recipient's reply marks the message that it answers as read, and as acknowledged if the
-// message requests that, with the time of the reply. Undoing the reply removes these marks and no others.
+// TestReplySettles checks that a recipient's reply marks the answered message as read, and as acknowledged if the
+// message requests that. The marks have the time of the reply. Undoing the reply removes these marks and no others.
 func TestReplySettles(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{}).Store
@@ -126,8 +126,8 @@ func TestReplySettles(t *testing.T) {
 	}
 }
 
-// TestReplySettlesNothing: if a sender answers its own message, the sender's copy is not marked read. If an agent
-// answers a message that it did not receive, it has no copy to mark.
+// TestReplySettlesNothing checks that a sender's copy is not marked as read when the sender answers its own message. An
+// agent that answers a message it did not receive has no copy to mark.
 func TestReplySettlesNothing(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cy")
@@ -144,8 +144,8 @@ func TestReplySettlesNothing(t *testing.T) {
 	}
 }
 
-// TestReplyCannotSettle: if something else is at the mark's path, the reply is sent without reporting an
-// acknowledgement, and it can be undone.
+// TestReplyCannotSettle checks that a reply is sent even if something else is at the mark's path. The result then does
+// not report an acknowledgement, and the reply can be undone.
 func TestReplyCannotSettle(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -166,7 +166,7 @@ func TestReplyCannotSettle(t *testing.T) {
 	}
 }
 
-// TestSavedReplySettles: a reply that was saved in an outbox marks the message, too.
+// TestSavedReplySettles checks that a reply saved in an outbox also marks the answered message.
 func TestSavedReplySettles(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	id := send(t, a.p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Plan", Body: "b", AckRequired: true}).ID

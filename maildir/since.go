@@ -20,7 +20,7 @@ type News struct {
 }
 
 const (
-	maxNews   = 100 // enough for an overview; the search takes half of the time of the first view
+	maxNews   = 100 // enough for an overview; the search takes half the time of the first view
 	editsRead = 1000
 )
 
@@ -52,8 +52,8 @@ func (p *Project) Since(ctx context.Context, since time.Time) (*News, error) {
 	return n, err
 }
 
-// messagesSince returns at most the given number of the newest messages after a given time, and whether there are
-// more.
+// messagesSince returns the newest messages after a given time. Their number is limited by most, and more reports
+// whether there are others.
 func (p *Project) messagesSince(ctx context.Context, since time.Time, most int) (hits []index.Hit, more bool, err error) {
 	found, err := p.mail.Store.Index.Search(ctx, index.SearchQuery{
 		Query:   query.Query{After: since},

@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// mostStamped is the maximum number of marks that one operation writes a time into. It limits how long a send waits
-// for the operation.
+// mostStamped is the maximum number of marks into which one operation writes a time. It limits how long a send has to
+// wait for that operation.
 const mostStamped = 128
 
 // stamping collects the empty marks that are waiting for a time.
@@ -26,7 +26,7 @@ type stamping struct {
 	asked bool            // the writer has an operation that has not taken its marks yet
 }
 
-// Untimed arranges for the time to be written into marks that were created with touch. See store.Mail.
+// Untimed schedules the operation that writes the time into marks created with touch. See store.Mail.
 func (o mail) Untimed(paths []string) {
 	s := &o.stamps
 	s.mu.Lock()
@@ -56,8 +56,8 @@ func (s *stamping) waiting() int {
 	return len(s.marks)
 }
 
-// take returns the marks for the next operation, at most mostStamped. While the server is stopping, take returns none;
-// the next start finds the remaining marks.
+// take returns up to mostStamped marks for the next operation. While the server is stopping, take returns none; the
+// next start finds the remaining marks.
 func (s *stamping) take() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,8 +74,8 @@ func (s *stamping) take() []string {
 	return some
 }
 
-// operation returns an operation that writes the time into the waiting empty marks, or into some of them. The server is
-// the operation's author in the history, because agents do not perform this operation. See docs/tree.md, "Marks".
+// operation returns an operation that writes the time into some or all of the waiting marks. The server is the
+// operation's author in the history, because agents do not perform this operation. See docs/tree.md, "Marks".
 func (s *stamping) operation() *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "stamp"}}
 	var marks []string
@@ -95,7 +95,7 @@ func (s *stamping) operation() *writer.Tx {
 			}
 		}
 		for _, f := range tx.Writes {
-			f.There = true // if the mark is removed in the meantime, it must not come back
+			f.There = true // if the mark is removed in the meantime, it must not be recreated
 		}
 		switch len(tx.Writes) {
 		case 0:
@@ -116,8 +116,8 @@ type Import struct {
 	Untimed   int `json:"untimed"`   // empty marks that are waiting for a time
 }
 
-// Importing returns the progress of importing edits. part is the history's part of the progress. Importing returns nil
-// if there is no import.
+// Importing returns the progress of importing edits. The argument part is the history's share of that progress.
+// Importing returns nil if no import is in progress.
 func (p *Project) Importing(part history.Import) *Import {
 	im := Import{part, p.mail.Unindexed(), p.stamps.waiting()}
 	if im.Import == (history.Import{}) && im.Unindexed < history.ImportFrom && im.Untimed < history.ImportFrom {

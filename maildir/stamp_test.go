@@ -35,7 +35,7 @@ func touched(t *testing.T, p *maildir.Project, n int) (marks []string) {
 	return marks
 }
 
-// areTimed reports whether each mark has a time.
+// areTimed reports whether all of the marks have a time.
 func areTimed(t *testing.T, p *maildir.Project, marks []string) bool {
 	t.Helper()
 	for _, mark := range marks {
@@ -48,7 +48,7 @@ func areTimed(t *testing.T, p *maildir.Project, marks []string) bool {
 	return true
 }
 
-// countCommits counts the commits of a project, and the commits of the server's own operations on marks.
+// countCommits counts all commits of a project, and those of the server's own operations on marks.
 func countCommits(t *testing.T, p *maildir.Project) (all, stamps int) {
 	t.Helper()
 	out, err := exec.Command("git", "-C", p.Dir(), "log", "--format=%s").Output()
@@ -64,8 +64,8 @@ func countCommits(t *testing.T, p *maildir.Project) (all, stamps int) {
 	return all, stamps
 }
 
-// TestTouchMany: a few operations write the times of many marks that were created with touch, and an empty mark
-// needs no commit before it gets its time.
+// TestTouchMany checks that a few operations write the times into many marks created with touch, and that an empty mark
+// need not be committed before it gets its time.
 func TestTouchMany(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -86,7 +86,7 @@ func TestTouchMany(t *testing.T) {
 	}
 }
 
-// TestTouchedMeanwhile: marks that were created while no server was running get their time at the next start. So do
+// TestTouchedMeanwhile checks that marks created while no server was running get their time at the next start. So do
 // marks that still had no time when the server stopped.
 func TestTouchedMeanwhile(t *testing.T) {
 	t.Parallel()

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestStops: after a refused claim, an agent is listed as stopped while the conflicting claim is live, for at most a
-// day.
+// TestStops checks that after a refused claim, an agent is listed as stopped while the conflicting claim is live, but
+// for no more than a day.
 func TestStops(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64

@@ -45,10 +45,10 @@ type Store struct {
 	start    func(*Project)        // set while Run is running
 }
 
-// Open takes the store's lock, creates what is missing (folder, key, token), finishes or drops what a crash left in
-// staging, opens every project, and brings the index up to date. Open starts no background work; Run does. It returns
-// ErrConflict, whose text identifies the process, if another process owns the store. It returns ErrUnavailable if the
-// folder cannot be used.
+// Open takes the store's lock, creates what is missing (folder, key, token), finishes or discards whatever a crash left
+// in staging, opens every project, and brings the index up to date. Open starts no background work; Run does. It
+// returns ErrConflict, whose text identifies the process, if another process owns the store. It returns ErrUnavailable
+// if the folder cannot be used.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -131,7 +131,7 @@ func FileProblems(root string) (all []error) {
 		var of *fs.PathError
 		switch {
 		case err == nil || errors.Is(err, fs.ErrNotExist):
-		case errors.As(err, &of): // the wrapping error's text describes a different request and does not name the file
+		case errors.As(err, &of): // the text of the wrapping error describes another request and does not name the file
 			all = append(all, of)
 		default:
 			all = append(all, err)
@@ -155,7 +155,7 @@ func FileProblems(root string) (all []error) {
 	return all
 }
 
-// findProjects opens every projects/<slug>/repo, and finishes or drops what a crash left in the folder.
+// findProjects opens every projects/<slug>/repo, and finishes or discards whatever a crash left in the folder.
 func (s *Store) findProjects() error {
 	dir := filepath.Join(s.core.Root, storedir.ProjectsDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -215,9 +215,9 @@ func (s *Store) Run(ctx context.Context) error {
 	return nil
 }
 
-// StopBy announces that the program is about to end. at is the time by which Run must finish the work that it does
-// after its context has ended. Run continues until then, but imports no more edits; the next start continues the
-// import. Run also starts no more sync rounds, and pushes what is left at the end.
+// StopBy announces that the program is about to end. The argument at is the deadline for the work that Run does after
+// its context has ended. Until then, Run continues, but imports no more edits; the next start continues the import. Run
+// also starts no more sync rounds, and pushes whatever is left at the end.
 func (s *Store) StopBy(at time.Time) {
 	s.core.Stop(at)
 	for _, p := range s.Projects() {
@@ -261,7 +261,8 @@ func (s *Store) Domains() address.Domains { return s.core.Domains }
 // sent to, or a message from a domain that does not vouch for it. If the message is not verified, the Voucher is zero.
 func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) { return s.core.VerifiedIn(m) }
 
-// Problems returns the first invalid files, at most the given number, in one project (slug) or in all projects ("").
+// Problems returns the first invalid files of the project with the given slug, or of all projects if project is "". The
+// number of files is limited by most.
 func (s *Store) Problems(ctx context.Context, project string, most int) ([]format.Problem, error) {
 	return s.core.Index.Problems(ctx, project, most)
 }
@@ -286,7 +287,7 @@ func (s *Store) Projects() []*Project {
 	return all
 }
 
-// LeftOut returns, by slug, why projects could not be opened.
+// LeftOut returns the errors of projects that could not be opened, by slug.
 func (s *Store) LeftOut() map[string]error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -347,8 +348,8 @@ func (s *Store) projectsNamed(ctx context.Context, what format.Kind, name string
 	return s.core.Index.ProjectsWith(ctx, format.KindCanonical, id)
 }
 
-// projectSeenLast returns the project in which an agent was last active. Inbox checks, which the index does not record,
-// count as activity.
+// projectSeenLast returns the project in which an agent was last active. Activity includes inbox checks, which the
+// index does not record.
 func (s *Store) projectSeenLast(ctx context.Context, slugs []string, agent string) (found *Project, err error) {
 	var last time.Time
 	for _, slug := range slugs {
@@ -383,8 +384,8 @@ func (s *Store) projectWithAttachment(sum string) (*Project, error) {
 	return nil, &Error{What: refusal.NowhereFound, Name: sum, Other: "attachment"}
 }
 
-// Complete completes names of agents (format.KindProfile), threads (format.KindOther) and projects
-// (format.KindProject). It never fails.
+// Complete returns up to limit names of agents (format.KindProfile), threads (format.KindOther) or projects
+// (format.KindProject) that begin with prefix. It never fails.
 func (s *Store) Complete(ctx context.Context, what format.Kind, project, prefix string, limit int) []string {
 	if what == format.KindProject {
 		return s.completeProject(prefix, limit)

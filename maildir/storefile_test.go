@@ -21,8 +21,8 @@ const logFile = "server.log"
 // storeFiles lists the store's own files.
 var storeFiles = []string{"server.lock", "key", "token", storedir.OwnersFile, storedir.TrustedSendersFile, hook.ListFile, "hooks.log", logFile}
 
-// TestFileProblems: if something other than a file takes the place of one of the store's own files, it is reported with
-// its kind. A missing file is not reported.
+// TestFileProblems checks that FileProblems reports anything other than a file in place of one of the store's own
+// files, and says what it is. A missing file is not reported.
 func TestFileProblems(t *testing.T) {
 	t.Parallel()
 	if got := FileProblems(t.TempDir()); len(got) > 0 {
@@ -39,7 +39,7 @@ func TestFileProblems(t *testing.T) {
 			return err
 		},
 		"a device": func(file string) error {
-			if filepath.Base(file) == logFile { // links to it are not followed
+			if filepath.Base(file) == logFile { // a symbolic link at this path is not followed
 				return mkfifo(file)
 			}
 			return os.Symlink("/dev/null", file)
@@ -78,7 +78,7 @@ func TestFileProblems(t *testing.T) {
 	}
 }
 
-// TestFullOwners: an owners.json that has reached its maximum size is not changed.
+// TestFullOwners checks that owners.json is not changed if it has reached its maximum size.
 func TestFullOwners(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

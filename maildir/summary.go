@@ -75,7 +75,7 @@ func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (
 	return s, nil
 }
 
-// mostRefined is the maximum number of bytes of bodies that Refine receives.
+// mostRefined is the maximum total size, in bytes, of the bodies that Refine receives.
 const mostRefined = 1 << 20
 
 // threadText returns the newest messages of a thread as text, oldest first.

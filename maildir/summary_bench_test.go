@@ -8,7 +8,8 @@ import (
 	"mailtree/maildir"
 )
 
-// BenchmarkSummarize measures the summary of a thread of 1,000 messages, whose bodies are read from the index.
+// BenchmarkSummarize measures how long it takes to summarize a thread of 1,000 messages. The bodies are read from the
+// index.
 func BenchmarkSummarize(b *testing.B) {
 	p := project(b, storetest.Config{}, "Ann", "Bob")
 	for i := range 1000 {

@@ -19,7 +19,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// countingHistory counts pushes, and the pushes that failed because another machine was first.
+// countingHistory counts pushes, and those that failed because another machine pushed first.
 type countingHistory struct {
 	history.Log
 	pushes, lost *atomic.Int64
@@ -43,8 +43,8 @@ func (h countingHistory) PushClaims(ctx context.Context, was, is string) error {
 	return err
 }
 
-// counted opens n machines that share a project's mail through a bare repository, with an agent on each, and then
-// counts their pushes.
+// counted opens n machines that share a project's mail through a bare repository. Each has one agent. From then on,
+// counted counts their pushes.
 func counted(b *testing.B, n int, interval time.Duration) (bare string, all []sharer, pushes, lost *atomic.Int64) {
 	b.Helper()
 	pushes, lost = new(atomic.Int64), new(atomic.Int64)
@@ -78,8 +78,8 @@ func counted(b *testing.B, n int, interval time.Duration) (bare string, all []sh
 	return bare, all, pushes, lost
 }
 
-// BenchmarkSharedClaim measures claims that agents on several machines make at the same time, again and again, each on
-// its own path. It reports how long an agent waits for the answer. The ceiling is one git push of a prepared tree.
+// BenchmarkSharedClaim measures how long agents on several machines wait for the answer when all of them claim at the
+// same time. Each agent repeatedly claims a path of its own. The ceiling is one git push of a prepared tree.
 // docs/sync.md, "How many machines", has figures.
 func BenchmarkSharedClaim(b *testing.B) {
 	for _, n := range []int{1, 2, 3, 5, 10} {
@@ -123,10 +123,10 @@ func BenchmarkSharedClaim(b *testing.B) {
 	})
 }
 
-// BenchmarkSync measures machines that share a project's mail through a bare repository on this machine. An agent on
-// each machine writes to an agent on the next machine, one message a second, for ten seconds in each of the b.N
-// iterations. The benchmark reports how long it takes until a message can be read on the other machine, with a poll
-// every second. docs/sync.md, "How many machines", has figures.
+// BenchmarkSync measures how long it takes until a message can be read on another machine. The machines share a
+// project's mail through a bare repository on this machine and poll it every second. In each of the b.N iterations, an
+// agent on each machine sends one message per second to an agent on the next machine, for ten seconds. docs/sync.md,
+// "How many machines", has figures.
 func BenchmarkSync(b *testing.B) {
 	for _, n := range []int{2, 3, 5, 10} {
 		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {

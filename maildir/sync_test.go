@@ -82,7 +82,7 @@ func (m sharer) now(t testing.TB) {
 	}
 }
 
-// level runs rounds until all machines have the same commit.
+// level runs rounds until all machines are at the same commit.
 func level(t testing.TB, all ...sharer) {
 	t.Helper()
 	for range 2 {
@@ -98,7 +98,7 @@ func level(t testing.TB, all ...sharer) {
 	}
 }
 
-// files lists the files that the machines share, with the hashes of their contents.
+// files lists a machine's shared files, with the hashes of their contents.
 func files(t testing.TB, m sharer) string {
 	t.Helper()
 	var lines []string
@@ -190,8 +190,8 @@ func TestSync(t *testing.T) {
 		t.Error("another machine's seal is trusted")
 	}
 
-	// The operation is undone on the machine where it was done, even though the branch has moved to the other machine's
-	// merge.
+	// The operation can be undone on the machine that performed it, even though the branch has moved to the other
+	// machine's merge.
 	if undone, err := a.p.Box("Ann", format.Origin{}).Undo(t.Context(), maildir.Undoing{}); err != nil || undone.ID != one.ID {
 		t.Errorf("undone %+v, %v", undone, err)
 	}
@@ -201,7 +201,7 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// TestSyncWakes: a message from another machine wakes callers that are waiting for mail, and runs no hook.
+// TestSyncWakes checks that a message from another machine wakes callers waiting for mail, but runs no hook.
 func TestSyncWakes(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -237,7 +237,7 @@ func TestSyncWakes(t *testing.T) {
 	}
 }
 
-// TestSyncKinds: the result for each kind of file if both sides have changed something.
+// TestSyncKinds checks the result of a merge for each kind of file that both sides have changed.
 func TestSyncKinds(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -337,7 +337,7 @@ func TestSyncKinds(t *testing.T) {
 	}
 }
 
-// TestSyncMany: a merge of more files than fit into one operation is still one merge.
+// TestSyncMany checks that merging more files than fit into one operation still creates a single merge.
 func TestSyncMany(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -358,8 +358,9 @@ func TestSyncMany(t *testing.T) {
 	level(t, a, b)
 }
 
-// TestSyncAsideThere: a merge of a message that two machines have edited is killed after its files were written. The
-// merge is repeated after these files were committed, when the version next to the message already exists.
+// TestSyncAsideThere checks a merge that is repeated after it was killed. Two machines have edited a message. The merge
+// is killed after it has written its files, and is repeated after these files were committed. By then, the version next
+// to the message already exists.
 func TestSyncAsideThere(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -396,7 +397,7 @@ func TestSyncAsideThere(t *testing.T) {
 	}
 }
 
-// TestSyncLeavesEdits: a file that the user has saved but not committed is not overwritten, but merged as an edit.
+// TestSyncLeavesEdits checks that a file saved by the user but not yet committed is merged as an edit, not overwritten.
 func TestSyncLeavesEdits(t *testing.T) {
 	t.Parallel()
 	_, all := shared(t, 2, onlyAsked)
@@ -422,7 +423,7 @@ func TestSyncLeavesEdits(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.now(t)
-	b.now(t) // the newer text, from a, arrived while the file here is not committed
+	b.now(t) // the newer text from a arrives while the file is still uncommitted here
 	if log := gitIn(t, b.p.Dir(), "log", "--format=%H", "--", "README.md"); len(strings.Fields(log)) < 2 {
 		t.Errorf("b's edit is in no commit: %s", log)
 	}
@@ -438,8 +439,8 @@ func TestSyncLeavesEdits(t *testing.T) {
 	level(t, a, b)
 }
 
-// TestSyncStorm: three machines write to each other while the shared repository comes and goes and a user commits by
-// hand. At the end, each message has been delivered once, and all machines have the same files.
+// TestSyncStorm checks that three machines can write to each other while the shared repository comes and goes and a
+// user commits by hand. In the end, each message has been delivered once, and all machines have the same files.
 func TestSyncStorm(t *testing.T) {
 	t.Parallel()
 	const messages = 40
@@ -514,7 +515,7 @@ func TestSyncStorm(t *testing.T) {
 	}
 }
 
-// TestSyncHostile: files that a hostile machine pushes are not checked out, and local mail continues to work.
+// TestSyncHostile checks that files pushed by a hostile machine are not checked out, and that local mail keeps working.
 func TestSyncHostile(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -555,8 +556,8 @@ func TestSyncHostile(t *testing.T) {
 		t.Errorf("Ann has %v", got)
 	}
 
-	// A commit has a folder where the mail has a file, or a file that is too large. Nothing from such a commit is
-	// merged.
+	// Nothing is merged from a commit that has a folder where the mail has a file, or that has a file that is too
+	// large.
 	for path, text := range map[string]string{"project.json/x": "x", "messages/2026/11/26/msg_20261126_00000000000000aa.md": strings.Repeat("x", 9<<20)} {
 		gitIn(t, evil, "pull", "-q", "--no-rebase", "--no-edit")
 		old := gitIn(t, evil, "rev-parse", "HEAD")
@@ -576,7 +577,7 @@ func TestSyncHostile(t *testing.T) {
 		gitIn(t, evil, "reset", "-q", "--hard", old)
 		gitIn(t, evil, "push", "-qf")
 	}
-	a.now(t) // a push with force has removed the commit
+	a.now(t) // the commit was removed by a forced push
 
 	// A million files from three objects.
 	mktree := func(n int, entry string) string {
@@ -629,7 +630,8 @@ func TestSyncHostile(t *testing.T) {
 	a.send(t, "Ann", "Ann", "still goes on")
 }
 
-// TestSyncRewritten: a push with force removes nothing on a machine, and a different project's mail is not merged.
+// TestSyncRewritten checks that a forced push removes nothing on other machines, and that a different project's mail is
+// not merged.
 func TestSyncRewritten(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 2, onlyAsked)
@@ -667,7 +669,7 @@ func TestSyncRewritten(t *testing.T) {
 	}
 }
 
-// TestSyncStops: mail that was sent and claims that were released just before a server ends are pushed.
+// TestSyncStops checks that mail sent and claims released just before a server ends are pushed.
 func TestSyncStops(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -685,8 +687,8 @@ func TestSyncStops(t *testing.T) {
 	}
 }
 
-// TestSyncKeepsNotices: when a server starts, it withdraws its own notices about removed files, but not another
-// machine's notices about files on that machine.
+// TestSyncKeepsNotices checks that a starting server withdraws its own notices about removed files, but not another
+// machine's notices about that machine's files.
 func TestSyncKeepsNotices(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -707,7 +709,7 @@ func TestSyncKeepsNotices(t *testing.T) {
 	if a.p, err = a.EnsureProject(t.Context(), shop); err != nil {
 		t.Fatal(err)
 	}
-	save(a, "Ann") // the server handles it after the files that it finds at its start
+	save(a, "Ann") // the server handles this file after those that it found at its start
 	a.now(t)
 	b.now(t)
 	page, err := b.p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{UnreadOnly: true}, false, maildir.Waiting{})

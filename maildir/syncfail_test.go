@@ -19,8 +19,8 @@ import (
 	"mailtree/maildir/history"
 )
 
-// TestSyncHangs: if the shared repository does not respond, the state reports this after a minute. Local mail continues
-// to work.
+// TestSyncHangs checks that the state reports after a minute that the shared repository does not respond. Local mail
+// keeps working.
 func TestSyncHangs(t *testing.T) {
 	t.Parallel()
 	clock := &movable{stopped: time.Now()}
@@ -61,8 +61,8 @@ func TestSyncHangs(t *testing.T) {
 	}
 }
 
-// metHistory is a history that runs two functions, once each: just after it has compared the branches, and before
-// it commits.
+// metHistory is a history that runs two functions, once each: met just after it has compared the branches, and flush
+// before it commits.
 type metHistory struct {
 	history.Log
 	met, flush *func()
@@ -85,9 +85,9 @@ func (x metHistory) Flush(ctx context.Context) error {
 	return x.Log.Flush(ctx)
 }
 
-// TestSyncMeetsRebase: a user begins a rebase onto other machines' commits and aborts it, while the server is merging
-// the same commits. The rebase had these commits' files in the tree, and the abort removed them. This is not treated as
-// a deletion.
+// TestSyncMeetsRebase checks that an aborted rebase is not treated as a deletion. While the server is merging other
+// machines' commits, a user begins a rebase onto the same commits and aborts it. The rebase puts the commits' files
+// into the tree, and the abort removes them.
 func TestSyncMeetsRebase(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ own, written bool }{
@@ -135,8 +135,8 @@ func TestSyncMeetsRebase(t *testing.T) {
 	}
 }
 
-// TestSyncMeetsReset: a user removes commits from the branch while the server is merging. Removed commits that other
-// machines have come back.
+// TestSyncMeetsReset checks a merge during which a user removes commits from the branch. Those commits come back if
+// other machines have them.
 func TestSyncMeetsReset(t *testing.T) {
 	t.Parallel()
 	for _, written := range []bool{false, true} {
@@ -167,8 +167,8 @@ type lazyHistory struct{ history.Log }
 
 func (lazyHistory) RecordEdits([]string) {}
 
-// TestSyncUncommitted: if another machine has changed a file that has an uncommitted change here, a round reports
-// the file.
+// TestSyncUncommitted checks that a round reports a file if another machine has changed it and it also has an
+// uncommitted change here.
 func TestSyncUncommitted(t *testing.T) {
 	t.Parallel()
 	a, b, _ := sharedWith(t, storetest.Config{History: func(h history.Log) history.Log { return lazyHistory{h} }})
@@ -192,8 +192,8 @@ func TestSyncUncommitted(t *testing.T) {
 	level(t, a, b)
 }
 
-// TestSyncFull: commits that the shared repository refuses are kept here and pushed later. The state contains Git's
-// error message.
+// TestSyncFull checks that commits refused by the shared repository are kept here and pushed later. The state contains
+// Git's error message.
 func TestSyncFull(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -221,7 +221,7 @@ func TestSyncFull(t *testing.T) {
 	}
 }
 
-// hostileTree creates, in a repository, a tree with one entry that Git has not checked.
+// hostileTree creates a Git tree with one entry, without any checks by Git.
 func hostileTree(t testing.TB, dir, name, mode, hash string) string {
 	t.Helper()
 	raw, err := hex.DecodeString(hash)
@@ -237,7 +237,7 @@ func hostileTree(t testing.TB, dir, name, mode, hash string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestSyncHostilePaths: what happens to a file that another machine pushes at an invalid path.
+// TestSyncHostilePaths checks what happens to a file that another machine pushes at an invalid path.
 func TestSyncHostilePaths(t *testing.T) {
 	t.Parallel()
 	const refused, stays, comes = "refused", "stays", "comes"
@@ -297,8 +297,8 @@ func TestSyncHostilePaths(t *testing.T) {
 	}
 }
 
-// TestSyncHostileMachine: another machine's data about machines cannot name files outside its folder, and cannot
-// contain long text.
+// TestSyncHostileMachine checks that another machine's data about machines can neither refer to files outside its
+// folder nor contain long text.
 func TestSyncHostileMachine(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir"
 )
 
-// TestJournalOfFailedUndo: an operation that failed and cannot be rolled back stays in the journal, whatever is
-// written and committed after it. The next start rolls it back.
+// TestJournalOfFailedUndo checks that a failed operation that cannot be rolled back stays in the journal, no matter
+// what is written and committed after it. The next start rolls it back.
 func TestJournalOfFailedUndo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ harm, mend func(tree, away string) error }{
@@ -65,7 +65,7 @@ func TestJournalOfFailedUndo(t *testing.T) {
 				t.Fatal(err)
 			}
 			ageAll(t, filepath.Join(p.Dir(), ".mailtree/tmp"))
-			if err := maildir.SweepStaging(t.Context(), p); err != nil { // keeps what the journal's operation needs
+			if err := maildir.SweepStaging(t.Context(), p); err != nil { // keeps the files of the operation in the journal
 				t.Fatal(err)
 			}
 			send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "kept", Body: "b"})
@@ -93,7 +93,7 @@ func TestJournalOfFailedUndo(t *testing.T) {
 	}
 }
 
-// moveOne moves the only file of a folder to another folder.
+// moveOne moves the only file in a folder to another folder.
 func moveOne(from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {

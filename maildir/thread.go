@@ -12,8 +12,8 @@ func (p *Project) Message(ctx context.Context, id string) (*index.MessageRow, er
 	return p.MessageWithin(ctx, id, nil)
 }
 
-// MessageWithin returns one message, with its receipts and as much of its body as fits. It returns ErrNotFound,
-// ErrInvalid for the room's Offset, and any error from Room.Reserve.
+// MessageWithin returns one message, with its receipts and as much of its body as fits into room. It returns
+// ErrNotFound if there is no such message, ErrInvalid for an invalid room.Offset, and any error from Room.Reserve.
 func (p *Project) MessageWithin(ctx context.Context, id string, room *index.Room) (*index.MessageRow, error) {
 	id = p.mail.Store.Domains.IDNamed(id)
 	head, err := p.mail.HeadNamed(ctx, refusal.Message, id)
@@ -39,7 +39,7 @@ type ThreadPage struct {
 	Messages []index.MessageRow
 	Own      map[string]*index.Delivery // by message id: the copies of ThreadQuery.Agent, without bodies
 	Next     int64                      // cursor of the next page; 0 at the end
-	Note     *Error                     // set if the query gives the id of a message in the thread; not an error
+	Note     *Error                     // not an error: set if the query names the thread by a message's id
 }
 
 // threadPage is the size of a page, in messages.
@@ -47,7 +47,7 @@ const threadPage = 1000
 
 // ThreadPage returns a page of a thread, oldest first. A thread consists of every message with that thread_id, and of
 // the message with that id. The page ends when the room is full, or at Limit (default and maximum: 1,000). It returns
-// ErrNotFound and any error from Room.Reserve. See docs/tools.md, "Reading".
+// ErrNotFound if there is no such thread, and any error from Room.Reserve. See docs/tools.md, "Reading".
 func (p *Project) ThreadPage(ctx context.Context, q index.ThreadQuery) (*ThreadPage, error) {
 	limit := threadPage
 	if q.Limit > 0 {
@@ -85,8 +85,8 @@ func (p *Project) ThreadPage(ctx context.Context, q index.ThreadQuery) (*ThreadP
 	return page, p.addHolders(ctx, page, &q)
 }
 
-// addHolders adds to a page the receipts of its messages, without bcc recipients, and one agent's copies, if the query
-// asks for them.
+// addHolders adds what the query asks for to a page: the receipts of the page's messages, without bcc recipients, and
+// one agent's copies.
 func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *index.ThreadQuery) error {
 	ids := make([]string, len(page.Messages))
 	for i := range page.Messages {
@@ -113,9 +113,9 @@ func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *index.Thr
 	return err
 }
 
-// threadNamed returns the thread with a given id. name may also be the id of a message in the thread, in which case
-// note says so. The message's id may be shortened: see FullID. If a message's id is also the id of a thread, that
-// thread is returned.
+// threadNamed returns the thread with a given id. The argument name may also be the id of a message in the thread, in
+// which case note says so. The message's id may be shortened: see FullID. If a message's id is also the id of a thread,
+// that thread is returned.
 func (p *Project) threadNamed(ctx context.Context, name string) (thread string, note *Error, err error) {
 	name, err = p.mail.Store.FullID(ctx, p.mail.Slug, refusal.Thread, name)
 	if err != nil {

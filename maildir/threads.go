@@ -10,7 +10,7 @@ import (
 
 // ThreadsRequest selects threads.
 type ThreadsRequest struct {
-	Text   string // a search selects the threads of the messages that it finds; "": all threads
+	Text   string // a search, which selects the threads of the messages it finds; "": all threads
 	Agent  string // the agent whose unread messages are counted; the agent need not exist
 	Limit  int    // default 20, at most 200
 	Cursor string // of an earlier page of the same request; "" for the first page
@@ -20,18 +20,18 @@ type ThreadsRequest struct {
 type ThreadsPage struct {
 	Threads []ThreadListed
 	Next    string // "" at the end
-	Note    error  // how the text was understood, if that may be unexpected; otherwise nil
+	Note    error  // explains how the text was interpreted, if that may be unexpected; otherwise nil
 }
 
-// ThreadListed is a thread of a list.
+// ThreadListed is a thread in a list.
 type ThreadListed struct {
 	index.ThreadRow
 	Line string // the beginning of its newest message's text, without markup, on one line
 }
 
-// Threads lists threads. The thread with the newest message comes first, or in a search the thread with the newest hit.
-// No page repeats a thread of an earlier page, even if mail arrives in the meantime. Any page, not just the last one,
-// may contain fewer threads than the limit, or none. Threads returns any error from Search.
+// Threads lists threads. The thread with the newest message comes first. In a search, it is the thread with the newest
+// hit. No page repeats a thread of an earlier page, even if mail arrives in the meantime. Any page, not just the last
+// one, may contain fewer threads than the limit, or none. Threads returns any error from Search.
 func (p *Project) Threads(ctx context.Context, r ThreadsRequest) (*ThreadsPage, error) {
 	typed, err := p.readQuery(ctx, cmp.Or(r.Text, "*"))
 	if err != nil {

@@ -70,7 +70,7 @@ type Undone struct {
 	Readers  []string       `json:"read_by"`            // agents who had read the withdrawn, changed or restored message; each gets a notice
 	Outside  []string       `json:"left_for,omitempty"` // for a withdrawn message: recipients at other domains, which keep it; see leftFor
 	Patterns []string       `json:"paths,omitempty"`    // the claims' patterns, for an operation on claims
-	Text     string         `json:"text_at,omitempty"`  // where Git has the undone text, as COMMIT:PATH; "": no text
+	Text     string         `json:"text_at,omitempty"`  // where Git has the undone text, as COMMIT:PATH, or ""
 	Next     *OperationInfo `json:"next,omitempty"`     // the target of the next Undo or Redo without an id; nil: none
 	Also     []Undone       `json:"also,omitempty"`     // the other operations of the same command
 
@@ -78,12 +78,14 @@ type Undone struct {
 }
 
 // Undo undoes the agent's newest operation on a message, ignoring operations that are already undone. The undo is
-// itself an operation. Without an id, Undo undoes every operation of the same step (format.InStep). It restores the
-// files of that operation and no others. A sent message is removed for everyone, and agents that have read it get a
-// notice. Without an id, the operation may also be an operation on claims: claimed paths are released, and released
-// paths are claimed again. Without an id, the operation is never a reading. Undo returns ErrNotFound if there is no
-// such operation or message. It returns ErrConflict if a file has changed since, if another agent now holds the paths,
-// or if the operation cannot be distinguished from others in its commit.
+// itself an operation. Undo restores only the files of that operation. A sent message is removed for everyone, and
+// agents that have read it get a notice.
+//
+// Without an id, Undo undoes every operation of the same step (format.InStep). The newest operation may then also be
+// one on claims: claimed paths are released, and released paths are claimed again. It is then never a reading.
+//
+// Undo returns ErrNotFound if there is no such operation or message. It returns ErrConflict if a file has changed
+// since, if another agent now holds the paths, or if the operation cannot be distinguished from others in its commit.
 func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	const undone = false
 	step, err := b.lastStep(ctx, u, undone)
@@ -93,8 +95,8 @@ func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	return b.doStep(ctx, step, "undone", b.undoOne)
 }
 
-// doStep calls do for each operation of a step and returns the first operation, with the others in Also. The operations
-// that do performs also form a step. If there is an error, the operations before it are kept.
+// doStep calls do for each operation of a step and returns the first operation, whose Also field lists the others. The
+// operations that do performs also form a step. If do fails, the operations before the failure are kept.
 func (b *Box) doStep(ctx context.Context, step []Undone, how string, do func(context.Context, *Undone) error) (*Undone, error) {
 	if len(step) > 1 {
 		ctx = format.InStep(ctx, format.NewStep())
@@ -189,8 +191,8 @@ func (b *Box) redoOne(ctx context.Context, redone *Undone) error {
 	})
 }
 
-// Undoable lists the agent's operations that a call of Undo without an id can undo, newest first: at most n, and only
-// the first of each step. It reads only the newest commits.
+// Undoable lists up to n of the agent's operations that Undo can undo without an id, newest first. It lists only the
+// first operation of each step. It reads only the newest commits.
 func (b *Box) Undoable(ctx context.Context, n int) ([]OperationInfo, error) {
 	all, err := b.p.mail.History.LastDone(ctx, history.DoneQuery{Agent: b.agent, Wants: (&Undoing{}).wants, Along: isUndoable, Most: n})
 	if err != nil {
@@ -239,7 +241,7 @@ func (p *Project) actOf(ctx context.Context, agent string, done *history.Done) (
 }
 
 // lastStep returns the operations that u selects, in the order in which they are to be undone or redone. If undone is
-// true, it selects operations that have been undone. It returns any error from Undo.
+// true, u selects from the operations that have been undone. It returns any error from Undo.
 func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, error) {
 	if err := b.p.mail.NeedAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err

@@ -28,7 +28,8 @@ func undo(t testing.TB, p *maildir.Project, agent, id string) *maildir.Undone {
 	return u
 }
 
-// TestUndoSend: the message is removed for everyone, and each agent that has read it gets its own notice.
+// TestUndoSend checks that the message is removed for everyone, and that each agent that has read it gets a separate
+// notice.
 func TestUndoSend(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat", "Dan")
@@ -67,8 +68,8 @@ func TestUndoSend(t *testing.T) {
 	}
 }
 
-// TestUndoSendChanged: a message that was changed, with an editor or through mailtree, is not withdrawn, and none
-// of its files is touched. A removed copy does not prevent a withdrawal.
+// TestUndoSendChanged checks that a message that was changed, with an editor or through mailtree, is not withdrawn.
+// None of its files are touched. A removed copy does not prevent a withdrawal.
 func TestUndoSendChanged(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -121,8 +122,8 @@ func TestUndoSendChanged(t *testing.T) {
 	}
 }
 
-// TestUndoClaim: only the paths of that operation are released. Released paths are claimed again, unless another agent
-// has them. The next undo withdraws the message that was sent before the claim.
+// TestUndoClaim checks that undoing a claim releases only the paths of that operation. Undoing a release claims the
+// paths again, unless another agent holds them. The next undo withdraws the message that was sent before the claim.
 func TestUndoClaim(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -176,13 +177,13 @@ func TestUndoClaim(t *testing.T) {
 	}
 }
 
-// TestUndoClaims: operations on claims that share a commit are not undone, because the commit does not show which
-// operation wrote which file.
+// TestUndoClaims checks that operations on claims are not undone if they share a commit, because the commit does not
+// show which operation wrote which file.
 func TestUndoClaims(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")
-	lock := filepath.Join(p.Dir(), ".git", "index.lock") // a slow git command: many operations are waiting
-	for ; ; time.Sleep(time.Millisecond) {               // the server has the lock for the commit of Ann's registration
+	lock := filepath.Join(p.Dir(), ".git", "index.lock") // simulates a slow git command: many operations wait
+	for ; ; time.Sleep(time.Millisecond) {               // the server holds the lock while it commits Ann's registration
 		f, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {
 			f.Close()
@@ -212,8 +213,8 @@ func TestUndoClaims(t *testing.T) {
 	}
 }
 
-// TestUndoMarks: an archived message is in the inbox again, with its earlier read state. A deleted message is there
-// again with its marks. Other operations in the same commit are not undone.
+// TestUndoMarks checks that an archived message returns to the inbox with its earlier read state, and a deleted message
+// with its marks. Other operations in the same commit are not undone.
 func TestUndoMarks(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

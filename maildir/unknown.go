@@ -8,9 +8,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Refusals of names that do not exist list the names that do, so that the caller can correct the request.
+// A refusal of an unknown name lists the existing names, so that the caller can correct the request.
 
-// unknownProject adds the existing projects to a refusal for a project's key.
+// unknownProject adds the names of the existing projects to a refusal of a project's key.
 func (s *Store) unknownProject(e *Error) *Error {
 	var all, bases []string
 	shown := map[string]string{} // the name to show for a project, by each of its names

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestUnknownOfMany: if there are too many agents to list, a refusal lists only the most similar name. A refusal for a
-// word that means everyone lists the agents that the sender can write to.
+// TestUnknownOfMany checks that a refusal lists only the most similar name if there are too many agents to list. A
+// refusal of a word that means everyone lists the agents that the sender can write to.
 func TestUnknownOfMany(t *testing.T) {
 	t.Parallel()
 	names := []string{"GreenCastle"}
@@ -40,7 +40,7 @@ func TestUnknownOfMany(t *testing.T) {
 	}
 }
 
-// TestAllIsAName: if an agent is named all, mail to all goes only to that agent.
+// TestAllIsAName checks that mail to "all" goes only to the agent of that name, if there is one.
 func TestAllIsAName(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -54,8 +54,8 @@ func TestAllIsAName(t *testing.T) {
 	}
 }
 
-// TestThreadOfReply: the id of a reply means the thread that contains the reply, on each of its pages. A thread
-// whose id is the id of a reply is still found by that id.
+// TestThreadOfReply checks that the id of a reply identifies the thread that contains the reply, on each of the
+// thread's pages. A thread whose own id is the id of a reply is still found by that id.
 func TestThreadOfReply(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

@@ -36,7 +36,7 @@ func (m *machine) fail(p string) error {
 	return nil
 }
 
-// breakAt makes all later calls at path and below fail. "" repairs the machine.
+// breakAt makes all later calls at path and below fail. If path is "", it repairs the machine.
 func (m *machine) breakAt(path string, fault error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -59,9 +59,9 @@ func until(t testing.TB, what string, is func() bool) {
 	waits.Until(t, what, is)
 }
 
-// TestUnreadDecisions: a request that depends on a file that the machine cannot read is refused as unavailable. It
-// is never answered as if the file did not exist. When the machine works again, the request is answered correctly
-// without a restart.
+// TestUnreadDecisions checks that a request is refused as unavailable if it depends on a file that the machine cannot
+// read. The request is never answered as if the file did not exist. Once the machine works again, the request is
+// answered correctly without a restart.
 func TestUnreadDecisions(t *testing.T) {
 	t.Parallel()
 	mail := func(id, from, key string) string {
@@ -71,7 +71,7 @@ func TestUnreadDecisions(t *testing.T) {
 	for _, c := range []struct {
 		name, path, data string
 		do               func(ctx context.Context, p *maildir.Project) error
-		after            func(t *testing.T, err error) // do's result when the machine works again
+		after            func(t *testing.T, err error) // receives do's result once the machine works again
 	}{
 		{"recipient", "agents/Eve/profile.json", `{"program": "x", "inception": "2026-01-01T00:00:00Z"}`,
 			func(ctx context.Context, p *maildir.Project) error {
@@ -167,8 +167,8 @@ func isKind(kind error) func(t *testing.T, err error) {
 	}
 }
 
-// TestUnreadOwnFiles: the server's own operations are also refused if they depend on an unreadable file in the tree,
-// and no file that the server wrote is lost.
+// TestUnreadOwnFiles checks that the server's own operations are also refused if they depend on an unreadable file in
+// the tree, and that no file written by the server is lost.
 func TestUnreadOwnFiles(t *testing.T) {
 	t.Parallel()
 	m := &machine{}
@@ -223,8 +223,8 @@ func TestUnreadOwnFiles(t *testing.T) {
 	}
 }
 
-// TestUnreadRecovery: a start that cannot read the files of an interrupted run makes no decision about them. It leaves
-// the project out, and the next start completes or removes the operation.
+// TestUnreadRecovery checks that a start makes no decision about files of an interrupted run that it cannot read. It
+// leaves the project out, and the next start completes or removes the operation.
 func TestUnreadRecovery(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"staged", "placed"} {
@@ -254,7 +254,7 @@ func TestUnreadRecovery(t *testing.T) {
 	}
 }
 
-// interrupted is a store whose server ended between the renames of a send.
+// interrupted returns a store whose server ended between the renames of a send.
 func interrupted(t *testing.T) (root, repo string) {
 	t.Helper()
 	root = filepath.Join(t.TempDir(), "store")

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestUnwokenNever: an agent that never had a session is listed after its mail has been unread and the agent
-// inactive for ten minutes. A user's agent, or an agent in a tmux window, is not listed.
+// TestUnwokenNever checks that an agent that never had a session is listed once it has been inactive, and its mail
+// unread, for ten minutes. A user's agent, or an agent in a tmux window, is not listed.
 func TestUnwokenNever(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64

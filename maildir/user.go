@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// User is a store with the rights of one OS user. An OS user that is neither root nor the server's user is a guest.
-// It is safe for concurrent use.
+// User provides access to a store with the rights of one OS user. An OS user that is neither root nor the server's user
+// is a guest. A User is safe for concurrent use.
 type User struct {
 	s      *Store
 	by     Caller
@@ -20,7 +20,7 @@ type User struct {
 // As returns the store with the rights of an OS user. That user's messages get the given origin.
 func (s *Store) As(by Caller, origin format.Origin) User { return User{s, by, origin} }
 
-// Project is Store.Project. For a guest, the refusal for an unknown project has no similar names.
+// Project is like Store.Project. If a guest asks for an unknown project, the refusal lists no similar names.
 func (u User) Project(ctx context.Context, key string) (*View, error) {
 	p, err := u.s.Project(ctx, key)
 	var e *Error
@@ -35,8 +35,8 @@ func (u User) Project(ctx context.Context, key string) (*View, error) {
 	return p.As(u.by, u.origin), nil
 }
 
-// EnsureProject is Store.EnsureProject. A guest may create only the default project, because each project uses the
-// server's files and memory, and a guest could name any number of projects. For any other project that does not
+// EnsureProject is like Store.EnsureProject, but a guest may create only the default project, because each project uses
+// the server's files and memory, and a guest could name any number of projects. For any other project that does not
 // exist, a guest gets ErrNotFound, without similar names.
 func (u User) EnsureProject(ctx context.Context, key string) (*View, error) {
 	if key == DefaultProject || !u.s.core.IsForeignUser(u.by) {

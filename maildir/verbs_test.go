@@ -76,8 +76,7 @@ func inbox(t testing.TB, p *maildir.Project, agent string) *maildir.InboxPage {
 	return page
 }
 
-// TestSendToAll: each recipient in to, cc and bcc gets one copy, and the content is the same as sent.
-
+// TestSendToAll checks that each recipient in to, cc and bcc gets one copy, with the content that was sent.
 func TestSendToAll(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat", "Dan")
@@ -109,9 +108,8 @@ func TestSendToAll(t *testing.T) {
 	}
 }
 
-// TestBCCIsPrivate: a bcc recipient is named only in its own copy and the sender's copy, and in no other file, commit
-// or row (Invariant I7).
-
+// TestBCCIsPrivate checks that a bcc recipient's name appears only in its own copy and the sender's copy, and in no
+// other file, commit or row (Invariant I7).
 func TestBCCIsPrivate(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Hidden")
@@ -159,8 +157,8 @@ func TestBCCIsPrivate(t *testing.T) {
 	}
 }
 
-// TestConcurrentSends: many senders share groups. Every reply that was received is in the inbox, in order of creation.
-
+// TestConcurrentSends checks sends by many senders that share groups. Every message whose send succeeded is in the
+// inbox, newest first.
 func TestConcurrentSends(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -196,18 +194,7 @@ func TestConcurrentSends(t *testing.T) {
 	}
 }
 
-// TestPopOnce: 16 consumers read one mailbox while messages arrive. No message is popped twice or lost, and the oldest
-// comes first (Invariant I4).
-
-// TestPopAgainstTouch: if the user runs `touch x.read` between listing and popping, the user's mark wins.
-
-// TestPopCancelled: a call that is canceled before the mark is written pops nothing.
-
-// TestMarks: reading and acknowledging are idempotent, and the first time is kept. Acknowledging also marks as read;
-// marking as unread removes the mark. The counts agree.
-
-// TestReply: recipients, subject and thread are as in docs/tools.md, "Sending".
-
+// TestReply checks a reply's recipients, subject and thread. See docs/tools.md, "Sending".
 func TestReply(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat")
@@ -240,7 +227,7 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// TestReplyToUncleanSubject: a message can be answered even if its subject could not be sent.
+// TestReplyToUncleanSubject checks that a message can be answered even if its subject would be refused in a send.
 func TestReplyToUncleanSubject(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -255,8 +242,7 @@ func TestReplyToUncleanSubject(t *testing.T) {
 	}
 }
 
-// TestKeyConcurrently: the same key from many goroutines delivers once.
-
+// TestKeyConcurrently checks that a message sent with the same key from many goroutines is delivered once.
 func TestKeyConcurrently(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat")
@@ -297,40 +283,14 @@ func TestKeyConcurrently(t *testing.T) {
 	}
 }
 
-// TestRegisterConcurrently: no two agents get the same name, regardless of case.
-
-// TestClaimsNeverBothWin: if 16 goroutines make overlapping exclusive claims, exactly one claim is granted.
-
-// TestClaimLife: shared claims coexist, a renewal keeps keys that the user wrote into the file, dry runs claim
-// nothing, and release and expiry free the paths.
-
-// TestLongPoll: a waiting reader gets its answer when a tool sends a message, when a file is written by hand, and when
-// the wait times out.
-
-// TestPages: pages are complete, do not overlap, and are sorted newest first.
-
-// TestVerified: a message that the server wrote is verified. A message that was edited or written by hand is not.
-
-// TestAttachments: a file from the code base is attached, and named by its content. Files outside the code base must
-// not be read.
-
-// TestWorktreesShare: a path inside a linked Git worktree means the same path in the main worktree.
-
-// TestMailboxes: users can create again, list and delete their own mailboxes, but not other users' mailboxes. Root
-// can do all of this.
-
-// TestBadMarks: a folder or link at the path of a mark does not stop other marks, and the answer reports it.
-
-// TestRenewOnOtherBranch: if nothing can be committed, an agent can still renew, release and reclaim its claims.
-
 // await waits for a condition.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
 	waits.Until(t, "what the test waits for", ok)
 }
 
-// TestFanout: the limit on what one message writes applies to its size times the number of its recipients in to, cc and
-// bcc, in a send or a reply.
+// TestFanout checks the limit on the amount that one message writes. It applies to the message's size times the number
+// of its recipients in to, cc and bcc, for sends and replies.
 func TestFanout(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{Fanout: 10_000, NoWatcher: true}, "Ann", "Bob", "Cat", "Dan")
@@ -354,8 +314,8 @@ func TestFanout(t *testing.T) {
 	}
 }
 
-// TestMailboxDepth: however many agents send at the same time, a mailbox gets no more bounded drafts than it has
-// room for.
+// TestMailboxDepth checks that a mailbox gets no more bounded drafts than it has room for, no matter how many agents
+// send at the same time.
 func TestMailboxDepth(t *testing.T) {
 	t.Parallel()
 	const depth = 5

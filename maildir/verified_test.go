@@ -10,12 +10,12 @@ import (
 	"mailtree/maildir/keys"
 )
 
-// TestMachineSeal: mail that was sealed with another trusted key is verified under that machine's name. But this server
-// did not authenticate the sender itself, so no copy is trusted.
+// TestMachineSeal checks that mail sealed with another machine's trusted key is verified under that machine's name. No
+// copy is trusted, because this server did not authenticate the sender itself.
 func TestMachineSeal(t *testing.T) {
 	t.Parallel()
 	there := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
-	by := format.Origin{Auth: "uid:1000", Door: format.DoorPage} // only that machine knows that this is a user
+	by := format.Origin{Auth: "uid:1000", Door: format.DoorPage} // only that machine knows that the sender is a user
 	m := sendFrom(t, there.Box("Ann", by), maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "text"})
 	key, err := keys.Own(maildir.StoreOf(there).Root)
 	if err != nil {
@@ -57,8 +57,8 @@ func TestMachineSeal(t *testing.T) {
 	}
 }
 
-// TestPerson: the sender of verified mail is shown as a user only if this store's own seal says that the mail came
-// through a channel that people use.
+// TestPerson checks that the sender of verified mail is shown as a user only if, according to this store's own seal,
+// the mail came through a channel that people use.
 func TestPerson(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
@@ -87,7 +87,7 @@ func TestPerson(t *testing.T) {
 	}
 }
 
-// TestSealOfOtherProject: mail that the server sealed for one project is not verified in another.
+// TestSealOfOtherProject checks that mail sealed by the server for one project is not verified in another.
 func TestSealOfOtherProject(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir"
 )
 
-// TestVolley: two agents exchange messages in a thread within an hour, and no other agent takes part. From the 30th
-// message on, a wake is delayed by a minute and reports the number of messages. Mail from others wakes the agent
+// TestVolley checks the delay of wakes while only two agents exchange messages in a thread. From the 30th message
+// within an hour, a wake is delayed by a minute and reports the number of messages. Mail from others wakes the agent
 // immediately.
 func TestVolley(t *testing.T) {
 	t.Parallel()

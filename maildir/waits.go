@@ -16,19 +16,19 @@ import (
 // line and the page show this list. Clients' sessions instead get one notice for each message: see Tell.
 type Waits struct {
 	Project string `json:"project"` // its slug
-	Agent   string `json:"agent"`   // need not exist; if not, only the last three fields are filled
+	Agent   string `json:"agent"`   // need not exist; if not, only Stopped and the fields below it are filled
 
 	// Groups of threads, at most 50 threads each. Urgent threads come first, then threads of high importance, then the
 	// newest. A thread is in the first group that it fits.
 	Answer []WaitingThread `json:"wants_answer"`   // wait for the agent's acknowledgement or answer
 	New    []WaitingThread `json:"new"`            // have other unread mail
 	Owed   []WaitingThread `json:"you_wait_for"`   // others owe the agent an acknowledgement or an answer
-	More   int             `json:"more,omitempty"` // number of other threads, in the newest 1,000 messages of a kind
+	More   int             `json:"more,omitempty"` // number of other threads in the newest 1,000 messages of each kind
 	Unread int             `json:"unread"`         // number of all unread messages
 
 	Stopped    []Stop           `json:"stopped"`               // agents whose work is blocked by claims
 	Asleep     []Unwoken        `json:"asleep"`                // agents with unread mail that cannot be woken
-	Broken     []format.Problem `json:"broken"`                // invalid files, the first 50
+	Broken     []format.Problem `json:"broken"`                // the first 50 invalid files
 	MoreBroken int              `json:"more_broken,omitempty"` // number of other invalid files
 }
 
@@ -56,13 +56,13 @@ type WaitingThread struct {
 
 // Limits of Waits.
 const (
-	askedFor   = 14 * 24 * time.Hour // how long a question that was read, or the agent's own question, stays listed
+	askedFor   = 14 * 24 * time.Hour // how long a question stays listed after it was read, or if it is the agent's own
 	maxWaiting = 50                  // threads in a group, and invalid files
 	maxDue     = 1000                // how many of the newest messages of each kind are checked
 )
 
-// Waits returns what is waiting for the agent. It sets no marks. No list in the result is nil. With open, it omits the
-// bcc recipients that the agent is waiting for, because some readers must not see them (Invariant I7).
+// Waits returns what is waiting for the agent. It sets no marks. No list in the result is nil. If open is set, Waits
+// omits the bcc recipients that the agent is waiting for, because some readers must not see them (Invariant I7).
 //
 // A message is waiting for an answer if it is a question to the agent, and the agent has neither acknowledged nor
 // archived it, nor written in its thread since. The agent's own question is waiting until another agent has written in
@@ -105,7 +105,7 @@ const (
 	groups
 )
 
-// waiting is a waiting message.
+// waiting describes a waiting message.
 type waiting struct {
 	index.Due
 	group group
@@ -113,7 +113,7 @@ type waiting struct {
 	who   []string // for WaitingThread.People
 }
 
-// before orders messages by group, then by importance, then newest first.
+// before compares messages by group, then by importance, then by age, newest first.
 func (m *waiting) before(n *waiting) int {
 	return cmp.Or(cmp.Compare(m.group, n.group), cmp.Compare(rank(n.Importance), rank(m.Importance)), cmp.Compare(n.Cursor, m.Cursor))
 }
@@ -162,8 +162,8 @@ func (b *Box) listWaiting(ctx context.Context, w *Waits, open bool) error {
 	return nil
 }
 
-// waitingThread returns the row of a thread with waiting messages. places are the messages' indexes into all; the
-// first of them is shown.
+// waitingThread returns the row of a thread with waiting messages. The argument places holds the messages' indexes into
+// all; the first message is shown.
 func (b *Box) waitingThread(all []waiting, places []int, o *index.Outline) WaitingThread {
 	first := &all[places[0]]
 	t := WaitingThread{

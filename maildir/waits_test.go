@@ -32,7 +32,7 @@ func waitsOf(t testing.TB, p *maildir.Project, agent string) *maildir.Waits {
 	return w
 }
 
-// rowsOf prints the threads of the groups, one line each.
+// rowsOf returns one line for each thread in the groups.
 func rowsOf(w *maildir.Waits) (lines []string) {
 	for i, group := range [][]maildir.WaitingThread{w.Answer, w.New, w.Owed} {
 		for _, r := range group {
@@ -50,7 +50,7 @@ func wantRows(t *testing.T, w *maildir.Waits, want ...string) {
 	}
 }
 
-// TestWaits: the groups and their order; each thread is in only one group.
+// TestWaits checks the groups and their order, and that each thread is in only one group.
 func TestWaits(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cy", "Di")
@@ -102,8 +102,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestWaitsSettled: a message that was read stays listed while it is waiting for an answer. Writing in its thread,
-// acknowledging it or archiving it removes it from the list.
+// TestWaitsSettled checks that a message stays listed after it was read if it is waiting for an answer. Writing in its
+// thread, acknowledging it or archiving it removes it from the list.
 func TestWaitsSettled(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64
@@ -154,8 +154,8 @@ func TestWaitsSettled(t *testing.T) {
 	}
 }
 
-// TestWaitsBesides: stopped agents, agents that cannot be woken, and invalid files are listed for every name, even
-// for a name that is not an agent's. The lists are never null.
+// TestWaitsBesides checks that stopped agents, agents that cannot be woken, and invalid files are listed for every
+// name, even one that no agent has. The lists are never null.
 func TestWaitsBesides(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64
@@ -196,7 +196,7 @@ func TestWaitsBesides(t *testing.T) {
 	}
 }
 
-// TestWaitsMost: a group lists at most 50 threads, and the remaining threads are counted.
+// TestWaitsMost checks that a group lists up to 50 threads, and that the remaining ones are counted.
 func TestWaitsMost(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -209,8 +209,8 @@ func TestWaitsMost(t *testing.T) {
 	}
 }
 
-// BenchmarkWaits measures Waits for an agent with 2,500 unread messages in 625 threads. Its ceiling, in the same run,
-// is an inbox page of 20 messages.
+// BenchmarkWaits measures Waits for an agent with 2,500 unread messages in 625 threads. Its ceiling, measured in the
+// same run, is an inbox page of 20 messages.
 func BenchmarkWaits(b *testing.B) {
 	mail := bulk.Mail{Messages: 5_000, Agents: 2, Linked: true}
 	root := mail.Store(b)
@@ -237,8 +237,8 @@ func BenchmarkWaits(b *testing.B) {
 	})
 }
 
-// TestWaitChangesEnds: callers get the reason why their wait ended, even if the wait ended while the index was being
-// read.
+// TestWaitChangesEnds checks that callers get the reason why their wait ended, even if it ended during a read of the
+// index.
 func TestWaitChangesEnds(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{})

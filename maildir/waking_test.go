@@ -42,7 +42,7 @@ type news struct {
 	err  error
 }
 
-// awaitNews calls AwaitNews in a separate goroutine. It returns when that call is waiting or has returned.
+// awaitNews calls AwaitNews in a separate goroutine. It returns once the call is waiting or has returned.
 func awaitNews(ctx context.Context, p *maildir.Project, k maildir.SessionKey) <-chan news {
 	came := make(chan news, 1)
 	err := waits.Go(`wake\.\(\*Sessions\)\.awaitTurn$`, func() {
@@ -55,7 +55,7 @@ func awaitNews(ctx context.Context, p *maildir.Project, k maildir.SessionKey) <-
 	return came
 }
 
-// TestAwaitNews: the caller that is waiting for an idle session gets a burst of mail as a single piece of news, only
+// TestAwaitNews checks that a caller waiting for an idle session gets a burst of mail as one piece of news, and only
 // once.
 func TestAwaitNews(t *testing.T) {
 	t.Parallel()
@@ -91,7 +91,7 @@ func TestAwaitNews(t *testing.T) {
 	}
 }
 
-// TestAwaitNewsBeforeBegin: if a session has not yet begun or continued, AwaitNews waits for that too, but not forever.
+// TestAwaitNewsBeforeBegin checks that AwaitNews also waits for a session to begin or continue, but not forever.
 func TestAwaitNewsBeforeBegin(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
@@ -113,7 +113,8 @@ func TestAwaitNewsBeforeBegin(t *testing.T) {
 	}
 }
 
-// TestAwaitNewsOfGoneClient: if a session's client has ended, no caller gets a notice about the session's mail.
+// TestAwaitNewsOfGoneClient checks that no caller gets a notice about a session's mail after the session's client has
+// ended.
 func TestAwaitNewsOfGoneClient(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
@@ -132,7 +133,7 @@ func TestAwaitNewsOfGoneClient(t *testing.T) {
 	}
 }
 
-// startClient starts a process that acts as a client, until end is called.
+// startClient starts a process that acts as a client until end is called.
 func startClient(t *testing.T) (client seat.Process, end func()) {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
@@ -151,7 +152,7 @@ func startClient(t *testing.T) (client seat.Process, end func()) {
 	return seat.ProcessOf(cmd.Process.Pid), end
 }
 
-// TestOneWaiter: a session has only one waiting caller, the last one.
+// TestOneWaiter checks that only the last of several callers keeps waiting for a session.
 func TestOneWaiter(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
@@ -180,8 +181,8 @@ func recv(a, b <-chan news) news {
 	}
 }
 
-// TestSleepers: which agents the server must wake, for how long, and which agents are reported if they could not be
-// woken.
+// TestSleepers checks which agents the server must wake and for how long, and which agents are reported if they could
+// not be woken.
 func TestSleepers(t *testing.T) {
 	t.Parallel()
 	var later atomic.Int64
@@ -243,9 +244,9 @@ func TestSleepers(t *testing.T) {
 	}
 }
 
-// TestSessionIs: the caller that is waiting for a session is woken when the client's files say that the session is
-// idle. If the user answers "No" to a question, the question is cleared. A state from an earlier turn, or for an ended
-// or unknown session, changes nothing.
+// TestSessionIs checks that a caller waiting for a session is woken when the client's files say that the session is
+// idle. The user's "No" to a question clears the question. A state from an earlier turn, or for an ended or unknown
+// session, has no effect.
 func TestSessionIs(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
@@ -289,7 +290,8 @@ func TestSessionIs(t *testing.T) {
 	}
 }
 
-// TestUnwakeable: the reason why mail cannot wake an agent. No reason is given for an agent that mail wakes or reaches.
+// TestUnwakeable checks the reasons why mail cannot wake an agent. There is no reason for an agent that mail wakes or
+// reaches.
 func TestUnwakeable(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true}).Store

@@ -22,7 +22,7 @@ type Event struct {
 	Agent   string       `json:"agent,omitempty"` // the agent that caused the event; "" if unknown
 	ID      string       `json:"id,omitempty"`    // the message's id; "" if there is none
 	Thread  string       `json:"thread_id,omitempty"`
-	Text    string       `json:"text,omitempty"` // a line with the details: recipients and subject, a path, a status
+	Text    string       `json:"text,omitempty"` // one line of details: recipients and subject, a path, or a status
 }
 
 // Values of Event.What.
@@ -40,9 +40,9 @@ const (
 // scanChanges is how many changes Watch reads at a time.
 const scanChanges = 1000
 
-// Watch calls told for every event after a mark, in order, until ctx ends or told returns an error. of selects a
-// project; nil means every project. If the feed no longer has the mark, Watch reports only new events. It returns
-// told's error, ctx's error, and faults.
+// Watch calls told for every event after a mark, in order, until ctx ends or told returns an error. If of is nil, Watch
+// reports events in all projects, otherwise only those in that project. If the feed no longer has the mark, Watch
+// reports only new events. It returns told's error, ctx's error, and faults.
 func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*Event) error) error {
 	changes, err := s.core.Index.Changes(ctx, after, 1)
 	if err != nil {
@@ -158,7 +158,7 @@ func (p *Project) eventOf(ctx context.Context, c index.Change, h *Event) (*Event
 	return h, nil
 }
 
-// reclaimed is longer than the time between a claim's creation and its change in the feed.
+// reclaimed is an upper bound on the time between a claim's creation and its change in the feed.
 const reclaimed = 2 * time.Second
 
 // isGap reports whether the feed may have lost changes between a mark and the changes that follow. Marks increase by

@@ -12,9 +12,10 @@ import (
 // patience is how long a caller waits for the disk.
 const patience = 30 * time.Second
 
-// run runs the project until ctx has ended, every accepted operation has its result, and the history is up to date.
+// run runs the project. It returns once ctx has ended, every accepted operation has its result, and the history is up
+// to date.
 func (p *Project) run(ctx context.Context) {
-	noting, stopNoting := context.WithCancel(context.WithoutCancel(ctx)) // until the last operation has its result
+	noting, stopNoting := context.WithCancel(context.WithoutCancel(ctx)) // ends once the last operation has its result
 	var beside sync.WaitGroup
 	beside.Go(func() { p.mail.KeepNotes(noting) })
 	beside.Go(func() { p.outbox.Run(ctx) })
@@ -26,7 +27,7 @@ func (p *Project) run(ctx context.Context) {
 	p.Sync.PushLast(context.WithoutCancel(ctx))
 }
 
-// mail is the project as its keeper sees it (store.Mail).
+// mail implements store.Mail for the project.
 type mail struct{ *Project }
 
 // Saved schedules files that other programs saved in an outbox. See store.Mail.
@@ -38,6 +39,6 @@ func (o mail) Compared(ctx context.Context) error { return o.Claims.NotifyOutdon
 // Hourly removes expired and released claims. See store.Mail.
 func (o mail) Hourly() { o.mail.Writer.Later(o.Claims.Sweep()) }
 
-// Failed wakes callers that are waiting for mail, because the failed operation may have taken deliveries that these
-// callers can now get. See store.Mail.
+// Failed wakes callers that are waiting for mail, because they can now get the deliveries that the failed operation had
+// taken. See store.Mail.
 func (o mail) Failed(op *writer.Op) { o.mail.Store.Feed.RingAgent(o.Slug, op.Agent) }
