@@ -14,7 +14,7 @@ const mostEdits = 5000
 // importing is the progress of an import of edits. It is guarded by Log.mu.
 type importing struct {
 	began   time.Time // zero: no import is in progress
-	done    int       // paths committed since then
+	done    int       // paths committed since began
 	commits int
 }
 
@@ -66,8 +66,8 @@ func (l *Log) StopBy(at time.Time) {
 	}
 }
 
-// chance returns how long work may continue after Run's context has ended: at most lastChance, and not beyond the
-// time set with StopBy.
+// chance returns how long work may continue after Run's context has ended. This is lastChance at most, and no longer
+// than until the time set with StopBy.
 func (l *Log) chance() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -50,7 +50,7 @@ func NewShare(n int) *Share {
 	return &Share{commits: make(chan struct{}, n), aside: make(chan struct{}, n)}
 }
 
-// await takes a token, which the caller must return with done. If ctx ends first, await returns its cause.
+// await takes a token. The caller must call done to return it. If ctx ends first, await returns its cause.
 func await(ctx context.Context, tokens chan struct{}) (done func(), err error) {
 	select {
 	case tokens <- struct{}{}:
@@ -233,9 +233,9 @@ func ringBell(bell chan struct{}) {
 const lastChance = 15 * time.Second
 
 // Run implements history.Log. It makes the commits that are due until ctx ends, and sleeps while nothing is pending.
-// Then it commits everything left except an import, for at most lastChance and not beyond the time passed to StopBy,
-// and returns nil. With Config.External, it first commits the edits made while no Run was active (catchUp). It
-// repacks when the repository is idle (keepHouse).
+// When ctx ends, it commits everything left except an import, and returns nil. This takes lastChance at most, and ends
+// at the time passed to StopBy. With Config.External, Run first commits the edits made while no Run was active
+// (catchUp). It repacks when the repository is idle (keepHouse).
 func (l *Log) Run(ctx context.Context) error {
 	var aside sync.WaitGroup
 	l.mu.Lock()
@@ -275,8 +275,8 @@ func (l *Log) commitLast(ctx context.Context) error {
 	return unavailable(err)
 }
 
-// whenDue calls do at each time that due returns, until ctx ends. In between, it sleeps until that time or until bell
-// rings. It calls due with l.mu held.
+// whenDue calls do at the times that due returns, until ctx ends. Between calls, it sleeps until the next time or until
+// bell rings. The function due is called with l.mu held.
 func (l *Log) whenDue(ctx context.Context, bell <-chan struct{}, due func(Config) (at time.Time, ok bool), do func(context.Context)) {
 	for ctx.Err() == nil {
 		l.mu.Lock()
