@@ -29,8 +29,8 @@ func (g *Group) Replace(tx *Tx, path string, data []byte) error {
 	return nil
 }
 
-// Remove plans the removal of those files at paths that exist. If another program wrote a file, that file is first
-// added to the history (invariant I5). Remove returns any error from preserve.
+// Remove plans the removal of the files at paths, except those that do not exist. If another program wrote a file, that
+// file is first added to the history (invariant I5). Remove returns any error from preserve.
 func (g *Group) Remove(tx *Tx, paths ...string) error {
 	for _, path := range paths {
 		was, err := g.preserve(tx, path)
@@ -44,7 +44,7 @@ func (g *Group) Remove(tx *Tx, paths ...string) error {
 	return nil
 }
 
-// Take does what Remove does for one file, provided that its SHA-256 is sum. It returns false if there is no file or a
+// Take is like Remove, but for one file, and only if its SHA-256 is sum. It returns false if there is no file or a
 // different file at path. If the file changes before the group is published, the operation is planned again. Take
 // returns any error from Remove.
 func (g *Group) Take(tx *Tx, path, sum string) (bool, error) {

@@ -57,7 +57,7 @@ type Owner interface {
 	// Sure returns a refusal if some file that could affect the decision cannot be read now, and nil otherwise.
 	Sure() error
 
-	// Record tells the history about operations that are durable and ingested. It calls done once they are in a commit.
+	// Record passes operations that are durable and ingested to the history. It calls done once they are in a commit.
 	Record(ops []Op, done func())
 
 	// Preserve returns once the current content of each existing path is in the history. After an error, the writer
@@ -168,7 +168,7 @@ func (w *Writer) Do(ctx context.Context, tx *Tx) error {
 	return err
 }
 
-// do does what Do does, without calling Observe.
+// do is like Do, but does not call Observe.
 func (w *Writer) do(ctx context.Context, tx *Tx) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, w.Patience, errStuck)
 	defer cancel()
