@@ -60,9 +60,9 @@ func takeAll[T any](ctx context.Context, from reader, rows []T, of func(*T) *ind
 	return rows, nil
 }
 
-// inColumns are the header keys that are not in the column rest. Most have a column of their own, because queries use
-// them. bcc has no column, because the index must not reveal recipients of blind copies. All other keys are in the
-// column rest.
+// inColumns are the header keys that are not in the column rest. Most of them have their own column, because queries
+// use them. The key bcc has no column, because the index must not reveal recipients of blind copies. All other keys are
+// in the column rest.
 var inColumns = []string{
 	"id", "thread_id", "from", "to", "cc", "bcc", "subject", "created", "importance", "ack_required", "in_reply_to", "message_id", "key",
 	"auth", "door",

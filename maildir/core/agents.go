@@ -78,8 +78,8 @@ type lastSeen struct {
 	written bool
 }
 
-// KeepNotes writes to disk which notices the agents received and, at most once a second, when each agent was last seen.
-// When ctx ends, KeepNotes writes what is left and returns.
+// KeepNotes writes to disk which notices the agents received. Once a second at most, it also writes when each agent was
+// last seen. When ctx ends, KeepNotes writes what is left and returns.
 func (c *Mail) KeepNotes(ctx context.Context) {
 	sighted := c.seenChanged // nil: written less than a second ago
 	var rested <-chan time.Time

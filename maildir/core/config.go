@@ -36,7 +36,7 @@ type Config struct {
 	Clone func(ctx context.Context, dir, url string) error
 
 	MaxFile      int64                           // maximum size of a message file in bytes; 0: tree.MaxFile
-	MaxFanout    int64                           // maximum bytes of a message file times its recipients; 0: sending.MaxFanout
+	MaxFanout    int64                           // most bytes of a message file times its recipients; 0: sending.MaxFanout
 	MaxProjects  int                             // maximum number of projects; 0: maildir.MaxProjects
 	Files        int                             // file descriptors that operations in progress may use; 0: 512
 	MailboxDepth int                             // unread messages per mailbox for bounded drafts; 0: sending.MailboxDepth

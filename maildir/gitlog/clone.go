@@ -14,10 +14,10 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// Clone creates a project's repository and files in dir from another repository. dir must be an empty folder that no
-// other program uses yet. Clone leaves out files that are not synchronized between machines, and removes them in a
-// commit by the server. It runs no program and follows no link from the other repository. The error quotes Git's
-// message, or says what is wrong with the other repository.
+// Clone creates a project's repository and files in dir from another repository. The folder dir must be empty, and no
+// other program may be using it yet. Clone leaves out files that are not synchronized between machines, and removes
+// them in a commit by the server. It runs no program and follows no link from the other repository. The error quotes
+// Git's message, or says what is wrong with the other repository.
 func Clone(ctx context.Context, dir, url string) error {
 	program, err := findGit()
 	if err == nil {

@@ -120,7 +120,7 @@ func (r *repository) command(ctx context.Context, args ...string) (*exec.Cmd, er
 	return c, nil
 }
 
-// run runs a git command and returns its output. env is added to the environment.
+// run runs a git command and returns its output. It adds env to the command's environment.
 func (r *repository) run(in io.Reader, env []string, args ...string) (said []byte, err error) {
 	limit := commandLimit
 	if r.low {

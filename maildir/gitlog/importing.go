@@ -18,8 +18,9 @@ type importing struct {
 	commits int
 }
 
-// progress updates the import after the queue changed or a commit was made. It logs the beginning and end of the
-// import, and each commit. paths is the number of edits that were just committed. The caller holds l.mu.
+// progress updates the import after the queue has changed or a commit has been made. The argument paths is the number
+// of edits that were just committed. progress logs the beginning and end of the import, and each commit. The caller
+// holds l.mu.
 func (l *Log) progress(paths int) {
 	im, left := &l.importing, l.waitingEdits()
 	switch {
@@ -66,8 +67,8 @@ func (l *Log) StopBy(at time.Time) {
 	}
 }
 
-// chance returns how long work may continue after Run's context has ended. This is lastChance at most, and no longer
-// than until the time set with StopBy.
+// chance returns how long work may continue after Run's context has ended. The limits are lastChance and the time set
+// with StopBy, whichever comes first.
 func (l *Log) chance() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

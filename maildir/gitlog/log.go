@@ -191,8 +191,8 @@ func (l *Log) branch(repo *repository) (head, error) {
 	return at, err
 }
 
-// Record implements history.Log. The goroutine that commits (in Run, Flush or Preserve) calls done. done must not
-// call the Log.
+// Record implements history.Log. The goroutine that commits (in Run, Flush or Preserve) calls done, which must not call
+// the Log.
 func (l *Log) Record(ops []writer.Op, done func()) {
 	l.mu.Lock()
 	first := len(l.records) == 0
@@ -232,10 +232,10 @@ func ringBell(bell chan struct{}) {
 // lastChance is how long Run continues after its context has ended. That is enough time to commit a few hundred MB.
 const lastChance = 15 * time.Second
 
-// Run implements history.Log. It makes the commits that are due until ctx ends, and sleeps while nothing is pending.
-// When ctx ends, it commits everything left except an import, and returns nil. This takes lastChance at most, and ends
-// at the time passed to StopBy. With Config.External, Run first commits the edits made while no Run was active
-// (catchUp). It repacks when the repository is idle (keepHouse).
+// Run implements history.Log. It makes the commits that are due until ctx ends, and sleeps while nothing is pending. It
+// then commits everything left except an import, until lastChance has passed or the time set with StopBy has come, and
+// returns nil. With Config.External, Run begins by committing the edits made while no Run was active (catchUp). It
+// repacks when the repository is idle (keepHouse).
 func (l *Log) Run(ctx context.Context) error {
 	var aside sync.WaitGroup
 	l.mu.Lock()

@@ -59,8 +59,8 @@ const maxObject = 1 << 28
 
 var errNoObject = errors.New("no such object")
 
-// read returns the content of an object of the given kind. The name may be any revision that git rev-parse accepts. The
-// caller must not change the content. The error is errNoObject, or comes from the program.
+// read returns the content of an object of the given kind. The argument name may be any revision that git rev-parse
+// accepts. The caller must not change the content. The error is errNoObject, or comes from the program.
 func (r *repository) read(kind, name string) ([]byte, error) {
 	if r.objects.cmd == nil {
 		c, err := r.command(r.ctx, "cat-file", "--batch", "-z")

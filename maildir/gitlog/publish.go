@@ -114,7 +114,7 @@ func (p *publication) sameHead() error {
 	return err
 }
 
-// unchanged performs step 3: it returns errMoved if HEAD, the branch or the index changed, or a *hold.
+// unchanged performs step 3. It returns errMoved if HEAD, the branch or the index has changed, or a *hold.
 func (p *publication) unchanged() error {
 	if err := p.repo.busy(); err != nil {
 		return err

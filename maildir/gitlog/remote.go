@@ -346,7 +346,7 @@ func (r *repository) compare(m *history.MergeInput) error {
 	return err
 }
 
-// within returns a view of the repository whose commands may use at most memory KiB.
+// within returns a view of the repository whose commands may use up to memory KiB.
 func (r *repository) within(memory int) *repository {
 	view := *r
 	view.objects, view.memory = process{}, memory

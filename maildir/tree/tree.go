@@ -118,8 +118,8 @@ func (t *Tree) Hold() (release func()) {
 	return t.release
 }
 
-// hold opens the folder if no other user has it open. The caller must call release. hold returns fs.ErrNotExist if the
-// folder does not exist, and errors such as EMFILE, which FaultOf classifies as machine faults.
+// hold opens the folder if no other user has it open. The caller must call release. The error is fs.ErrNotExist if the
+// folder does not exist. Errors such as EMFILE are also possible, which FaultOf classifies as machine faults.
 func (t *Tree) hold() (err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -63,8 +63,8 @@ func (g *Group) Take(tx *Tx, path, sum string) (bool, error) {
 
 // preserve returns the SHA-256 of the file at path, or "" if there is none. If the history may lack the file, preserve
 // notes this, and save has the operation planned again once the file is in the history. An empty file has no bytes to
-// preserve. A file that the writer itself wrote and has not committed yet does not need to be preserved, because the
-// operation's new version replaces it. Publish detects later changes. preserve returns any error from reading a file.
+// preserve. Nor is there a need to preserve a file that the writer itself wrote and has not committed yet, because the
+// operation's new version replaces it. Publish detects later changes. The error is any error from reading a file.
 func (g *Group) preserve(tx *Tx, path string) (was string, err error) {
 	w := g.w
 	if was, err = w.sumOf(path); err != nil || was == "" {

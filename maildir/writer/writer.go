@@ -46,8 +46,8 @@ type Config struct {
 
 // Owner is the project whose tree a Writer writes to.
 type Owner interface {
-	// Ingest brings the index up to date with a group's files. written contains the states of the files right after the
-	// writer's renames. The index reads files that are missing from written.
+	// Ingest brings the index up to date with a group's files. The argument written contains the states of the files
+	// right after the writer's renames. The index reads the files that are missing from written.
 	Ingest(ctx context.Context, paths []string, written map[string]tree.Written) error
 
 	// Level brings the index up to date at paths that other programs have changed. It returns an error if a path could
@@ -77,8 +77,8 @@ type Limits struct {
 	Folders int           // how many folders one group or reader may keep open
 }
 
-// NewLimits returns the limits for a store that may have the given number of files open. Half of the files are reserved
-// for readers. A project has at most one group in progress.
+// NewLimits returns the limits for a store that may have up to files files open. Half of them are reserved for readers.
+// A project has at most one group in progress.
 func NewLimits(files int) *Limits {
 	folders := min(max(files/64, 8), tree.MostFolders)
 	return &Limits{make(chan struct{}, min(max(files/2/(folders+4), 4), 64)), folders}

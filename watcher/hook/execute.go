@@ -131,7 +131,7 @@ func passing(err error) bool {
 	return tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, syscall.ENOEXEC) && !errors.Is(err, syscall.E2BIG)
 }
 
-// stop ends a process group with TERM, and with KILL after the given time. It returns the result of Wait for the
+// stop ends a process group with TERM and, after the given time, with KILL. It returns the result of Wait for the
 // group's leader. The result waited is false if even KILL did not end the leader. This can happen because a command may
 // switch to another user or leave its group.
 func (r *Runner) stop(group int, ended <-chan error, after time.Duration) (waited bool, err error) {
