@@ -41,7 +41,7 @@ type deed struct{ verb, id string }
 // doneSearch is the state of a LastDone call. It examines the agent's operations, newest first.
 type doneSearch struct {
 	history.DoneQuery
-	taken map[deed]int // number of operations that newer commits undid or, with Undone, of undos that they reversed
+	taken map[deed]int // number of operations that newer commits undid or, with Undone, number of undos that they reversed
 	all   []history.Done
 	steps int            // total number of steps
 	along []history.Done // the newest operations of a step; included if an older operation of the step is wanted

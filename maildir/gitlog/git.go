@@ -250,7 +250,7 @@ func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LC_ALL=C", "GIT_DIR=.", "GIT_ATTR_NOSYSTEM=1",
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_GLOBAL=" + os.DevNull,
 		"GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
-		"MALLOC_TRIM_THRESHOLD_=67108864", // else glibc frees memory after each object: half of fast-import's time
+		"MALLOC_TRIM_THRESHOLD_=67108864", // otherwise glibc frees memory after each object: half of fast-import's time
 	}
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }

@@ -53,8 +53,8 @@ func holdOf(err error) *hold {
 
 // head is the branch and commit of HEAD.
 type head struct {
-	branch string // full name of the branch; "" when HEAD is detached
-	commit hash   // full name of the branch; "" if HEAD is detached
+	branch string // full name of the branch; "" if HEAD is detached
+	commit hash   // zero before the first commit
 }
 
 func (r *repository) path(name string) string { return filepath.Join(r.git, filepath.FromSlash(name)) }

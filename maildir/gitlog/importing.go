@@ -14,7 +14,7 @@ const mostEdits = 5000
 // importing is the progress of an import of edits. It is guarded by Log.mu.
 type importing struct {
 	began   time.Time // zero: no import is in progress
-	done    int       // paths committed since began
+	done    int       // paths committed since the import began
 	commits int
 }
 

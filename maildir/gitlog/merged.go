@@ -33,7 +33,7 @@ func (p *plan) findIncompleteMerge(ops []operation) error {
 			p.repo.mem.postponed = op.Merges.Commit
 		}
 	}
-	merges := map[string]string{} // maps each path to the commit that its last operation merges
+	merges := map[string]string{} // maps each path to the commit that the last operation on it merges
 	for _, op := range ops {
 		for _, path := range op.Paths {
 			merges[named(path)] = op.Merges.Commit
