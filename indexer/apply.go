@@ -115,8 +115,8 @@ func (b *batch) letters() ([]*letter, error) {
 	return all, nil
 }
 
-// content finds the content of a message if the tables do not contain it. It returns false if it changed the batch's
-// observations because the file's bytes have since changed or the file cannot be read.
+// content finds a message's content if the tables do not contain it. It returns false if the file's bytes have changed
+// in the meantime or the file cannot be read. In that case, content has changed the batch's observations.
 func (b *batch) content(t *letter) (found bool, err error) {
 	s := t.source
 	if s == nil {

@@ -64,8 +64,8 @@ func BenchmarkRebuild(b *testing.B) {
 	}
 }
 
-// BenchmarkIngest measures what it costs the index to ingest a group of sends: by name, as a user's files arrive, and
-// with the bytes that the writer has just written.
+// BenchmarkIngest measures the cost of ingesting a group of sends. It passes only the names, as for a user's files, or
+// also the bytes that the writer has just written.
 func BenchmarkIngest(b *testing.B) {
 	for _, group := range []int{1, 64} {
 		b.Run(fmt.Sprintf("names/group=%d", group), func(b *testing.B) { benchIngest(b, group, false) })
@@ -124,7 +124,7 @@ func benchIngest(b *testing.B, group int, written bool) {
 	each.Report(b, "")
 }
 
-// benchSizes returns the amounts of mail, which must not affect the results.
+// benchSizes returns the amounts of mail to measure with. The results must not depend on the amount.
 func benchSizes(b *testing.B) []bulk.Mail {
 	switch {
 	case testing.Short():
@@ -218,7 +218,7 @@ func timed(b *testing.B, query func() (int, error)) {
 	each.Report(b, "")
 }
 
-// BenchmarkReconcile compares a tree with an index that is up to date, as every start does.
+// BenchmarkReconcile compares a tree with an index that is up to date, as the server does at every start.
 func BenchmarkReconcile(b *testing.B) {
 	for _, m := range benchSizes(b) {
 		b.Run(fmt.Sprint(m.Messages), func(b *testing.B) {

@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestBox: copies are listed by name, last first, regardless of their time. A second copy of an id and invalid files
-// are not listed and do not take up space on a page.
+// TestBox checks that copies are listed by name, last first, regardless of their time. A second copy of an id and
+// invalid files are not listed, and do not take up space on a page.
 func TestBox(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -68,8 +68,8 @@ func TestBox(t *testing.T) {
 	}
 }
 
-// TestBoxCost: a page is read from an index, in the index's order. Nothing is sorted, and no other copies are read.
-// Invariant I11.
+// TestBoxCost checks that a page is read from an index, in the index's order. Nothing is sorted, and no other copies
+// are read. Invariant I11.
 func TestBoxCost(t *testing.T) {
 	t.Parallel()
 	x := openIndex(t)
@@ -84,7 +84,7 @@ func TestBoxCost(t *testing.T) {
 	}
 }
 
-// TestFilesCost: the files of a message are found without reading other files. Invariant I11.
+// TestFilesCost checks that the files of a message are found without reading other files. Invariant I11.
 func TestFilesCost(t *testing.T) {
 	t.Parallel()
 	steps := strings.Join(planOf(t, openIndex(t), filesQuery, 1, `["m.md"]`), "\n")

@@ -138,7 +138,8 @@ func writable(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// stale converts errors that mean an unusable file to errStale. It returns disk and locking errors unchanged.
+// stale converts an error to errStale if it means that the file is unusable. It returns disk and locking errors
+// unchanged.
 func stale(err error) error {
 	if isCode(err, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_MISMATCH) {
 		return fmt.Errorf("%w: %w", errStale, err)

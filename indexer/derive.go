@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// message is the result of applying the rules in docs/tree.md, "Copies", to the files with a message id. It is a pure
-// function of the rows for these files.
+// message is the result of applying the rules in docs/tree.md, "Copies", to all files with the same message id. It is a
+// pure function of the rows for these files.
 type message struct {
 	source *file             // the file with the content; nil if there is no message
 	outbox *file             // the sender's copy that is used

@@ -49,8 +49,8 @@
 //
 // # Invalid and other files
 //
-// An invalid file has a row in files, so that it is not read again, a row in problems, and no other row. An agent
-// exists as long as its folder contains any file of a known kind, even a damaged one. Regular files without a meaning
-// for the index (KindOther, drafts, attachments) have a row in files, but the index never opens them. A Change
+// An invalid file has a row in files, which keeps it from being read again, and a row in problems. It has no other row.
+// An agent exists as long as its folder contains any file of a known kind, even a damaged one. Regular files without a
+// meaning for the index (KindOther, drafts, attachments) have a row in files, but the index never opens them. A Change
 // reports an invalid file as KindOther. When the file becomes valid, a Change reports it as Added with its own kind.
 package indexer

@@ -29,7 +29,7 @@ func receivedPart(by, where string) string {
 }
 
 // owedText lists the messages that an agent sent and that other agents still have to acknowledge, with the names of
-// these agents. With ?4, it considers only recipients in to and cc.
+// these agents. If ?4 is set, it considers only recipients in to and cc.
 const owedText = dueColumns + "m.id, group_concat(a.name, ' ' ORDER BY a.name) " +
 	"FROM deliveries d INDEXED BY deliveries_asking CROSS JOIN messages m ON m.row = d.row CROSS JOIN agents a ON a.aid = d.box " +
 	"WHERE d.asks = 1 AND d.ack = 0 AND m.pid = ?1 AND m.sender = ?2 AND a.name <> ?2 AND (NOT ?4 OR d.fact <> 'bcc') GROUP BY m.row " +

@@ -48,7 +48,7 @@ func stampOf(k format.Kind, st tree.FileStat, proven bool) int64 {
 	return stamp
 }
 
-// read records the state in which the file was read. at is a time before the file was read, in Unix nanoseconds.
+// read records the state in which the file was read. The argument at is a time before the read, in Unix nanoseconds.
 func (f *file) read(st tree.FileStat, at int64) {
 	f.stamp = stampOf(f.kind, st, st.CTime < at-int64(tree.Racy))
 }
@@ -67,7 +67,7 @@ func (f *file) says(g *file) bool {
 	return f.stamp|1 == g.stamp|1 // ignoring whether the states prove the content
 }
 
-// hasContent reports whether the content of that kind of file has a meaning.
+// hasContent reports whether the content of files of kind k has a meaning.
 func hasContent(k format.Kind) bool {
 	switch k {
 	case format.KindIgnored, format.KindOther, format.KindDraft, format.KindAttachment:

@@ -173,8 +173,8 @@ func inboxQuery(pid int64, q index.InboxQuery) (text string, args []any) {
 		[]any{pid, q.Agent, before, after, since, pageSize(q.Limit), q.ReplyTo, "\n" + strings.Join(q.Trusted, "\n") + "\n"}
 }
 
-// fromTrusted is SQL for whether the sender's domain vouches for a message m, and ?8 has a line with the sender or the
-// sender's domain.
+// fromTrusted is SQL that is true if the sender's domain vouches for a message m, and ?8 has a line with the sender or
+// the sender's domain.
 const fromTrusted = "m.auth = 'dmarc:' || substr(m.sender, instr(m.sender, '@') + 1) AND " +
 	"(instr(?8, char(10) || lower(m.sender) || char(10)) OR instr(?8, char(10) || substr(m.sender, instr(m.sender, '@')) || char(10)))"
 

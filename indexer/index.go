@@ -299,7 +299,7 @@ type view struct {
 	stmts map[string]*sql.Stmt
 }
 
-// view starts a view for queries with these texts. The caller must close the view. view prepares the queries first,
+// view starts a view for queries with these texts. The caller must close the view. The queries are prepared first,
 // because a caller that already has a connection must not wait for a second one.
 func (x *Index) view(ctx context.Context, texts ...string) (*view, error) {
 	v := &view{stmts: map[string]*sql.Stmt{}}

@@ -131,9 +131,9 @@ func (b *batch) visit(ctx context.Context, p string) error {
 	return err
 }
 
-// visitGone examines the files below paths that are in the index but that no visit found. Such a file is gone, its
-// folder is gone, or its folder has become a file. visitGone reads a folder's rows only if the index has more files
-// in the folder than the visits found, because reading them scans all rows of the project's files.
+// visitGone examines the files below paths that the index contains but no visit found. Such a file is gone, its folder
+// is gone, or its folder has become a file. visitGone reads a folder's rows only if the index has more files in the
+// folder than the visits found, because reading them scans all rows of the project's files.
 func (b *batch) visitGone(paths []string) error {
 	const below = "SELECT o.fol, o.files FROM json_each(?2) j CROSS JOIN folders o ON o.pid = ?1 AND o.path >= " + given +
 		" AND o.path < " + given + " || '0' WHERE o.path = " + given + " OR substr(o.path, length(" + given + ") + 1, 1) = '/'"

@@ -62,7 +62,7 @@ func newLooker(tree *tree.Tree, now func() time.Time) *observer {
 	}
 }
 
-// at examines p. known is p's row in the index, or nil.
+// at examines p. The argument known is p's row in the index, or nil if there is none.
 func (l *observer) at(p string, known *file) *observation {
 	pl, now := locate(p), l.now().UnixNano()
 	// Only a bug could pass the path of a folder that contains known files. Such a path is treated as if there were no
@@ -120,7 +120,7 @@ func (l *observer) limit(k format.Kind) int64 {
 	return format.MaxSmall
 }
 
-// read reads and parses the file. now is a time before the file's state is examined.
+// read reads and parses the file. The argument now is a time before the file's state is examined.
 func (l *observer) read(f *file, now int64) *observation {
 	data, st, err := l.tree.Read(f.path, l.limit(f.kind))
 	var bad *tree.FormatError

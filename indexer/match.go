@@ -123,8 +123,8 @@ func (f fts) render(e query.Expr) string {
 	return f.facet("p", "")
 }
 
-// group writes an expression that matches everything in with and nothing in without. An empty with means all
-// messages.
+// group writes an expression that joins with by the operator and excludes everything in without. If with is empty, the
+// expression starts from all messages.
 func (f fts) group(operator string, with, without []string) string {
 	if len(with) == 0 {
 		with = []string{f.facet("p", "")}

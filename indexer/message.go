@@ -10,8 +10,8 @@ import (
 )
 
 // messageColumns are the columns that scanMessage reads. One of the body columns follows them. A query reads a short
-// body together with its row. Pieces of a longer body are read later, once it is known how much room the response
-// has.
+// body together with its row. Pieces of a longer body are read later, when the caller knows how much room is left in
+// the response.
 const (
 	messageColumns = "m.row, m.id, m.thread, m.sender, m.tos, m.ccs, m.created, m.importance, m.ack, m.in_reply_to, m.message_id, m.key, " +
 		"m.auth, m.door, m.rest, m.digest, " + messagePath + ", m.subject, octet_length(m.body)"
@@ -60,9 +60,9 @@ func takeAll[T any](ctx context.Context, from reader, rows []T, of func(*T) *ind
 	return rows, nil
 }
 
-// inColumns are the header keys that are not in the column rest. Most have a column of their own, because queries use
-// them. bcc has no column, because the index must not reveal recipients of blind copies. All other keys are in the
-// column rest.
+// inColumns are the header keys that are not in the column rest. Most of them have their own column, because queries
+// use them. The key bcc has no column, because the index must not reveal recipients of blind copies. All other keys are
+// in the column rest.
 var inColumns = []string{
 	"id", "thread_id", "from", "to", "cc", "bcc", "subject", "created", "importance", "ack_required", "in_reply_to", "message_id", "key",
 	"auth", "door",
@@ -169,8 +169,8 @@ func (x *Index) Thread(ctx context.Context, q index.ThreadQuery) ([]index.Messag
 	return takeAll(ctx, v, rows, func(m *index.MessageRow) *index.MessageRow { return m }, wanted, q.Room)
 }
 
-// takeBeginnings reads up to most bytes of each body, and up to total bytes in all. BodyNext is the offset at which a
-// body was cut off, at least 1.
+// takeBeginnings reads up to most bytes of each body, and up to total bytes of all bodies together. BodyNext is the
+// offset at which a body was cut off, which is at least 1.
 func takeBeginnings(ctx context.Context, from reader, rows []index.MessageRow, most, total int64) error {
 	for i := range rows {
 		m := &rows[i]
@@ -205,7 +205,7 @@ func (x *Index) Keyed(ctx context.Context, slug, from, key string) ([]index.Mess
 	})
 }
 
-// IDKeyed finds a message that an agent sent or received by its sender's key: see index.Index.
+// IDKeyed finds a message by its sender's key, among the messages that an agent sent or received: see index.Index.
 func (x *Index) IDKeyed(ctx context.Context, slug, agent, key string) (id string, err error) {
 	if key == "" {
 		return "", nil

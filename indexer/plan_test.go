@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestIndexesUsed: each index in the schema is used by at least one of our queries. Otherwise every message would
+// TestIndexesUsed checks that at least one of our queries uses each index in the schema. Otherwise every message would
 // update the index for nothing.
 func TestIndexesUsed(t *testing.T) {
 	t.Parallel()

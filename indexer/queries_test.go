@@ -67,7 +67,7 @@ func (d *desk) send(m format.Message) {
 	ingest(d.t, d.Index, "p", paths...)
 }
 
-// TestMessageFields: the index keeps every field of a message.
+// TestMessageFields checks that the index keeps every field of a message.
 func TestMessageFields(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -108,8 +108,8 @@ func TestMessageFields(t *testing.T) {
 	}
 }
 
-// TestInboxOfMany: if more callers read at once than there are readers, in an index that has not been read before,
-// they wait for each other, but not forever.
+// TestInboxOfMany has more callers read at once than there are readers, in an index that has not been read before. The
+// callers must wait for each other, but not forever.
 func TestInboxOfMany(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -128,7 +128,7 @@ func TestInboxOfMany(t *testing.T) {
 	all.Wait()
 }
 
-// TestInbox: order, pages, filters, marks, counts and changes agree.
+// TestInbox checks that order, pages, filters, marks, counts and changes agree.
 func TestInbox(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -187,8 +187,8 @@ func TestInbox(t *testing.T) {
 	}
 }
 
-// TestTies: a very large number of messages with exactly the same time all get a row quickly, and each is listed
-// once.
+// TestTies checks that a very large number of messages with exactly the same time all get a row quickly, and that each
+// of them is listed once.
 func TestTies(t *testing.T) {
 	t.Parallel()
 	n := 3000
@@ -227,7 +227,8 @@ func TestTies(t *testing.T) {
 	verify(t, d.Index, map[string]*tree.Tree{"p": d.tree})
 }
 
-// TestProjects: equal ids in two projects do not affect each other. A dropped project leaves nothing behind.
+// TestProjects checks that equal ids in two projects do not affect each other, and that a dropped project leaves
+// nothing behind.
 func TestProjects(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -265,9 +266,9 @@ func TestProjects(t *testing.T) {
 	verify(t, d.Index, map[string]*tree.Tree{"p": one})
 }
 
-// TestDamaged: a file that is damaged or from another version is recreated, and Rebuild produces the same result as
-// Reconcile. The log warns about damage. It does not warn about another version, because that is normal after an
-// upgrade.
+// TestDamaged checks that a file that is damaged or from another version is recreated, and that Rebuild produces the
+// same result as Reconcile. The log must warn about damage, but not about another version, because that is normal after
+// an upgrade.
 func TestDamaged(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -331,8 +332,8 @@ func otherVersion(path string) error {
 	return errors.Join(err, db.Close())
 }
 
-// TestShortBodies: ShortBodies returns the bodies of a thread after a cursor, including empty bodies and the body of
-// the message whose id is the thread's id. It omits long bodies.
+// TestShortBodies checks that ShortBodies returns the bodies of a thread after a cursor, including empty bodies and the
+// body of the message whose id is the thread's id. Long bodies are omitted.
 func TestShortBodies(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -198,8 +198,8 @@ func (w *world) step() {
 	}
 }
 
-// TestRandomHistories: whatever changes were made to the tree, and however they were batched, the live index equals
-// an index that is built from scratch. Invariant I2.
+// TestRandomHistories checks that the live index equals an index that is built from scratch, whatever changes were made
+// to the tree, and however they were batched. Invariant I2.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	seeds := 16

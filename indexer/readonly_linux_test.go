@@ -13,7 +13,7 @@ import (
 
 const immutable = 0x10 // FS_IMMUTABLE_FL of linux/fs.h
 
-// TestOpenReadOnly: an index that can be read but not written is refused immediately, and is not removed.
+// TestOpenReadOnly checks that an index that can be read but not written is refused immediately, and is not removed.
 func TestOpenReadOnly(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "index.sqlite3")

@@ -23,7 +23,7 @@ const (
 	liveBuffer = 1 << 20
 )
 
-// Rebuild builds the index at path only from the trees (by slug). It writes a new file next to path without a
+// Rebuild builds the index at path from nothing but the trees (by slug). It writes a new file next to path without a
 // journal, syncs it, and renames it to path, so a crash leaves either the old index or the new one. No Index may be
 // open at path. Unless progress is nil, Rebuild calls it with the number of a project's files processed so far. Files
 // that could not be read because of a machine fault are missing from the new index. Reconcile adds them at the next
@@ -68,7 +68,7 @@ func syncFile(name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// inMemory is the path of an index that is in memory until Close.
+// inMemory is the path of an index that is kept in memory until Close.
 const inMemory = ":memory:"
 
 // build loads a new database in one transaction.

@@ -64,13 +64,13 @@ type met struct {
 	untimed bool // an empty mark
 }
 
-// walkAhead is the number of chunks by which a walk may be ahead of the comparison. They contain about 30 MB of
+// walkAhead is the number of chunks by which a walk may be ahead of the comparison. These chunks contain about 30 MB of
 // paths.
 const walkAhead = 256
 
-// differing lists the files whose stamps differ from their rows, and the paths of rows whose files are gone. untimed
-// lists the empty marks. A goroutine walks the tree while differing reads the rows. differing keeps hashes of the
-// rows' paths instead of the paths, because a million messages have three million rows.
+// differing lists the files whose stamps differ from their rows, and the paths of rows whose files are gone. The result
+// untimed lists the empty marks. A goroutine walks the tree while differing reads the rows. differing keeps hashes of
+// the rows' paths instead of the paths, because a million messages have three million rows.
 func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (paths, untimed []string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	seed := maphash.MakeSeed()
@@ -120,8 +120,8 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 	return paths, untimed, err
 }
 
-// walkStamps sends the files of the tree in parts of at most chunk files. It walks the top-level folders
-// concurrently, because one contains the files of all agents and another contains the messages.
+// walkStamps sends the files of the tree in parts of up to chunk files. It walks the top-level folders concurrently,
+// because one of them contains the files of all agents and another the messages.
 func walkStamps(ctx context.Context, t *tree.Tree, to chan<- []met) error {
 	tops, err := t.List(".")
 	if err != nil {
@@ -155,7 +155,7 @@ func send(ctx context.Context, to chan<- []met, part []met) error {
 	}
 }
 
-// walkTop does the same as walkStamps for one top-level folder. It also sends the folders that cannot be listed.
+// walkTop is like walkStamps, but for one top-level folder. It also sends the folders that cannot be listed.
 func walkTop(ctx context.Context, t *tree.Tree, top string, to chan<- []met) error {
 	var part []met
 	err := t.Walk(ctx, top, func(path string, d fs.DirEntry) error {

@@ -60,9 +60,9 @@ var faceted = []faceting{
 }
 
 // facets returns words for the full-text index that represent a message's project, sender, recipients, importance
-// (unless normal), thread, own id as a thread, and attachments. With facets, one full-text query covers all of these.
-// A facet begins with a letter that no living language uses and ends with a hash, so no word or prefix that a user
-// types matches it. Facets do not reveal recipients of blind copies.
+// (unless normal), thread, own id as a thread, and attachments. With facets, one full-text query covers all of these. A
+// facet begins with a letter that no living language uses and ends with a hash, so it matches no word or prefix that a
+// user types. Facets do not reveal recipients of blind copies.
 func facets(pid int64, m *format.Message) string {
 	all := []string{facet(pid, "p", ""), facet(pid, "t", m.ID)}
 	for _, f := range faceted {

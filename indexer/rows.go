@@ -43,7 +43,7 @@ func (w *writer) stmt(text string) (*sql.Stmt, error) {
 	if s := w.stmts[text]; s != nil {
 		return s, nil
 	}
-	s, err := w.conn.PrepareContext(context.Background(), text) // not a caller's: it outlives the batch
+	s, err := w.conn.PrepareContext(context.Background(), text) // not a caller's context: the statement outlives the batch
 	if err == nil {
 		w.stmts[text] = s
 	}
@@ -178,7 +178,7 @@ func (w *writer) addChanges(pid int64, all []index.Change) error {
 	return w.do("DELETE FROM changes WHERE seq <= ?", w.seq-keepChanges)
 }
 
-// putFiles inserts or replaces the rows of files. agent returns the number of the agent that exists
+// putFiles inserts or replaces the rows of files. The function agent returns the number of the agent that exists
 // because of a file, or 0.
 func (w *writer) putFiles(pid int64, all []*file, agent func(*file) int64) error {
 	return w.insertAll("INSERT OR FAIL INTO files (pid, name, fol, kind, aid, stamp, hash, valid, bad, at, fact) VALUES ",
@@ -191,8 +191,9 @@ func (w *writer) putFiles(pid int64, all []*file, agent func(*file) int64) error
 		})
 }
 
-// insertAll inserts n rows with the given number of columns, up to sixteen per statement, because the call is half
-// the cost of a small row. row appends the values of a row to args. clause follows the rows in the statement.
+// insertAll inserts n rows with the given number of columns. Each statement inserts up to sixteen rows, because the
+// call is half the cost of a small row. The function row appends a row's values to args. The text in clause follows the
+// rows in the statement.
 //
 // The SQL says OR FAIL, which keeps the rows inserted before an error; the transaction then rolls them back. With the
 // default, ABORT, a statement with several rows creates a savepoint, at which FTS5 flushes its buffer.
@@ -269,7 +270,7 @@ func (w *writer) moveSource(row, fol int64) error {
 }
 
 // searchable adds a message to the full-text index. Callers add rows in ascending order, because FTS5 flushes its
-// buffer whenever a row number is lower than the one before. They add rows one by one, because a statement with
+// buffer whenever a row number is lower than the previous one. They add rows one by one, because a statement with
 // several rows creates a savepoint, which also flushes the buffer.
 func (w *writer) searchable(row int64, m *format.Message, facets string) error {
 	return w.do("INSERT INTO search (rowid, subject, body, facets) VALUES (?, ?, ?, ?)", row, m.Subject, m.Body, facets)
@@ -312,7 +313,7 @@ func (w *writer) insertDeliveries(all []delivery) error {
 	})
 }
 
-// marked returns whether a mark exists, and its time.
+// marked reports whether a mark exists, and returns its time.
 func marked(mark *file) (is bool, at any) {
 	if mark == nil {
 		return false, nil

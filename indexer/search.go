@@ -85,8 +85,8 @@ func (x *Index) Search(ctx context.Context, q index.SearchQuery) (found index.Fo
 	return found, nil
 }
 
-// patiently runs a search. If the search contains slow prefixes, it may take at most x.patience. cut reports whether
-// the time ran out before the search ended.
+// patiently runs a search. If the search contains slow prefixes, it is cut off after x.patience. The result cut reports
+// whether that happened.
 func (x *Index) patiently(ctx context.Context, e match, search func(context.Context) error) (cut bool, err error) {
 	asked := ctx
 	if e.prefix {

@@ -18,7 +18,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// asked returns a search for what a user would type. "" finds every message.
+// asked returns the search for a text that a user types. The text "" finds every message.
 func asked(t testing.TB, text string) index.SearchQuery {
 	t.Helper()
 	q := index.SearchQuery{Project: "p"}
@@ -49,8 +49,8 @@ func (d *desk) found(q index.SearchQuery) string {
 	return strings.Join(ids, " ")
 }
 
-// TestSearch: searches by words, filters and times find the right messages in the right order. A bcc recipient's name
-// does not find the message.
+// TestSearch checks that searches by words, filters and times find the right messages in the right order, and that a
+// bcc recipient's name does not find the message.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -131,9 +131,9 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestPagesWhileMailComes: each message that existed when the first page was read appears exactly once on the pages
-// of a search. In newest-first order, this is true no matter what mail arrives. In rank order, it is true if no mail
-// arrives.
+// TestPagesWhileMailComes checks that each message that existed when the first page was read appears exactly once on
+// the pages of a search. In newest-first order, this is true no matter what mail arrives. In rank order, it is true if
+// no mail arrives.
 func TestPagesWhileMailComes(t *testing.T) {
 	t.Parallel()
 	for _, rank := range []bool{false, true} {
@@ -169,7 +169,7 @@ func TestPagesWhileMailComes(t *testing.T) {
 	}
 }
 
-// TestSearchCursors: a cursor that does not come from a page of the same kind of search is refused.
+// TestSearchCursors checks that a cursor is refused if it does not come from a page of the same kind of search.
 func TestSearchCursors(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -185,8 +185,8 @@ func TestSearchCursors(t *testing.T) {
 	}
 }
 
-// TestSearchCut: if a search by prefix takes too long, it is cut off and finds nothing. Other searches may take as
-// long as they need.
+// TestSearchCut checks that a search by prefix is cut off and finds nothing if it takes too long. Other searches may
+// take as long as they need.
 func TestSearchCut(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -203,8 +203,8 @@ func TestSearchCut(t *testing.T) {
 	}
 }
 
-// TestRankedWhileEdited: a page of results is full if there are more results, even if a message on the page is edited
-// at the same time so that it no longer matches.
+// TestRankedWhileEdited checks that a page of results is full if there are more results, even if a message on the page
+// is edited at the same time so that it no longer matches.
 func TestRankedWhileEdited(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -242,7 +242,7 @@ func TestRankedWhileEdited(t *testing.T) {
 	<-ended
 }
 
-// TestSearchAnything: whatever the user types causes no SQL error and is treated only as words.
+// TestSearchAnything checks that no text that a user types causes an SQL error.
 func TestSearchAnything(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -270,8 +270,8 @@ func TestSearchAnything(t *testing.T) {
 	}
 }
 
-// TestEditedText: after an edit, old words find nothing and new words find the message. The full-text index agrees
-// with the messages.
+// TestEditedText checks that after an edit, old words find nothing and new words find the message. The full-text index
+// must agree with the messages.
 func TestEditedText(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -288,7 +288,8 @@ func TestEditedText(t *testing.T) {
 	verify(t, d.Index, map[string]*tree.Tree{"p": d.tree})
 }
 
-// TestBlind: a bcc recipient appears in no row except its own delivery and the sender's copy. Invariant I7.
+// TestBlind checks that a bcc recipient appears in no row except the recipient's own delivery and the sender's copy.
+// Invariant I7.
 func TestBlind(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestSnippets: a snippet is one line that marks what the query finds in the body or, if it finds nothing there, in
+// TestSnippets checks that a snippet is one line, and marks the query's matches in the body or, if there are none, in
 // the subject. If a snippet marks nothing, it is the first line of the body.
 func TestSnippets(t *testing.T) {
 	t.Parallel()
@@ -48,7 +48,7 @@ func TestSnippets(t *testing.T) {
 	}
 }
 
-// TestPrefixes: a prefix of any length finds the words that begin with it, regardless of case and accents.
+// TestPrefixes checks that a prefix of any length finds the words that begin with it, regardless of case and accents.
 func TestPrefixes(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// The messages for one page of threads are read in batches of threadsBatch. Because a thread may have any number of
-// messages, at most threadsWalked messages are read, which takes about 100 ms.
+// The messages for one page of threads are read in batches of threadsBatch. A thread may have any number of messages,
+// so no more than threadsWalked messages are read. Reading that many takes about 100 ms.
 const (
 	threadsBatch  = 500
 	threadsWalked = 20_000

@@ -42,7 +42,7 @@ func (d *desk) pages(text string, limit int) (all []string) {
 	}
 }
 
-// TestThreads: a thread is listed once, at its newest match, with the counts of all its messages.
+// TestThreads checks that a thread is listed once, at its newest match, with the counts of all its messages.
 func TestThreads(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -104,7 +104,7 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestThreadsMeanwhile: a thread that gets mail between two pages is not listed twice.
+// TestThreadsMeanwhile checks that a thread that gets mail between two pages is not listed twice.
 func TestThreadsMeanwhile(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -128,7 +128,7 @@ func TestThreadsMeanwhile(t *testing.T) {
 	}
 }
 
-// TestThreadsPlan: no query for a page of threads reads a whole table.
+// TestThreadsPlan checks that no query for a page of threads reads a whole table.
 func TestThreadsPlan(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -49,8 +49,8 @@ func putTree(t *testing.T, files map[string]string) (dir string) {
 	return dir
 }
 
-// TestUnreadable: if a machine fault affects a file or folder, its rows stay unchanged and it is reported. The rest
-// of the batch is ingested, and the next batch finds everything.
+// TestUnreadable checks that if a machine fault affects a file or folder, its rows stay unchanged and it is reported.
+// The rest of the batch must be ingested, and the next batch must find everything.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	for _, fault := range machineFaults {
@@ -130,8 +130,8 @@ func playUnreadable(t *testing.T, files map[string]string, p string, fault sysca
 	again(in.Unreadable)
 }
 
-// TestUnreadContent: if the canonical file is gone and the copy that should provide the text cannot be read, the
-// message stays unchanged. Other messages in the batch are ingested.
+// TestUnreadContent checks that a message stays unchanged if its canonical file is gone and the copy that should
+// provide the text cannot be read. Other messages in the batch must be ingested.
 func TestUnreadContent(t *testing.T) {
 	t.Parallel()
 	files := unreadTree()
@@ -177,7 +177,7 @@ func TestUnreadContent(t *testing.T) {
 	}
 }
 
-// TestUnlistedFolder: a folder that can be examined but not listed is reported as unreadable.
+// TestUnlistedFolder checks that a folder that can be examined but not listed is reported as unreadable.
 func TestUnlistedFolder(t *testing.T) {
 	t.Parallel()
 	tr := openTree(t, putTree(t, unreadTree()))
@@ -200,7 +200,7 @@ func TestUnlistedFolder(t *testing.T) {
 	verify(t, x, map[string]*tree.Tree{"p": tr})
 }
 
-// TestVerifyUnread: files that cannot be read are not reported as differences.
+// TestVerifyUnread checks that files that cannot be read are not reported as differences.
 func TestVerifyUnread(t *testing.T) {
 	t.Parallel()
 	tr := openTree(t, putTree(t, unreadTree()))

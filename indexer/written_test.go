@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// TestWrittenIsProven: the next start does not reread files that the server itself has put into place, unless their
-// times leave room for a write by another program.
+// TestWrittenIsProven checks that the next start does not reread files that the server itself has put into place,
+// unless their times leave room for a write by another program.
 func TestWrittenIsProven(t *testing.T) {
 	t.Parallel()
 	const path, data = "agents/Ann/profile.json", `{"name": "Ann"}`

@@ -13,12 +13,12 @@ type Batch struct {
 	//   - files, links and other non-folders that were created or changed;
 	//   - paths that are gone; for a folder only the folder's own path, whatever it contained;
 	//   - folders that appeared or came back, each only once everything in it is being watched.
-	// So for every path, OnBatch must compare everything that it knows below that path. Anything below a folder that
-	// OnBatch does not know is in this batch or another one.
+	// So for every path, OnBatch must compare everything that it knows below that path. Everything below a folder that
+	// is new to OnBatch is in this batch or another one.
 	//
-	// This example shows why batches contain folders that appeared. A folder "a" is removed, and before OnBatch
-	// looks, another folder "a" exists that is not watched yet. Its a/x looks like the old a/x. If a/x is removed
-	// at that moment, no event and no listing shows it.
+	// The following example shows why batches contain folders that appeared. A folder "a" is removed and, before
+	// OnBatch looks, another folder "a" appears that is not watched yet. Its a/x looks like the old a/x. If a/x is
+	// removed at that moment, neither an event nor a listing shows it.
 	Paths []string
 
 	// Scan means that events were lost or cannot arrive, so the whole tree must be compared. Paths may then be

@@ -60,8 +60,8 @@ func TestOverflow(t *testing.T) {
 	w.reported("new/in/2", "moved/in/2")
 }
 
-// TestConstantOverflow reports an overflow at every folder that is walked. The walk still finishes, and so do the
-// Scans, each after all watches have been in place at once.
+// TestConstantOverflow reports an overflow at every folder that is walked. The walk must still finish. So must the
+// Scans, each of them after all watches have been in place at the same time.
 func TestConstantOverflow(t *testing.T) {
 	t.Parallel()
 	var storm atomic.Bool
@@ -120,7 +120,7 @@ func TestNoWatchLeft(t *testing.T) {
 	before := w.scans()
 	w.until("scans continue", func() bool { return w.scans() >= before+3 })
 	w.write("a/1", "x")
-	w.reported("a/1") // folders that are watched stay watched
+	w.reported("a/1") // watched folders stay watched
 	if c := strings.Count(w.log.String(), "degraded"); c != 1 {
 		t.Errorf("%d lines in the log, want one", c)
 	}
@@ -179,7 +179,8 @@ func TestNoInstanceLeft(t *testing.T) {
 	w.converged()
 }
 
-// TestRefusedFolder checks that one folder that cannot be watched is logged once and does not stop the rest.
+// TestRefusedFolder checks that a folder that cannot be watched is logged once, and does not keep the watcher from
+// watching the rest.
 func TestRefusedFolder(t *testing.T) {
 	t.Parallel()
 	var allowed atomic.Bool
@@ -209,7 +210,7 @@ func TestRefusedFolder(t *testing.T) {
 	w.converged()
 }
 
-// TestUnreadableFolder is TestRefusedFolder with the permissions of a real file system, which do not stop
+// TestUnreadableFolder is like TestRefusedFolder, but relies on a real file system's permissions, which do not stop
 // root.
 func TestUnreadableFolder(t *testing.T) {
 	t.Parallel()
@@ -286,8 +287,8 @@ func TestRootReplaced(t *testing.T) {
 	w.converged()
 }
 
-// TestEmptyRootHeldOpen removes an empty root that a process has open. The kernel sends no event for the deletion of
-// such a folder.
+// TestEmptyRootHeldOpen removes an empty root while a process has it open. The kernel sends no event for the deletion
+// of such a folder.
 func TestEmptyRootHeldOpen(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)
@@ -309,7 +310,7 @@ func TestRootReplacedInOneStep(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(other, "b/1"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Rename(other, w.root); err != nil { // os.Rename replaces no folder
+	if err := syscall.Rename(other, w.root); err != nil { // os.Rename does not replace folders
 		t.Fatal(err)
 	}
 	w.until("found by a Scan", w.equal)
@@ -329,7 +330,7 @@ func TestRootMissingAtStart(t *testing.T) {
 }
 
 // TestConvergence checks that a caller that relies only on batches ends up with the same tree, whatever happened to the
-// tree, even if events are lost and watches run out.
+// tree, and even if events are lost and watches run out.
 func TestConvergence(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
@@ -357,7 +358,7 @@ func TestConvergence(t *testing.T) {
 	}
 }
 
-// mutate does one random thing to the tree. It may fail.
+// mutate makes one random change to the tree, which may fail.
 func mutate(w *watched, random *rand.Rand, i int) {
 	place := func() string {
 		p := w.root
@@ -373,7 +374,7 @@ func mutate(w *watched, random *rand.Rand, i int) {
 	case 3, 4, 5:
 		_ = os.WriteFile(p+".md", fmt.Append(nil, i), 0o600)
 	case 6, 7, 8:
-		_ = syscall.Rename(p, place()) // replaces an empty folder, as os.Rename does not
+		_ = syscall.Rename(p, place()) // unlike os.Rename, replaces an empty folder
 	case 9:
 		_ = os.Rename(p+".md", place()+".md")
 	case 10:
@@ -383,8 +384,8 @@ func mutate(w *watched, random *rand.Rand, i int) {
 	}
 }
 
-// TestFolderFault checks that the watcher does not drop a folder that the disk currently cannot list. Until the disk
-// can list the folder, Scans find its files.
+// TestFolderFault checks that the watcher does not drop a folder that the disk temporarily cannot list. In the
+// meantime, Scans find the folder's files.
 func TestFolderFault(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64

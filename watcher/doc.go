@@ -22,9 +22,9 @@
 //	    created or moved here are reported, and then the folder itself.
 //	W4  Neither a slow OnBatch nor a slow disk stops the draining of inotify's
 //	    queue.
-//	W5  After lost events (queue overflow), if no watch or instance is left, and
-//	    while the root is gone, State says degraded and what to do, a batch asks
-//	    for a Scan, and the watch repairs itself. Only its context ends Run.
+//	W5  If events are lost (queue overflow), if no watch or instance is left, or
+//	    if the root is gone, State says degraded and what to do, a batch asks
+//	    for a Scan, and the watch repairs itself. Run ends only with its context.
 //	W6  A batch with Scan that follows lost events is sent after all watches
 //	    are in place again, so any change that the scan misses has an event.
 //	W7  Symlinks are never followed and no file is ever read; only folders are
@@ -33,8 +33,8 @@
 //	W8  An idle watcher does nothing: no ticker, no open folder. With NoEvents
 //	    there are no events and no watches, only a Scan every Poll.
 //
-// Files that were below Root before Run are not reported: compare the tree once Ready
-// is closed.
+// Files that already existed below Root before Run are not reported. Compare the tree once Ready is closed to find
+// them.
 //
 // The watcher cannot see three kinds of changes: the renaming of a folder above Root's parent (found at the next
 // event), the unmounting of Root, and changes made by another machine on a network file system. The caller's hourly

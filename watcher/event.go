@@ -51,9 +51,9 @@ func (s *session) handleRoot(ev event) error {
 	return nil
 }
 
-// handlePath updates the watches at a path to what is there now, in whatever order the path's events came. A folder
-// that appeared or came back is walked and then noted. Anything else is noted at once. A path that cannot be
-// examined is treated as both.
+// handlePath makes the watches at a path match what is there now, whatever the order of the path's events. A folder
+// that appeared or came back is walked and then noted. Anything else is noted at once. A path that cannot be examined
+// is treated as both.
 func (s *session) handlePath(ev event) {
 	if ev.op == fsnotify.Write {
 		s.touch(ev)
@@ -75,8 +75,8 @@ func (s *session) handlePath(ev event) {
 	}
 }
 
-// known reports whether the folder at rel is already watched and as readable as before. In that case a walk found
-// the folder before its event was read.
+// known reports whether the folder at rel is already watched and as readable as before. If so, a walk found the folder
+// before its event was read.
 func (s *session) known(rel string, info fs.FileInfo) bool {
 	f, ok := s.folders.byPath[rel]
 	return ok && !f.refused && f.id == identify(info) && f.mode == info.Mode()

@@ -37,7 +37,7 @@ type folder struct {
 type folders struct {
 	byPath  map[string]*folder
 	byID    map[identity]*folder
-	refused int // how many of them are not watched
+	refused int // number of folders that are not watched
 }
 
 func newFolders() *folders {
@@ -57,7 +57,7 @@ func (t *folders) putFolder(f *folder) {
 	f.parent.below[f] = struct{}{}
 }
 
-// refuse marks f as a folder that cannot be watched or listed, and reports whether it was not marked before.
+// refuse marks f as a folder that cannot be watched or listed, and reports whether the mark is new.
 func (t *folders) refuse(f *folder) bool {
 	if f.refused {
 		return false
@@ -73,7 +73,7 @@ func (t *folders) accept(f *folder) {
 	f.refused = false
 }
 
-// watched returns how many folders are watched.
+// watched returns the number of watched folders.
 func (t *folders) watched() int { return len(t.byPath) - t.refused }
 
 // removeFolder removes the folder at rel and everything below it, and calls gone for each folder.

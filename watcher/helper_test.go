@@ -198,7 +198,7 @@ type watched struct {
 	log  *waits.Log
 }
 
-// start watches a new folder, which prepare has filled and configured.
+// start creates a folder, which prepare can fill and configure, and watches it.
 func start(t *testing.T, prepare func(w *watched, cfg *Config), hooks ...func(*Watcher)) *watched {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "root")
@@ -256,7 +256,7 @@ func (w *watched) until(what string, cond func() bool) {
 	}
 }
 
-// reported waits until every path was in a batch.
+// reported waits until every path has been in a batch.
 func (w *watched) reported(paths ...string) {
 	w.t.Helper()
 	w.until("all reported", func() bool {

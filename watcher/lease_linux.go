@@ -3,11 +3,11 @@ package watcher
 import "golang.org/x/sys/unix"
 
 // written reports whether no process has the regular file at rel below root open for writing, which means that a write
-// in place has finished. It asks the kernel for a read lease, which the kernel grants only for such a file. It uses a
-// lease because fsnotify does not report IN_CLOSE_WRITE (https://github.com/fsnotify/fsnotify/issues/519). If the
+// in place has finished. It asks the kernel for a read lease, which the kernel grants only on such a file. A lease is
+// needed because fsnotify does not report IN_CLOSE_WRITE (https://github.com/fsnotify/fsnotify/issues/519). If the
 // kernel refuses leases (another user's file, a network file system), written returns false and the quiet time decides.
-// written opens the file but does not read it, and follows no link along the path. It gives the lease back at once, so
-// a process that opens the file meanwhile waits only microseconds.
+// It opens the file but does not read it, and follows no link along the path. It gives the lease up at once, so a
+// process that opens the file in the meantime waits only microseconds.
 func written(root, rel string) bool {
 	dir, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openFlags open a folder for listing. They open nothing else, follow no link, and do not wait for the
-// writer of a FIFO.
+// openFlags are the flags for opening a folder to list it. With them, opening anything else fails, no link is followed,
+// and no FIFO blocks the open.
 const openFlags = syscall.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_CLOEXEC
 
 // openFolder opens the folder at rel below root and follows no link anywhere in rel. os.Root would follow links
@@ -42,8 +42,8 @@ func openat(dir int, name string) (int, error) {
 	}
 }
 
-// openRoot returns the root for walking. It stays open until closeRoot. The error wraps errReplaced if the
-// root is no longer the watched folder.
+// openRoot returns the root for walking. The root stays open until closeRoot is called. The error wraps errReplaced if
+// the root is no longer the watched folder.
 func (s *session) openRoot() (*os.File, error) {
 	if s.root != nil {
 		return s.root, nil

@@ -72,8 +72,8 @@ func (q *queue) drain() (events []event, lost bool) {
 	return events, lost
 }
 
-// finished records that all drained events have been passed on. left is the number of folders that still have to be
-// walked.
+// finished records that all drained events have been passed on. The argument left is the number of folders that still
+// have to be walked.
 func (q *queue) finished(left int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -32,7 +32,7 @@ type session struct {
 var errReplaced = errors.New("the folder was removed or replaced: create it again, and the server will watch it")
 
 // session watches the root until ctx ends, or until the root or the instance is lost. The error gives the reason in
-// words meant for the user. stood reports whether the watch was ever complete.
+// words meant for the user. The result stood reports whether the watch was ever complete.
 func (w *Watcher) session(ctx context.Context) (stood bool, err error) {
 	info, err := os.Stat(w.cfg.Root)
 	if err != nil {
@@ -81,8 +81,8 @@ func (s *session) watchParent() {
 	}
 }
 
-// run handles events first and then walks folders, and sleeps when there is neither. It walks one
-// folder at a time, so events wait for one listing at most.
+// run handles events first and then walks folders. It sleeps when there is nothing to do. It walks one folder at a
+// time, so events wait for no more than one listing.
 func (s *session) run(ctx context.Context, dead <-chan error) error {
 	for ctx.Err() == nil {
 		events, lost := s.w.queue.drain()

@@ -42,8 +42,9 @@ func newWaiting(cfg Config) *waiting {
 	return &waiting{cfg: cfg, wake: make(chan struct{}, 1), paths: map[string]deadline{}}
 }
 
-// touch notes events on a path. first and last are the times of the first and last event. It moves the path's deadline
-// to Write or Rename after the last event, but no later than Longest after the first unreported event.
+// touch notes events on a path. The arguments first and last are the times of the first and the last event. It moves
+// the path's deadline to Write or Rename after the last event, but no later than Longest after the first unreported
+// event.
 func (q *waiting) touch(rel string, first, last time.Time, written bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -69,13 +70,13 @@ func (q *waiting) touch(rel string, first, last time.Time, written bool) {
 	}
 }
 
-// noted does the same as touch for a path that a walk found. In this case, no event says that the path was written.
+// noted is like touch, but for a path that a walk found. No event says that such a path was written.
 func (q *waiting) noted(rel string, now time.Time) {
 	written := false
 	q.touch(rel, now, now, written)
 }
 
-// askScan makes the next batch a Scan that is due at once. More calls before that Scan change nothing.
+// askScan makes the next batch a Scan that is due at once. Further calls before that Scan change nothing.
 func (q *waiting) askScan() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestDeadlines checks docs/architecture.md, "From a save to the index", with its own clock.
+// TestDeadlines checks the deadlines in docs/architecture.md, "From a save to the index", with its own clock.
 func TestDeadlines(t *testing.T) {
 	t.Parallel()
 	ms := func(n int) time.Time { return time.Unix(1000, 0).Add(time.Duration(n) * time.Millisecond) }
@@ -41,7 +41,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestWake checks that dispatch is woken only by a deadline that is earlier than the one that it is sleeping for.
+// TestWake checks that dispatch is woken only by a deadline that is earlier than the one that dispatch sleeps for.
 func TestWake(t *testing.T) {
 	t.Parallel()
 	q, now := newWaiting(Config{}.withDefaults()), time.Now()

@@ -132,9 +132,9 @@ func (s *session) open(rel string) (*os.File, error) {
 	return openFolder(root, rel)
 }
 
-// claim enters the folder at rel. It drops what was recorded under the folder's path or identity, because fsnotify
-// would keep the old name. It returns nil if there is nothing to do, either because this round has already visited the
-// folder or because the folder is a mount of a folder above it. It tries a refused folder again.
+// claim records the folder at rel. It drops what was recorded under the folder's path or identity before, because
+// fsnotify would keep the old name. It returns nil if there is nothing to do, either because this round has already
+// visited the folder or because the folder is a mount of a folder above it. It tries a refused folder again.
 func (s *session) claim(rel string, info fs.FileInfo) *folder {
 	id := identify(info)
 	known := s.folders.byPath[rel]

@@ -24,7 +24,7 @@ type Config struct {
 	Skip func(rel string, dir bool) bool
 
 	// OnBatch receives the batches, from one goroutine, one at a time. OnBatch may block. Meanwhile, events are still
-	// drained, and are delivered with the next batch. Its context is Run's. OnBatch may keep the batch.
+	// drained, and are delivered with the next batch. The context is Run's. OnBatch may keep the batch.
 	OnBatch func(ctx context.Context, b Batch)
 
 	// Log gets one line when the watch degrades, one when it is complete again, and one for each folder that cannot
@@ -32,21 +32,21 @@ type Config struct {
 	Log *slog.Logger
 
 	// Rename is the settle time of a path that was only created, renamed or removed. It is long enough to collect the
-	// renames of one command, and short compared with the 10 ms in which a saved file should be searchable. Default 3
-	// ms.
+	// renames of one command, and short compared with the 10 ms in which a saved file should be searchable. The default
+	// is 3 ms.
 	Rename time.Duration
 
 	// Write is the quiet time of a path that is being written in place, so that no half-written file is read. It
-	// applies if the system cannot tell that the writer has closed the file. Otherwise the path is due Rename after
-	// the writer has closed it. Default 30 ms.
+	// applies if the system cannot tell that the writer has closed the file. Otherwise the path is due Rename after the
+	// writer has closed it. The default is 30 ms.
 	Write time.Duration
 
-	// Longest is the maximum time between the first event of a path that keeps changing and the path's report. Default
-	// 150 ms, out of 250 ms for the whole path from a save to the index: docs/architecture.md, "From a save to the
-	// index".
+	// Longest is the maximum time between the first event of a path that keeps changing and the path's report. The
+	// default is 150 ms, out of 250 ms for the whole way from a save to the index. See docs/architecture.md, "From a
+	// save to the index".
 	Longest time.Duration
 
-	// Poll is how often an incomplete watch asks for a Scan and tries to repair itself. Default 2 s.
+	// Poll is how often an incomplete watch asks for a Scan and tries to repair itself. The default is 2 s.
 	Poll time.Duration
 
 	// NoEvents is for a file system that reports no changes. Instead of watching, the watcher asks for a Scan every
@@ -116,7 +116,7 @@ func New(cfg Config) *Watcher {
 
 // Run watches until ctx ends. It returns nil after OnBatch has returned and everything is closed. Nothing else ends
 // Run. Overflow, missing watches and a missing root only degrade the watch (see State). When ctx ends, Run drops
-// unreported paths. The comparison at the next start finds those changes. Run is called once.
+// unreported paths. The comparison at the next start finds those changes. Run may be called only once.
 func (w *Watcher) Run(ctx context.Context) error {
 	defer w.stopped()
 	if w.cfg.NoEvents {
@@ -130,8 +130,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ready returns a channel that is closed once the first full set of watches is in place, or once it is known that this
-// is impossible (State says degraded). The watcher reports changes made after that moment, not files that already
+// Ready returns a channel that is closed once the first full set of watches is in place, or once that has turned out to
+// be impossible (State says degraded). The watcher reports changes made after that moment, not files that already
 // exist.
 func (w *Watcher) Ready() <-chan struct{} { return w.ready }
 
@@ -169,7 +169,7 @@ func (w *Watcher) rel(name string) (string, bool) {
 	return strings.CutPrefix(below, "/")
 }
 
-// abs returns the path that rel names.
+// abs returns the absolute path of rel.
 func (w *Watcher) abs(rel string) string {
 	if rel == "." {
 		return w.cfg.Root

@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// NeedAgent returns an error if the project has no agent of that name.
+// NeedAgent returns an error if the project has no agent with that name.
 func (c *Mail) NeedAgent(ctx context.Context, field refusal.Field, name string) error {
 	ok, err := c.HasAgent(ctx, name)
 	if err == nil && !ok {
@@ -24,7 +24,7 @@ func (c *Mail) NeedAgent(ctx context.Context, field refusal.Field, name string) 
 	return err
 }
 
-// HasAgent reports whether the project has an agent of exactly that name.
+// HasAgent reports whether the project has an agent with exactly that name.
 func (c *Mail) HasAgent(ctx context.Context, name string) (bool, error) {
 	c.mu.Lock()
 	known, left := c.agents[name], c.left
@@ -47,10 +47,10 @@ func (c *Mail) HasAgent(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// NameHolder returns the agent's own spelling of a name that is given in any case. It returns "" if there is no such
+// NameHolder returns an agent's own spelling of its name, given the name in any case. It returns "" if there is no such
 // agent.
 func (c *Mail) NameHolder(ctx context.Context, name string) (holder string, err error) {
-	const spellings = 10 // of one name: users may create folders by hand
+	const spellings = 10 // per name: users may create folders by hand
 	names, err := c.Store.Index.Names(ctx, c.Slug, format.KindProfile, name, spellings)
 	for _, n := range names {
 		if n == name || holder == "" && strings.EqualFold(n, name) {
@@ -60,8 +60,8 @@ func (c *Mail) NameHolder(ctx context.Context, name string) (holder string, err 
 	return holder, err
 }
 
-// NoteSeen records in memory that the agent has just done something; KeepNotes writes this to disk. NoteSeen ignores a
-// name that is not an agent's.
+// NoteSeen records in memory that the agent has just done something. KeepNotes writes this to disk. NoteSeen ignores a
+// name that no agent has.
 func (c *Mail) NoteSeen(ctx context.Context, agent string) {
 	if ok, err := c.HasAgent(ctx, agent); err != nil || !ok {
 		return
@@ -78,8 +78,8 @@ type lastSeen struct {
 	written bool
 }
 
-// KeepNotes writes to disk which notices the agents received and, at most once a second, when each agent was last seen.
-// When ctx ends, KeepNotes writes what is left and returns.
+// KeepNotes writes to disk which notices the agents received. Once a second at most, it also writes when each agent was
+// last seen. When ctx ends, KeepNotes writes what is left and returns.
 func (c *Mail) KeepNotes(ctx context.Context) {
 	sighted := c.seenChanged // nil: written less than a second ago
 	var rested <-chan time.Time
@@ -236,7 +236,7 @@ func (c *Mail) Noticed(changes []index.Change) {
 	}
 }
 
-// SeenHere returns, by name, when this server last saw each agent that it has seen.
+// SeenHere returns, by agent name, when this server last saw the agent. It omits agents that the server has not seen.
 func (c *Mail) SeenHere() map[string]time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -31,12 +31,12 @@ type Config struct {
 	// OpenHistory opens the history of a project's tree and creates the repository if it is missing.
 	OpenHistory func(k *store.Keeper) (history.Log, error)
 
-	// Clone clones the mail at url, the repository and the files, into the empty folder dir. If Clone is nil, projects
-	// cannot join mail from other machines.
+	// Clone clones the mail at url, both the repository and the files, into the empty folder dir. If Clone is nil,
+	// projects cannot join mail from other machines.
 	Clone func(ctx context.Context, dir, url string) error
 
-	MaxFile      int64                           // bytes of a message file; 0: tree.MaxFile
-	MaxFanout    int64                           // bytes of a message file times its recipients; 0: sending.MaxFanout
+	MaxFile      int64                           // maximum size of a message file in bytes; 0: tree.MaxFile
+	MaxFanout    int64                           // most bytes of a message file times its recipients; 0: sending.MaxFanout
 	MaxProjects  int                             // maximum number of projects; 0: maildir.MaxProjects
 	Files        int                             // file descriptors that operations in progress may use; 0: 512
 	MailboxDepth int                             // unread messages per mailbox for bounded drafts; 0: sending.MailboxDepth

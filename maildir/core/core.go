@@ -126,7 +126,7 @@ func (c *Mail) HumanKey() string { return c.human }
 func (c *Mail) Created() time.Time { return c.made }
 
 // Act writes an agent's operation. It returns ErrConflict for an agent of another machine, unless the caller is a user.
-// It returns ErrNotFound if the project is removed in the meantime, and the writer's errors.
+// It returns ErrNotFound if the project is removed in the meantime. It also returns the writer's errors.
 func (c *Mail) Act(ctx context.Context, tx *writer.Tx) error { return c.actAs(ctx, tx.Agent, tx) }
 
 // actAs is like Act, but for an operation whose plan sets the agent.

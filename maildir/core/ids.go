@@ -15,7 +15,7 @@ import (
 // MinShort is the minimum length of a shortened id. The minimum keeps a typo from matching a message.
 const MinShort = 4
 
-// FullID is like Project.FullID, but for an id from the given field. slug "" means all projects.
+// FullID is like Project.FullID, but for an id from the given field. An empty slug means all projects.
 func (s *Store) FullID(ctx context.Context, slug string, field refusal.Field, short string) (string, error) {
 	threads, err := s.Index.Names(ctx, slug, format.KindOther, short, 1)
 	if err != nil || slices.Contains(threads, short) {

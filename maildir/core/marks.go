@@ -36,7 +36,7 @@ func (c *Mail) PlanMarking(g *writer.Group, tx *writer.Tx, agent string, m Marki
 	return nil
 }
 
-// PlanMarks plans the marks that a delivery lacks, with the given time. It returns any error from FreeFor, and
+// PlanMarks plans the marks that a delivery lacks, with at as their time. It returns any error from FreeFor, and
 // Group.Behind if a mark that the index still has was removed.
 func (c *Mail) PlanMarks(g *writer.Group, tx *writer.Tx, m Marking, d *index.Delivery, at time.Time) error {
 	type mark struct {

@@ -99,7 +99,8 @@ func (c *Mail) CheckSize(file []byte) error {
 	return nil
 }
 
-// checkFanout returns an error if writing a message's file, of size bytes, into every inbox would exceed the limit.
+// checkFanout returns an error if writing a message's file, which has size bytes, to every inbox would exceed the
+// limit.
 func (c *Mail) checkFanout(m *format.Message, size int) error {
 	n, most := len(m.Recipients()), c.Store.MaxFanout
 	if int64(n)*int64(size) <= most {
@@ -155,8 +156,8 @@ func (c *Mail) NeedRoom(ctx context.Context, coming func(folder string) int, nam
 	return nil
 }
 
-// Delivery returns the agent's copy of a message, which must exist on disk. It returns ErrNotFound, and Group.Behind's
-// error.
+// Delivery returns the agent's copy of a message, which must exist on disk. It returns ErrNotFound or an error from
+// Group.Behind.
 func (c *Mail) Delivery(g *writer.Group, agent, id string) (*index.Delivery, error) {
 	if err := c.NeedAgent(g.Ctx, refusal.Agent, agent); err != nil {
 		return nil, err

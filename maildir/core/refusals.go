@@ -24,8 +24,8 @@ func Few(names []string) []string {
 	return names
 }
 
-// UnknownAgent returns the refusal for names that are not agents' names. The refusal lists similar names. If there are
-// none, it lists the projects that have the first name.
+// UnknownAgent returns the refusal for names that no agent has. The refusal lists similar names. If there are none, it
+// lists the projects that have the first name.
 func (c *Mail) UnknownAgent(ctx context.Context, field refusal.Field, names ...string) error {
 	e, err := c.NoAgent(field, names)
 	if err != nil {

@@ -48,7 +48,7 @@ type Store struct {
 	endStopping context.CancelFunc
 }
 
-// NewStore returns what the given projects share. The caller must set Keys, Key, Token and Index.
+// NewStore returns the Store that the given projects share. The caller must set Keys, Key, Token and Index.
 func NewStore(ctx context.Context, cfg Config, projects OpenProjects) *Store {
 	s := &Store{
 		Config:   cfg,
@@ -110,7 +110,7 @@ type Caller struct {
 	Root bool // root may do everything
 }
 
-// NoOwner is the owner of an agent that, according to owners.json, has no owner. Only root may use such an agent.
+// NoOwner is the owner of an agent that has none according to owners.json. Only root may use such an agent.
 const NoOwner = -1
 
 // Owns reports whether the caller may use what belongs to the OS user owner.
@@ -129,7 +129,7 @@ func (s *Store) projectsWith(ctx context.Context, what format.Kind, name string)
 	return names, err
 }
 
-// IsElsewhere reports whether a name that is not an agent's is an email address at another domain.
+// IsElsewhere reports whether a name that no agent has is an email address at another domain.
 func (s *Store) IsElsewhere(name string) bool {
 	a, err := format.ParseAddress(name)
 	return err == nil && !a.IsAgent() && !s.Domains.Has(a.Domain) && !a.OnThisMachine()

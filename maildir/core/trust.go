@@ -30,8 +30,8 @@ func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) {
 	return v, ok
 }
 
-// VerifiedHere is like Verified, but accepts only the store's own seals. auth is how this server itself authenticated
-// the sender.
+// VerifiedHere is like Verified, but accepts only the store's own seals. The result auth says how this server itself
+// authenticated the sender.
 func (s *Store) VerifiedHere(m *format.Message) (auth string, ok bool) {
 	v, ok := s.Verified(m)
 	if !ok || v.Machine != "" {
@@ -108,7 +108,7 @@ func (t *trustedSenders) Of(slug, agent string) ([]string, error) {
 	return list, nil
 }
 
-// Edit replaces a mailbox's list with the result of fn. fn may change the list that it receives.
+// Edit replaces a mailbox's list with the result of fn. The function fn may change the list that it receives.
 func (t *trustedSenders) Edit(slug, agent string, fn func([]string) ([]string, error)) error {
 	return t.File.Change(func(all map[string][]string) (map[string][]string, error) {
 		list, err := fn(slices.Clone(all[slug+"/"+agent]))

@@ -19,7 +19,7 @@ type batch struct {
 	force bool // commit edits even if .gitignore matches them
 }
 
-// operation is an operation together with the newest commit that was known when the operation was recorded.
+// operation is a writer.Op together with the newest commit that was known when it was recorded.
 type operation struct {
 	writer.Op
 	base hash
@@ -40,7 +40,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 		}
 	}
 	switch err := l.commitBatch(ctx, b); {
-	case errors.Is(err, errMade): // their commit may not be durable yet: they stay queued but are not committed again
+	case errors.Is(err, errMade): // perhaps not durable yet: keep the operations queued, but do not commit them again
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for i := range records {
@@ -69,8 +69,8 @@ func (l *Log) commitOps(ctx context.Context) error {
 	return nil
 }
 
-// commitEdits makes one commit of the edits recorded so far, with at most mostEdits paths. If the edits are an
-// import, the commit is canceled when StopBy is called. The caller holds the turn.
+// commitEdits commits the edits recorded so far, up to mostEdits paths, in a single commit. If the edits are an import,
+// the commit is canceled when StopBy is called. The caller holds the turn.
 func (l *Log) commitEdits(ctx context.Context) error {
 	if l.isImporting() {
 		both, end := within(ctx, l.mayImport)
@@ -127,7 +127,7 @@ func (l *Log) commitBatch(ctx context.Context, b batch) error {
 	return err
 }
 
-// logChange logs each change of the state once.
+// logChange logs each change of state once.
 func (l *Log) logChange(before, after error, pending int) {
 	text := func(err error) string {
 		if err == nil {
@@ -146,8 +146,8 @@ func (l *Log) logChange(before, after error, pending int) {
 	}
 }
 
-// tries is the number of attempts to build a commit if the branch keeps moving in the meantime. The first
-// optimisticTries attempts take index.lock only when everything is ready. Later attempts take it before they build.
+// tries is the maximum number of attempts to build a commit while the branch keeps moving. The first optimisticTries
+// attempts take index.lock only once everything is ready. Later attempts take it before they start building.
 const (
 	tries           = 10
 	optimisticTries = 2
@@ -180,7 +180,7 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 		p.commit = p.at.commit
 	}
 	if err == nil {
-		err = repo.makeOwn() // before two goroutines need it
+		err = repo.makeOwn() // now, because two goroutines will need it
 	}
 	switch {
 	case err != nil:
@@ -200,9 +200,9 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	return err
 }
 
-// publish builds the commits for a batch on the current HEAD, and moves the branch and the index. made reports
-// whether they moved. Edits that change nothing need no commit, but an operation is always committed. The same move
-// repairs an index that is missing or that a git command has overwritten with an older one.
+// publish builds the commits for a batch on the current HEAD, moves the branch and the index, and reports whether they
+// moved. Edits that change nothing need no commit, but an operation is always committed. The move also repairs an index
+// that is missing, or that a git command has overwritten with an older one.
 func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, err error) {
 	if p.at, err = l.branch(p.repo); err != nil {
 		return false, err
@@ -290,7 +290,7 @@ func (l *Log) landed(p *publication, plan *plan) {
 	l.last, l.known = l.cfg.Now(), p.commit
 }
 
-// putBack queues the paths that a plan left for later commits.
+// putBack queues the paths that a plan left out for later commits.
 func (l *Log) putBack(plan *plan) {
 	l.RecordEdits(plan.apart)
 	l.mu.Lock()
@@ -298,8 +298,8 @@ func (l *Log) putBack(plan *plan) {
 	l.leaveRest(plan.rest)
 }
 
-// leaveOutBusy removes the paths that an operation may have written by now from a plan of edits, so the commit leaves
-// these paths as they are in HEAD. Every operation that began before the files were read is still in progress or
+// leaveOutBusy drops every path that an operation may have written by now from a plan of edits, so that the commit
+// leaves the path as it is in HEAD. Every operation that began before the files were read is still in progress or
 // waiting for its commit, because only the caller commits.
 func (l *Log) leaveOutBusy(p *plan) {
 	l.mu.Lock()
@@ -350,7 +350,7 @@ func (l *Log) build(repo *repository, at head, b batch, to *importer) (*plan, er
 // branch, unsaved also records that HEAD is older than every operation recorded after this call. The caller holds the
 // turn.
 func (l *Log) unsaved(ctx context.Context, paths []string) ([]*change, error) {
-	repo, err := l.openRepaired(ctx) // makes HEAD durable unless it is known to be
+	repo, err := l.openRepaired(ctx) // also makes HEAD durable, unless it is known to be
 	if err != nil {
 		return nil, err
 	}

@@ -25,8 +25,8 @@ import (
 
 var stored = flag.Int("gitlog.stored", 10000, "messages stored before the commits of BenchmarkCommit")
 
-// BenchmarkCommit measures durable commits of twenty agents' messages, with three paths of 1.5 KB each: how many are
-// made per second, and how much each adds to .git/objects.
+// BenchmarkCommit durably commits messages from twenty agents, with three paths of 1.5 KB each. It measures how many
+// commits are made per second, and how much each of them adds to .git/objects.
 func BenchmarkCommit(b *testing.B) {
 	text := strings.Repeat("A line of a message of ordinary length.\n", 36)
 	send := func(l *Log, dir string, n int) {
@@ -101,8 +101,7 @@ func objectBytes(b *testing.B, dir string) (n int64) {
 
 var piled = flag.Int("gitlog.piled", 300, "commits made before BenchmarkTidy repacks")
 
-// BenchmarkTidy measures a repack, and a commit before and after it, including a commit by a Log that was just
-// opened.
+// BenchmarkTidy measures a repack and the commits before and after it, including a commit by a newly opened Log.
 func BenchmarkTidy(b *testing.B) {
 	dir := b.TempDir()
 	if err := Init(dir); err != nil {
@@ -153,7 +152,7 @@ func BenchmarkTidy(b *testing.B) {
 		b.Logf("%s: %d loose objects, %d packs; a commit takes %v, and by a new Log %v", when, have.loose, have.packs, warm[4], cold[4])
 	}
 	for i := range *piled {
-		commit(1 + i%2*10) // loose, and packs
+		commit(1 + i%2*10) // creates both loose objects and packs
 	}
 	measure("before")
 	start := time.Now()
@@ -166,8 +165,8 @@ func BenchmarkTidy(b *testing.B) {
 
 var entries = flag.Int("gitlog.entries", 300000, "entries in the index of BenchmarkIndex")
 
-// BenchmarkIndex measures commits of one file with an index that has a very large number of entries, the memory that
-// the commits use, and the process's maximum resident memory.
+// BenchmarkIndex measures commits of one file to a repository with a very large index, the memory that these commits
+// use, and the process's peak resident memory.
 func BenchmarkIndex(b *testing.B) {
 	dir := b.TempDir()
 	if err := Init(dir); err != nil {
@@ -234,8 +233,8 @@ func makeIndex(b testing.TB, file string, n int) int64 {
 	return fi.Size()
 }
 
-// BenchmarkLoad measures how long a commit of 1,000 files takes to load them before it writes anything, both if they
-// are read from disk and if the operation recorded them.
+// BenchmarkLoad measures how long a commit of 1,000 files takes to load the files before it writes anything. It covers
+// files that are read from disk, and files whose content the operation recorded.
 func BenchmarkLoad(b *testing.B) {
 	dir := b.TempDir()
 	if err := Init(dir); err != nil {

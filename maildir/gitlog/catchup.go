@@ -10,9 +10,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// catchUp records, once, the changes that were made while the server was not running, as git status reports them. It
-// waits until the operations that the journal recovered are committed and the repository accepts commits. It returns
-// false if ctx ended first.
+// catchUp asks git status which files were changed while the server was not running, and records these changes once. It
+// first waits until the operations that the journal recovered are committed and the repository accepts commits. It
+// returns false if ctx ends first.
 func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 	for failures := 0; ; failures++ {
 		found, err := l.missed(ctx, before)
@@ -59,13 +59,13 @@ func (l *Log) missed(ctx context.Context, before uint64) ([]string, error) {
 	return repo.differences()
 }
 
-// mostNamed is the maximum number of paths passed to git status by name, because git status compares each file with
-// each name.
+// mostNamed is the maximum number of paths passed to git status by name. Git status compares each file with each name,
+// so more names would make it slow.
 const mostNamed = 100
 
-// differences returns the paths at which the tree differs from the index, and the untracked files that are not
-// ignored. If names are given, it returns only paths at or below the names. It also returns each named file that
-// equals the index, because a user may have staged the file. It does not enter nested repositories.
+// differences returns the paths at which the tree differs from the index, and the untracked files that are not ignored.
+// If names are given, it returns only paths at or below them. It also returns each named file that equals the index,
+// because a user may have staged the file. It does not enter nested repositories.
 func (r *repository) differences(names ...string) (found []string, err error) {
 	if err := r.copyExclude(); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (r *repository) differences(names ...string) (found []string, err error) {
 	if !wanted[""] && len(wanted) <= mostNamed {
 		args = slices.AppendSeq(args, maps.Keys(wanted))
 	}
-	err = r.stream(func(record []byte) error { // "XY PATH"; our commands see no commit: ignore X
+	err = r.stream(func(record []byte) error { // "XY PATH"; ignore X, because our commands see no commit
 		if len(record) < 4 || record[len(record)-1] == '/' { // a nested repository
 			return nil
 		}

@@ -79,7 +79,7 @@ func TestCatchUp(t *testing.T) {
 	tr.sound()
 }
 
-// TestCatchUpAtTheEnd checks that a server that is stopped right after its start still commits the edits.
+// TestCatchUpAtTheEnd checks that a server that is stopped right after it starts still commits the edits.
 func TestCatchUpAtTheEnd(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -162,9 +162,8 @@ func TestCatchUpAfterAMerge(t *testing.T) {
 	tr.sound()
 }
 
-// TestCatchUpBesideOperations checks that catchUp does not commit the files of operations as edits, neither for
-// operations that the journal recovered, nor for operations whose files are in the tree before the operations are
-// recorded.
+// TestCatchUpBesideOperations checks that catchUp does not commit the files of operations as edits. It covers
+// operations that the journal recovered, and operations whose files are in the tree before they are recorded.
 func TestCatchUpBesideOperations(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

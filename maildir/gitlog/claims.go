@@ -16,8 +16,8 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// The list of claims that machines share is a Git tree with one file for each claim, and a ref that points to the
-// tree. format.ListedClaim returns the name of a claim's file.
+// Machines share a list of claims. The list is a Git tree with one file per claim, and a ref that points to the tree.
+// format.ListedClaim returns the name of a claim's file.
 
 // SharedClaims implements history.Remote.
 func (l *Log) SharedClaims(ctx context.Context) (there, here history.Claims, err error) {

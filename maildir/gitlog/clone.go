@@ -14,10 +14,10 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// Clone creates a project's repository and files in dir from another repository. dir is an empty folder that no other
-// program is using yet. Clone leaves out the files that are not synchronized between machines, and removes them in a
-// commit by the server. It runs no program and follows no link from the other repository. The error quotes Git's
-// message, or says what is wrong with the other repository.
+// Clone creates a project's repository and files in dir from another repository. The folder dir must be empty, and no
+// other program may be using it yet. Clone leaves out files that are not synchronized between machines, and removes
+// them in a commit by the server. It runs no program and follows no link from the other repository. The error quotes
+// Git's message, or says what is wrong with the other repository.
 func Clone(ctx context.Context, dir, url string) error {
 	program, err := findGit()
 	if err == nil {
@@ -117,8 +117,8 @@ func (r *repository) sharedBranch(program string) (string, error) {
 	return "", fmt.Errorf("that repository has %d branches, and none of them is named main", len(found))
 }
 
-// takeFiles writes the files of a commit that machines synchronize, and the top-level files for Git. It returns the
-// paths of all other files.
+// takeFiles writes the files that machines synchronize, and the top-level files for Git, from a commit to the work
+// tree. It returns the paths of all other files.
 func (r *repository) takeFiles(theirs hash) (left []string, err error) {
 	is := map[string]merge.Entry{}
 	err = r.crossed(emptyTree.String(), theirs.String(), func(f merge.File) error {
@@ -166,8 +166,8 @@ func (r *repository) takeFiles(theirs hash) (left []string, err error) {
 	return left, nil
 }
 
-// leaveOut makes a commit that removes paths. Its parent is tip, and the index contains the files of tip. It returns
-// the new commit.
+// leaveOut makes a commit on top of tip that removes paths, and returns the new commit. The index must contain the
+// files of tip.
 func (r *repository) leaveOut(tip string, paths []string) (string, error) {
 	none := strings.Repeat("0", 40)
 	var info bytes.Buffer

@@ -232,7 +232,7 @@ func TestRecovered(t *testing.T) {
 	tr.log.Record([]writer.Op{was}, nil)
 	tr.flush()
 	tr.equal("ids", strings.Join(tr.ids(), " "), "m1 m2 m1")
-	tr.log.Record([]writer.Op{op("release", "A", "")}, nil) // no path and no difference, but committed anyway
+	tr.log.Record([]writer.Op{op("release", "A", "")}, nil) // no path and no difference, but still committed
 	tr.flush()
 	tr.equal("subject", tr.git("log", "-1", "--format=%s"), "release: A -> B: about")
 	tr.sound()
@@ -295,7 +295,7 @@ func TestFailedImport(t *testing.T) {
 	tr.sound()
 }
 
-// TestChangesMeanwhile checks that the content that was read is committed even if the file changes afterwards, and
+// TestChangesMeanwhile checks that a commit contains a file as it was read, even if the file changes afterwards, and
 // that git status shows the change.
 func TestChangesMeanwhile(t *testing.T) {
 	t.Parallel()

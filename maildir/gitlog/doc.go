@@ -14,11 +14,10 @@
 //     then (loadWritten). A user's later change to the file is a separate edit, and git status shows it until it is
 //     committed. A user's later commit is kept. No edit is committed at a path that an operation is writing
 //     (leaveOutBusy).
-//   - Changes that a user has staged stay staged and are not in our commits, except at the paths that we commit.
-//   - Branch and Git index move together under index.lock, which is held for about ten milliseconds (publication). A
-//     user's command waits, fails with "locked" or "cannot lock ref", or sees both moved. No commit is lost, ours or
-//     a user's. heal restores what a race within Git itself can still remove. nextRef protects the new commits from
-//     a prune until the branch moves.
+//   - The branch and the Git index move together under index.lock, which is held for about ten milliseconds
+//     (publication). A user's command waits, fails with "locked" or "cannot lock ref", or sees both moves. No commit
+//     is lost, neither ours nor a user's. heal restores what a race within Git itself can still remove. nextRef
+//     protects the new commits from a prune until the branch moves.
 //   - For ten seconds after a commit, heal checks whether a concurrent git command has written back an older index.
 //     If so, the index entries are brought back in line with the branch. Files that a commit from such an older
 //     index dropped are recorded as edits. Files that a user unstages stay unstaged, unless they are exactly the
@@ -32,7 +31,7 @@
 //     than the recorded one (.git/mailtree-branch). Operations wait, and State says why and what to do.
 //   - When Run begins, catchUp asks git status for the changes made while no Run was active: files that differ from
 //     the Git index, are gone, or are new and not ignored. Staged files stay staged.
-//   - A round commits the operations in the queue. Rounds start at most about once a second and take up about a
+//   - A round commits the operations in the queue. Rounds start about once a second at most, and take up about a
 //     tenth of the time, or more if the history would otherwise fall five seconds behind. A round writes the index
 //     and the branch once, no matter how many commits it makes.
 //   - An operation that merges another machine's commit (writer.Merge) makes that commit a parent of its own commit.

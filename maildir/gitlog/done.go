@@ -38,10 +38,10 @@ func (l *Log) LastDone(ctx context.Context, q history.DoneQuery) ([]history.Done
 // deed identifies the operations that an undo reverts.
 type deed struct{ verb, id string }
 
-// doneSearch is a LastDone in progress. It examines the agent's operations, newest first.
+// doneSearch is the state of a LastDone call. It examines the agent's operations, newest first.
 type doneSearch struct {
 	history.DoneQuery
-	taken map[deed]int // how many operations newer commits undid or, with Undone, how many undos they reversed
+	taken map[deed]int // number of operations that newer commits undid or, with Undone, number of undos that they reversed
 	all   []history.Done
 	steps int            // total number of steps
 	along []history.Done // the newest operations of a step; included if an older operation of the step is wanted
@@ -70,8 +70,8 @@ func (s *doneSearch) look(op *history.RecordedOp) error {
 	return nil
 }
 
-// take adds an operation that look selected if the operation is wanted or belongs to the same step as a wanted one.
-// It returns fs.SkipAll if there would be more steps than requested.
+// take adds an operation selected by look if the operation is wanted, or belongs to the same step as a wanted one. It
+// returns fs.SkipAll if there would be more steps than requested.
 func (s *doneSearch) take(repo *repository, c *commit, op *history.RecordedOp, ops []history.RecordedOp) error {
 	part := s.ID == "" && op.Step != ""
 	last := len(s.all) - 1
@@ -169,8 +169,8 @@ func (l *Log) commitWaiting(ctx context.Context) error {
 	return err
 }
 
-// onClaims reports whether an operation may have written claims. That is the case if it has no message id, or if it
-// released claims together with a message.
+// onClaims reports whether an operation may have written claims. That is the case if the operation has no message id,
+// or if it released claims together with a message.
 func onClaims(op history.RecordedOp) bool {
 	verb := strings.TrimPrefix(strings.TrimPrefix(op.Verb, history.UndoPrefix), history.RedoPrefix)
 	return op.ID == "" || verb == history.VerbRelease

@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestFault checks that one of Git's files that temporarily cannot be read is not treated as missing.
+// TestFault checks that one of Git's files is not treated as missing while it temporarily cannot be read.
 func TestFault(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{".git/info/exclude", ".git/config", ".git/HEAD", ".git/index", ".git/mailtree-branch"} {
@@ -41,7 +41,7 @@ func TestFault(t *testing.T) {
 	}
 }
 
-// TestFaultOfOurLocks checks that a lock left behind by a killed run is still treated as ours while it cannot be
+// TestFaultOfOurLocks checks that a lock left behind by a killed run is still treated as ours while the lock cannot be
 // read.
 func TestFaultOfOurLocks(t *testing.T) {
 	t.Parallel()

@@ -25,8 +25,8 @@ func syncAll(dir string, paths ...string) error {
 	return t.Sync(paths)
 }
 
-// isGone reports whether an error means that there is no file at a path. Git also treats a path behind a link as
-// missing.
+// isGone reports whether an error means that no file exists at a path. A path behind a link is treated as missing, as
+// Git does.
 func isGone(err error) bool { return tree.FaultOf(err) == tree.FaultGone }
 
 // isLink reports whether the file is a symbolic link.

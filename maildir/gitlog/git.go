@@ -59,7 +59,7 @@ const (
 	lookLimit    = 30 * time.Minute
 )
 
-// makeOwn creates ownFolder, or restores any of its files that differ. Several processes may use ownFolder at the
+// makeOwn creates ownFolder, or restores those of its files that differ. Several processes may use ownFolder at the
 // same time.
 func (r *repository) makeOwn() error {
 	if r.owns {
@@ -120,7 +120,7 @@ func (r *repository) command(ctx context.Context, args ...string) (*exec.Cmd, er
 	return c, nil
 }
 
-// run runs a git command and returns its output. env is added to the environment.
+// run runs a git command and returns its output. It adds env to the command's environment.
 func (r *repository) run(in io.Reader, env []string, args ...string) (said []byte, err error) {
 	limit := commandLimit
 	if r.low {
@@ -135,9 +135,9 @@ func (r *repository) run(in io.Reader, env []string, args ...string) (said []byt
 	return said, err
 }
 
-// stream runs a git command whose output consists of records that end with NUL, and calls each for every record until
-// each returns an error. stream returns that error unless it is fs.SkipAll. It returns history.ErrTooMany if the
-// command needs more than r.memory. each must not keep the record.
+// stream runs a git command that prints NUL-terminated records, and passes them to each. It stops at the first error
+// that each returns, and returns that error unless it is fs.SkipAll. It returns history.ErrTooMany if the command needs
+// more than r.memory. The function each must not keep the record.
 func (r *repository) stream(each func(record []byte) error, args ...string) error {
 	ctx, cancel := context.WithTimeout(r.ctx, lookLimit)
 	defer cancel()
@@ -200,7 +200,7 @@ func (r *repository) execute(
 	return said.String(), err
 }
 
-// eachRecord calls each for every NUL-terminated record of in.
+// eachRecord reads NUL-terminated records from in and passes them to each.
 func eachRecord(in io.Reader, each func([]byte) error) error {
 	records := bufio.NewScanner(in)
 	records.Buffer(nil, maxObject)
@@ -218,7 +218,7 @@ func eachRecord(in io.Reader, each func([]byte) error) error {
 	return records.Err()
 }
 
-// gitError is the failure of a git command.
+// gitError is the error for a git command that failed.
 type gitError struct {
 	args []string
 	said string
@@ -243,8 +243,8 @@ func (e *gitError) Is(target error) bool {
 
 // gitCommand returns a Git command on the repository dir that runs no hook and reads neither the system's nor the
 // user's configuration. When ctx ends, the command's whole process group is terminated, and Git removes its temporary
-// files. GIT_DIR is relative. If it were absolute, Git would recreate its folders when the project is removed in the
-// meantime.
+// files. GIT_DIR is relative because, with an absolute path, Git would recreate its folders if the project is removed
+// in the meantime.
 func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, program, append([]string{
 		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "gc.auto=0",
@@ -262,7 +262,7 @@ func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.
 	return c
 }
 
-// programs contains the paths of the git programs whose version is known to be recent enough.
+// programs is the set of paths of git programs that are known to be recent enough.
 var programs sync.Map
 
 // findGit returns the path of the git program, which must be version 2.38 or newer. The error is a *hold.
@@ -293,7 +293,7 @@ func isRecent(version string) bool {
 	return err == nil && (major > 2 || major == 2 && minor >= 38)
 }
 
-// noProgram returns the *hold to use if Git is not installed.
+// noProgram returns the *hold for a missing git program.
 func noProgram() *hold {
 	return notAudited("there is no git program on the server's PATH. Install Git 2.38 or newer; mail keeps working.")
 }
@@ -303,7 +303,7 @@ type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stdout *bufio.Reader
-	out    io.Closer // of stdout
+	out    io.Closer // closes stdout
 }
 
 // startProcess starts the program.

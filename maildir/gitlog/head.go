@@ -53,7 +53,7 @@ func holdOf(err error) *hold {
 
 // head is the branch and commit of HEAD.
 type head struct {
-	branch string // full name of the branch; "" when HEAD is detached
+	branch string // full name of the branch; "" if HEAD is detached
 	commit hash   // zero before the first commit
 }
 
@@ -78,7 +78,8 @@ func (r *repository) head() (head, error) {
 	return head{name, h}, err
 }
 
-// validBranch reports whether the name is a safe branch name in refs/heads. A user may have written HEAD by hand.
+// validBranch reports whether the name is a safe branch name in refs/heads. HEAD must be checked because a user may
+// have written it by hand.
 func validBranch(name string) bool {
 	if !strings.HasPrefix(name, "refs/heads/") || strings.ContainsAny(name, "\\\x00\n\r :?*[~^") {
 		return false
@@ -86,8 +87,8 @@ func validBranch(name string) bool {
 	return path.Clean(name) == name && !strings.HasSuffix(name, ".lock")
 }
 
-// ref reads a branch from its own file, or otherwise from packed-refs. It returns the zero hash if the branch does
-// not exist.
+// ref reads a branch from its own file or, if there is none, from packed-refs. It returns the zero hash if the branch
+// does not exist.
 func (r *repository) ref(name string) (hash, error) {
 	b, err := readSmall(r.path(name))
 	if err == nil {
@@ -116,7 +117,7 @@ func isFolder(path string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// noHead returns an error for a HEAD that cannot be read. It returns a transient error unchanged.
+// noHead returns the error for a HEAD that cannot be read. It returns a transient error unchanged.
 func noHead(err error) error {
 	if transient(err) {
 		return err
@@ -127,11 +128,11 @@ func noHead(err error) error {
 }
 
 const (
-	maxSmall  = 1 << 20   // bytes of a file with a line or a page of text
-	maxPacked = 256 << 20 // bytes of packed-refs
+	maxSmall  = 1 << 20   // bytes; limit for a file with a line or a page of text
+	maxPacked = 256 << 20 // bytes; limit for packed-refs
 )
 
-// readSmall reads a file in .git, at most maxSmall bytes. It does not block on a FIFO.
+// readSmall reads a file in .git, up to maxSmall bytes. It does not block on a FIFO.
 func readSmall(path string) ([]byte, error) {
 	b, _, err := tree.ReadPlain(path, maxSmall)
 	return b, err

@@ -38,8 +38,8 @@ type state struct {
 
 func (s state) sameState(t state) bool { return s.head == t.head && s.index.sameIndex(t.index) }
 
-// heal finishes an interrupted move and checks that index and branch still contain the last commits, as every commit
-// does (publish). The caller holds the turn.
+// heal finishes an interrupted move and checks that the index and the branch still contain the last commits, as every
+// commit does (publish). The caller holds the turn.
 func (l *Log) heal(ctx context.Context) error { return l.commit(ctx, batch{}) }
 
 // undone returns the changes from our last commits that are missing from the index because a git command has written

@@ -66,8 +66,8 @@ func (t *repoTree) standing(n int) {
 
 var byPerson = []string{"", "commit -qm by-hand", "commit -qam by-hand", "commit -qm by-hand -- profile", "status"}
 
-// TestOldIndexOverSeveralCommits: a slow command writes back an index from before several of our commits, and a
-// user commits from that index.
+// TestOldIndexOverSeveralCommits checks that all commits stay in effect if a slow command writes back an index from
+// before several of them, even if a user commits from that index.
 func TestOldIndexOverSeveralCommits(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2, 3, 4} {
@@ -98,7 +98,7 @@ func TestOldIndexOverSeveralCommits(t *testing.T) {
 	}
 }
 
-// TestOldIndexAtEveryStep tests the same as TestOldIndexOverSeveralCommits, at each step of the last commit at which
+// TestOldIndexAtEveryStep runs the scenario of TestOldIndexOverSeveralCommits at each step of the last commit at which
 // git can take its lock.
 func TestOldIndexAtEveryStep(t *testing.T) {
 	t.Parallel()
@@ -137,8 +137,8 @@ func TestOldIndexAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestOldIndexCommittedLate: a commit by hand that read the old index finishes after the index was repaired, so only
-// the branch is wrong.
+// TestOldIndexCommittedLate checks that all commits stay in effect if a commit by hand, which read the old index,
+// finishes after the index was repaired. In that case, only the branch is wrong.
 func TestOldIndexCommittedLate(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -157,8 +157,8 @@ func TestOldIndexCommittedLate(t *testing.T) {
 	tr.standing(3)
 }
 
-// TestOldIndexAtTheStart checks that a start restores the files that a user's commit from an old index dropped while
-// no server was running, even if there were more commits since then.
+// TestOldIndexAtTheStart checks that a starting server restores the files that a user's commit from an old index
+// dropped while no server was running, even if more commits followed.
 func TestOldIndexAtTheStart(t *testing.T) {
 	t.Parallel()
 	for _, since := range []int{0, 2} {
@@ -228,7 +228,7 @@ func TestUnstagedByHandStaysSo(t *testing.T) {
 	}
 }
 
-// TestPartUnstagedAtOnce checks that part of the last commit also stays unstaged if it is unstaged immediately.
+// TestPartUnstagedAtOnce checks that part of the last commit also stays unstaged if a user unstages it immediately.
 func TestPartUnstagedAtOnce(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -240,8 +240,8 @@ func TestPartUnstagedAtOnce(t *testing.T) {
 	tr.equal("status", tr.git("status", "--porcelain"), "D  messages/m2\n?? messages/m2")
 }
 
-// TestOwnIsBounded checks that a commit that no command can undo anymore is forgotten at the next commit, even if
-// commits follow in quick succession.
+// TestOwnIsBounded checks that the next commit forgets any commit that no command can undo anymore, even if commits
+// follow in quick succession.
 func TestOwnIsBounded(t *testing.T) {
 	t.Parallel()
 	m := newMemory()

@@ -65,7 +65,7 @@ func op(verb, agent, id string, paths ...string) writer.Op {
 	return writer.Op{Verb: verb, Agent: agent, ID: id, Summary: agent + " -> B: about " + id, At: time.Unix(1760000000, 0), Paths: paths}
 }
 
-// largeFile is half the size of a large file, in bytes.
+// largeFile is half the size, in bytes, of the large files in these tests.
 const largeFile = 1 << 20
 
 // repoTree is a mail tree whose state is checked with the git program.
@@ -193,7 +193,7 @@ func (t *repoTree) until(what string, ok func() bool) {
 	}
 }
 
-// run starts Run and stops it with the test.
+// run starts Run, and stops it when the test ends.
 func (t *repoTree) run() {
 	t.running = true
 	ctx, cancel := context.WithCancel(context.Background())

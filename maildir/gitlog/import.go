@@ -32,7 +32,7 @@ type importer struct {
 	sent bool      // a commit was sent
 	from time.Time // when the program was started
 
-	given map[hash]bool // blobs from operations that were already sent: copies of a message share one blob
+	given map[hash]bool // blobs of operations that were already sent, because copies of a message share one blob
 }
 
 // start starts the program unless it is running.

@@ -14,12 +14,13 @@ const mostEdits = 5000
 // importing is the progress of an import of edits. It is guarded by Log.mu.
 type importing struct {
 	began   time.Time // zero: no import is in progress
-	done    int       // paths committed since then
+	done    int       // paths committed since the import began
 	commits int
 }
 
-// progress updates the import after the queue changed or a commit was made. It logs the beginning and end of the
-// import, and each commit. paths is the number of edits that were just committed. The caller holds l.mu.
+// progress updates the import after the queue has changed or a commit has been made. The argument paths is the number
+// of edits that were just committed. progress logs the beginning and end of the import, and each commit. The caller
+// holds l.mu.
 func (l *Log) progress(paths int) {
 	im, left := &l.importing, l.waitingEdits()
 	switch {
@@ -66,8 +67,8 @@ func (l *Log) StopBy(at time.Time) {
 	}
 }
 
-// chance returns how long work may continue after Run's context has ended: at most lastChance, and not beyond the
-// time set with StopBy.
+// chance returns how long work may continue after Run's context has ended. The limits are lastChance and the time set
+// with StopBy, whichever comes first.
 func (l *Log) chance() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

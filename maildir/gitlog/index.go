@@ -31,7 +31,7 @@ type indexState struct {
 	sum     hash // the checksum at the end of the file; zeros if Git was told to skip it
 }
 
-// sameIndex reports whether both describe the same file, or both describe a missing file.
+// sameIndex reports whether s and t describe the same file, or both describe a missing file.
 func (s indexState) sameIndex(t indexState) bool {
 	return s.exists == t.exists && (!s.exists || s.sum == t.sum && s.ino == t.ino && s.size == t.size && s.mtime.Equal(t.mtime))
 }
@@ -45,7 +45,7 @@ func (r *repository) seeIndex() (indexState, error) {
 	return s, err
 }
 
-const maxIndex = 2 << 30 // bytes of an index: about fifteen million files
+const maxIndex = 2 << 30 // maximum size of an index in bytes: about fifteen million files
 
 // openIndex opens an index and reads its head and its end. It returns nil if there is no index.
 func openIndex(path string) (*os.File, indexState, error) {
@@ -149,7 +149,7 @@ func (r *repository) makeIndex(file string, at hash, changes []*change) (sum has
 	return r.giveStats(file, changes)
 }
 
-// giveStats adds the stat data of files that equal the commit to an index that Git wrote. `update-index --index-info`
+// giveStats adds stat data to an index that Git wrote, for the files that equal the commit. `update-index --index-info`
 // omits the stat data, so git status would otherwise read each of these files. giveStats does not change a version 4
 // index. It returns the checksum.
 func (r *repository) giveStats(file string, changes []*change) (sum hash, err error) {
@@ -203,7 +203,7 @@ func (r *repository) giveStats(file string, changes []*change) (sum hash, err er
 // maxEntry is larger than any index entry, in bytes.
 const maxEntry = 8 << 10
 
-// putStat writes the file's stat data to its index entry if the file equals the commit. It reports whether it did so.
+// putStat writes the file's stat data to its index entry if the file equals the commit, and reports whether it did so.
 func (c *change) putStat(dir string, entry []byte) bool {
 	fi, err := os.Lstat(filepath.Join(dir, c.path))
 	if err != nil || tree.StatOfInfo(fi) != c.seen {
@@ -230,7 +230,7 @@ func (r *repository) nameIndex(file string) error {
 	return tree.IgnoreGone(os.Link(r.path("index"), file))
 }
 
-// staged returns the index entries that differ from a commit, among the wanted paths.
+// staged returns the index entries at wanted paths that differ from a commit.
 func (r *repository) staged(at hash, wanted func(path []byte) bool) (map[string]entry, error) {
 	found := map[string]entry{}
 	tree := at.String()

@@ -23,9 +23,9 @@ const newConfig = `[core]
 	auto = 0
 `
 
-// Init creates the repository of the mail tree dir if there is none, with the branch main and no commit. If Init is
-// killed, it leaves either no repository or a complete one. Init does not need the git program. The error says why
-// the repository could not be created. Open reports problems with an existing repository.
+// Init creates a repository for the mail tree in dir, with the branch main and no commits, unless dir already has one.
+// If Init is killed, it leaves either no repository or a complete one. Init does not need the git program. The error
+// says why the repository could not be created. Open reports problems with an existing repository.
 func Init(dir string) error {
 	git := filepath.Join(dir, ".git")
 	if _, err := os.Lstat(git); !errors.Is(err, fs.ErrNotExist) {

@@ -15,8 +15,8 @@ import (
 // steps lists the steps of a commit at which tests interfere.
 var steps = []string{"reserved", "staged", "index locked", "ref locked", "index moved", "ref moved", "unlocked", "durable"}
 
-// TestKill checks that a run that is killed at any step leaves a repository that Open repairs. In production, the
-// journal re-records the operations that were not committed. The second half of the test does the same.
+// TestKill checks that Open repairs the repository that is left behind when a run is killed at any step. In production,
+// the journal re-records the operations that were not committed. The second half of the test does the same.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	for _, step := range steps {
@@ -94,7 +94,7 @@ func killAt(t *testing.T, step string, byHand, forward bool) {
 	tr.sound()
 }
 
-// elsewhere returns another machine's commit on top of HEAD, which adds one file and removes the other.
+// elsewhere returns another machine's commit on top of HEAD that adds one file and removes another.
 func (t *repoTree) elsewhere(added, removed string) string {
 	t.Helper()
 	dir := t.TempDir()

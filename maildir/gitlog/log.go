@@ -50,7 +50,7 @@ func NewShare(n int) *Share {
 	return &Share{commits: make(chan struct{}, n), aside: make(chan struct{}, n)}
 }
 
-// await takes a token, which the caller must return with done. If ctx ends first, await returns its cause.
+// await takes a token. The caller must call done to return it. If ctx ends first, await returns its cause.
 func await(ctx context.Context, tokens chan struct{}) (done func(), err error) {
 	select {
 	case tokens <- struct{}{}:
@@ -191,8 +191,8 @@ func (l *Log) branch(repo *repository) (head, error) {
 	return at, err
 }
 
-// Record implements history.Log. The goroutine that commits (in Run, Flush or Preserve) calls done. done must not
-// call the Log.
+// Record implements history.Log. The goroutine that commits (in Run, Flush or Preserve) calls done, which must not call
+// the Log.
 func (l *Log) Record(ops []writer.Op, done func()) {
 	l.mu.Lock()
 	first := len(l.records) == 0
@@ -232,9 +232,9 @@ func ringBell(bell chan struct{}) {
 // lastChance is how long Run continues after its context has ended. That is enough time to commit a few hundred MB.
 const lastChance = 15 * time.Second
 
-// Run implements history.Log. It makes the commits that are due until ctx ends, and sleeps while nothing is pending.
-// Then it commits everything left except an import, for at most lastChance and not beyond the time passed to StopBy,
-// and returns nil. With Config.External, it first commits the edits made while no Run was active (catchUp). It
+// Run implements history.Log. It makes the commits that are due until ctx ends, and sleeps while nothing is pending. It
+// then commits everything left except an import, until lastChance has passed or the time set with StopBy has come, and
+// returns nil. With Config.External, Run begins by committing the edits made while no Run was active (catchUp). It
 // repacks when the repository is idle (keepHouse).
 func (l *Log) Run(ctx context.Context) error {
 	var aside sync.WaitGroup
@@ -275,8 +275,8 @@ func (l *Log) commitLast(ctx context.Context) error {
 	return unavailable(err)
 }
 
-// whenDue calls do at each time that due returns, until ctx ends. In between, it sleeps until that time or until bell
-// rings. It calls due with l.mu held.
+// whenDue calls do at the times that due returns, until ctx ends. Between calls, it sleeps until the next time or until
+// bell rings. The function due is called with l.mu held.
 func (l *Log) whenDue(ctx context.Context, bell <-chan struct{}, due func(Config) (at time.Time, ok bool), do func(context.Context)) {
 	for ctx.Err() == nil {
 		l.mu.Lock()

@@ -17,8 +17,8 @@ import (
 
 // These tests cover changes by other programs between two of our steps.
 
-// TestStagingThatStays: a commit is made, but its staged files cannot be removed. The commit must not be repeated,
-// and a lock that a user has taken since then must not be removed.
+// TestStagingThatStays checks a commit whose staged files cannot be removed afterwards. The commit must not be
+// repeated, and a lock that a user has taken since then must not be removed.
 func TestStagingThatStays(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -44,8 +44,8 @@ func TestStagingThatStays(t *testing.T) {
 	tr.sound()
 }
 
-// TestBranchLeftMeanwhile: a user checks out another branch just before the branch moves to our commit. Files from
-// our branch must not end up in the user's index.
+// TestBranchLeftMeanwhile checks that files from our branch do not end up in a user's index if the user checks out
+// another branch just before our branch moves to our commit.
 func TestBranchLeftMeanwhile(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -67,9 +67,9 @@ func TestBranchLeftMeanwhile(t *testing.T) {
 	tr.sound()
 }
 
-// TestPreserveOnAnotherBranch: a call of Preserve while another branch is checked out reveals nothing about the
-// recorded branch. If an operation then writes a file, and a user changes the file before the commit, the commit
-// contains the file as the operation wrote it.
+// TestPreserveOnAnotherBranch checks that a call of Preserve reveals nothing about the recorded branch while another
+// branch is checked out. If an operation then writes a file, and a user changes the file before the commit, the commit
+// must contain the file as the operation wrote it.
 func TestPreserveOnAnotherBranch(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -88,9 +88,9 @@ func TestPreserveOnAnotherBranch(t *testing.T) {
 	tr.sound()
 }
 
-// TestEditBeforeAnOperation: an edit is waiting for its commit when an operation that is not recorded yet writes the
-// same path. The operation's content must not be committed as an edit, whether the operation writes before the commit
-// begins or while the commit reads the files.
+// TestEditBeforeAnOperation checks an operation that writes a path before it is recorded, while an edit of the same
+// path is waiting for its commit. The operation's content must not be committed as an edit, whether the operation
+// writes before the commit begins or while the commit reads the files.
 func TestEditBeforeAnOperation(t *testing.T) {
 	t.Parallel()
 	const path = "claims/c.json"
@@ -147,8 +147,8 @@ func TestEditBeforeAnOperation(t *testing.T) {
 	}
 }
 
-// TestMadeAgainAfterARemoval: an operation removes a file, and a user recreates it before the commit. The removal
-// must be committed, and the new file is a separate edit.
+// TestMadeAgainAfterARemoval checks that the removal of a file by an operation is committed even if a user recreates
+// the file before the commit. The new file must be a separate edit.
 func TestMadeAgainAfterARemoval(t *testing.T) {
 	t.Parallel()
 	for name, committed := range map[string]bool{"": false, "and commits it": true} {
@@ -182,9 +182,9 @@ func TestMadeAgainAfterARemoval(t *testing.T) {
 	}
 }
 
-// TestLockOfAPersonGoingBack: the mark of a run that does not move the branch, because it only repaired or reserved
-// the index, says nothing about the branch's lock. A user who returns to that commit holds a lock with the same
-// content.
+// TestLockOfAPersonGoingBack checks that a user's lock on the branch is not removed because of the mark of a run that
+// did not move the branch. Such a run only repaired or reserved the index. A user who returns to the marked commit
+// holds a lock with the same content as ours would have.
 func TestLockOfAPersonGoingBack(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -201,7 +201,7 @@ func TestLockOfAPersonGoingBack(t *testing.T) {
 	tr.sound()
 }
 
-// TestRemovedMeanwhile: a project is removed at any step of a commit. None of its folders may be recreated.
+// TestRemovedMeanwhile checks that no folder is recreated if a project is removed at any step of a commit.
 func TestRemovedMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"begin", "built", "objects", "staged", "index locked", "ref locked", "index moved", "ref moved", "unlocked"} {

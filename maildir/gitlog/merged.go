@@ -33,7 +33,7 @@ func (p *plan) findIncompleteMerge(ops []operation) error {
 			p.repo.mem.postponed = op.Merges.Commit
 		}
 	}
-	merges := map[string]string{} // by path, the commit that the path's last operation merges
+	merges := map[string]string{} // maps each path to the commit that the last operation on it merges
 	for _, op := range ops {
 		for _, path := range op.Paths {
 			merges[named(path)] = op.Merges.Commit
@@ -65,7 +65,7 @@ func (p *plan) merged(ops []operation) (commits []string, err error) {
 	return commits, nil
 }
 
-// forward returns the commit to which the branch can move without a commit of ours. That is the commit that the
+// forward returns the commit to which the branch can move without a commit of our own. That is the commit that the
 // batch's only operation merges, if it follows HEAD and has exactly the files of the plan. This way, machines with no
 // new mail of their own end up at the same commit. Otherwise forward returns HEAD.
 func (p *plan) forward(b batch) (hash, error) {

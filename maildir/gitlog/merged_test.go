@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestMergeOfGoneFiles checks that operations merge nothing if a file that they wrote is gone again, as after an
-// aborted rebase that contained the same file. A merge of such a tree would remove the file from all machines. The
+// TestMergeOfGoneFiles checks that an operation merges nothing if a file that it wrote is gone again, as happens when a
+// rebase that contained the same file is aborted. A merge of such a tree would remove the file from all machines. The
 // merge can be done later. A file that a later operation removed stays removed.
 func TestMergeOfGoneFiles(t *testing.T) {
 	t.Parallel()
@@ -70,7 +70,7 @@ func TestMergeOfGoneFiles(t *testing.T) {
 	}
 }
 
-// TestMergeInParts checks that if several operations write the files of a merge, only the last operation merges.
+// TestMergeInParts checks that if several operations write the files of one merge, only the last operation merges.
 func TestMergeInParts(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	subjectBytes = 200 // of a subject line
-	summaryBytes = 120 // of a summary in a list of several operations
+	subjectBytes = 200 // limit for a subject line
+	summaryBytes = 120 // limit for a summary in a list of several operations
 	listedPaths  = 100 // paths listed in the message of a commit of edits
 )
 

@@ -36,7 +36,7 @@ type entry struct {
 // IsTree reports whether e is a folder.
 func (e entry) IsTree() bool { return e.Mode == modeTree }
 
-// IsFile reports whether e has a blob: a file, an executable, a link.
+// IsFile reports whether e refers to a blob: a file, an executable or a link.
 func (e entry) IsFile() bool { return e.Mode != 0 && e.Mode != modeTree && e.Mode != modeModule }
 
 // blobHash returns the name of a blob. It is much faster than Git's own SHA-1 implementation, which also detects
@@ -59,8 +59,8 @@ const maxObject = 1 << 28
 
 var errNoObject = errors.New("no such object")
 
-// read returns the content of an object of that kind. name is a revision that git rev-parse accepts. The caller must
-// not change the content. read returns errNoObject or an error from the program.
+// read returns the content of an object of the given kind. The argument name may be any revision that git rev-parse
+// accepts. The caller must not change the content. The error is errNoObject, or comes from the program.
 func (r *repository) read(kind, name string) ([]byte, error) {
 	if r.objects.cmd == nil {
 		c, err := r.command(r.ctx, "cat-file", "--batch", "-z")
@@ -144,9 +144,9 @@ func eachEntry(data []byte, fn func(name []byte, e entry)) error {
 	return nil
 }
 
-// entries returns the entries of a commit at paths, leaving out paths without an entry, and the size in bytes of the
-// tree object of each of their folders. It reads each tree only once. The commit may be the zero hash. entries
-// returns the same errors as read.
+// entries returns a commit's entries at paths and, for each folder of the paths, the size of its tree object in bytes.
+// Paths without an entry are left out. Each tree is read only once. The commit may be the zero hash. The errors are
+// those of read.
 func (r *repository) entries(commit hash, paths ...string) (at map[string]entry, sizes map[string]int, err error) {
 	at, sizes = map[string]entry{}, map[string]int{}
 	if commit.IsZero() {
@@ -219,8 +219,8 @@ func (r *repository) rawChanges(wanted func(path []byte) bool, args ...string) (
 	return changes, err
 }
 
-// readChange parses a change in raw format. The format has the modes and hashes of all parents, of which readChange
-// uses only the first, and then the new mode and hash. It returns nil if the change does not concern a file.
+// readChange parses a change in raw format, or returns nil if the change does not concern a file. The format lists the
+// modes and hashes of all parents, and then the new mode and hash. readChange uses only the first parent.
 func readChange(meta, path string) (*change, error) {
 	f := strings.Fields(strings.TrimLeft(meta, ":"))
 	parents := strings.Count(meta[:len(meta)-len(strings.TrimLeft(meta, ":"))], ":")

@@ -69,7 +69,7 @@ func TestOurPathWins(t *testing.T) {
 	tr.sound()
 }
 
-// TestRacyEntries checks that a file that changed within the same second as the last write of the index does not look
+// TestRacyEntries checks that a file changed in the same second in which the index was last written does not look
 // unchanged forever.
 func TestRacyEntries(t *testing.T) {
 	t.Parallel()
@@ -94,10 +94,10 @@ func TestRacyEntries(t *testing.T) {
 	}
 }
 
-// TestRacyEntryIsSmudged tests the same as TestRacyEntries, but with fixed times. Git must read the content of a file
-// whose entry has the same second as the index, and must trust the entry if the content is unchanged. Otherwise a
-// command that does not read the content itself, such as git revert between reading the index and merging, would refuse
-// to touch the file.
+// TestRacyEntryIsSmudged is like TestRacyEntries, but with fixed times. Git must read the content of a file whose entry
+// has the same second as the index, and must trust the entry if the content is unchanged. Otherwise some commands would
+// refuse to touch the file, because they do not read its content themselves. One example is git revert, between reading
+// the index and merging.
 func TestRacyEntryIsSmudged(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -177,8 +177,8 @@ func TestBetweenTwoCommits(t *testing.T) {
 
 var byHand = flag.Int("gitlog.byhand", 10, "minimum number of commits that a user makes alongside ours in TestBesideAPerson")
 
-// TestBesideAPerson: a user commits other files in a loop, always with another change staged, while the Log commits
-// operations.
+// TestBesideAPerson runs a loop in which a user commits other files, always with another change staged, while the Log
+// commits operations.
 func TestBesideAPerson(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -246,7 +246,7 @@ func TestBesideAPerson(t *testing.T) {
 	t.Logf("%d commits by hand alongside %d operations in %s commits", commits.Load(), n, tr.git("rev-list", "--count", "--author=A", "HEAD"))
 }
 
-// refused sends a message that cannot currently be committed.
+// refused sends a message and checks that it cannot be committed at the moment.
 func (t *repoTree) refused(id, mode, part string) {
 	t.Helper()
 	head := t.git("rev-parse", "main")
@@ -261,7 +261,7 @@ func (t *repoTree) refused(id, mode, part string) {
 	}
 }
 
-// goesOn commits the operations that were refused earlier.
+// goesOn commits the operations that were refused before.
 func (t *repoTree) goesOn() {
 	t.Helper()
 	t.flush()
@@ -402,7 +402,8 @@ func TestForeignRepository(t *testing.T) {
 	tr.equal("branch", tr.git("symbolic-ref", "HEAD"), "refs/heads/trunk/x")
 }
 
-// TestOldIndexWrittenBack: `git commit` has read the index before our move and writes it back after the move.
+// TestOldIndexWrittenBack checks that nothing is lost if `git commit` reads the index before our move and writes it
+// back after the move.
 func TestOldIndexWrittenBack(t *testing.T) {
 	t.Parallel()
 	for _, retried := range []bool{false, true} {

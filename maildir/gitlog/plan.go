@@ -58,8 +58,8 @@ func newPlan(r *repository, base hash, to *importer) (*plan, error) {
 
 func (p *plan) close() { p.files.Close() }
 
-// name adds paths to the plan. It leaves out paths that Git does not allow (in .git, with "..") and the run-time
-// folder. If most is not 0, it adds at most that many paths.
+// name adds paths to the plan. It leaves out the run-time folder and any path that Git does not allow (in .git, with
+// ".."). If most is not 0, it adds up to most paths.
 func (p *plan) name(paths []string, most int) {
 	for _, path := range paths {
 		path = named(path)

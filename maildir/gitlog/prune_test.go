@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestPruneAtEveryStep: a user runs git gc --prune=now, or parts of it, at each step of a commit. No part of the
-// commit may be lost.
+// TestPruneAtEveryStep checks that no part of a commit is lost if a user runs git gc --prune=now, or parts of it, at
+// any step of the commit.
 func TestPruneAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, step := range append([]string{"built", "objects"}, steps...) {

@@ -21,7 +21,7 @@ import (
 //     user's;
 //  3. HEAD, branch and index are compared with their state when the commit was built;
 //  4. git update-ref locks HEAD and the branch if the branch still has its old value (refLock);
-//  5. the index is renamed into place, git update-ref moves the branch; index.lock is released a
+//  5. the index is renamed into place, and git update-ref moves the branch; index.lock is released a
 //     moment later.
 //
 // The order in step 5 and the delay matter, because `git commit` reads HEAD, then the index, and only then takes
@@ -105,7 +105,7 @@ func (p *publication) reserve(ctx context.Context) error {
 	return p.repo.rest(ctx) // a command that just wrote the index may be about to move HEAD
 }
 
-// sameHead returns errMoved if HEAD or the branch is not the one on which the commit was built.
+// sameHead returns errMoved if HEAD or the branch has changed since the commit was built.
 func (p *publication) sameHead() error {
 	now, err := p.repo.head()
 	if err == nil && now != p.at {
@@ -114,7 +114,7 @@ func (p *publication) sameHead() error {
 	return err
 }
 
-// unchanged performs step 3: it returns errMoved if HEAD, the branch or the index changed, or a *hold.
+// unchanged performs step 3. It returns errMoved if HEAD, the branch or the index has changed, or a *hold.
 func (p *publication) unchanged() error {
 	if err := p.repo.busy(); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (p *publication) unchanged() error {
 	return err
 }
 
-// lockIndex takes index.lock unless we hold it. It waits for at most lockPatience.
+// lockIndex takes index.lock unless we hold it already. It waits for up to lockPatience.
 func (p *publication) lockIndex(ctx context.Context) error {
 	deadline := time.Now().Add(lockPatience)
 	for wait := time.Millisecond; !p.locked; wait = min(2*wait, 50*time.Millisecond) {

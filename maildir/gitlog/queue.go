@@ -116,7 +116,7 @@ func (q *queue) pop(n int, now time.Time) {
 	q.firstOp = now
 }
 
-// due returns the time of the next commit. pending is false if nothing is waiting.
+// due returns the time of the next commit, and false if nothing is waiting.
 func (q *queue) due(cfg Config) (at time.Time, pending bool) {
 	take := func(t time.Time) {
 		if !pending || t.Before(at) {
@@ -140,8 +140,8 @@ func (q *queue) due(cfg Config) (at time.Time, pending bool) {
 	return at, pending
 }
 
-// restUntil returns when edits are due: once they have been unchanged long enough or waiting too long, or immediately
-// if they fill a commit.
+// restUntil returns the time at which edits are due. They are due once they have been unchanged for cfg.Quiet or
+// waiting for cfg.Longest, or immediately if they fill a commit.
 func (q *queue) restUntil(cfg Config) time.Time {
 	if len(q.edits) >= mostEdits {
 		return q.firstEdit
@@ -158,7 +158,7 @@ func (q *queue) editsDue(cfg Config, now time.Time) bool {
 }
 
 // startEdits returns the edits for a commit, starting with the first paths in sorted order. They are in flight until
-// endEdits.
+// endEdits is called.
 func (q *queue) startEdits(now time.Time) []string {
 	paths := slices.Sorted(maps.Keys(q.edits))
 	paths, later := paths[:min(len(paths), mostEdits)], paths[min(len(paths), mostEdits):]
@@ -215,7 +215,7 @@ func (q *queue) endEdits(committed bool, now time.Time) {
 const (
 	shortestRetry = 100 * time.Millisecond
 	longestRetry  = 5 * time.Second
-	longestBehind = 3500 * time.Millisecond // from the end of a round to the end of the next, if a round takes less than two seconds
+	longestBehind = 3500 * time.Millisecond // between the ends of two rounds, if a round takes less than two seconds
 )
 
 func (q *queue) failed(now time.Time) {

@@ -28,7 +28,7 @@ const (
 const (
 	remoteName  = "origin"
 	remoteLimit = 10 * time.Minute // time limit for one fetch or push
-	remoteEnd   = time.Second / 2  // time for a command to end after SIGTERM; a stop waits this long
+	remoteEnd   = time.Second / 2  // time for a command to end after SIGTERM; stopping the server takes this long
 	mostCrossed = 500_000          // maximum number of files that differ in one merge, or are in a joined project
 	mostTouched = 4 * mostCrossed  // maximum number of files changed between two merges, counted per commit
 	mostBytes   = 8 << 30          // maximum size of the files that a merge writes, or of a joined project
@@ -62,8 +62,8 @@ func remoteCommand(ctx context.Context, program, git string, args ...string) *ex
 	return c
 }
 
-// placeVariables lists the environment variables that determine where Git's repository and its configuration are.
-// `git rev-parse --local-env-vars` lists them.
+// placeVariables lists the environment variables that tell Git where its repository and configuration are, as printed
+// by `git rev-parse --local-env-vars`.
 var placeVariables = []string{
 	"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT", "GIT_OBJECT_DIRECTORY", "GIT_DIR",
 	"GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_GRAFT_FILE", "GIT_INDEX_FILE", "GIT_NO_REPLACE_OBJECTS", "GIT_REPLACE_REF_BASE",
@@ -126,8 +126,8 @@ func (l *Log) Origin() string {
 	return withoutPassword(c.Section("remote").Subsection(remoteName).Option("url"))
 }
 
-// remote opens the repository, and returns its HEAD and the path of the git program, for a command that contacts
-// the shared repository.
+// remote opens the repository for a command that contacts the shared repository. It also returns HEAD and the path of
+// the git program.
 func (l *Log) remote(ctx context.Context) (repo *repository, at head, program string, err error) {
 	if repo, program, err = l.reach(ctx); err != nil {
 		return nil, head{}, "", err
@@ -138,7 +138,7 @@ func (l *Log) remote(ctx context.Context) (repo *repository, at head, program st
 	return repo, at, program, unavailable(err)
 }
 
-// reach is like remote, but for a command that does not use the branch.
+// reach is like remote, but for a command that does not need the branch.
 func (l *Log) reach(ctx context.Context) (repo *repository, program string, err error) {
 	if l.Origin() == "" {
 		return nil, "", history.ErrNoRemote
@@ -251,8 +251,7 @@ func isBehind(said string) bool {
 	return false
 }
 
-// isDeclined reports whether git push says that the host always refuses the ref, for every user, because of a hook or
-// a rule on the host.
+// isDeclined reports whether git push says that a hook or rule on the host always refuses the ref, whoever the user is.
 func isDeclined(said string) bool {
 	_, why, rejected := strings.Cut(said, "[remote rejected]")
 	return rejected && slices.ContainsFunc([]string{"declined", "hidden ref", "prohibited", "protected"}, func(sign string) bool {
@@ -347,7 +346,7 @@ func (r *repository) compare(m *history.MergeInput) error {
 	return err
 }
 
-// within returns a view of the repository whose commands may use at most memory KiB.
+// within returns a view of the repository whose commands may use up to memory KiB.
 func (r *repository) within(memory int) *repository {
 	view := *r
 	view.objects, view.memory = process{}, memory

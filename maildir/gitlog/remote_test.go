@@ -149,8 +149,8 @@ func TestWithoutPassword(t *testing.T) {
 	}
 }
 
-// TestIsBehind checks that a lock held by another push means that the other push was first, and that a lock that
-// cannot be created does not mean that.
+// TestIsBehind checks that isBehind returns true if another push holds a lock, which means that the other push was
+// first. It must return false if a lock cannot be created.
 func TestIsBehind(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{"File exists.": true, "Permission denied": false, "No space left on device": false} {
@@ -202,7 +202,7 @@ func (t *repoTree) bomb(levels int) string {
 	return strings.TrimPrefix(line, "040000 tree ")
 }
 
-// TestTreeBomb checks that a few objects that represent 10^10 files are refused before they fill up the memory.
+// TestTreeBomb checks that a few objects that represent 10^10 files are refused before they fill the memory.
 func TestTreeBomb(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -10,7 +10,8 @@ import (
 )
 
 // TestRemovedByHand checks that a commit that only removes files is called a removal, both in Git and in the history
-// entries. Removals together with other edits are an edit. Commits from an older version are read in the same way.
+// entries. A commit with both removals and other edits is called an edit. Commits from an older version are read in the
+// same way.
 func TestRemovedByHand(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

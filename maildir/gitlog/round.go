@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// A round is the batch that one move of the branch commits. If a round has at most singles operations, and their
-// trees are smaller than singleTrees bytes in total, each operation gets its own commit. Otherwise each agent gets
-// one commit. The reason is that every commit rewrites the trees above its paths, and these trees grow with the
-// number of messages per day.
+// A round is the batch that one move of the branch commits. If a round has up to singles operations, and their trees
+// are smaller than singleTrees bytes in total, each operation gets its own commit. Otherwise each agent gets one
+// commit. The reason is that every commit rewrites the trees above its paths, and these trees grow with the number of
+// messages per day.
 const (
 	singles     = 16
 	singleTrees = 1 << 20
@@ -81,7 +81,7 @@ func (p *plan) divide(b batch) ([]part, error) {
 	return r.share(len(r.ops) <= singles && r.treeBytes() < singleTrees)
 }
 
-// editParts returns one part with everything that differs from HEAD, or none if nothing differs.
+// editParts returns a single part with everything that differs from HEAD, or no part if nothing differs.
 func (p *plan) editParts() []part {
 	var edits part
 	for _, c := range p.differing() {
@@ -100,9 +100,8 @@ type round struct {
 	last map[string]int
 }
 
-// roundOf returns the round of a plan without the recovered operations that are already in a commit. If no remaining
-// operation lists a path that differs from HEAD, someone else has changed the path since then, and it becomes an
-// edit.
+// roundOf returns the round of a plan, without recovered operations that are already in a commit. If no remaining
+// operation lists a path that differs from HEAD, someone else has changed the path since then, and it becomes an edit.
 func (p *plan) roundOf(ops []operation) round {
 	r := round{plan: p, last: map[string]int{}}
 	for _, op := range ops {
@@ -123,9 +122,9 @@ func (p *plan) roundOf(ops []operation) round {
 	return r
 }
 
-// share returns the parts of a round: if singly is set, one for each operation, and otherwise one for each agent. A
-// path belongs to the part of the last operation that lists it. If singly is set, an operation's part also contains
-// the operation's own version of a path that a later operation changed again.
+// share returns the parts of a round. If singly is set, each operation has its own part, and otherwise each agent has
+// one. A path belongs to the part of the last operation that lists it. If singly is set, an operation's part also
+// contains the operation's own version of a path that a later operation changed again.
 func (r round) share(singly bool) (parts []part, err error) {
 	of := map[string]int{}
 	for i, op := range r.ops {

@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// busy delivers messages from the agents in turn, together with a status that each agent overwrites. All of the
-// operations wait for the same commit.
+// busy delivers messages from the agents in turn, each with a status that the agent overwrites. All of the operations
+// wait for the same commit.
 func (t *repoTree) busy(agents, from, to int) (done *int) {
 	t.Helper()
 	done = new(int)
@@ -109,8 +109,8 @@ Agent: A0`)
 	}
 }
 
-// TestSinglesAreBounded checks that there is also only one commit for each agent if a folder is so large that its
-// tree objects reach the limit.
+// TestSinglesAreBounded checks that each agent also gets only one commit if a folder is so large that its tree objects
+// reach the limit.
 func TestSinglesAreBounded(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -131,8 +131,8 @@ func TestSinglesAreBounded(t *testing.T) {
 	tr.sound()
 }
 
-// TestRecoveredAndEdited: a recovered operation is already in a commit, and a user has changed its file since then.
-// The change must be an edit and not part of the next operation.
+// TestRecoveredAndEdited checks a recovered operation that is already in a commit, and whose file a user has changed
+// since then. The change must be an edit, and not part of the next operation.
 func TestRecoveredAndEdited(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

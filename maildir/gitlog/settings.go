@@ -13,8 +13,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/config"
 )
 
-// settings is the part of Git's configuration that we read. We parse it ourselves, without following includes or
-// running any command in it.
+// settings is the part of Git's configuration that we read. We parse it ourselves, without following its includes or
+// running its commands.
 type settings struct {
 	fileMode bool   // the executable bit on disk is significant
 	ours     bool   // gc.auto is 0 or not set, so Git does not repack and we do

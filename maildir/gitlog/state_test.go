@@ -71,8 +71,8 @@ func TestUnfinishedCommands(t *testing.T) {
 	}
 }
 
-// TestRebaseOfAMovedBranch: a commit is added to the branch after a rebase has read it, so the rebase fails. State
-// must not advise the user to abort the rebase, because that would remove the commit from the branch.
+// TestRebaseOfAMovedBranch checks a rebase that fails because a commit was added to the branch after the rebase had
+// read it. State must not advise the user to abort the rebase, because that would remove the commit from the branch.
 func TestRebaseOfAMovedBranch(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -96,8 +96,8 @@ func TestRebaseOfAMovedBranch(t *testing.T) {
 	tr.equal("log", tr.git("log", "--format=%s", "--grep=meanwhile"), "meanwhile")
 }
 
-// TestAPersonAtEveryStep: between any two of our steps, a user commits everything as soon as Git permits it. Neither
-// commit may delete mail.
+// TestAPersonAtEveryStep checks that no mail is deleted if a user commits everything between any two of our steps, as
+// soon as Git permits it.
 func TestAPersonAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"commit", "commit -a", "commit --amend"} {

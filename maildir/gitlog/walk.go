@@ -37,8 +37,7 @@ type commit struct {
 // logFormat is the format that eachCommit parses: fields separated by NUL, with a NUL at the end of each commit.
 const logFormat = "--format=tformat:%H%x00%P%x00%ct%x00%an <%ae>%x00%B"
 
-// eachCommit calls fn for a commit and its ancestors in the order of git log, newest first. args are passed to git
-// log.
+// eachCommit calls fn for a commit and its ancestors in the order of git log, newest first. It passes args to git log.
 func (r *repository) eachCommit(tip hash, fn func(*commit) error, args ...string) error {
 	if tip.IsZero() {
 		return nil

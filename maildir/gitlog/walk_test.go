@@ -168,7 +168,8 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// TestAsOf reads the files of a folder at a time, and at a commit given by a prefix of its name.
+// TestAsOf checks that the files of a folder can be read as of a given time, and as of a commit given by a prefix of
+// its name.
 func TestAsOf(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -207,9 +208,9 @@ func TestAsOf(t *testing.T) {
 	}
 }
 
-// BenchmarkWalk measures the time until the first entry of a history with a very large number of commits, at its
-// newest end, in the middle and at its oldest end, with Git's commit graph. For comparison, it measures git log for
-// the same path. It also measures the creation of the graph.
+// BenchmarkWalk measures the time to the first entry at the newest end, in the middle and at the oldest end of a very
+// long history with Git's commit graph. For comparison, it measures git log for the same path. It also measures the
+// creation of the graph.
 func BenchmarkWalk(b *testing.B) {
 	dir := longHistory(b)
 	l, err := Open(Config{Dir: dir})
@@ -286,7 +287,7 @@ func BenchmarkWalk(b *testing.B) {
 	}
 }
 
-// benchmarkFirst measures the time until the first entry.
+// benchmarkFirst measures the time to the first entry.
 func benchmarkFirst(b *testing.B, l *Log, q history.Query) {
 	enough := errors.New("enough")
 	for b.Loop() {

@@ -61,9 +61,9 @@ func (p *plan) taken(c *change, base hash) (bool, error) {
 	return c.old != was[c.path], err
 }
 
-// replaced returns the entry that an operation made at a path that a later operation in the round changed again. It
-// returns false if the entry is unknown or another program has committed the path since then. In that case, only the
-// later entry is committed.
+// replaced returns an operation's own entry at a path that a later operation in the round changed again. It returns
+// false if the entry is unknown or another program has committed the path since then. In that case, only the later
+// entry is committed.
 func (p *plan) replaced(c *change, op operation) (is entry, ok bool, err error) {
 	w, ok := op.Written[c.path]
 	if !ok || p.folders[c.path] {

@@ -46,8 +46,9 @@ func (t *repoTree) commitOps() {
 	t.check(t.log.exclusive(context.Background(), func() error { return t.log.commitOps(context.Background()) }))
 }
 
-// TestWrittenIsCommitted: a user edits, replaces or removes a file between its delivery and the commit. The commit
-// must contain the delivered content, git status must show the change, and the change must get a separate commit.
+// TestWrittenIsCommitted checks that a commit contains the content as delivered, even if a user edits, replaces or
+// removes the file between delivery and commit. git status must show the change, and the change must get a separate
+// commit.
 func TestWrittenIsCommitted(t *testing.T) {
 	t.Parallel()
 	const text = "as delivered\n"
@@ -144,8 +145,8 @@ func TestEditWithItsTimeSetBack(t *testing.T) {
 	tr.sound()
 }
 
-// TestWrittenTwice: a later operation changed a path again. Each operation's commit must contain that operation's
-// content for the path. If the content is unknown, only the last operation's commit contains the path.
+// TestWrittenTwice checks that each operation's commit contains that operation's content for a path, even if a later
+// operation changed the path again. If the content is unknown, only the last operation's commit contains the path.
 func TestWrittenTwice(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -173,8 +174,8 @@ D	gone`)
 	tr.sound()
 }
 
-// TestWrittenBetweenGroups: the next group has already replaced a file when the previous group's commit is made. Each
-// commit must contain its own group's content, and the server's own write is not an edit.
+// TestWrittenBetweenGroups checks a commit for a group whose file the next group has already replaced. Each commit must
+// contain its own group's content, and the server's own write is not an edit.
 func TestWrittenBetweenGroups(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -193,7 +194,7 @@ func TestWrittenBetweenGroups(t *testing.T) {
 }
 
 // TestWrittenAfterAPersonsCommit checks that a user's own commit is not reverted, whether it contains a new file or a
-// file that the operation replaced. However, the operation does override a commit from before the operation.
+// file that the operation replaced. An operation does override a commit that was made before the operation.
 func TestWrittenAfterAPersonsCommit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -231,7 +232,7 @@ func TestWrittenAfterAPersonsCommit(t *testing.T) {
 	tr.sound()
 }
 
-// TestWrittenAfterARewrite: the history that was known when the operation was recorded is gone.
+// TestWrittenAfterARewrite checks an operation that was recorded on top of a history that no longer exists.
 func TestWrittenAfterARewrite(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -264,7 +265,8 @@ func TestPreserveAfterWritten(t *testing.T) {
 	tr.sound()
 }
 
-// TestWrittenAtEveryStep: a user saves a file at each step of the commit.
+// TestWrittenAtEveryStep checks that a commit contains the content as delivered if a user saves the file at any step of
+// the commit, and that the user's change becomes an edit.
 func TestWrittenAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, step := range append([]string{"built"}, steps...) {
@@ -296,8 +298,8 @@ func TestWrittenAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestOldIndexWrittenBackBesideAnEdit checks that an index that git commit's own race writes back is repaired even
-// if the file on disk has changed in the meantime.
+// TestOldIndexWrittenBackBesideAnEdit checks that an old index that git commit writes back because of its own race is
+// repaired, even if the file on disk has changed in the meantime.
 func TestOldIndexWrittenBackBesideAnEdit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -78,7 +78,8 @@ func (c *Changer) Close() {
 // MostFolders is the maximum number of folders that a Changer keeps open. More open folders would not make it faster.
 const MostFolders = 256
 
-// Changer returns a Changer for the tree that keeps at most the given number of folders open. 0 means MostFolders.
+// Changer returns a Changer for the tree. The argument folders is the maximum number of folders that it keeps open; 0
+// means MostFolders.
 func (t *Tree) Changer(folders int) *Changer {
 	return &Changer{tree: t, most: cmp.Or(folders, MostFolders)}
 }
@@ -106,7 +107,7 @@ func (c *Changer) Stage(w *Write, name string) (err error) {
 }
 
 // Publish moves a staged write into place. It returns fs.ErrExist if a create found a file at the path. It returns
-// ErrChanged if the old file was not the planned one; even then, the write stays in place until Undo.
+// ErrChanged if the old file was not the planned one. Even then, the write stays in place until Undo.
 func (c *Changer) Publish(w *Write) error {
 	err := c.holdTree()
 	if err != nil {
@@ -178,7 +179,7 @@ func (c *Changer) Undo(w *Write) error {
 	return IgnoreGone(c.remove(to))
 }
 
-// Tidy removes from TmpDir the file that a finished write has replaced or removed.
+// Tidy cleans up after a finished write: it removes the old file, which the write has replaced or removed, from TmpDir.
 func (c *Changer) Tidy(w *Write) {
 	if w.Action != Create && !w.Gone && c.holdTree() == nil {
 		c.remove(TmpDir + "/" + w.Staged)
@@ -216,7 +217,7 @@ func IgnoreGone(err error) error {
 // either the complete new file or the previous state.
 func WriteFile(name string, data []byte) error { return ReplaceFile(name, data, 0o600) }
 
-// ReplaceFile does what WriteFile does, but with the given mode.
+// ReplaceFile is like WriteFile, but uses the given mode.
 func ReplaceFile(name string, data []byte, mode fs.FileMode) error {
 	tmp, err := os.CreateTemp(path.Dir(name), ".new-")
 	if err != nil {
@@ -243,7 +244,7 @@ func ReplaceFile(name string, data []byte, mode fs.FileMode) error {
 // store was ever opened here, because in that case there is no TmpDir.
 func (t *Tree) WriteRun(p string, data []byte) error { return t.replaceRun(p, data, false) }
 
-// SaveRun does what WriteRun does, but the file is durable before SaveRun returns.
+// SaveRun is like WriteRun, but the file is durable before SaveRun returns.
 func (t *Tree) SaveRun(p string, data []byte) error {
 	if err := t.replaceRun(p, data, true); err != nil {
 		return err
@@ -318,7 +319,7 @@ func (t *Tree) Exists(p string) (bool, error) {
 	return err == nil, nil
 }
 
-// holds does what HasSHA256 does, but returns false after a machine fault.
+// holds is like HasSHA256, but returns false after a machine fault.
 func (t *Tree) holds(p, sum string) bool {
 	is, err := t.HasSHA256(p, sum)
 	return is && err == nil

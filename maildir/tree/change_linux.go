@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sync makes everything that was written to the tree's file system so far durable. It calls syncfs once, which
-// also reports write-back errors. It ignores the paths, because only systems without syncfs need them.
+// Sync makes everything durable that was written to the tree's file system so far. It calls syncfs once, which also
+// reports write-back errors. It ignores the paths, because only systems without syncfs need them.
 func (t *Tree) Sync(_ []string) error {
 	if t.Fail != nil {
 		if err := t.Fail(SyncCall); err != nil {
@@ -138,13 +138,13 @@ func (c *Changer) writeStaged(name string, data []byte) (FileStat, error) {
 	return st, err
 }
 
-// renameNew renames from to to. It returns fs.ErrExist if to exists.
+// renameNew renames a file. It returns fs.ErrExist if there is already a file at to.
 func (c *Changer) renameNew(from, to string) error { return c.rename2(from, to, unix.RENAME_NOREPLACE) }
 
 // exchange swaps the two files in one step. It returns fs.ErrNotExist if to is missing.
 func (c *Changer) exchange(from, to string) error { return c.rename2(from, to, unix.RENAME_EXCHANGE) }
 
-// rename renames from to to, replacing any file at to.
+// rename renames a file, replacing any file at to.
 func (c *Changer) rename(from, to string) error { return c.rename2(from, to, 0) }
 
 // remove removes a file.

@@ -94,13 +94,13 @@ func (c *Changer) writeStaged(name string, data []byte) (st FileStat, err error)
 	return st, err
 }
 
-// rename renames from to to, replacing any file at to.
+// rename renames a file, replacing any file at to.
 func (c *Changer) rename(from, to string) error { return c.tree.sys.root.Rename(from, to) }
 
 // remove removes a file.
 func (c *Changer) remove(p string) error { return c.tree.sys.root.Remove(p) }
 
-// renameNew renames from to to. It returns fs.ErrExist if to exists.
+// renameNew renames a file. It returns fs.ErrExist if there is already a file at to.
 func (c *Changer) renameNew(from, to string) error {
 	if err := c.tree.sys.root.Link(from, to); err != nil {
 		return err

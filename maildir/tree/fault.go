@@ -80,7 +80,8 @@ func MachineFault(err error) error {
 	return nil
 }
 
-// SizeError says that a file is larger than the limit for reading it. Both are in bytes. It wraps a FormatError.
+// SizeError says that a file is larger than the limit for reading it. Size and Limit are in bytes. It wraps a
+// FormatError.
 type SizeError struct{ Size, Limit int64 }
 
 // Error returns "N bytes, over the limit of N".
@@ -103,7 +104,7 @@ func PlainFileError(err error) string {
 	return "it cannot be read"
 }
 
-// PlainFault does what PlainFileError does, and also covers machine faults.
+// PlainFault is like PlainFileError, but also covers machine faults.
 func PlainFault(err error) string {
 	var no syscall.Errno
 	if FaultOf(err) == FaultMachine && errors.As(err, &no) {

@@ -76,7 +76,7 @@ func Open(dir string, maxFile int64) (*Tree, error) {
 	return (&Tree{dir: dir, maxFile: maxFile}).pin()
 }
 
-// OpenNoLink does what Open does, but refuses a dir that is itself a symbolic link.
+// OpenNoLink is like Open, but refuses a dir that is itself a symbolic link.
 func OpenNoLink(dir string, maxFile int64) (*Tree, error) {
 	return (&Tree{dir: dir, noLink: true, maxFile: maxFile}).pin()
 }
@@ -110,7 +110,7 @@ func (t *Tree) Close() error {
 }
 
 // Hold keeps the folder open until release is called, so that uses in the meantime do not have to open it again. Hold
-// only saves time. If the folder cannot be opened, Hold does not report the error, but each use returns it.
+// only saves time. If the folder cannot be opened, each use returns the error, but Hold does not.
 func (t *Tree) Hold() (release func()) {
 	if t.hold() != nil {
 		return func() {}
@@ -118,8 +118,8 @@ func (t *Tree) Hold() (release func()) {
 	return t.release
 }
 
-// hold opens the folder if no other user has it open. The caller must call release. hold returns fs.ErrNotExist if the
-// folder does not exist, and errors such as EMFILE, which FaultOf classifies as machine faults.
+// hold opens the folder if no other user has it open. The caller must call release. The error is fs.ErrNotExist if the
+// folder does not exist. Errors such as EMFILE are also possible, which FaultOf classifies as machine faults.
 func (t *Tree) hold() (err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -201,7 +201,7 @@ func (t *Tree) SameBytes(p string, data []byte) (bool, error) {
 	}
 }
 
-// SHA1 returns the SHA-1, in hex, of the file at p, which may have at most limit bytes. It returns the same errors as
+// SHA1 returns the SHA-1, in hex, of the file at p, which may be up to limit bytes long. It returns the same errors as
 // Read.
 func (t *Tree) SHA1(p string, limit int64) (string, error) {
 	f, st, err := t.Open(p)
@@ -241,7 +241,7 @@ func (t *Tree) ReadOwned(p string, limit int64, uid int) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// Rename moves the file at from to to, replacing any file there. The rename is durable only after Sync or SyncFolder.
+// Rename moves a file to another path, replacing any file there. The rename is durable only after Sync or SyncFolder.
 func (t *Tree) Rename(from, to string) error {
 	return t.withRoot(func(root *os.Root) error { return root.Rename(from, to) })
 }
@@ -259,11 +259,11 @@ func (t *Tree) withRoot(do func(root *os.Root) error) error {
 	return do(root)
 }
 
-// Walk calls fn for every file below the folder under ("" or "." for the whole tree) in lexical order, including links
-// and devices. It skips hidden folders (.git, .mailtree) and does not enter folders behind links. It also skips entries
-// that vanish during the walk or that the process may not read. It stops early if fn returns an error or ctx ends, and
-// returns that error. If a machine fault prevents it from listing some folders, it walks all other folders and returns
-// an *UnlistedError.
+// Walk calls fn for every file below a folder, in lexical order, including links and devices. If under is "" or ".", it
+// walks the whole tree. It skips hidden folders (.git, .mailtree) and does not enter folders behind links. It also
+// skips entries that vanish during the walk or that the process may not read. It stops early if fn returns an error or
+// ctx ends, and returns that error. If a machine fault prevents it from listing some folders, it walks all other
+// folders and returns an *UnlistedError.
 func (t *Tree) Walk(ctx context.Context, under string, fn func(p string, d fs.DirEntry) error) error {
 	if under == "" {
 		under = "."
@@ -277,7 +277,7 @@ func (t *Tree) Walk(ctx context.Context, under string, fn func(p string, d fs.Di
 	return err
 }
 
-// UnlistedError lists the folders, at least one, that a Walk could not list because of a machine fault.
+// UnlistedError lists the folders that a Walk could not list because of a machine fault. There is at least one of them.
 type UnlistedError struct{ Folders []Unreadable }
 
 // Error returns how many folders could not be listed, and the path and fault of the first one.

@@ -16,8 +16,8 @@ import (
 func ctime(s *syscall.Stat_t) int64 { return s.Ctim.Nano() }
 
 // system contains the descriptor of the tree's folder. openat2 resolves a whole path in one call, and refuses links in
-// the path. os.Root would open every folder along the path, which accounted for a third of the time of a send when
-// measured.
+// the path. os.Root would open every folder along the path. When measured, that accounted for a third of the time of a
+// send.
 type system struct {
 	fd   int      // the tree's folder
 	root *os.Root // the same folder, for rare operations; nil until needed
@@ -234,8 +234,8 @@ func (t *Tree) openFolder(dir string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), filepath.Join(t.dir, dir)), nil
 }
 
-// statIn returns the state of an entry, using its folder's descriptor. This takes a third of the time that a
-// lookup by path takes.
+// statIn returns the state of an entry, using its folder's descriptor. This takes a third of the time of a lookup by
+// path.
 func statIn(folder *os.File, d fs.DirEntry) (FileStat, error) {
 	var s unix.Stat_t
 	if err := unix.Fstatat(int(folder.Fd()), d.Name(), &s, unix.AT_SYMLINK_NOFOLLOW); err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// repoOf creates a project's tree with one file. No user is holding the tree.
+// repoOf creates a project's tree with one file. Nothing holds the tree open.
 func repoOf(t *testing.T) (tree *Tree, dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "repo")

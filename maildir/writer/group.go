@@ -123,7 +123,7 @@ func (g *Group) Present(path string) error {
 // Stat returns the state of a file. It returns any error from the file system.
 func (g *Group) Stat(path string) (tree.FileStat, error) { return g.c.Stat(path) }
 
-// retry has the operation planned again, at most maxTries times, once the index is up to date at the paths.
+// retry has the operation planned again, up to maxTries times, once the index is up to date at the paths.
 func (g *Group) retry(tx *Tx, paths ...string) {
 	if tx.isTired() {
 		g.w.Owner.Edited(paths, false)
@@ -173,7 +173,7 @@ func (g *Group) undo(tx *Tx, err error) error {
 	return err
 }
 
-// step tells a fault test which step the writer has reached.
+// step informs a fault test which step the writer has reached.
 func (g *Group) step(name string) {
 	if f := g.w.Step; f != nil {
 		f(name)
@@ -181,7 +181,7 @@ func (g *Group) step(name string) {
 }
 
 // write makes the group's files durable, renames them into place, makes the renames durable, ingests the files, records
-// the operations in the history, and answers. After an error, the caller must undo the group.
+// the operations in the history, and answers the callers. After an error, the caller must undo the group.
 func (g *Group) write() error {
 	w := g.w
 	g.step("journal")
@@ -307,8 +307,8 @@ func (g *Group) told() (ops []Op) {
 	return ops
 }
 
-// dropInJournal durably records in the journal that the operations, which failed with err, are about to be undone. It
-// returns err, or refusal.Unsure if writing the record failed too.
+// dropInJournal durably records in the journal that operations that failed with err are about to be undone. It returns
+// err, or refusal.Unsure if writing the record failed too.
 func (g *Group) dropInJournal(err error, txs ...*Tx) error {
 	places := make([]int, len(txs))
 	for i, tx := range txs {

@@ -203,8 +203,8 @@ func (j *journal) add(r journalRecord) error {
 	return err
 }
 
-// dropOps durably marks some of a group's operations to be undone. places contains the indexes of these operations
-// in the group's record.
+// dropOps durably marks some of a group's operations to be undone. The argument places contains the indexes of these
+// operations in the group's record.
 func (j *journal) dropOps(group uint64, places []int) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

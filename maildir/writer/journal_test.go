@@ -181,7 +181,7 @@ func TestRecoverAtEveryRename(t *testing.T) {
 }
 
 // TestRecoverQueued checks that a file in the queue of outgoing mail is created or dropped together with its message,
-// regardless of the rename at which the server is killed. It also checks that the history is not told about the file.
+// regardless of the rename at which the server is killed. It also checks that the file is not passed to the history.
 func TestRecoverQueued(t *testing.T) {
 	t.Parallel()
 	for renamed := range 3 {
@@ -302,8 +302,8 @@ func TestRecoverTakesBack(t *testing.T) {
 	}
 }
 
-// TestRecoverReplaceNotStaged checks that if power was lost before the new file was durable, the operation changes
-// nothing, regardless of which file was at the path before.
+// TestRecoverReplaceNotStaged checks that an operation changes nothing if power was lost before the new file was
+// durable, regardless of which file was at the path before.
 func TestRecoverReplaceNotStaged(t *testing.T) {
 	t.Parallel()
 	for name, staged := range map[string]func(c *crashed) error{

@@ -27,9 +27,9 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// turn writes a group and then, unless ctx has ended, calls the functions passed to Aside. They share the group's open
-// folders, because the watcher has usually reported the group's files by then. Before it starts, turn waits until few
-// enough turns are in progress in the store.
+// turn writes a group and then, unless ctx has ended, calls the functions passed to Aside. These functions share the
+// group's open folders, because the watcher has usually reported the group's files by then. If too many turns are in
+// progress in the store, turn first waits for one of them to end.
 func (w *Writer) turn(ctx context.Context, txs ...*Tx) {
 	work := context.WithoutCancel(ctx) // a stop does not interrupt work
 	w.Limits.groups <- struct{}{}
@@ -58,7 +58,7 @@ func (w *Writer) Backlog() (queued, waiting int) {
 	return len(w.queue), len(w.again) + w.saves
 }
 
-// Later has an operation planned with the next group. The caller does not have to wait for it.
+// Later schedules an operation for the next group. The caller does not have to wait for the operation.
 func (w *Writer) Later(tx *Tx) {
 	w.mu.Lock()
 	w.again = append(w.again, tx)
@@ -66,7 +66,7 @@ func (w *Writer) Later(tx *Tx) {
 	w.poke()
 }
 
-// Aside makes Run call f soon, between two groups. f may read the state of files with the changer.
+// Aside makes Run call f soon, between two groups. The function f may use the changer to read the state of files.
 func (w *Writer) Aside(f func(ctx context.Context, c *tree.Changer)) {
 	w.mu.Lock()
 	w.asides = append(w.asides, f)

@@ -46,7 +46,7 @@ type Op struct {
 // files, such as those in format.QueueDir.
 func tracked(path string) bool { return format.Locate(path).Kind != format.KindIgnored }
 
-// each returns one copy of the operation for each message id, or the operation itself if there is at most one id.
+// each returns one copy of the operation for each message id, or just the operation if there are fewer than two ids.
 func (o Op) each(ids []string) []Op {
 	if len(ids) < 2 {
 		return []Op{o}
@@ -76,8 +76,8 @@ type Tx struct {
 	// later.
 	Plan func(g *Group) error
 
-	// After, which Plan may set, is called in Run's goroutine once the operation is durable and indexed, whether or not
-	// the operation's caller is still waiting. It must not block.
+	// After is called in Run's goroutine once the operation is durable and indexed, whether or not the operation's
+	// caller is still waiting. Plan may set it. It must not block.
 	After func()
 
 	Writes []*tree.Write // the files that Plan decided to write

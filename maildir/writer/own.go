@@ -29,8 +29,8 @@ func (g *Group) Replace(tx *Tx, path string, data []byte) error {
 	return nil
 }
 
-// Remove plans the removal of those files at paths that exist. If another program wrote a file, that file is first
-// added to the history (invariant I5). Remove returns any error from preserve.
+// Remove plans the removal of the files at paths, except those that do not exist. If another program wrote a file, that
+// file is first added to the history (invariant I5). Remove returns any error from preserve.
 func (g *Group) Remove(tx *Tx, paths ...string) error {
 	for _, path := range paths {
 		was, err := g.preserve(tx, path)
@@ -44,7 +44,7 @@ func (g *Group) Remove(tx *Tx, paths ...string) error {
 	return nil
 }
 
-// Take does what Remove does for one file, provided that its SHA-256 is sum. It returns false if there is no file or a
+// Take is like Remove, but for one file, and only if its SHA-256 is sum. It returns false if there is no file or a
 // different file at path. If the file changes before the group is published, the operation is planned again. Take
 // returns any error from Remove.
 func (g *Group) Take(tx *Tx, path, sum string) (bool, error) {
@@ -63,8 +63,8 @@ func (g *Group) Take(tx *Tx, path, sum string) (bool, error) {
 
 // preserve returns the SHA-256 of the file at path, or "" if there is none. If the history may lack the file, preserve
 // notes this, and save has the operation planned again once the file is in the history. An empty file has no bytes to
-// preserve. A file that the writer itself wrote and has not committed yet does not need to be preserved, because the
-// operation's new version replaces it. Publish detects later changes. preserve returns any error from reading a file.
+// preserve. Nor is there a need to preserve a file that the writer itself wrote and has not committed yet, because the
+// operation's new version replaces it. Publish detects later changes. The error is any error from reading a file.
 func (g *Group) preserve(tx *Tx, path string) (was string, err error) {
 	w := g.w
 	if was, err = w.sumOf(path); err != nil || was == "" {

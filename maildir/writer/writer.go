@@ -46,8 +46,8 @@ type Config struct {
 
 // Owner is the project whose tree a Writer writes to.
 type Owner interface {
-	// Ingest brings the index up to date with a group's files. written contains the states of the files right after the
-	// writer's renames. The index reads files that are missing from written.
+	// Ingest brings the index up to date with a group's files. The argument written contains the states of the files
+	// right after the writer's renames. The index reads the files that are missing from written.
 	Ingest(ctx context.Context, paths []string, written map[string]tree.Written) error
 
 	// Level brings the index up to date at paths that other programs have changed. It returns an error if a path could
@@ -57,7 +57,7 @@ type Owner interface {
 	// Sure returns a refusal if some file that could affect the decision cannot be read now, and nil otherwise.
 	Sure() error
 
-	// Record tells the history about operations that are durable and ingested. It calls done once they are in a commit.
+	// Record passes operations that are durable and ingested to the history. It calls done once they are in a commit.
 	Record(ops []Op, done func())
 
 	// Preserve returns once the current content of each existing path is in the history. After an error, the writer
@@ -77,8 +77,8 @@ type Limits struct {
 	Folders int           // how many folders one group or reader may keep open
 }
 
-// NewLimits returns the limits for a store that may have the given number of files open. Half of the files are reserved
-// for readers. A project has at most one group in progress.
+// NewLimits returns the limits for a store that may have up to files files open. Half of them are reserved for readers.
+// A project has at most one group in progress.
 func NewLimits(files int) *Limits {
 	folders := min(max(files/64, 8), tree.MostFolders)
 	return &Limits{make(chan struct{}, min(max(files/2/(folders+4), 4), 64)), folders}
@@ -168,7 +168,7 @@ func (w *Writer) Do(ctx context.Context, tx *Tx) error {
 	return err
 }
 
-// do does what Do does, without calling Observe.
+// do is like Do, but does not call Observe.
 func (w *Writer) do(ctx context.Context, tx *Tx) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, w.Patience, errStuck)
 	defer cancel()

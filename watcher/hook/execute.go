@@ -85,8 +85,8 @@ func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 	return end
 }
 
-// start starts the command. If the machine lacks resources, start waits, at most for the command's timeout. It must
-// wait, because the run already has a mark, so no later server would start the command.
+// start starts the command. If the machine lacks resources, start waits for up to the command's timeout. It must wait
+// because the run already has a mark, so no later server would start the command.
 func (r *Runner) start(ctx context.Context, run *hook.Run, out io.Writer) (*exec.Cmd, error) {
 	giveUp := time.NewTimer(time.Duration(run.Hook.Timeout) * r.cfg.Second)
 	defer giveUp.Stop()
@@ -131,9 +131,9 @@ func passing(err error) bool {
 	return tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, syscall.ENOEXEC) && !errors.Is(err, syscall.E2BIG)
 }
 
-// stop ends a process group with TERM, and with KILL after the given time. It returns the result of Wait for the
-// group's leader. waited is false if even KILL did not end the leader. This can happen because a command may switch to
-// another user or leave its group.
+// stop ends a process group with TERM and, after the given time, with KILL. It returns the result of Wait for the
+// group's leader. The result waited is false if even KILL did not end the leader. This can happen because a command may
+// switch to another user or leave its group.
 func (r *Runner) stop(group int, ended <-chan error, after time.Duration) (waited bool, err error) {
 	syscall.Kill(-group, syscall.SIGTERM)
 	kill := time.NewTimer(after * r.cfg.Second)
@@ -183,8 +183,8 @@ func facts(run *hook.Run) (env []string) {
 	return env
 }
 
-// attached returns the attachments of the message as a JSON list, without the last ones if not all of them fit in a
-// variable.
+// attached returns the message's attachments as a JSON list. If the list would not fit in a variable, the last
+// attachments are left out.
 func attached(run *hook.Run) string {
 	type one struct {
 		Name      string `json:"name,omitempty"`

@@ -11,9 +11,9 @@
 //   - as the owner of the mailbox, if the server is root.
 //
 // Delivery and replies never wait for hooks, because this package reads what the index has recorded. It writes the
-// mark of a run before the run begins, so that no crash or restart repeats it. The next server begins the runs that
-// had not begun when this server ended. On Linux it also ends, at their timeouts, commands that a killed server
-// left running.
+// mark of a run before the run begins, so that no crash or restart repeats the run. The next server begins the runs
+// that had not begun when this server ended. If a killed server left commands running, the next server also ends them
+// at their timeouts, on Linux.
 package hook
 
 import (
@@ -128,7 +128,7 @@ func (r *Runner) resume(ctx context.Context) {
 	})
 }
 
-// catchUp queues the missed firings. mark is the position from which to follow the feed.
+// catchUp queues the missed firings. The argument mark is the position from which to follow the feed.
 func (r *Runner) catchUp(ctx context.Context, mark int64) error {
 	missed, err := r.cfg.Store.MissedFirings(ctx, r.log)
 	if err == nil {

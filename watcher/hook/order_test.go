@@ -29,7 +29,7 @@ func TestOlder(t *testing.T) {
 	b.ended(1)
 	stop()
 	b.save("agents/bob/inbox/hand.md", byHand("hand", "bob"))
-	b.rescan() // while nobody follows the feed
+	b.rescan() // while no server follows the feed
 	b.hook("bob", hooks.Hook{Name: "second", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
 	b.save("agents/bob/inbox/late.md", byHand("late", "bob"))
 	b.rescan()

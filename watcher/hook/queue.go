@@ -21,7 +21,7 @@ type queue struct {
 	waiting map[int][]hook.Firing // by owner
 	turns   []int                 // owners with waiting firings
 	running map[int]int
-	queued  int // firings that are waiting, or were taken and have not begun
+	queued  int // firings that are waiting, or that were taken but have not begun
 	closed  bool
 }
 
@@ -56,8 +56,8 @@ func (q *queue) enqueue(ctx context.Context, f hook.Firing) bool {
 	return true
 }
 
-// dequeue waits for a firing. It returns false if the queue is closed. The caller calls begun once the
-// firing is decided, and done when it has ended.
+// dequeue waits for a firing. It returns false if the queue is closed. The caller must call begun once it has decided
+// whether to run the firing, and done when the firing has ended.
 func (q *queue) dequeue() (hook.Firing, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,7 +101,7 @@ func (q *queue) done(owner int) {
 	q.change.Broadcast()
 }
 
-// empty reports whether every queued firing has been decided.
+// empty reports whether a decision has been made on every queued firing.
 func (q *queue) empty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
