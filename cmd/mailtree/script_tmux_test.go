@@ -27,8 +27,8 @@ func (d *desktop) tmux() *tmuxtest.Server {
 	return d.server
 }
 
-// window NAME [DIR]: creates a tmux window in which a program records what is typed, or returns to that window. The
-// commands that follow run in the window, according to $TMUX and $TMUX_PANE. Needs tmux: [!exec:tmux] skip.
+// window NAME [DIR]: creates a tmux window in which a program records what is typed, or returns to that window. $TMUX
+// and $TMUX_PANE make the commands that follow run in the window. Needs tmux: [!exec:tmux] skip.
 func cmdWindow(ts *testscript.TestScript, neg bool, args []string) {
 	d := ts.Value(desktopKey{}).(*desktop)
 	w := d.windows[args[0]]
@@ -40,8 +40,8 @@ func cmdWindow(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("TMUX_PANE", w.Pane)
 }
 
-// typed NAME [LINES]: prints what was typed into the window since the last time. With LINES, it waits until that many
-// lines have arrived.
+// typed NAME [LINES]: prints what has been typed into the window since the last time. With LINES, it waits until that
+// many lines have arrived.
 func cmdTyped(ts *testscript.TestScript, neg bool, args []string) {
 	w := ts.Value(desktopKey{}).(*desktop).windows[args[0]]
 	if len(args) > 1 {
@@ -68,7 +68,7 @@ func cmdTab(ts *testscript.TestScript, neg bool, args []string) {
 	screen.PressUntil("Tab", "ready> "+args[2])
 }
 
-// terminal LINE TEXT: types the line into a shell in a terminal of 80 columns, which is the same shell each time. It
+// terminal LINE TEXT: types the line into a shell in a terminal of 80 columns. It uses the same shell each time. It
 // waits until the screen shows the text and the command has ended, and prints the screen. Needs tmux, like window.
 func cmdTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	d := ts.Value(desktopKey{}).(*desktop)

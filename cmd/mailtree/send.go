@@ -176,7 +176,8 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 	}))
 }
 
-// noText returns the error for a message without text. Any of the arguments that were treated as agents may be the text.
+// noText returns the error for a message without text. Any of the arguments that were treated as agents may be the
+// text.
 func noText(to []string, id string) error {
 	how := "give the text last, or with -m"
 	switch {
