@@ -155,8 +155,8 @@ func (s *server) end(t testing.TB, sig syscall.Signal) {
 // of returns the script's server and its testing.TB.
 func of(ts *testscript.TestScript) *server { return ts.Value(serverKey{}).(*server) }
 
-// serve [flags]: starts the server and waits until it prints its address, which is then in $URL. If $FILES is set, the
-// server may have that many descriptors.
+// cmdServe implements `serve [flags]`. It starts the server and waits until it prints its address, which is then in
+// $URL. If $FILES is set, the server may have that many descriptors.
 func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	exe, err := exec.LookPath("mailtree")
@@ -188,13 +188,13 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("the server did not start: %s", ts.ReadFile("serve.log"))
 }
 
-// halt: interrupts the server, which must end successfully. The store must then be sound.
+// cmdHalt implements `halt`. It interrupts the server, which must end successfully. The store must then be sound.
 func cmdHalt(ts *testscript.TestScript, neg bool, args []string) {
 	cmdStopped(ts, neg, args)
 	checkStore(ts)
 }
 
-// crash: kills the server without a chance to clean up.
+// cmdCrash implements `crash`. It kills the server without a chance to clean up.
 func cmdCrash(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	s.cmd.Process.Kill()
@@ -202,7 +202,7 @@ func cmdCrash(ts *testscript.TestScript, neg bool, args []string) {
 	s.cmd = nil
 }
 
-// stopped: interrupts the server, which must end successfully. Its store is not checked.
+// cmdStopped implements `stopped`. It interrupts the server, which must end successfully. Its store is not checked.
 func cmdStopped(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	if s.cmd == nil {
@@ -214,7 +214,7 @@ func cmdStopped(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// failed: waits until the server ends by itself, which must be with status 1.
+// cmdFailed implements `failed`. It waits until the server ends by itself, which must be with status 1.
 func cmdFailed(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	s.cmd.Wait()
@@ -264,8 +264,8 @@ func scriptEnv(ts *testscript.TestScript) []string {
 	return env
 }
 
-// eventually REGEXP call|read ARGS: repeats the call until its answer matches. With !, it repeats the call until the
-// answer no longer matches.
+// cmdEventually implements `eventually REGEXP call|read ARGS`. It repeats the call until its answer matches. With !, it
+// repeats the call until the answer no longer matches.
 func cmdEventually(ts *testscript.TestScript, neg bool, args []string) {
 	re, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
@@ -282,7 +282,7 @@ func cmdEventually(ts *testscript.TestScript, neg bool, args []string) {
 	show(ts, out)
 }
 
-// capture NAME REGEXP: sets the variable to the first group of the match in the last output.
+// cmdCapture implements `capture NAME REGEXP`. It sets the variable to the first group of the match in the last output.
 func cmdCapture(ts *testscript.TestScript, neg bool, args []string) {
 	m := regexp.MustCompile("(?m)" + args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
 	if len(m) < 2 {
@@ -291,7 +291,7 @@ func cmdCapture(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], m[1])
 }
 
-// tree: sets $TREE to the working tree of the only project, and $DAY to today's folder.
+// cmdTree implements `tree`. It sets $TREE to the working tree of the only project, and $DAY to today's folder.
 func cmdTree(ts *testscript.TestScript, neg bool, args []string) {
 	repos, err := filepath.Glob(filepath.Join(ts.Getenv("MCP_MAIL_STORE"), "projects", "*", "repo"))
 	ts.Check(err)
@@ -309,7 +309,8 @@ func cmdTree(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// released: stops the server that a command has started, if a server has the store. The store must then be sound.
+// cmdReleased implements `released`. It stops the server that a command has started, if a server has the store. The
+// store must then be sound.
 func cmdReleased(ts *testscript.TestScript, neg bool, args []string) {
 	if storedir.Held(ts.Getenv("MCP_MAIL_STORE")) {
 		ts.Check(ts.Exec("mailtree", "stop"))
@@ -317,15 +318,16 @@ func cmdReleased(ts *testscript.TestScript, neg bool, args []string) {
 	checkStore(ts)
 }
 
-// unused: waits until a server that a command has started ends because no client uses it. The store must then be sound.
-// The server must have been started with a short $IDLE, but one that is longer than a second. Otherwise, the server may
-// end between two connections of one command.
+// cmdUnused implements `unused`. It waits until a server that a command has started ends because no client uses it. The
+// store must then be sound. The server must have been started with a short $IDLE, but one that is longer than a second.
+// Otherwise, the server may end between two connections of one command.
 func cmdUnused(ts *testscript.TestScript, neg bool, args []string) {
 	waits.Until(ts.Value(desktopKey{}).(*desktop).t, "no process has the store", func() bool { return !storedir.Held(ts.Getenv("MCP_MAIL_STORE")) })
 	checkStore(ts)
 }
 
-// bridges N FILE: runs N bridges at once, each with the file as its input, and prints their output.
+// cmdBridges implements `bridges N FILE`. It runs N bridges at once, each with the file as its input, and prints their
+// output.
 func cmdBridges(ts *testscript.TestScript, neg bool, args []string) {
 	n, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -348,8 +350,8 @@ func cmdBridges(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// guest COMMAND ARGS: runs mailtree as another OS user, who can enter the script's folder but not the store. Standard
-// input is empty. Needs root.
+// cmdGuest implements `guest COMMAND ARGS`. It runs mailtree as another OS user, who can enter the script's folder but
+// not the store. Standard input is empty. The command needs root.
 func cmdGuest(ts *testscript.TestScript, neg bool, args []string) {
 	const guest = 65533
 	exe, err := exec.LookPath(args[0])
@@ -373,7 +375,7 @@ func cmdGuest(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// settled: waits until everything in $TREE is committed.
+// cmdSettled implements `settled`. It waits until everything in $TREE is committed.
 func cmdSettled(ts *testscript.TestScript, neg bool, args []string) {
 	// After a slow commit, the next commit waits.
 	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
