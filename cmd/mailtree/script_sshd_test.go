@@ -29,8 +29,8 @@ func canSSHD() bool {
 }
 
 // cmdSSHD implements `sshd start|stop`. It starts or stops an ssh server for the test's OS user. The folder ssh
-// contains the server's files and the OS user's ssh configuration. The file authorized_keys contains the key that the OS
-// user's Git presents. A script that uses the command needs [!sshd] skip.
+// contains the server's files and the OS user's ssh configuration. The file authorized_keys contains the key that the
+// OS user's Git presents. A script that uses the command needs [!sshd] skip.
 func cmdSSHD(ts *testscript.TestScript, neg bool, args []string) {
 	s := ts.Value(sshdKey{}).(*sshd)
 	if args[0] == "stop" {
