@@ -3,22 +3,22 @@ package clients
 import "mailtree/clients/edit"
 
 // By default, a client asks the user before it calls a tool that the user has not allowed yet. A session that was woken
-// by mail waits at that prompt until the user answers, and gets no notices of more mail. Therefore setup can allow
-// mailtree's tools, if the user requests it.
+// by mail waits at that prompt until the user answers, and gets no notices of more mail. At the user's request, setup
+// can therefore allow mailtree's tools.
 
-// permission says how to make a client allow mailtree's tools without a prompt. The zero value means that no way is
-// known.
+// permission describes how to make a client allow mailtree's tools without a prompt. The zero value means that there is
+// no known way.
 type permission struct {
 	item string   // an item in a list in the client's hooks file, without the entry's name
 	list []string // the path of that list
 	key  edit.Key // or a key in the entry
 
-	hinted bool // the client asks only for tools whose hints say that they are destructive: see docs/tools.md
+	hinted bool // the client asks only about tools whose hints say that they are destructive: see docs/tools.md
 }
 
 // AsksFor reports whether the client asks the user before it calls mailtree's tools, according to the client's own
-// files. It reports false if CanAllow reports false, and for a client that does not ask before any of mailtree's
-// tools. It returns errors from Add.
+// files. The result is false if CanAllow reports false, or if the client asks only about destructive tools. AsksFor
+// returns the same errors as Add.
 func (s Setup) AsksFor() (bool, error) {
 	if !s.Client.CanAllow() || s.Client.permission.hinted {
 		return false, nil
@@ -33,7 +33,7 @@ func (s Setup) AsksFor() (bool, error) {
 	return true, nil
 }
 
-// allowed reports whether a file in the setup's own scope allows mailtree's tools. It returns errors from Add.
+// allowed reports whether a file in the setup's own scope allows mailtree's tools. It returns the same errors as Add.
 func (s Setup) allowed() (bool, error) {
 	p := s.Client.permission
 	file, err := s.config()
@@ -59,7 +59,8 @@ func (s Setup) allowed() (bool, error) {
 // CanAllow reports whether setup can allow mailtree's tools.
 func (c Client) CanAllow() bool { return c.permission.item != "" || c.permission.key.Name != "" }
 
-// allowPart returns the permission as a part of the client's hooks file. It returns errNoHooks.
+// allowPart returns the permission as a part of the client's hooks file. It returns errNoHooks if there is no such
+// file.
 func (s Setup) allowPart() (part, error) {
 	file, err := s.hooksFile()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package clients sets up the programs that agents run in. It writes two things into a client's own configuration,
-// and removes them again: the entry through which the client reaches mailtree, and the hooks that report the client's
+// Package clients sets up the programs that agents run in. It writes two things into a client's own configuration, and
+// removes them again: the entry through which the client reaches mailtree, and the hooks that report the client's
 // sessions to mailtree.
 //
 //	table.go     the clients: their files, and the form of their entries
@@ -12,10 +12,10 @@
 //	plugin/      the hooks of a client that runs modules instead of commands
 //	edit/        changing the bytes of an entry or a handler, and nothing else
 //
-// An entry is ours if it has exactly our command (mailtree stdio) or address (/mcp of this machine). A hook is ours
-// if it has exactly our command (mailtree hook CLIENT). If an entry with our name is not ours, the setup returns an
-// error. An entry that runs mailtree stdio with other flags is an exception and stays. The package writes no token or
-// other secret.
+// An entry is ours if it has exactly our command (mailtree stdio) or address (/mcp of this machine). A hook is ours if
+// it has exactly our command (mailtree hook CLIENT). If an entry has our name but is not ours, the setup returns an
+// error. The exception is an entry that runs mailtree stdio with other flags: the setup keeps it. The package never
+// writes a token or any other secret.
 package clients
 
 import (
@@ -33,40 +33,40 @@ import (
 	"mailtree/clients/edit"
 )
 
-// These are the names of the entries in every client: for the mail toolset, and for the aimx toolset.
+// The names of the entries for the mail toolset and the aimx toolset, the same in every client.
 const (
 	entryName = "mail"
 	emailName = "email"
 )
 
-// Email is the aimx toolset, which has its own entry next to the mail toolset's entry.
+// Email is the aimx toolset. Its entry is separate from the mail toolset's entry.
 const Email = "aimx"
 
-// program is the command of an entry: a name to find on the PATH, not a path on one machine.
+// program is the command of an entry. It is a name to look up on the PATH rather than the path on one machine.
 const program = "mailtree"
 
-// Scope says whose configuration to change.
+// Scope selects the configuration to change.
 type Scope string
 
-// These are the scopes: everything that a user does, or one code base and everyone who works on it.
+// The scopes: everything that the user does, or one code base, for everyone who works on it.
 const (
 	User    Scope = "user"
 	Project Scope = "project"
 )
 
-// Site says where clients are set up.
+// Site describes where clients are set up.
 type Site struct {
 	Home string                   // absolute path of the user's home folder
 	Dir  string                   // absolute path of the code base, without symbolic links
 	Git  string                   // Git's own folder for Dir's working tree, such as .git; "": none
 	Env  func(name string) string // "" for an unset variable
-	Mac  bool                     // on macOS some programs keep their files in other places
+	Mac  bool                     // on macOS, where some programs keep their files in other places
 }
 
 // Server is how a client reaches mailtree: by an address, or by running a command.
 type Server struct {
 	URL     string   // http://…/mcp; "": use the command
-	Args    []string // arguments of mailtree: stdio and any others
+	Args    []string // mailtree's arguments: stdio, and possibly others
 	Headers string   // the command that prints the headers for requests to URL; "": no headers are needed
 }
 
@@ -78,7 +78,7 @@ func (s Server) String() string {
 	return program + " " + strings.Join(s.Args, " ")
 }
 
-// byHand reports whether a user wrote the entry: it has flags that setup does not write, such as --as.
+// byHand reports whether a user wrote the entry, that is, whether it has flags that setup does not write, such as --as.
 func (s Setup) byHand(leads *Server) bool {
 	if leads.URL != "" {
 		return false
@@ -98,21 +98,21 @@ func (s Setup) name() string {
 	return entryName
 }
 
-// Setup errors. Each is wrapped with the file or the client.
+// Errors of a setup. Each is wrapped in an error that names the file or the client.
 var (
 	ErrNoFile  = errors.New("no such file")
 	ErrNotOurs = errors.New("it has an entry with that name for another server")
 
-	// ErrNotOurFile is ErrNotOurs for a file that setup writes as a whole.
+	// ErrNotOurFile is like ErrNotOurs, for a file that setup writes as a whole.
 	ErrNotOurFile = errors.New("it is another program's file")
 )
 
-// Setup is one client, with the part of its configuration to change.
+// Setup is one client and the part of its configuration to change.
 type Setup struct {
 	Site
 	Client Client
 	Scope  Scope
-	Store  string // the store that hooks use, absolute path; "": the default store
+	Store  string // absolute path of the store that hooks use; "": the default store
 
 	// Toolset is "" for the mail toolset, or Email. Email has neither hooks nor lines for agents. Setting up one
 	// toolset does not change the other.
@@ -127,9 +127,8 @@ type Wanted struct {
 	Allow        bool // let the client call mailtree's tools without a prompt: see Client.CanAllow
 }
 
-// Add returns the changes that set the client up. A file that needs no change has no Change. Add does not write
-// anything. It returns ErrNoFile, ErrNotOurs, ErrNotOurFile, ErrReadOnly, *SyntaxError, edit.ErrByHand, and read
-// errors.
+// Add returns the changes that set up the client, and writes nothing. Files that need no change are left out. It
+// returns ErrNoFile, ErrNotOurs, ErrNotOurFile, ErrReadOnly, *SyntaxError, edit.ErrByHand, and read errors.
 func (s Setup) Add(w Wanted) ([]*Change, error) {
 	parts, err := s.parts(w)
 	if err != nil {
@@ -163,7 +162,7 @@ func (s Setup) parts(w Wanted) ([]part, error) {
 	return parts, nil
 }
 
-// Remove returns the changes that remove everything that is ours. It returns errors from Add.
+// Remove returns the changes that remove everything of ours. It returns the same errors as Add.
 func (s Setup) Remove() ([]*Change, error) {
 	file, leads, err := s.Entry()
 	if err != nil && !errors.Is(err, ErrNotOurs) {
@@ -178,7 +177,7 @@ func (s Setup) Remove() ([]*Change, error) {
 		parts = append(parts, s.entry(file, *leads, allowed))
 	}
 	if allowed && s.Client.permission.item != "" {
-		allow, _ := s.allowPart() // there is a file, because it contains the permission
+		allow, _ := s.allowPart() // the file exists, because it contains the permission
 		parts = append(parts, allow)
 	}
 	hooks, err := s.Hooks()
@@ -186,7 +185,7 @@ func (s Setup) Remove() ([]*Change, error) {
 		return nil, err
 	}
 	if hooks.Some {
-		p, _ := s.hooksPart() // there is a file, because it contains hooks
+		p, _ := s.hooksPart() // the file exists, because it contains hooks
 		parts = append(parts, p)
 	}
 	if file, err = s.notesFile(); err == nil && s.Toolset == "" {
@@ -195,7 +194,7 @@ func (s Setup) Remove() ([]*Change, error) {
 	return s.changes(parts, part.cutting)
 }
 
-// changes returns a change for each file. It stops at the first error.
+// changes returns the change to each file that needs one. It stops at the first error.
 func (s Setup) changes(parts []part, of func(part) (*Change, error)) (all []*Change, err error) {
 	for _, p := range byFile(parts) {
 		p.base, p.top, p.git, p.kept = s.base(), s.top(), s.Git, s.kept
@@ -213,15 +212,15 @@ func (s Setup) changes(parts []part, of func(part) (*Change, error)) (all []*Cha
 			c.file.mode = 0o600
 		}
 		if !c.file.is && s.Scope == Project {
-			c.file.mode = 0o644 // for everyone who reads the code
+			c.file.mode = 0o644 // readable by everyone who reads the code
 		}
 		all = append(all, c)
 	}
 	return all, nil
 }
 
-// Entry returns the file that contains the client's entry, and the entry's server. leads is nil if there is no entry.
-// It returns errors from Add.
+// Entry returns the file that contains the client's entry, and the entry's server. If there is no entry, the server is
+// nil. Entry returns the same errors as Add.
 func (s Setup) Entry() (file string, leads *Server, err error) {
 	if file, err = s.config(); err != nil {
 		return "", nil, err
@@ -246,8 +245,8 @@ type File struct {
 	Data []byte
 }
 
-// Alone returns files that contain only what Add would write, for users who edit their files themselves. It returns
-// errors from Add.
+// Alone returns files that contain only what Add would write, for users who edit their files themselves. It returns the
+// same errors as Add.
 func (s Setup) Alone(w Wanted) (files []File, err error) {
 	parts, err := s.parts(w)
 	if err != nil {
@@ -263,7 +262,7 @@ func (s Setup) Alone(w Wanted) (files []File, err error) {
 	return files, nil
 }
 
-// byFile joins parts that belong to the same file.
+// byFile merges the parts that belong to the same file.
 func byFile(parts []part) (files []part) {
 	for _, p := range parts {
 		if i := slices.IndexFunc(files, func(q part) bool { return q.file == p.file }); i >= 0 {
@@ -275,19 +274,19 @@ func byFile(parts []part) (files []part) {
 	return files
 }
 
-// part is one thing that a setup puts into a file: how to put it there, how to remove it, and whether it is there.
+// part is one thing that a setup puts into a file, with functions that put it there, remove it, and check for it.
 type part struct {
 	file  string
 	put   func(data []byte) ([]byte, error)
 	cut   func(data []byte) ([]byte, error)
 	ours  func(data []byte) bool
-	empty func(data []byte) bool // reports that nothing is left, so that a file created for the part is removed
+	empty func(data []byte) bool // reports whether nothing is left; a file created for the part is then removed
 
 	base, top, git string                   // see Setup.base, Setup.top, Site.Git
 	kept           func(file string) string // see Setup.kept
 }
 
-// and joins two parts of one file.
+// and returns a single part that combines two parts of the same file.
 func (p part) and(q part) part {
 	return part{
 		file: p.file,
@@ -318,8 +317,8 @@ func (s Setup) wanted(server Server) edit.Entry {
 	return e
 }
 
-// entry returns the part for the client's entry. It neither replaces nor removes an entry that is not ours, and it
-// keeps an entry that leads to mailtree with a user's own flags.
+// entry returns the part for the client's entry. The part neither replaces nor removes an entry that is not ours. It
+// also keeps an entry that runs mailtree with a user's own flags.
 func (s Setup) entry(file string, server Server, allow bool) part {
 	form := s.Client.format
 	current := func(data []byte) (any, *Server, error) {
@@ -365,7 +364,7 @@ func (s Setup) entry(file string, server Server, allow bool) part {
 
 func (p part) putting() (*Change, error) { return p.change(p.put) }
 
-// cutting returns the change that restores the file as it was before the part was put there.
+// cutting returns the change that removes the part and restores the file as it was before.
 func (p part) cutting() (*Change, error) {
 	c, err := p.change(p.cut)
 	if c != nil {
@@ -423,7 +422,8 @@ func (s Setup) notesFile() (string, error) {
 // contain a secret.
 func (c Client) TakesHeaders() bool { return c.headersKey != "" }
 
-// HeadersCommand returns the command that prints the headers for a store with a token. store "" is the default store.
+// HeadersCommand returns the command that prints the headers for a store with a token. An empty store is the default
+// store.
 func HeadersCommand(store string) string {
 	command := []string{program, "token", "--json"}
 	if store != "" {
@@ -435,7 +435,7 @@ func HeadersCommand(store string) string {
 // ownHeaders matches the result of HeadersCommand.
 var ownHeaders = regexp.MustCompile(`^` + program + ` token --json( --store ` + anyWord + `)?$`)
 
-// server returns the server of an entry, or nil if that is not this machine's mailtree.
+// server returns the server of an entry, or nil if the entry does not lead to this machine's mailtree.
 func (c Client) server(entry any) *Server {
 	m, _ := entry.(map[string]any)
 	if text, _ := m[c.urlKey].(string); text != "" {
@@ -501,7 +501,8 @@ func (c Client) entry(s Server) edit.Entry {
 	return e
 }
 
-// Found reports whether the client has been used on this machine: whether its file, or the file's folder, exists.
+// Found reports whether the client has been used on this machine, that is, whether its file or the file's folder
+// exists.
 func (s Setup) Found() bool {
 	file := s.Client.user.find(s.Site)
 	return exists(file) || filepath.Dir(file) != s.Home && exists(filepath.Dir(file))

@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// maxFile is the size in bytes of the largest file that is edited. Claude Code keeps histories of several megabytes
-// in its file.
+// maxFile is the maximum size in bytes of a file that this package edits. Claude Code's file can reach several
+// megabytes, because it contains histories.
 const maxFile = 64 << 20
 
 // File errors. Each is wrapped with the file's name.
@@ -31,14 +31,14 @@ var (
 type file struct {
 	name string      // the client's name for the file
 	path string      // the path after following links
-	base string      // the folder that links must not point outside; "": they may lead anywhere
+	base string      // the folder that links must not lead out of; "": they may lead anywhere
 	data []byte      // nil if there is no file
 	mode fs.FileMode // for a file that does not exist: the mode to create it with
 	is   bool        // the file exists
 }
 
-// open reads a file through links. In a code base, links must stay inside the code base. A missing file has no data.
-// A link to a missing file is an error. It returns ErrOutside.
+// open reads a file, and follows links. In a code base, it returns ErrOutside for a link that leads out of the code
+// base. A missing file has no data. A link to a missing file is an error.
 func open(base, name string) (file, error) {
 	f := file{name: name, path: name, base: base}
 	if err := f.stayInside(); err != nil {
@@ -65,8 +65,8 @@ func open(base, name string) (file, error) {
 	return f, err
 }
 
-// stayInside returns an error if links lead out of the file's base, because someone else's code base may contain a link
-// to any of the user's files. The error contains the file that would have been changed.
+// stayInside returns an error if links lead out of the file's base. Someone else's code base may contain a link to any
+// of the user's files. The error contains the file that would have been changed.
 func (f *file) stayInside() error {
 	if f.base == "" {
 		return nil
@@ -122,8 +122,8 @@ func (c *Change) Backup() string {
 // Gone reports whether the change removes the file.
 func (c *Change) Gone() bool { return c.gone }
 
-// restore makes a removal restore the backup if nothing else has changed since, that is, if putting the part into the
-// backup again reproduces the current file.
+// restore makes a removal restore the backup if nothing else has changed since the setup. To find out, it puts the part
+// into the backup again: the result must equal the current file.
 func (c *Change) restore(p part) {
 	kept, err := open("", c.kept)
 	if err == nil && kept.is {
@@ -141,8 +141,8 @@ func (c *Change) Diff() []byte { return Diff(c.file.name, c.file.data, c.After) 
 // Diff returns the change to a file as a unified diff. It is empty if nothing changes.
 func Diff(name string, before, after []byte) []byte { return diff.Diff(name, before, name, after) }
 
-// Apply writes the change: first the backup, then the file. It replaces the file by a rename and keeps the file's mode.
-// It returns ErrChanged and write errors; in either case the file is unchanged.
+// Apply writes the change: first the backup, then the file. It replaces the file with a rename, and keeps the file's
+// mode. It returns ErrChanged and write errors. In either case, the file is unchanged.
 func (c *Change) Apply() error {
 	f := c.file
 	if !f.is {
@@ -190,8 +190,8 @@ func removeUpTo(top, file string) error {
 	}
 }
 
-// base returns the folder that links in the client's files' paths must not lead out of. It returns "" for a user's own
-// files, whose links may lead anywhere.
+// base returns the folder that links in the paths of the client's files must not lead out of. It returns "" for a
+// user's own files, whose links may lead anywhere.
 func (s Setup) base() string {
 	if s.Scope == Project {
 		return s.Dir
@@ -199,8 +199,7 @@ func (s Setup) base() string {
 	return ""
 }
 
-// top returns the folder above all of the client's files. A setup creates folders only below it, and removes no
-// others.
+// top returns the folder above all of the client's files. A setup creates and removes folders only below that folder.
 func (s Setup) top() string {
 	if s.Scope == Project {
 		return s.Dir
@@ -211,8 +210,8 @@ func (s Setup) top() string {
 	return s.Home
 }
 
-// kept returns the path of the backup of a file in a code base. The backup is among Git's own files, so that it is not
-// an untracked file. It returns "" if the backup is next to the file.
+// kept returns the path of the backup of a file in a code base. The backup is kept among Git's own files, so that Git
+// does not list it as untracked. If the backup is next to the file, kept returns "".
 func (s Setup) kept(file string) string {
 	name, err := filepath.Rel(s.Dir, file)
 	if s.Scope != Project || !exists(s.Git) || err != nil || !filepath.IsLocal(name) {
@@ -221,7 +220,7 @@ func (s Setup) kept(file string) string {
 	return filepath.Join(s.Git, program, name+keptSuffix)
 }
 
-// fileError adds the file, and the line if it is known, to an error. It returns nil for nil.
+// fileError adds the name of the file to an error, and the line if it is known. It returns nil for nil.
 func fileError(file string, err error) error {
 	var syntax *edit.SyntaxError
 	var twice *edit.TwiceError

@@ -5,8 +5,8 @@ import "mailtree/clients/edit"
 // This file describes the hooks of each client: the events at which the client runs the command, and the form of its
 // handlers. A matcher lists the tools that change files. Package clients/event defines what the events mean.
 
-// These are the timeouts of Claude Code's waiting hooks, in seconds. The current one is about 23 days. Earlier setups
-// wrote the old one, eight hours.
+// The timeouts of Claude Code's waiting hooks, in seconds. The current timeout is about 23 days. Earlier setups wrote
+// the old timeout, which is eight hours.
 const (
 	claudeWait    = 2_000_000
 	claudeOldWait = "28800"
@@ -125,8 +125,7 @@ func cursorHooks() hooks {
 	}
 }
 
-// copilotHooks uses Claude Code's event names, because with these names Copilot includes the event's name in the hook's
-// input.
+// copilotHooks uses Claude Code's event names, because Copilot then includes the event's name in the hook's input.
 func copilotHooks() hooks {
 	return hooks{
 		user:    place{env: "COPILOT_HOME", base: ".copilot", files: []string{"hooks/mailtree.json"}},
@@ -157,8 +156,8 @@ func copilotHooks() hooks {
 	}
 }
 
-// antigravityHooks omits the events that expect a decision as the answer, because an empty answer would be a decision
-// there.
+// antigravityHooks leaves out the events whose answer must be a decision, because an empty answer would be a decision
+// too.
 func antigravityHooks() hooks {
 	return hooks{
 		user:    place{base: ".gemini/config", files: []string{"hooks.json"}},

@@ -13,7 +13,8 @@ import (
 	"mailtree/clients/edit"
 )
 
-// hooks says how a client runs `mailtree hook CLIENT` at its events. The zero value is a client that runs no hooks.
+// hooks describes how a client runs `mailtree hook CLIENT` at its events. The zero value is a client that runs no
+// hooks.
 type hooks struct {
 	user    place       // the user's file
 	project string      // file of a project, relative to the code base; "" if there is none
@@ -79,13 +80,13 @@ type Hooks struct {
 	File  string
 	Have  int
 	Want  int    // number of hooks that a setup writes
-	Some  bool   // the file contains our hooks, wanted or not
+	Some  bool   // the file contains hooks of ours, wanted or not
 	Old   bool   // a hook stops waiting for mail after eight hours
 	Trust string // what the user must do before the hooks run; "": nothing
 }
 
-// Hooks returns the hooks in the client's file. It returns the zero value if the client runs no hooks, and for a
-// Toolset other than "". It returns errors from Add.
+// Hooks returns the hooks in the client's file. It returns the zero value if the client runs no hooks, or if the
+// Toolset is not "". It returns the same errors as Add.
 func (s Setup) Hooks() (Hooks, error) {
 	file, err := s.hooksFile()
 	if err != nil || s.Toolset != "" {
@@ -165,7 +166,7 @@ const oldWait = "(28,800 s)"
 // waits reports whether one of our commands waits for mail.
 func waits(command string) bool { return strings.Contains(command, " --wait") }
 
-// found precedes a command that should succeed and do nothing if mailtree is not on the PATH.
+// found begins a shell command that succeeds and does nothing if mailtree is not on the PATH.
 const found = "command -v " + program + " >/dev/null "
 
 // guard returns a command for a POSIX shell that succeeds even if mailtree fails or is missing, because a client may
@@ -180,13 +181,13 @@ func guard(command []string) string {
 	return found + "&& " + line + " || exit 0"
 }
 
-// guardPowerShell is guard for PowerShell.
+// guardPowerShell is like guard, for PowerShell.
 func guardPowerShell(command []string) string {
 	return "if (Get-Command " + program + " -ErrorAction SilentlyContinue) { " + shell(command) + " }; exit 0"
 }
 
-// unguard returns the command inside a line that guard returned. It returns any other line unchanged, with guarded
-// set to false.
+// unguard returns the command inside a line that guard returned. It returns any other line unchanged, and reports
+// false.
 func unguard(line string) (command string, guarded bool) {
 	if rest, ok := strings.CutPrefix(line, found+"|| exit 0; exec "); ok && waits(rest) {
 		return rest, true
@@ -218,7 +219,7 @@ func shell(words []string) string {
 	return strings.Join(all, " ")
 }
 
-// hooksPart returns the part for the client's hooks. It returns errNoHooks.
+// hooksPart returns the part for the client's hooks. It returns errNoHooks if there is no file for them.
 func (s Setup) hooksPart() (part, error) {
 	file, err := s.hooksFile()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"mailtree/clients/edit"
 )
 
-// setting is a setting in a client's file: path has value, or is a list that contains value.
+// setting is a setting in a client's file. Its path leads to the value, or to a list that contains the value.
 type setting struct {
 	file   string
 	format edit.Format
@@ -39,8 +39,8 @@ func (s setting) isSet() (bool, error) {
 
 func (s setting) String() string { return strings.Join(s.path, ".") + " in " + s.file }
 
-// Off returns the settings that keep the client from running our hooks, each with its file. It skips files that
-// cannot be read, because Entry and Hooks report them.
+// Off returns the settings that keep the client from running our hooks, each with its file. Off skips files that cannot
+// be read, because Entry and Hooks report those files.
 func (s Setup) Off() []string {
 	if s.Client.hooks.off == nil {
 		return nil

@@ -34,14 +34,14 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// siteWith is siteOf with one file.
+// siteWith is like siteOf, with a single file.
 func siteWith(t *testing.T, file, text string) (root string, at Site) {
 	t.Helper()
 	return siteOf(t, "-- "+file+" --\n"+text)
 }
 
-// siteOf creates a folder with a home and a code base, and writes the files of an archive below it. In the archive,
-// ROOT represents the folder.
+// siteOf creates a folder with a home and a code base, and writes an archive's files below it. The text ROOT in the
+// archive is replaced with the folder.
 func siteOf(t *testing.T, archive string) (root string, at Site) {
 	t.Helper()
 	root = t.TempDir()
@@ -85,7 +85,7 @@ func TestEntryOff(t *testing.T) {
 		{"claude", User, "home/.claude.json", `{"projects": {"ROOT/other": {"disabledMcpServers": ["mail"]}}}`, ""},
 		{"claude", Project, "code/.claude/settings.local.json", `{"disabledMcpjsonServers": ["mail"]}`,
 			"disabledMcpjsonServers in code/.claude/settings.local.json"},
-		{"claude", User, "code/.claude/settings.local.json", `{"disabledMcpjsonServers": ["mail"]}`, ""}, // of .mcp.json
+		{"claude", User, "code/.claude/settings.local.json", `{"disabledMcpjsonServers": ["mail"]}`, ""}, // of .mcp.json only
 		{"windsurf", Project, "home/.codeium/windsurf/mcp_config.json", `{}`, ""},
 	} {
 		root, at := siteWith(t, of.file, of.text)

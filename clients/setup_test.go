@@ -60,7 +60,7 @@ func inside(a *txtar.Archive, dir string) (files []txtar.File) {
 	return files
 }
 
-// attempt is one case: a setup in its own folder, with changes to make to the folder's files beforehand.
+// attempt is one case: a setup in a folder of its own, whose files may be changed beforehand.
 type attempt struct {
 	t      *testing.T
 	root   string
@@ -150,9 +150,9 @@ func (c *attempt) prepare(words []string) {
 	data, _ := os.ReadFile(name)
 	var err error
 	switch words[0] {
-	case "cut": // the last line has no end
+	case "cut": // the last line has no newline
 		err = os.WriteFile(name, bytes.TrimSpace(data), 0o640)
-	case "mark": // begins with a byte-order mark
+	case "mark": // the file begins with a byte-order mark
 		err = os.WriteFile(name, append([]byte("\ufeff"), data...), 0o640)
 	case "readonly":
 		err = os.Chmod(name, 0o440)
@@ -282,7 +282,7 @@ func (c *attempt) changed(now map[string]string) (files []txtar.File) {
 		}
 		mode, data, _ := strings.Cut(text, "\n")
 		was, _, ok := strings.Cut(c.before[name], "\n")
-		if !ok { // a new file: only the user may read the user's files
+		if !ok { // a new file: only the user may read it if it is one of the user's own
 			was = map[Scope]string{User: "-rw-------", Project: "-rw-r--r--"}[c.setup.Scope]
 		}
 		if was != mode {
@@ -313,7 +313,7 @@ func (c *attempt) changed(now map[string]string) (files []txtar.File) {
 	return files
 }
 
-// TestRemoveAfterEdits checks that a user's changes since the setup stay when the setup is removed.
+// TestRemoveAfterEdits checks that removing a setup keeps the changes that the user has made since.
 func TestRemoveAfterEdits(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct{ client, file, before, after string }{
@@ -345,7 +345,7 @@ func TestRemoveAfterEdits(t *testing.T) {
 	}
 }
 
-// TestChangedMeanwhile checks that a client's changes since its file was read are not lost.
+// TestChangedMeanwhile checks that changes that a client made after its file was read are not lost.
 func TestChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	c := begin(t, &txtar.Archive{
@@ -368,7 +368,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestPartsOfOneFile checks that two parts of one file become one change, and are removed together.
+// TestPartsOfOneFile checks that two parts of one file become a single change, and are removed together.
 func TestPartsOfOneFile(t *testing.T) {
 	t.Parallel()
 	const before = "{\n  \"a\": { }\n}\n"

@@ -2,13 +2,13 @@ package edit
 
 import "strings"
 
-// These are the markers around our lines in a markdown file. Renderers do not show them.
+// The markers around our lines in a markdown file. Renderers do not show them.
 const (
 	blockBegin = "<!-- mailtree -->"
 	blockEnd   = "<!-- /mailtree -->"
 )
 
-// PutBlock returns data with lines between our markers. New lines go to the end.
+// PutBlock returns data with lines between our markers. It replaces the existing block, or appends a new one.
 func PutBlock(data []byte, lines []string) []byte {
 	nl, text := newline(data), string(data)
 	block := blockBegin + nl + strings.Join(lines, nl) + nl + blockEnd + nl
@@ -38,8 +38,8 @@ func CutBlock(data []byte) []byte {
 	return []byte(before + text[to:])
 }
 
-// findBlock returns where the block begins and where it ends, after its last line end. Markers are recognized only at
-// the beginning of a line.
+// findBlock returns the offsets of the block's beginning and of its end, after its last line end. Markers are
+// recognized only at the beginning of a line.
 func findBlock(text string) (from, to int, ok bool) {
 	from = strings.Index("\n"+text, "\n"+blockBegin)
 	if from < 0 {

@@ -1,9 +1,9 @@
-// Package edit changes one entry of a configuration file that belongs to another program and to the user who wrote
-// it. It works on the bytes of a file and reads and writes no files.
+// Package edit changes one entry of a configuration file that belongs to another program and to the user who wrote it.
+// It works on the bytes of a file, and neither reads nor writes files.
 //
 // An edit replaces only the bytes of the entry. All other keys, their order, comments, white space, line ends and a
-// byte-order mark stay unchanged. Every edit is checked before it is returned: the result is parsed and must equal
-// the old content except for the entry. If that is impossible, the edit fails and the file stays unchanged.
+// byte-order mark stay unchanged. Every edit is checked before it is returned: the result is parsed and must equal the
+// old content except for the entry. If that is impossible, the edit fails and the file stays unchanged.
 //
 //	JSON    with or without comments and trailing commas; also lists of hook handlers
 //	TOML    the entry is a table of its own, [a.b], with the tables below it
@@ -28,7 +28,7 @@ type Key struct {
 	Value any
 }
 
-// Entry is the wanted content at Path.
+// Entry is the desired content at Path.
 type Entry struct {
 	Path []string // names from the root of the file to the entry
 	Keys []Key    // set on every edit, in this order
@@ -38,12 +38,13 @@ type Entry struct {
 
 // Format is a file format.
 type Format interface {
-	// Get returns the value at path; nil if there is none. It returns *SyntaxError and *TwiceError.
+	// Get returns the value at path, or nil if there is none. It returns *SyntaxError and *TwiceError.
 	Get(data []byte, path []string) (any, error)
-	// Put returns data with the entry, or data itself if the entry is already complete. It returns errors from Get, and
-	// ErrByHand.
+	// Put returns data with the entry, or data itself if the entry is already complete. It returns ErrByHand and the
+	// same errors as Get.
 	Put(data []byte, e Entry) ([]byte, error)
-	// Cut returns data without the value at path and without parents that become empty. It returns errors from Put.
+	// Cut returns data without the value at path and without parents that become empty. It returns the same errors as
+	// Put.
 	Cut(data []byte, path []string) ([]byte, error)
 	// Empty reports whether data contains no values and no comments.
 	Empty(data []byte) bool
@@ -57,7 +58,7 @@ type SyntaxError struct {
 
 func (e *SyntaxError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Why) }
 
-// TwiceError means that a name appears twice in one object, so that it is unclear which one applies.
+// TwiceError reports a name that appears twice in one object, so that it is unclear which value applies.
 type TwiceError struct {
 	Line int // line of the second occurrence
 	Name string
@@ -85,8 +86,8 @@ func newline(data []byte) string {
 	return "\n"
 }
 
-// checked returns after if it differs from before only in the entry at path, and if that entry equals want (nil: no
-// entry).
+// checked checks an edit and returns its result, after. The result must differ from before only in the entry at path,
+// and that entry must equal want (nil: no entry).
 func checked(f Format, before, after []byte, path []string, want map[string]any) ([]byte, error) {
 	got, err := f.Get(after, path)
 	if err != nil || want == nil && got != nil || want != nil && !reflect.DeepEqual(got, any(want)) {
@@ -124,7 +125,7 @@ func without(v any, path []string) map[string]any {
 	return m
 }
 
-// wanted returns the content of an entry after e has been put over old.
+// wanted returns the content that an entry has once e is applied to its old content.
 func wanted(old map[string]any, e Entry) map[string]any {
 	m := maps.Clone(old)
 	if m == nil {
@@ -145,7 +146,7 @@ func (e Entry) all(isNew bool) []Key {
 	return append(append([]Key{}, e.Keys...), e.New...)
 }
 
-// decoded returns a Key's value in the form of a parser's result.
+// decoded returns a Key's value as a parser would return it.
 func decoded(v any) any {
 	switch v := v.(type) {
 	case int:
@@ -160,7 +161,7 @@ func decoded(v any) any {
 	return v
 }
 
-// object returns an object with the keys in the form of a parser's result.
+// object returns an object with the keys, as a parser would return it.
 func object(keys []Key) map[string]any {
 	m := map[string]any{}
 	for _, k := range keys {

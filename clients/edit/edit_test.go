@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzJSON puts an entry into any file that parses, and removes it again. ErrByHand would mean that an edit was wrong
-// and that the check of the edit caught it.
+// FuzzJSON puts an entry into any file that parses, and removes it again. An edit that returns ErrByHand is a bug: the
+// check of the edit has found a mistake.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{
 		``, `{}`, `{ }`, "{\n}", `{"a":1}`, "{\n  \"a\": 1, // c\n}", `{"s":{}}`, `{"s":{/* c */}}`, `{"s":{"b":{"c":[1,],},},}`,

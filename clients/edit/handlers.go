@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Handlers describes our handlers: the commands that another program, the client, runs at its events. They are in a
-// JSON file that may contain other handlers too:
+// Handlers describes our handlers, which are commands that a client runs at its events. They are in a JSON file that
+// may contain other handlers too:
 //
 //	{"hooks": {"Stop": [{"matcher": "", "hooks": [HANDLER, HANDLER]}, HANDLER]}}
 //
@@ -28,7 +28,7 @@ type Handler struct {
 	Keys  []Key
 }
 
-// element returns the element for a handler's list.
+// element returns the handler as an element of its list.
 func (w Handler) element() map[string]any {
 	keys := object(w.Keys)
 	if w.Flat {
@@ -42,7 +42,7 @@ func (w Handler) element() map[string]any {
 // groupList is the member of a group that contains the group's handlers.
 const groupList = "hooks"
 
-// slot is a list and the name of a handler in that list.
+// slot identifies a handler by its list and its name.
 type slot struct{ list, name string }
 
 // wanted returns the slots to fill.
@@ -88,9 +88,9 @@ func (f JSON) GetHandlers(data []byte, h Handlers) (held Held, err error) {
 	return held, err
 }
 
-// PutHandlers returns data with each wanted handler exactly once. An existing handler keeps its form and its place.
-// New handlers are added at the end of their lists. Our handlers that are not wanted are removed. It returns
-// errors from Format.Put.
+// PutHandlers returns data with each wanted handler exactly once. An existing handler keeps its form and its place. New
+// handlers are added at the end of their lists. Our handlers that are not wanted are removed. It returns the same
+// errors as Format.Put.
 func (f JSON) PutHandlers(data []byte, h Handlers) ([]byte, error) {
 	return f.edit(data, func(d *document, root map[string]any) error {
 		d.group = groupList
@@ -133,7 +133,7 @@ func (f JSON) PutHandlers(data []byte, h Handlers) ([]byte, error) {
 }
 
 // CutHandlers returns data without our handlers, and without groups, lists and parents that become empty. It returns
-// errors from Format.Put.
+// the same errors as Format.Put.
 func (f JSON) CutHandlers(data []byte, h Handlers) ([]byte, error) {
 	h.Want = nil
 	return f.edit(data, func(d *document, root map[string]any) error {
@@ -142,9 +142,9 @@ func (f JSON) CutHandlers(data []byte, h Handlers) ([]byte, error) {
 	})
 }
 
-// keepSlots calls visit for each of our handlers, and sets a handler to gone{} if visit returns false. If a list that
-// must contain a handler contains a value of a form that Handlers does not describe, keepSlots returns an error. In
-// other lists it ignores such a value.
+// keepSlots calls visit for each of our handlers, and replaces a handler with gone{} if visit returns false. A list may
+// contain a value of a form that Handlers does not describe. If one of our handlers belongs in that list, keepSlots
+// returns an error. Otherwise it ignores the value.
 func (h Handlers) keepSlots(d *document, root map[string]any, visit func(slot) (stays bool)) error {
 	if _, err := d.find(h.Path...); err != nil {
 		return err
@@ -168,8 +168,8 @@ func (h Handlers) keepSlots(d *document, root map[string]any, visit func(slot) (
 	return nil
 }
 
-// element visits the handlers in element i of a list: the element itself or the handlers in its group. path is the
-// element's path.
+// element visits the handlers in element i of a list. The element is a handler itself, or a group of handlers. Its path
+// is path.
 func (h Handlers) element(d *document, list []any, i int, s slot, path []string, visit func(slot) (stays bool)) error {
 	m, ok := list[i].(map[string]any)
 	if !ok && h.wants(s.list) {
@@ -194,7 +194,7 @@ func (h Handlers) element(d *document, list []any, i int, s slot, path []string,
 	return nil
 }
 
-// unlike returns an error that says what is expected at path.
+// unlike returns an error that says what form is expected at path.
 func (d *document) unlike(what string, path ...string) error {
 	v, err := d.find(path...)
 	if err != nil || v == nil {

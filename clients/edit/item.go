@@ -2,15 +2,15 @@ package edit
 
 import "slices"
 
-// HasItem reports whether the list at path contains text. It returns errors from Format.Get.
+// HasItem reports whether the list at path contains text. It returns the same errors as Format.Get.
 func (f JSON) HasItem(data []byte, path []string, text string) (bool, error) {
 	got, err := f.Get(data, path)
 	list, _ := got.([]any)
 	return slices.Contains(list, any(text)), err
 }
 
-// PutItem returns data with text at the end of the list at path, and creates the list if it is missing. If the list
-// contains text already, nothing changes. It returns errors from Format.Put.
+// PutItem returns data with text at the end of the list at path. It creates the list if necessary. If the list already
+// contains text, nothing changes. It returns the same errors as Format.Put.
 func (f JSON) PutItem(data []byte, path []string, text string) ([]byte, error) {
 	if has, err := f.HasItem(data, path, text); err != nil || has {
 		return data, err
@@ -30,8 +30,8 @@ func (f JSON) PutItem(data []byte, path []string, text string) ([]byte, error) {
 	})
 }
 
-// CutItem returns data without text in the list at path, and without the list and parents that become empty. It
-// returns errors from Format.Put.
+// CutItem returns data without text in the list at path, and without the list and parents that become empty. It returns
+// the same errors as Format.Put.
 func (f JSON) CutItem(data []byte, path []string, text string) ([]byte, error) {
 	return f.edit(data, func(d *document, root map[string]any) error {
 		if _, err := d.find(path...); err != nil {

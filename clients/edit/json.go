@@ -15,7 +15,7 @@ import (
 
 // JSON is a file that contains one JSON object. An empty file is treated as an empty object.
 type JSON struct {
-	Comments bool // the file's reader accepts comments
+	Comments bool // the program that reads the file accepts comments
 	Commas   bool // it also accepts a comma after the last member
 }
 
@@ -49,7 +49,7 @@ func (f JSON) parse(data []byte) (*document, error) {
 	return d, nil
 }
 
-// allows returns an error if the file's reader would not understand the file.
+// allows returns an error if the file contains something that its reader does not accept.
 func (f JSON) allows(d *document) error {
 	for v := range d.root.All() {
 		var members, end hujson.Extra
@@ -105,8 +105,8 @@ func (d *document) decode() (root map[string]any, err error) {
 	return root, nil
 }
 
-// find returns the value at path, or nil if there is none. Indexes serve as names for the elements of a list. It
-// returns *TwiceError for a duplicate name along the path.
+// find returns the value at path, or nil if there is none. The path names an element of a list by its index. It returns
+// *TwiceError for a duplicate name along the path.
 func (d *document) find(path ...string) (*hujson.Value, error) {
 	at := &d.root
 	for _, name := range path {
@@ -196,9 +196,9 @@ func (f JSON) Empty(data []byte) bool {
 	return err == nil && hollow(&d.root) && blank(d.root.BeforeExtra) && blank(d.root.AfterExtra)
 }
 
-// edit returns data with the changes that change makes to the decoded file, or data itself if nothing changes. change
-// removes members by deleting them, and elements of a list by setting them to gone{}. It adds elements at the end.
-// Containers that then have no members and no comments are removed too.
+// edit decodes the file, applies change, and returns data with the same changes, or data itself if nothing changes. The
+// change function removes members by deleting them, and elements of a list by setting them to gone{}. It adds elements
+// at the end. Containers that then have no members and no comments are removed too.
 func (f JSON) edit(data []byte, change func(d *document, root map[string]any) error) ([]byte, error) {
 	d, err := f.parse(data)
 	if err != nil {
@@ -225,7 +225,7 @@ func (f JSON) edit(data []byte, change func(d *document, root map[string]any) er
 	return after, nil
 }
 
-// gone replaces an element of a list that a change removes.
+// gone takes the place of a list element that is to be removed.
 type gone struct{}
 
 // left returns a decoded file's content without the elements that are gone.
@@ -247,8 +247,8 @@ func left(v any) any {
 	return v
 }
 
-// within returns the object at path in a decoded file. It creates the object and its parents if they are missing. ok
-// is false if something along the path is not an object.
+// within returns the object at path in a decoded file. It creates the object and its parents if they are missing. The
+// result ok is false if something along the path is not an object.
 func within(root map[string]any, path []string) (m map[string]any, ok bool) {
 	for _, name := range path {
 		if root[name] == nil {
@@ -261,7 +261,7 @@ func within(root map[string]any, path []string) (m map[string]any, ok bool) {
 	return root, true
 }
 
-// follow sets the order of new members to names. Names from earlier calls keep their places.
+// follow puts new members in the order of names. Names from earlier calls keep their places.
 func (d *document) follow(names ...string) {
 	at := 0
 	for _, name := range names {

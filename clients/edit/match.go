@@ -9,9 +9,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// match changes v so that its content becomes want. was is the current content of v. indent is the indentation of the
-// line on which v begins. emptied reports that nothing is left in v, so that v must be removed. In that case match also
-// removes it from want.
+// match changes the content of v from was to want. The line on which v begins has the given indentation. If nothing is
+// left in v, match returns true. The caller must then remove v, and delete its wanted content.
 func (d *document) match(v *hujson.Value, was, want any, indent string) (emptied bool, err error) {
 	switch now := want.(type) {
 	case map[string]any:
@@ -95,7 +94,7 @@ type item struct {
 	after  *hujson.Extra // up to the comma; nil for the last item if no comma follows
 }
 
-// contents returns the items of an object or a list, and the text that follows the last item.
+// contents returns the items of an object or a list, and the text after the last item.
 func contents(v *hujson.Value) (all []item, tail *hujson.Extra) {
 	switch c := v.Value.(type) {
 	case *hujson.Object:
@@ -195,7 +194,7 @@ func (d *document) attach(v *hujson.Value, name string, value any, indent string
 type style struct {
 	d             *document
 	newline, unit string
-	indent        string // of members
+	indent        string // of the members
 	oneLine       bool
 }
 
@@ -232,8 +231,8 @@ func ownLine(v *hujson.Value) (indent string, ok bool) {
 	return indent, indent != none
 }
 
-// lineOf returns the indentation of a member if the member begins a line. before is the text in front of the member.
-// Otherwise it returns container, the indentation of its container's line.
+// lineOf returns the indentation of a member that begins a line. The text in front of the member is before. If the
+// member does not begin a line, lineOf returns container, the indentation of the line of the member's container.
 func lineOf(before hujson.Extra, container string) string {
 	if i := bytes.LastIndexByte(before, '\n'); i >= 0 && blank(before[i:]) {
 		return string(before[i+1:])

@@ -108,14 +108,14 @@ func (f TOML) Cut(data []byte, path []string) ([]byte, error) {
 // Empty implements Format.
 func (TOML) Empty(data []byte) bool { return blank([]byte(strings.TrimPrefix(string(data), bom))) }
 
-// anyHeader matches a line that looks like a table's header. Text in a multi-line string may look the same, but if the
+// anyHeader matches a line that looks like a table's header. A line in a multi-line string may look the same. If the
 // text is cut there, the check of the result fails.
 var anyHeader = regexp.MustCompile(`^\s*\[`)
 
 // header matches the header of the table at path.
 func header(path []string) *regexp.Regexp { return regexp.MustCompile(headerBegins(path) + headerEnds) }
 
-// headerBelow matches that header and the headers of the tables below it.
+// headerBelow matches the header of the table at path and the headers of the tables below it.
 func headerBelow(path []string) *regexp.Regexp {
 	return regexp.MustCompile(headerBegins(path) + `(?:\..*)?` + headerEnds)
 }
@@ -141,7 +141,7 @@ func dotted(path []string) string {
 }
 
 // section returns the index after the table's last line that is neither blank nor a comment. Comments before the next
-// table belong to that next table.
+// table belong to the next table.
 func section(lines []string, at int) int {
 	end := at + 1
 	for i := at + 1; i < len(lines) && !anyHeader.MatchString(lines[i]); i++ {

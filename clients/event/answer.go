@@ -27,7 +27,7 @@ func (a Answer) Format(e Event) (stdout, stderr []byte, exit int) {
 	return b.Bytes(), nil, 0
 }
 
-// reply is an answer in the form that Claude Code, and clients that copied its hooks, expect.
+// reply is an answer in the form that Claude Code expects. Clients that copied its hooks expect the same form.
 type reply struct {
 	Decision string    `json:"decision,omitempty"`
 	Reason   string    `json:"reason,omitempty"`

@@ -54,9 +54,9 @@ type Event struct {
 // ErrClient means that there is no client with that name.
 var ErrClient = errors.New("no such client")
 
-// Parse parses what a client wrote to its hook's standard input. env returns a variable of the hook's environment, or
-// "" if it is not set. An event that this program ignores has no Kind. Parse returns ErrClient, and errors from
-// encoding/json if stdin is not a JSON object.
+// Parse parses what a client wrote to its hook's standard input. It looks up variables of the hook's environment with
+// env, which returns "" for a variable that is not set. An event that this program ignores has no Kind. Parse returns
+// ErrClient, and errors from encoding/json if stdin is not a JSON object.
 func Parse(client string, stdin []byte, env func(name string) string) (Event, error) {
 	c, ok := clients[client]
 	if !ok {
@@ -120,7 +120,7 @@ type payload struct {
 	ToolResult json.RawMessage `json:"toolResult"`
 }
 
-// unnamed returns the event's name for a client that does not send the name.
+// unnamed infers the name of an event from a client that does not send the name.
 func (p *payload) unnamed() string {
 	switch {
 	case p.Invocation != nil:
@@ -144,7 +144,8 @@ type call struct {
 	Input input  `json:"tool_input"`
 }
 
-// addFiles adds the files that a tool changes. If the tool changes no files, the event needs no check in advance.
+// addFiles adds the files that a tool changes to the event. If the tool changes no files, the event needs no check in
+// advance.
 func (c client) addFiles(e *Event, t call) {
 	paths := shellPatched(t.Input.text("command"))
 	if slices.Contains(c.editors, t.Tool) && t.Input.text("command") != "view" { // str_replace_editor also reads files

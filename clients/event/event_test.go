@@ -68,7 +68,7 @@ func replay(t *testing.T, client string, given []txtar.File) (all []txtar.File) 
 	return all
 }
 
-// lines returns the fields of an event that are set.
+// lines returns those fields of an event that are set.
 func lines(e Event) (text []byte) {
 	v := reflect.ValueOf(e)
 	for i := range v.NumField() {
@@ -100,8 +100,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseForeign checks that a hook for Claude Code ignores events from Copilot CLI, which runs that hook too. It
-// ignores no event from Claude Code, even if Copilot started Claude Code.
+// TestParseForeign checks that a hook for Claude Code ignores events from Copilot CLI, which runs that hook too. The
+// hook ignores no event from Claude Code, even if Copilot started Claude Code.
 func TestParseForeign(t *testing.T) {
 	t.Parallel()
 	env := func(name string) string { return map[string]string{"COPILOT_PROJECT_DIR": "/code"}[name] }

@@ -12,7 +12,7 @@ import (
 type input map[string]any
 
 // UnmarshalJSON accepts an object, an object inside a string, and text. Text is the patch for a tool that accepts no
-// other argument, and becomes the argument "input". Other values are treated as no arguments.
+// other argument. It becomes the argument "input". Any other value is treated as no arguments.
 func (in *input) UnmarshalJSON(data []byte) error {
 	var object map[string]any
 	var text string
@@ -26,7 +26,8 @@ func (in *input) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Arguments of tools: fileArguments name a file; patchArguments contain a patch, or a shell command.
+// The names of tools' arguments. A fileArgument contains the name of a file, and a patchArgument contains a patch or a
+// shell command.
 var (
 	fileArguments  = []string{"file_path", "notebook_path", "filePath", "path", "target_file", "TargetFile", "absolute_path"}
 	patchArguments = []string{"command", "patchText", "patch", "input"}
@@ -38,8 +39,8 @@ func (in input) text(name string) string {
 	return s
 }
 
-// files lists the files that an editing tool changes: the files that its arguments name, and the files that
-// a patch in its arguments names.
+// files lists the files that an editing tool changes. They are named directly by the tool's arguments, or by a patch in
+// the arguments.
 func (in input) files() (paths []string) {
 	for _, name := range fileArguments {
 		paths = append(paths, in.text(name))
@@ -61,8 +62,8 @@ func patched(patch string) (paths []string) {
 	return distinct(paths)
 }
 
-// applying matches a shell command that gives a patch to apply_patch. Some clients execute such commands themselves.
-// Its group is the folder that the command first changes to, with or without quotes.
+// applying matches a shell command that passes a patch to apply_patch. Some clients execute such commands themselves.
+// The expression's group is the folder that the command first changes to, with or without quotes.
 var applying = regexp.MustCompile(`^\s*(?:cd\s+("[^"]*"|'[^']*'|[^\s;&|<>]+)\s*&&\s*)?apply_?patch\s`)
 
 // shellPatched lists the files that a shell command patches. It lists none for any other command.

@@ -10,7 +10,7 @@ import (
 const patch = "*** Begin Patch\n*** Add File: new file.txt\n+*** Add File: no.txt\n*** Update File: a.txt\n*** Move to: b/a.txt\n" +
 	"@@\n-hi\n+ho\n*** Delete File: /abs/old.txt\r\n*** End Patch\n"
 
-// TestFiles checks the files that clients' tools change, according to their arguments.
+// TestFiles checks that a tool's arguments show which files the tool changes.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	text := func(s string) string {
@@ -46,7 +46,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestShellPatched checks that a shell command changes known files only if all it does is pass on a patch.
+// TestShellPatched checks that files are found in a shell command only if the command does nothing but apply a patch.
 func TestShellPatched(t *testing.T) {
 	t.Parallel()
 	here := "apply_patch <<'EOF'\n" + patch + "EOF\n"

@@ -1,6 +1,6 @@
 package event
 
-// These are the answers for clients that do not use Claude Code's form.
+// This file contains the answers for clients that do not use Claude Code's form.
 
 // answerPlugin answers our own plugin, which acts on the answer itself.
 func answerPlugin(a Answer, _ Event) any {
@@ -27,7 +27,7 @@ type cursorReply struct {
 
 func answerCursor(a Answer, e Event) any {
 	switch {
-	case e.Name == "beforeSubmitPrompt": // without an answer, Cursor may hold the prompt back
+	case e.Name == "beforeSubmitPrompt": // without an answer, Cursor may hold back the prompt
 		return cursorReply{Continue: true}
 	case e.Kind == Edit && a.Deny != "":
 		return cursorReply{Permission: "deny", ToAgent: a.Deny, ToPerson: a.Deny}

@@ -1,6 +1,6 @@
 package event
 
-// client describes how a client names its events and in which form it expects answers.
+// client describes how a client names its events, and the form in which it expects answers.
 type client struct {
 	kinds   map[string]Kind // by name, or by name and type of notification
 	editors []string        // tools that change files
@@ -127,7 +127,8 @@ func answerClaude(a Answer, e Event) any {
 	return reply{Specific: s}
 }
 
-// answerCodex answers Codex. A refused Stop continues the turn with the reason. Everything else is as in Claude Code.
+// answerCodex formats an answer for Codex. If a Stop is refused, the turn continues and the model gets the reason.
+// Everything else is as in Claude Code.
 func answerCodex(a Answer, e Event) any {
 	switch {
 	case e.Kind != Stop:
@@ -138,8 +139,8 @@ func answerCodex(a Answer, e Event) any {
 	return reply{Decision: "block", Reason: a.forModel()}
 }
 
-// answerGemini answers Gemini CLI. A refused Stop continues the turn with the reason. The warning for an edit goes to
-// the user, because the model would not see it.
+// answerGemini formats an answer for Gemini CLI. If a Stop is refused, the turn continues and the model gets the
+// reason. The warning for an edit goes to the user, because the model would not see it.
 func answerGemini(a Answer, e Event) any {
 	switch {
 	case e.Kind == Edit && a.Deny != "":

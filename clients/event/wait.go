@@ -18,7 +18,7 @@ func CanWait(client string, env func(name string) string) bool {
 	return false
 }
 
-// FormatWake returns what a waiting hook prints when it ends, and its exit status, so that its client begins a turn
+// FormatWake returns what a waiting hook prints when it ends, and its exit status. They make the client begin a turn
 // with the text.
 func FormatWake(client, text string) (stdout, stderr []byte, exit int) {
 	if client == "claude" {

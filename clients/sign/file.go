@@ -124,7 +124,7 @@ func Ended(s Session) (ended bool) {
 	return ended
 }
 
-// skip sets the offset for reading a file that has become shorter, or much longer.
+// skip sets the offset at which to continue if a file has become shorter, or much longer.
 func (f *Follower) skip(size int64) {
 	switch {
 	case size < f.At:
@@ -134,8 +134,8 @@ func (f *Follower) skip(size int64) {
 	}
 }
 
-// read returns the next complete lines of the transcript, which has the given size. more is false at the transcript's
-// end. The end may be within a line that is still being written: the next call reads that line.
+// read returns the next complete lines of the transcript, which has the given size. At the end of the transcript, it
+// also returns false. If the last line is still being written, the next call reads it.
 func (f *Follower) read(file *os.File, size int64) (lines []byte, more bool) {
 	data := make([]byte, min(maxLine, size-f.At)) // usually empty, because a session's file is read twice a second
 	n, err := file.ReadAt(data, f.At)

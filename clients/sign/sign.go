@@ -1,6 +1,7 @@
 // Package sign reads a session's state from a client's own files. Clients report the start and the normal end of a turn
-// to their hooks. Other ends are recorded only in these files: the user interrupted the turn, the turn failed, or the
-// user refused a tool. The process that waits for a session reads these files. The server never reads them.
+// to their hooks. A turn also ends if the user interrupts it, if it fails, or if the user refuses a tool. Clients
+// record those ends only in these files. The process that waits for a session reads these files. The server never reads
+// them.
 //
 //	sign.go   State, and what a line or a file means, for each client
 //	file.go   how a file is opened and read
@@ -18,7 +19,7 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// client says where a client's files are and what their content means.
+// client describes where a client's files are and what their content means.
 type client struct {
 	// transcript returns the file to which the client adds a line for each event of a session.
 	transcript func(s Session) string
@@ -104,7 +105,7 @@ func codexLine(line []byte) seat.State {
 	return ""
 }
 
-// geminiLine reads a line of a chat file. The client writes such an entry after Esc and after "No".
+// geminiLine reads a line of a chat file. Gemini CLI records a canceled request after Esc and after "No".
 func geminiLine(line []byte) seat.State {
 	var entry struct {
 		Type    string          `json:"type"`
@@ -116,7 +117,7 @@ func geminiLine(line []byte) seat.State {
 	return ""
 }
 
-// geminiPrompt reports whether a line is the user's prompt. Tool results are user entries too.
+// geminiPrompt reports whether a line is the user's prompt. A tool's results are user entries too.
 func geminiPrompt(line []byte) bool {
 	var entry struct {
 		Type    string `json:"type"`

@@ -55,8 +55,8 @@ func put(t *testing.T, file, text string) {
 	}
 }
 
-// TestEnded checks that a turn of Gemini CLI has ended if no prompt follows the line that reports the end. A line
-// that only quotes such a line, and the result of a tool, are neither a prompt nor an end.
+// TestEnded checks that a turn of Gemini CLI has ended if no prompt follows the line that reports the end. Neither a
+// line that only quotes such a line nor a tool's result is a prompt or an end.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	const (
@@ -205,8 +205,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestPlaces checks that a session has a file only if its client says so, and never at a path built from the
-// session's id.
+// TestPlaces checks that a session has a file only if its client says so, and that the file's path is never built from
+// the session's id.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{}

@@ -62,9 +62,9 @@ func rmCommand(p *program) *cobra.Command {
 	})
 }
 
-// eachMessage makes c act on each message in its arguments. For the row of a thread, deskWork.messagesOf chooses the
-// messages. A failure on one message does not stop the others. The command then prints how to undo the action, and what
-// is waiting next.
+// eachMessage makes c act on each message in its arguments. If an argument is the row of a thread, deskWork.messagesOf
+// selects the messages. A failure on one message does not stop the others. The command then prints how to undo the
+// action, and what is waiting next.
 func (p *program) eachMessage(
 	c *cobra.Command, wanted func(*mail.Delivery) bool, do func(ctx context.Context, d *deskWork, id string) error,
 ) *cobra.Command {
@@ -101,8 +101,8 @@ func (p *program) eachMessage(
 	return c
 }
 
-// askAbout has the server run one of its socket's verbs on a message, on behalf of the user, and prints the answer as
-// call does.
+// askAbout makes the server run one of its socket's verbs on a message, on behalf of the user. Like call, it prints the
+// answer.
 func askAbout[T any](ctx context.Context, d *deskWork, verb, id string, show func(answer *T) error) error {
 	return askVerb(ctx, d, verb, mcpserver.MessageAsk{Agent: d.Person, ID: id}, show)
 }

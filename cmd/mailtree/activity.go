@@ -19,13 +19,13 @@ type activity struct {
 	now func() time.Time
 }
 
-// maxActivity is the maximum number of bytes of an operation that a line shows.
+// maxActivity is the maximum length, in bytes, of an operation's text on a line.
 const maxActivity = 100
 
 // clearLine erases a line that progressLine printed.
 const clearLine = "\r\033[K"
 
-// observe shows an operation that changed something: see maildir.Config.Observe. It writes each line in one piece, so
+// observe shows an operation that changed something. See maildir.Config.Observe. It writes each line in one piece, so
 // that lines from several goroutines do not mix.
 func (a *activity) observe(op writer.Op, _ time.Duration, err error) {
 	if a == nil || err != nil || len(op.Paths) == 0 {
@@ -38,7 +38,7 @@ func (a *activity) observe(op writer.Op, _ time.Duration, err error) {
 	fmt.Fprintf(a.out, clearLine+"%s  %-11s  %s\n", a.now().Format(time.TimeOnly), op.Verb, what)
 }
 
-// terminal returns standard error if it is a terminal; otherwise nil.
+// terminal returns standard error if it is a terminal, and nil otherwise.
 func terminal(std stdio) *os.File {
 	f, ok := std.err.(*os.File)
 	if !ok {

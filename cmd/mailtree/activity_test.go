@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestActivity checks that an operation that changed something is shown on one line, whatever its sender wrote into it.
+// TestActivity checks that an operation that changed something is shown on one line, whatever text its sender used.
 func TestActivity(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -26,7 +26,7 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// office is the program, its server and a store, for OS users who come through `mailtree stdio --toolset aimx`.
+// office is the program with its server and a store, for OS users who come through `mailtree stdio --toolset aimx`.
 type office struct {
 	t                *testing.T
 	dir, exe, socket string
@@ -97,14 +97,14 @@ func (o *office) end(sig syscall.Signal) {
 	}
 }
 
-// call makes calls as an OS user of this machine, one after the other. Each call is a tool and its arguments. It
-// returns the answers' texts. A refusal's text begins with !.
+// call makes calls as an OS user of this machine, one after the other. Each call consists of a tool and its arguments.
+// It returns the texts of the answers. The text of a refusal begins with !.
 func (o *office) call(uid int, calls ...[2]string) (texts []string) {
 	o.t.Helper()
 	o.bridge(uid, func(in io.Writer, out *bufio.Reader) error {
 		for _, c := range calls {
 			text, err := ask(in, out, c)
-			if err != nil { // each waits for the previous answer: the bridge would not wait forever
+			if err != nil { // each call waits for the previous answer: the bridge would not wait forever
 				return err
 			}
 			texts = append(texts, text)
@@ -203,14 +203,14 @@ func ask(in io.Writer, out *bufio.Reader, call [2]string) (text string, err erro
 	return a.Result.Content[0].Text, nil
 }
 
-// one is call for a single tool call.
+// one is like call, for a single tool call.
 func (o *office) one(uid int, name, args string) string {
 	o.t.Helper()
 	return o.call(uid, [2]string{name, args})[0]
 }
 
-// TestTwoUsers checks two OS users of the machine with one server. Each user has only their own mailboxes and hooks,
-// mail passes between them, and hooks run as the OS user who owns them.
+// TestTwoUsers checks that two OS users of the machine can share one server. Each user can use only their own mailboxes
+// and hooks, mail passes between the users, and a hook runs as the OS user who owns it.
 func TestTwoUsers(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -266,7 +266,7 @@ func TestTwoUsers(t *testing.T) {
 }
 
 // TestGuestAttachment checks that an OS user who does not run the server can read the attachments of the emails in
-// their mailbox, in pieces and in a hook's list. No other OS user can read them.
+// their mailbox, in pieces and in a hook's list. No other OS user can read those attachments.
 func TestGuestAttachment(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -316,7 +316,7 @@ func TestGuestAttachment(t *testing.T) {
 	}
 }
 
-// output waits for n runs to end and returns the first words that each run printed.
+// output waits until n runs have ended, and returns the first words that each run printed.
 func (o *office) output(n int) (words []string) {
 	o.t.Helper()
 	o.until("hooks ran", func() bool {
@@ -338,7 +338,7 @@ type hookLogLine struct {
 	PID                                int
 }
 
-// hookEnds returns, for each run that has ended, how it ended.
+// hookEnds returns how each run that has ended did so.
 func (o *office) hookEnds() map[string]string {
 	ends := map[string]string{}
 	for _, l := range o.hookLog() {
@@ -424,12 +424,12 @@ func TestHookKilled(t *testing.T) {
 			t.Errorf("%s began %d times", id, times[id])
 		}
 	}
-	if unstarted := before + 1 - len(times); unstarted > len(logged) { // a kill may fall between log and command
+	if unstarted := before + 1 - len(times); unstarted > len(logged) { // a kill may come between log and command
 		t.Errorf("%d of %d hooks ran, %d had been recorded when the server was killed", len(times), before+1, len(logged))
 	}
 }
 
-// TestHookOutlivesServer checks that, if a server is killed while a command is running, the next server ends the
+// TestHookOutlivesServer checks a command that is still running after its server was killed: the next server ends the
 // command at its timeout.
 func TestHookOutlivesServer(t *testing.T) {
 	if runtime.GOOS != "linux" {

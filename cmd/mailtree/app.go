@@ -41,7 +41,7 @@ type app struct {
 	metrics *metrics
 	shown   *activity // nil: operations are not shown
 
-	watcher *watcher.Watcher // watches all trees: one inotify instance, however many projects
+	watcher *watcher.Watcher // watches all trees: a single inotify instance, however many projects there are
 	hooks   *hook.Runner
 
 	outgoing *gateway.Outgoing
@@ -52,7 +52,7 @@ type app struct {
 // pause there. It is nil in the released program.
 var testStep func(name string)
 
-// observe counts an operation and shows it. See maildir.Config.Observe.
+// observe counts an operation and shows it: see maildir.Config.Observe.
 func (a *app) observe(op writer.Op, took time.Duration, err error) {
 	a.metrics.observe(op, took, err)
 	a.shown.observe(op, took, err)
@@ -119,7 +119,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 	return a, nil
 }
 
-// stepOr returns the function that a test has the writers call at each step, or other if no test set such a function.
+// stepOr returns the function that writers call at each step in a test. If no test has set one, it returns other.
 func (c *config) stepOr(other func(name string)) func(name string) {
 	if c.step != nil {
 		return c.step

@@ -112,7 +112,7 @@ func (p *program) awaitServer(ctx context.Context, start bool) (net.Conn, error)
 }
 
 // spawn starts `mailtree serve --background` in its own session, with this program's settings instead of those in the
-// folder's .env. Once ended is closed, said contains what the server printed before it held the store.
+// folder's .env. When the returned channel is closed, said contains what the server printed before it held the store.
 func (p *program) spawn(said *bytes.Buffer) (ended chan struct{}, err error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -173,7 +173,7 @@ func lastLine(s string) string {
 	return strings.TrimPrefix(lines[len(lines)-1], "mailtree: ")
 }
 
-// maxLog is how many bytes of earlier runs' output the log in the store keeps.
+// maxLog is how many bytes of output from earlier runs remain in the store's log.
 const maxLog = 4 << 20
 
 // detach redirects the output of a server in the background to the log in the store. Until then, the output goes to
@@ -201,15 +201,15 @@ func detach(store string) error {
 // errNoServer means that no server is listening on the store's socket.
 var errNoServer = errors.New("no server is running")
 
-// askServer has the store's server run one of its short /mailtree verbs. It returns errors from askForLong.
+// askServer makes the store's server run one of its short /mailtree verbs. It returns the same errors as askForLong.
 func askServer(ctx context.Context, cfg *config, verb string, ask, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	return askForLong(ctx, cfg, verb, ask, answer)
 }
 
-// askForLong has the store's server run one of its /mailtree verbs, without a time limit. It returns errNoServer and
-// errors from cli.Client.Ask.
+// askForLong makes the store's server run one of its /mailtree verbs, without a time limit. It returns errNoServer, and
+// the same errors as cli.Client.Ask.
 func askForLong(ctx context.Context, cfg *config, verb string, ask, answer any) error {
 	c := cli.NewClient(cfg.dialServer, tool.Caller{})
 	err := c.Ask(ctx, verb, ask, answer)
@@ -219,8 +219,8 @@ func askForLong(ctx context.Context, cfg *config, verb string, ask, answer any) 
 	return err
 }
 
-// askToYield asks the server that holds the store to end, so that another server can start. yields means that the
-// server is ending, and stays means that it refuses to. Both are false if that server has just ended.
+// askToYield asks the server that holds the store to end, so that another server can start. If the server is ending,
+// yields is true. If it refuses to end, stays is true. Both are false if the server has just ended.
 func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -230,9 +230,9 @@ func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
 	return err == nil, errors.As(err, &refused)
 }
 
-// taking calls take, which takes the store's lock, until no other process has the lock. It asks a background server to
-// end. It waits at most patience for another command to end, or for a lock holder that is not answering yet. It returns
-// errors from take.
+// taking repeats take, which takes the store's lock, until no other process has the lock. It asks a background server
+// to end. It waits up to patience for another command to end, or for a lock holder that is not answering yet. It
+// returns errors from take.
 func (p *program) taking(ctx context.Context, take func() error) error {
 	end := time.Now().Add(patience)
 	err := take()

@@ -17,13 +17,13 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// These are benchmarks of the real program: a whole index rebuild, compared with Debian's mail indexers, and the memory
-// that a server uses. `.ci/bench DIR` runs every benchmark of the project. There is one go test line for each line of
-// docs/speed.md, and each prints its ceiling in the same run. -large adds the cases with 100,000 and 1,000,000
-// messages. -scratch DIR keeps the stores for the next run (20 GB; half an hour to create), see fixtures/bulk. If other
-// programs use the processor, only the ratios are valid.
+// This file contains benchmarks of the real program: a rebuild of the whole index, compared with Debian's mail
+// indexers, and the memory that a server uses. `.ci/bench DIR` runs every benchmark of the project. It has one go test
+// line for each line of docs/speed.md, and each prints its ceiling in the same run. -large adds the cases with 100,000
+// and 1,000,000 messages. -scratch DIR keeps the stores for the next run (20 GB; half an hour to create), see
+// fixtures/bulk. If other programs use the processor, only the ratios are valid.
 
-// benchProgram builds the program as it is released, because the test binary is larger.
+// benchProgram builds the program as it is released. The test binary is larger than the released program.
 func benchProgram(b *testing.B) string {
 	b.Helper()
 	exe := filepath.Join(bulk.Dir(b), "mailtree")
@@ -41,10 +41,10 @@ func benchEnv(home string, more ...string) []string {
 	return append(env, more...)
 }
 
-// BenchmarkRebuild runs `mailtree index rebuild` as a whole command. If notmuch and mu are installed (Debian:
-// notmuch, maildir-utils), they index the same messages from a Maildir, where a message is one file; the rebuild
-// reads three files per message. "x-notmuch" and "x-mu" say how many times longer they take. rss-MB is the maximum
-// memory of each program.
+// BenchmarkRebuild runs `mailtree index rebuild` as a whole command. If notmuch and mu are installed (Debian: notmuch,
+// maildir-utils), they index the same messages from a Maildir. A message is one file in a Maildir, but the rebuild
+// reads three files per message. "x-notmuch" and "x-mu" are how many times as long as the rebuild they take. rss-MB is
+// the maximum memory of each program.
 func BenchmarkRebuild(b *testing.B) {
 	n := 1_000
 	if bulk.Large() {
@@ -113,8 +113,8 @@ func muIndex(b *testing.B, mail, dir string) spent {
 
 // BenchmarkMemory measures the resident memory of a server: after the start on a store that has already been indexed,
 // at rest, and the maximum during and after b.N thousand requests of each kind. In "committed", all mail is in a
-// repository. "new" has no repository, so that it shows the memory of the index and the watcher (run it alone: -bench
-// Memory/new).
+// repository. In "new", there is no repository, so the result is the memory of the index and the watcher (run it alone:
+// -bench Memory/new).
 func BenchmarkMemory(b *testing.B) {
 	exe := benchProgram(b)
 	sizes := []bulk.Mail{{Messages: 1_000, Linked: true}}
@@ -134,8 +134,8 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// setAside moves a repository away until the returned function is called. A repository that was created in its place
-// is then moved away in turn.
+// setAside moves a repository away until the returned function is called. That function first moves away any repository
+// that was created in its place.
 func setAside(b *testing.B, git string) (back func()) {
 	kept := filepath.Join(bulk.Dir(b), "git")
 	there := os.Rename(git, kept) == nil

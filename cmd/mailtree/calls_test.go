@@ -25,8 +25,8 @@ import (
 //	! not_found No agent …               a refusal: its code, and a line of its text
 //	~ BlueLake, RedStone                 similar names, if there are any
 //
-// The placeholders are those of the transcripts (wire_test.go). In addition, <msg 1 cut> is an id without its last
-// letter, and <made> is a generated name. With -update, the test rewrites the answers.
+// The placeholders are the same as in the transcripts (wire_test.go). In addition, <msg 1 cut> is an id without its
+// last letter, and <made> is a generated name. With -update, the test rewrites the answers.
 const callTables = "../../fixtures/calls"
 
 // TestCalls makes the calls in every table over every wire.
@@ -71,7 +71,7 @@ func TestCalls(t *testing.T) {
 type callDesk struct {
 	replayer
 	by  caller
-	cut map[string]string // placeholders that only the tables have, by the text that they replace
+	cut map[string]string // placeholders that only the tables have, keyed by the text that they replace
 }
 
 // play makes every call in a table, and returns the table with the answers.
@@ -160,7 +160,7 @@ func (c *callDesk) call(tool, args string) string {
 	}
 }
 
-// lines returns text in a table's form: each of its lines, preceded by the mark.
+// lines returns text in a table's form, in which each line is preceded by the mark.
 func (c *callDesk) lines(mark, text string) string {
 	const example, shown = "msg_20251023_3a51c0f7b3dc3a7e", "<an id>"
 	text = strings.ReplaceAll(c.named(strings.ReplaceAll(text, example, shown)), shown, example)

@@ -11,7 +11,7 @@ import (
 	"mailtree/fixtures/model"
 )
 
-// TestClientAsks checks Claude Code's manual mode: a woken turn waits at a permission prompt, and the session is
+// TestClientAsks checks Claude Code's manual mode. A woken turn waits at a permission prompt, and the session is
 // reported as waiting until the user answers. With the settings that `mailtree setup --allow` writes, there is no
 // prompt.
 func TestClientAsks(t *testing.T) {
@@ -56,7 +56,7 @@ func TestClientAsks(t *testing.T) {
 	}
 }
 
-// awaitAsks waits until an agent is reported as waiting at a prompt, or as not waiting.
+// awaitAsks waits until an agent is reported as waiting at a prompt or, if want is false, as not waiting.
 func (d *desk) awaitAsks(agent string, want bool) {
 	d.t.Helper()
 	for deadline := time.Now().Add(clientWait); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
@@ -70,7 +70,7 @@ func (d *desk) awaitAsks(agent string, want bool) {
 }
 
 // TestClientWaitEnds checks that nothing wakes a Claude Code session after its waiting hook has reached its timeout.
-// The next prompt then reports the mail that arrived meanwhile, once.
+// The next prompt then reports, once, the mail that arrived in the meantime.
 func TestClientWaitEnds(t *testing.T) {
 	d := newDesk(t, claudeKit.name)
 	claudeKit.prepare(d)

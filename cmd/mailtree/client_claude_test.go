@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// claudeKit is Claude Code. At startup, it asks no questions if its own file says that the user has finished onboarding
+// claudeKit is Claude Code. It asks no questions at startup if its own file says that the user has finished onboarding
 // and trusts the folder. A token, unlike a key, needs no approval.
 var claudeKit = kit{
 	name: "claude",

@@ -13,10 +13,10 @@ import (
 	"mailtree/fixtures/tmuxtest"
 )
 
-// codexKit is Codex. It reads the model's address from its configuration, which also says that the folder is trusted
-// and that the user has seen the offer of a newer model. A run without a terminal has no dialog in which the user could
-// trust hooks; so the tests use the option for automation. A session in a terminal lives in a background server that
-// outlives it.
+// codexKit is Codex. It reads the model's address from its configuration. The configuration also says that the folder
+// is trusted and that the user has seen the offer of a newer model. Without a terminal, there is no dialog in which the
+// user could trust hooks, so the tests use the option for automation. A session in a terminal lives in a background
+// server that outlives it.
 var codexKit = kit{
 	name: "codex",
 	prepare: func(d *desk) {
@@ -27,7 +27,7 @@ var codexKit = kit{
 	resume:   []string{"codex", "exec", "-s", "danger-full-access", "--dangerously-bypass-hook-trust", "resume", "--last"},
 	terminal: "codex -s danger-full-access",
 	greet: func(screen *tmuxtest.Screen) {
-		screen.Await("Trust all and continue") // the dialog about hooks; keys pressed before that would become a prompt
+		screen.Await("Trust all and continue") // the dialog about hooks; earlier keys would become a prompt
 		screen.PressUntil("2", "› 2. Trust all and continue")
 		screen.PressUntil("Enter", "Ask Codex to do anything")
 	},
@@ -58,7 +58,7 @@ trust_level = "trusted"
 "gpt-5.5" = "gpt-6-sol"
 `
 
-// stopCodex stops the servers whose process ids are in that folder.
+// stopCodex stops the servers whose process ids are in the folder dir.
 func stopCodex(dir string) {
 	for _, name := range []string{"daemon-updater.pid", "daemon.pid"} {
 		data, _ := os.ReadFile(filepath.Join(dir, name))
@@ -69,8 +69,8 @@ func stopCodex(dir string) {
 	}
 }
 
-// TestClientTrust checks that Codex runs no hook that is new to it. `mailtree setup --check` reports that no hook has
-// run until the user has trusted the hooks in Codex and one has run.
+// TestClientTrust checks that Codex does not run hooks that are new to it. `mailtree setup --check` says that no hook
+// has run, until the user has trusted the hooks in Codex and one of them has run.
 func TestClientTrust(t *testing.T) {
 	d := newDesk(t, "codex")
 	codexKit.prepare(d)
@@ -87,11 +87,11 @@ func TestClientTrust(t *testing.T) {
 	}
 }
 
-// codexKitUnattended is Codex in a sandbox without a user. With danger-full-access it would not ask about anything.
+// codexKitUnattended is Codex in a sandbox without a user. With danger-full-access, Codex would not ask about anything.
 var codexKitUnattended = kit{ask: []string{"codex", "exec", "-s", "workspace-write", "--dangerously-bypass-hook-trust"}}
 
-// TestClientUnattended runs Codex without a user, so it refuses each tool that it would ask about. It still claims a
-// file, writes to another agent and releases the claim.
+// TestClientUnattended checks Codex without a user. Codex then refuses each tool that it would ask about, but it still
+// claims a file, writes to another agent and releases the claim.
 func TestClientUnattended(t *testing.T) {
 	d := newDesk(t, "codex")
 	d.call("create_agent", map[string]any{"project_key": d.code, "name_hint": "BlueLake", "program": "codex", "model": "none", "task_description": "Alone"})
@@ -122,8 +122,8 @@ func TestClientUnattended(t *testing.T) {
 	}
 }
 
-// TestClientAllow checks that Codex without a user refuses a destructive tool, unless `mailtree setup codex --allow`
-// lets it call every tool.
+// TestClientAllow checks that Codex without a user refuses a destructive tool. With `mailtree setup codex --allow`, it
+// calls every tool.
 func TestClientAllow(t *testing.T) {
 	d := newDesk(t, "codex")
 	codexKit.prepare(d)

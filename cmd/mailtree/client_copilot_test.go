@@ -31,8 +31,8 @@ var copilotKit = kit{
 	},
 }
 
-// TestClientCopilotEdits checks that Copilot CLI does not change a file that another agent has claimed. This holds for
-// every tool: its own edit tools, and the patch tool that it offers to other models.
+// TestClientCopilotEdits checks that Copilot CLI does not change a file that another agent has claimed. It does so with
+// none of its tools: neither its own edit tools, nor the patch tool that it offers to other models.
 func TestClientCopilotEdits(t *testing.T) {
 	for _, c := range []struct {
 		model, tool string
@@ -70,7 +70,7 @@ func TestClientCopilotEdits(t *testing.T) {
 }
 
 // TestClientCopilotAlone checks that Copilot CLI's tools work if mailtree is not on its PATH. They also work if the
-// code base has hooks for Claude Code, even hooks from earlier setups, whose arguments Copilot ignores.
+// code base has hooks for Claude Code, including hooks from earlier setups, whose arguments Copilot ignores.
 func TestClientCopilotAlone(t *testing.T) {
 	for _, missing := range []bool{true, false} {
 		t.Run(fmt.Sprintf("missing=%t", missing), func(t *testing.T) {

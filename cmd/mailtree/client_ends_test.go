@@ -11,14 +11,14 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// ending says how a user ends turns in a client, and how the client asks for permission.
+// ending describes how a user ends turns in a client, and how the client asks for permission.
 type ending struct {
 	kit
-	interrupted string                   // text on the screen after Esc has interrupted a turn
-	twice       bool                     // only two presses of Esc in quick succession interrupt it
+	interrupted string                   // the text on the screen after Esc has interrupted a turn
+	twice       bool                     // Esc must be pressed twice in quick succession to interrupt it
 	asking      string                   // the command line of a session that asks before it runs a command; "": terminal
 	prepare     func(d *desk)            // further preparations for such a session; may be nil
-	question    string                   // text on the screen with the prompt
+	question    string                   // the text on the screen with the prompt
 	refuse      func(s *tmuxtest.Screen) // answers "No"
 	escalates   bool                     // the command needs rights that the sandbox does not grant
 	unshown     bool                     // the client does not report a prompt
@@ -75,7 +75,7 @@ var endings = []ending{
 	},
 }
 
-// copilotInTmux is Copilot CLI with a server that types into its window, because nothing else can wake it.
+// copilotInTmux is Copilot CLI with a server that types into its window. Nothing else can wake Copilot CLI.
 func copilotInTmux() kit {
 	k := copilotKit
 	k.terminal = "copilot --allow-all-tools"
@@ -88,8 +88,9 @@ func copilotInTmux() kit {
 	return k
 }
 
-// TestClientEnds checks that mail wakes a session once after its turn was ended by Esc, by an error from the model's
-// server, or by "No" at a permission prompt. The test logs the delay between that end and the woken turn.
+// TestClientEnds checks that mail wakes a session once after its turn has ended early: by Esc, by an error from the
+// model's server, or by "No" at a permission prompt. The test logs the delay between the end of that turn and the woken
+// turn.
 func TestClientEnds(t *testing.T) {
 	for _, e := range endings {
 		t.Run(e.name, func(t *testing.T) {
@@ -137,8 +138,8 @@ func (e *ending) no(t *testing.T) {
 	d.awaitAsks(agent, false)
 }
 
-// open starts a session in a terminal. The rule decides the session's second turn. open returns when the model has
-// received that turn.
+// open starts a session in a terminal. The rule determines the session's second turn. When the model has received that
+// turn, open returns.
 func (e *ending) open(t *testing.T, terminal string, prepare func(d *desk), rule model.Rule) (d *desk, screen *tmuxtest.Screen, agent string) {
 	if terminal == "" {
 		t.Skip("this client has no session in a terminal here")
@@ -166,8 +167,7 @@ func (e *ending) open(t *testing.T, terminal string, prepare func(d *desk), rule
 	return d, screen, d.agent()
 }
 
-// wakes sends a message to a session whose turn has just ended, and waits for the single turn that the message
-// causes.
+// wakes sends a message to a session whose turn has just ended, and waits for the single turn that the message causes.
 func (e *ending) wakes(d *desk, agent string) {
 	d.t.Helper()
 	ended := time.Now()

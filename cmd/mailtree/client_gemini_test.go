@@ -2,9 +2,9 @@ package main
 
 import "mailtree/fixtures/tmuxtest"
 
-// geminiKit is Gemini CLI. It reads the model's address from its environment. If the environment names the model, it
-// does not use a second model to classify prompts. Only text typed into its window wakes it. The server types such text
-// if it is configured to.
+// geminiKit is Gemini CLI. It reads the model's address from its environment. If the environment names the model,
+// Gemini CLI does not use a second model to classify prompts. Only text typed into its window wakes it. The server
+// types that text if it is configured to.
 var geminiKit = kit{
 	name: "gemini",
 	prepare: func(d *desk) {

@@ -9,8 +9,8 @@ import (
 )
 
 // TestClientKilled kills the server while the model is making calls over stdio. If the server was working on a call
-// that writes, the bridge answers that the outcome is unknown, and does not repeat the call. If no server is running
-// when the model calls, the bridge starts one, which answers.
+// that writes, the bridge does not repeat the call, and answers that the outcome is unknown. If no server is running
+// when the model calls, the bridge starts one, and the new server answers.
 func TestClientKilled(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		d := newDesk(t, k.name)
@@ -46,7 +46,7 @@ func TestClientKilled(t *testing.T) {
 				t.Fatal("the model's message did not arrive")
 			}
 		}
-		d.restart() // the bridge finds this server, or this server replaces the bridge's own
+		d.restart() // the bridge finds this server, or this server replaces the one that the bridge started
 		d.awaitFile("started")
 		d.server.Process.Kill()
 		d.server.Wait()

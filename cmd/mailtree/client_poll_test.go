@@ -10,8 +10,8 @@ import (
 	"mailtree/fixtures/tmuxtest"
 )
 
-// TestClientPoll checks that Claude Code moves a call that is waiting for mail to the background. Mail that arrives
-// after that wakes its idle session without a hook.
+// TestClientPoll checks that Claude Code moves a call that is waiting for mail to the background. When mail arrives
+// after that, it wakes the idle session without a hook.
 func TestClientPoll(t *testing.T) {
 	d := newDesk(t, "claude")
 	d.call("create_agent", map[string]any{
@@ -37,8 +37,8 @@ func TestClientPoll(t *testing.T) {
 	d.awaitTurn("The plan")
 }
 
-// promptUntilConnected sends prompts to the client until it offers mailtree's tools to its model. The client may
-// accept prompts before it has reached its servers.
+// promptUntilConnected sends prompts to the client until the client offers mailtree's tools to its model. The client
+// may accept prompts before it has connected to its servers.
 func (d *desk) promptUntilConnected(screen *tmuxtest.Screen) {
 	d.t.Helper()
 	ours := func(tool string) bool { return strings.HasSuffix(tool, "check_my_messages") }

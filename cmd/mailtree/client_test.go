@@ -20,8 +20,8 @@ import (
 	"mailtree/fixtures/tmuxtest"
 )
 
-// The client tests run the programs that agents run in, with a model from a script (fixtures/model), on a user's
-// machine that each test creates for itself. They need the folder in which the clients are installed:
+// The client tests run the programs that agents run in. The model follows a script (fixtures/model), and each test
+// creates its own user's machine. The tests need the folder in which the clients are installed:
 //
 //	MAILTREE_CLIENTS=…/node_modules/.bin go test ./cmd/mailtree -run TestClient -v
 //
@@ -29,31 +29,31 @@ import (
 
 const clientsEnv = "MAILTREE_CLIENTS"
 
-// clientWait is how long a client may take for any step. A client starts in 15 seconds on two busy cores, and in more
-// than a minute if ten programs compete for each core.
+// clientWait is how long a client may take for any step. A client starts within 15 seconds on two busy cores. With ten
+// programs competing for each core, it needs more than a minute.
 const clientWait = 2 * time.Minute
 
-// desk is a user's machine: a home, a code base with a project, a store and its server, a client, and
-// the model that the client asks.
+// desk is a user's machine. It has a home, a code base with a project, a store and its server, a client, and the model
+// that the client uses.
 type desk struct {
 	t         *testing.T
-	name      string // of the client, as in `mailtree setup NAME`
+	name      string // the client's name, as in `mailtree setup NAME`
 	home      string
-	code      string // the code base, which is also its project's key
+	code      string // the code base; its path is also its project's key
 	env       []string
 	model     *model.Server
 	modelURL  string
 	server    *exec.Cmd
 	serverURL string
 	screens   *tmuxtest.Server
-	prompts   int // of promptUntilConnected
+	prompts   int // number of prompts sent by promptUntilConnected
 }
 
 // newDesk creates the machine and starts its server. It skips the test if the client is not installed.
 func newDesk(t *testing.T, client string) *desk {
 	t.Helper()
 	bin := clientsDir(t, client)
-	home, err := os.MkdirTemp("", "desk") // short, because a socket's path must be short
+	home, err := os.MkdirTemp("", "desk") // short, because the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,8 +88,8 @@ func newDesk(t *testing.T, client string) *desk {
 	return d
 }
 
-// clientsDir returns the folder of the clients' programs. It skips the test if there is no such folder, or if the
-// client is not in it.
+// clientsDir returns the folder that contains the clients' programs. It skips the test if there is no such folder, or
+// if the folder does not contain the client.
 func clientsDir(t *testing.T, client string) string {
 	t.Helper()
 	bin := os.Getenv(clientsEnv)
@@ -219,7 +219,7 @@ func (d *desk) tryCall(tool string, arguments map[string]any) (string, error) {
 	return out, err
 }
 
-// send sends a message with that subject from GreenCastle.
+// send sends a message with the given subject from GreenCastle.
 func (d *desk) send(to, subject string) {
 	d.t.Helper()
 	if err := d.trySend(to, subject); err != nil {
@@ -309,7 +309,7 @@ func (d *desk) open(program string) *tmuxtest.Screen {
 	return d.screens.Open(d.code, d.env, program)
 }
 
-// awaitTurn waits for a turn whose new part contains the text.
+// awaitTurn waits for a turn whose new part contains the text, and returns the turn's request.
 func (d *desk) awaitTurn(text string) model.Request {
 	d.t.Helper()
 	return d.model.Await(d.t, clientWait, fmt.Sprintf("a turn with %q", text), func(t *model.Turn) bool {

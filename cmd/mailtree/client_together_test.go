@@ -15,9 +15,9 @@ import (
 )
 
 // TestClientsTogether runs three clients on one code base, which send each other ten messages. The user types each
-// client's first prompt and nothing more. Every message wakes its recipient, whose model reads the message, and answers
-// it or writes to the third client. Each message is announced once, and only to its recipient, although the server is
-// killed right after it receives a message.
+// client's first prompt and nothing more. Every message wakes its recipient. The recipient's model reads the message,
+// and answers it or writes to the third client. Each message is announced once, and only to its recipient, even though
+// the server is killed right after it receives a message.
 func TestClientsTogether(t *testing.T) {
 	const begin = "Begin the round."
 	claude := newDesk(t, "claude")
@@ -31,7 +31,7 @@ func TestClientsTogether(t *testing.T) {
 	screen := claude.start(claudeKit)
 	names[claude] = claude.awaitIdle()
 
-	// Message n goes from round[n-1] to round[n]. Each client writes to each other client, with answers and with new
+	// Message n goes from round[n-1] to round[n]. Each client writes to every other client, both answers and new
 	// threads.
 	round := []*desk{claude, codex, claude, opencode, codex, opencode, claude, codex, opencode, claude, opencode}
 	for _, d := range desks {
@@ -103,8 +103,8 @@ func (d *desk) start(k kit) *tmuxtest.Screen {
 // roundBody returns the body of a message in the round.
 func roundBody(n int) string { return fmt.Sprintf("This is message %d.", n) }
 
-// rules returns the script of a client's model in the round. When the model is notified of mail, it reads the newest
-// message. After it has read message n, it sends the next message.
+// rules returns the script for a client's model in the round. When the model is notified of mail, it reads the newest
+// message. After it has read message n, it sends message n+1.
 func (d *desk) rules(begin string, round []*desk, names map[*desk]string) []model.Rule {
 	rules := []model.Rule{{
 		When: `unread messages? \(mail\)`,
@@ -155,7 +155,7 @@ type heldMail struct {
 	}
 }
 
-// mail returns these agents' mail, the oldest first.
+// mail returns the mail of the named agents, oldest first.
 func (d *desk) mail(names map[*desk]string) []heldMail {
 	d.t.Helper()
 	var all []heldMail

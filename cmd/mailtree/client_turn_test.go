@@ -13,36 +13,36 @@ import (
 	"mailtree/fixtures/tmuxtest"
 )
 
-// kit says how the tests use a client.
+// kit describes how the tests use a client.
 type kit struct {
 	name     string
 	prepare  func(d *desk) // writes the files that make the client use the model
-	ask      []string      // runs the prompt that follows, without a terminal
+	ask      []string      // runs the prompt that comes after it, without a terminal
 	resume   []string      // the same, in the previous session
 	terminal string        // the command line of a session in a terminal
 
-	greet func(*tmuxtest.Screen) // waits until the client accepts a prompt, and answers earlier ones; may be nil
+	greet func(*tmuxtest.Screen) // answers dialogs until the client accepts a prompt; may be nil
 
 	shell      string // the tools that run a command and write a file
 	write      string
-	shellNamed bool // the shell has AGENT_NAME
+	shellNamed bool // the shell has the variable AGENT_NAME
 	shellInput func(command string) map[string]any
 	writeInput func(path, content string) any
 }
 
 var kits = []kit{claudeKit, codexKit, geminiKit, opencodeKit, copilotKit}
 
-// each runs a test with every client that is installed.
+// each runs a test with every installed client.
 func each(t *testing.T, test func(t *testing.T, k kit)) {
 	for _, k := range kits {
 		t.Run(k.name, func(t *testing.T) { test(t, k) })
 	}
 }
 
-// TestClientTurn checks a client that `mailtree setup` set up, over HTTP or stdio. Its model learns who it is, calls a
-// mailtree tool, and is notified once, within its turn, of mail that arrived meanwhile. It does not write a file that
-// another agent has claimed. It writes a file that nobody has claimed, and that file is then claimed for its agent. If
-// the session is resumed, it is the same agent, and it is notified of the message again.
+// TestClientTurn checks a client that was set up with `mailtree setup`, over HTTP or stdio. Its model learns its
+// agent's name, calls a mailtree tool, and is notified once, within its turn, of mail that arrived in the meantime. The
+// model does not write a file that another agent has claimed. It writes an unclaimed file, and its agent then holds a
+// claim on that file. If the session is resumed, it is the same agent, and it is notified of the message again.
 func TestClientTurn(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		for _, transport := range []string{"http", "stdio"} {
@@ -51,8 +51,8 @@ func TestClientTurn(t *testing.T) {
 	})
 }
 
-// waitInTurn is a command that holds a turn open: it creates a file when it begins, and ends when the test creates
-// another.
+// waitInTurn is a command that holds a turn open. It creates a file when it begins, and ends when the test creates
+// another file.
 const waitInTurn = "touch started; until [ -f told ]; do sleep 0.05; done; echo go-on as $AGENT_NAME"
 
 func turn(t *testing.T, k kit, transport string) {
@@ -107,7 +107,7 @@ func turn(t *testing.T, k kit, transport string) {
 	}
 }
 
-// ask runs a prompt without a terminal. It sends the client's output to the channel when the client has ended.
+// ask runs a prompt without a terminal. When the client has ended, ask sends the client's output to the channel.
 func (d *desk) ask(k kit, prompt string) <-chan string {
 	var asking sync.WaitGroup
 	d.t.Cleanup(asking.Wait)

@@ -15,8 +15,8 @@ import (
 )
 
 // TestClientWake checks that mail wakes a session that is idle in a terminal, even after the server has been killed and
-// restarted. Each message is announced once, and a burst of 100 in one turn. The woken model reaches the server over
-// stdio each time; the models of TestClientsTogether use HTTP.
+// restarted. Each message is announced once, and a burst of 100 messages is announced in one turn. The woken model
+// always uses stdio to reach the server, while the models of TestClientsTogether use HTTP.
 func TestClientWake(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		if k.terminal == "" {
@@ -64,8 +64,8 @@ func TestClientWake(t *testing.T) {
 	})
 }
 
-// TestClientWakeUnended checks that mail wakes a Claude Code session that has not completed a turn: a new session, one
-// after /clear and a continued one. The hook that waits for mail delays none of them.
+// TestClientWakeUnended checks that mail wakes a Claude Code session that has not completed a turn: a new session, a
+// session after /clear, and a continued session. None of them is delayed by the hook that waits for mail.
 func TestClientWakeUnended(t *testing.T) {
 	k := claudeKit
 	d := newDesk(t, k.name)
@@ -123,7 +123,7 @@ func TestClientBurst(t *testing.T) {
 	})
 }
 
-// wake sends a message to an idle session, waits for the turn that the message causes, and logs how long that took.
+// wake sends a message to an idle session, and waits for the turn that the message causes. It logs how long that took.
 func (d *desk) wake(agent, subject string) {
 	d.t.Helper()
 	sent := time.Now()
@@ -133,7 +133,7 @@ func (d *desk) wake(agent, subject string) {
 	d.awaitIdle()
 }
 
-// sendBurst sends 100 messages at once, and returns how long that took.
+// sendBurst sends 100 messages at once, and returns how long the sending took.
 func (d *desk) sendBurst(agent string) time.Duration {
 	d.t.Helper()
 	began := time.Now()
@@ -149,7 +149,7 @@ func (d *desk) sendBurst(agent string) time.Duration {
 	return time.Since(began)
 }
 
-// awaitIdle waits until the client's session is known to be idle, and returns the session's agent.
+// awaitIdle waits until the server knows that the client's session is idle, and returns the session's agent.
 func (d *desk) awaitIdle() string {
 	d.t.Helper()
 	var seen []string

@@ -58,7 +58,7 @@ type clientCheck struct {
 	client clients.Client
 
 	toolset string // as in clients.Setup
-	named   bool   // on the command line
+	named   bool   // the command line names the client
 
 	set     bool // an entry or hooks exist
 	command bool // the client runs mailtree

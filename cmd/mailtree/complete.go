@@ -17,7 +17,7 @@ import (
 // completing is how long a shell waits for completions.
 const completing = 500 * time.Millisecond
 
-// Completion only asks a server that is already running. It opens no store and creates no agent.
+// Completion asks only a server that is already running. It opens no store and creates no agent.
 
 // completeAgent completes a command whose only argument is an agent.
 func (p *program) completeAgent(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -84,7 +84,7 @@ var loadCompletion = []struct{ shell, file, lines string }{
 	{"fish", "~/.config/fish/config.fish", "  mailtree completion fish | source"},
 }
 
-// loadsAlone makes `completion` print scripts that one line can load and that need no other package.
+// loadsAlone makes `completion` print scripts that need no other package and that a single line can load.
 func loadsAlone(root *cobra.Command) {
 	completion, _, err := root.Find([]string{"completion"})
 	if err != nil {
@@ -122,7 +122,7 @@ func (p *program) complete(c *cobra.Command, what, begun string) ([]cobra.Comple
 		return nil, none
 	}
 	person, _ := p.me()
-	// Parse the flags before the cursor only now. When the settings were read, these flags were ordinary words.
+	// Parse the flags before the cursor only now. They were ordinary words when the settings were read.
 	cfg, _ := loadConfig(c.Flags(), p.env, "", os.UserHomeDir) // completion needs only the store: see goesOn
 	if cfg == nil || cfg.Store == "" {
 		return nil, none

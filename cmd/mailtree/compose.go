@@ -20,7 +20,7 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// written is text that the user wrote, and the file that contains it. file is "" if the text is not from a file.
+// written is text that the user wrote, and the file that contains it. The file is "" if the text is not from a file.
 type written struct {
 	text, file string
 }
@@ -49,7 +49,7 @@ func belowScissors(draft string) string {
 }
 
 // formatDraft returns the initial text for the editor: the header, room for the text and, below the scissors, the
-// message that is being answered.
+// message to be answered.
 func formatDraft(e *mcpserver.Envelope, quoted string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "To: %s\n", strings.Join(e.To, ", "))
@@ -72,9 +72,9 @@ func quote(d *deskWork, m *mail.Message) string {
 	return b.String()
 }
 
-// takeDraft splits a draft that the user has edited. The text below the header becomes the text of w, and the header
-// becomes the recipients and the subject. If the user removed the header, recipients and subject stay as they are. It
-// returns an error for any other line in the header, because such a line would otherwise be sent as text.
+// takeDraft splits a draft that the user has edited. The header determines the recipients and the subject, and the text
+// below it becomes the text of w. If the user removed the header, recipients and subject do not change. Any other line
+// in the header is an error, because it would otherwise be sent as text.
 func (o *sendOptions) takeDraft(w *written) error {
 	text, _, _ := strings.Cut("\n"+w.text, "\n"+scissors)
 	text = strings.TrimPrefix(text, "\n")

@@ -32,7 +32,7 @@ import (
 // overrides the defaults. See docs/settings.md, "Settings".
 type config struct {
 	settings []setting // as given, for `mailtree config`
-	misspelt []string  // a sentence for each name in .env that resembles a setting's name but is not a setting
+	misspelt []string  // a sentence for each name in .env that resembles a setting's name without being one
 
 	Store          string // absolute
 	Host           string
@@ -205,7 +205,8 @@ func settings() []setting {
 	}, gatewaySettings()...)
 }
 
-// addSettingFlags adds to f the flags for a command's settings. Command "" adds the flags that all commands have.
+// addSettingFlags adds the flags for a command's settings to f. If the command is "", it adds the flags that all
+// commands have.
 func addSettingFlags(f *pflag.FlagSet, command string) {
 	for _, s := range settings() {
 		if s.Flag == "" || s.of != command && !slices.Contains(strings.Fields(s.of), command) {
@@ -250,8 +251,8 @@ func loadConfig(flags *pflag.FlagSet, env []string, dotenv string, home func() (
 	return c, c.parse(values, home)
 }
 
-// misspelt returns a sentence for each name that resembles a setting's name but is not a setting. Other names belong
-// to other programs that read the same file.
+// misspelt returns a sentence for each name that resembles a setting's name without being one. Other names belong to
+// other programs that read the same file.
 func misspelt(file map[string]string) (out []string) {
 	all := settings()
 	names := make([]string, len(all))
@@ -392,7 +393,7 @@ func pollInterval(watch string) (time.Duration, error) {
 	return d, nil
 }
 
-// mailDomain reports whether mail can use the domain. It must be a name, not an IP address.
+// mailDomain reports whether a domain can be used for mail. The domain must be a name, not an IP address.
 func mailDomain(domain string) bool {
 	_, err := format.ParseAddress("postmaster@" + domain)
 	return err == nil && net.ParseIP(domain) == nil

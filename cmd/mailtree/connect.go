@@ -27,8 +27,8 @@ func (p *program) withServer(ctx context.Context, do func(ctx context.Context, c
 	return err
 }
 
-// asCommand calls do with a client that tells the server that it is a command line. It returns errors from do and
-// reach.
+// asCommand calls do with a client that identifies itself to the server as a command line. It returns errors from do
+// and reach.
 func (p *program) asCommand(ctx context.Context, dial dialFunc, do func(context.Context, *cli.Client) error) error {
 	caller, err := hello(p.env, stdioOptions{})
 	if err != nil {
@@ -42,7 +42,7 @@ func (p *program) asCommand(ctx context.Context, dial dialFunc, do func(context.
 	return do(ctx, c)
 }
 
-// dialFunc connects to the server of a store.
+// dialFunc connects to a store's server.
 type dialFunc = func(ctx context.Context) (net.Conn, error)
 
 // reach returns a client whose server answers. A server that is ending may accept a connection and close it. In that

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// TestCommandMeetsEnd checks that a command asks the next server if a background server is ending and briefly accepts
-// no client.
+// TestCommandMeetsEnd checks a command that meets a background server that is ending and briefly accepts no client. The
+// command asks the next server.
 func TestCommandMeetsEnd(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()

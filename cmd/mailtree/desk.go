@@ -21,7 +21,7 @@ import (
 const (
 	exitFailed  = 1 // the command failed
 	exitUsage   = 2 // the command line is wrong
-	exitNothing = 3 // the thing named does not exist, or nothing was found
+	exitNothing = 3 // the named thing does not exist, or nothing was found
 )
 
 // deskCommands are the commands that a user runs to read and write mail.
@@ -38,7 +38,7 @@ func (p *program) deskCommands() []*cobra.Command {
 type deskWork struct {
 	*cli.Client
 	*cli.Screen
-	mcpserver.Desk // the project, the user's agent, and the full form of the given ids
+	mcpserver.Desk // the project, the user's agent, and the full ids
 
 	json     bool     // print answers as JSON
 	listFile string   // see program.listFile
@@ -52,7 +52,7 @@ type deskFlags struct {
 	json    bool
 }
 
-// addDeskFlags adds the flags that all of a user's commands have to c.
+// addDeskFlags adds to c the flags that all of a user's commands have.
 func (p *program) addDeskFlags(c *cobra.Command) *deskFlags {
 	f := &deskFlags{}
 	p.addProjectFlag(c, &f.project)
@@ -79,10 +79,10 @@ const (
 	nobodys whose = false
 )
 
-// atDesk calls do with a client of the server and the project. If who is mine, do also receives the user's agent.
-// Message and thread ids may be abbreviated, or may be row numbers from the last list; do receives the full ids.
-// Without --project, a row number selects its list's project. If there is no row number either, atDesk uses this
-// folder's project. If this folder is in no project, the error wraps errNoProject.
+// atDesk calls do with a client of the server and the project. If the command acts as the user's agent, do also
+// receives that agent. Message and thread ids may be abbreviated, or may be row numbers from the last list. In either
+// case, do receives the full ids. Without --project, a row number selects its list's project. If there is no row number
+// either, atDesk uses this folder's project. If this folder is in no project, the error wraps errNoProject.
 func (p *program) atDesk(
 	ctx context.Context, f *deskFlags, who whose, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
@@ -96,7 +96,7 @@ func (p *program) atDesk(
 	return p.askDesk(ctx, f, ask, ids, do)
 }
 
-// atDeskOf is atDesk for the agent with the given name or address, or for the user's agent if agent is empty.
+// atDeskOf is like atDesk, for the agent with the given name or address. If agent is empty, it uses the user's agent.
 func (p *program) atDeskOf(
 	ctx context.Context, f *deskFlags, agent string, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
@@ -106,7 +106,7 @@ func (p *program) atDeskOf(
 	return p.askDesk(ctx, f, mcpserver.DeskAsk{Agent: agent}, ids, do)
 }
 
-// askDesk is atDesk with a given request, to which it adds the ids.
+// askDesk is like atDesk, with a given request to which it adds the ids.
 func (p *program) askDesk(
 	ctx context.Context, f *deskFlags, ask mcpserver.DeskAsk, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
@@ -143,7 +143,7 @@ func (p *program) askDesk(
 	return err
 }
 
-// projectKey returns the key that identifies a project to the server. "" means the project of this folder.
+// projectKey returns the key that identifies a project to the server. An empty key is this folder's project.
 func (p *program) projectKey(given string) (string, error) {
 	if given != "" && !strings.Contains(given, "/") && given != "." && given != ".." {
 		return given, nil
@@ -188,8 +188,8 @@ func readURI[T any](ctx context.Context, d *deskWork, uri string, show func(answ
 	return present(d, func(answer any) error { return d.Read(ctx, uri, answer) }, show)
 }
 
-// askVerb has the server run one of its socket's verbs, in d's project if there is one, and prints the answer with
-// present.
+// askVerb makes the server run one of its socket's verbs, and prints the answer with present. If d has a project, the
+// verb runs in that project.
 func askVerb[T any](ctx context.Context, d *deskWork, verb string, ask any, show func(answer *T) error) error {
 	return present(d, func(answer any) error { return d.Ask(ctx, cli.Of(d.Slug, verb), ask, answer) }, show)
 }
@@ -203,7 +203,7 @@ func (p *program) printJSON(answer any) error {
 	return cli.NewScreen(p.std.out, p.variable).JSON(text)
 }
 
-// present prints the answer that get fetches: unchanged with --json, otherwise with show.
+// present prints the answer that get fetches. With --json, it prints the answer unchanged, and otherwise with show.
 func present[T any](d *deskWork, get func(answer any) error, show func(answer *T) error) error {
 	if d.json {
 		var raw json.RawMessage

@@ -141,8 +141,8 @@ func (p *program) claimCommand() *cobra.Command {
 	})
 }
 
-// asks turns c into a command for users. c accepts no arguments unless Args is set. flags adds the command's flags and
-// returns the function that asks the server; show prints the answer.
+// asks turns c into a command for users. The command accepts no arguments unless c.Args is set. Its flags are added by
+// flags, which returns the function that asks the server. Its answer is printed by show.
 func asks[T any](
 	p *program, who whose, c *cobra.Command, flags func(*pflag.FlagSet) asking,
 	show func(ctx context.Context, d *deskWork, name string, answer *T) error,
@@ -267,7 +267,7 @@ func presence(status string, asks bool) string {
 	return strings.TrimSpace(status + " (asks the user)")
 }
 
-// noBecause returns "no" with its reason, or "" without a reason.
+// noBecause returns "no" followed by the reason, or "" if there is no reason.
 func noBecause(why string) string {
 	if why == "" {
 		return ""
@@ -275,7 +275,7 @@ func noBecause(why string) string {
 	return "no: " + why
 }
 
-// some returns a number with its noun, or "" for zero.
+// some returns a number followed by its noun, or "" for zero.
 func some(n int, what string) string {
 	if n == 0 {
 		return ""
@@ -283,7 +283,7 @@ func some(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// madeAt formats a commit as the tool does, with hash, time and subject, but with a human-readable time.
+// madeAt formats a commit as the tool does, with hash, time and subject, but makes the time human-readable.
 func (d *deskWork) madeAt(commit string) string {
 	hash, rest, _ := strings.Cut(commit, " ")
 	stamp, subject, ok := strings.Cut(rest, " ")
@@ -293,7 +293,7 @@ func (d *deskWork) madeAt(commit string) string {
 	return hash + "  " + d.seen(stamp) + "  " + subject
 }
 
-// seen returns text that says when an agent was last active.
+// seen describes when an agent was last active.
 func (d *deskWork) seen(stamp string) string {
 	if stamp == "" {
 		return ""
@@ -308,7 +308,7 @@ func reason(text string) string {
 	return ": " + cli.Line(text)
 }
 
-// howFar returns a recipient's latest action on a message.
+// howFar describes a recipient's latest action on a message.
 func howFar(r *index.Receipt) string {
 	switch {
 	case r.Status != "":

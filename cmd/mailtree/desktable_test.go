@@ -9,7 +9,7 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// TestTemplatesPrintLines checks that text written by others can neither act on a terminal nor begin a line or cell.
+// TestTemplatesPrintLines checks that text written by others can neither control a terminal nor begin a line or a cell.
 func TestTemplatesPrintLines(t *testing.T) {
 	var w mail.Whois
 	answer := `{"name":"Ann\u001b[31m","task_description":"a\tb\nc","claims":[{"path":"p\u202e"}],"commits":["1\n2"]}`

@@ -51,7 +51,8 @@ func doctorCommand(p *program) *cobra.Command {
 	return c
 }
 
-// doctor prints one line per finding: "ok", "--" for a remark, or, at the end, "!!" with what to do.
+// doctor prints one line for each finding. The line begins with "ok", with "--" for a remark, or with "!!" for a
+// problem. Problems come last and say what to do.
 type doctor struct {
 	p   *program
 	all bool // list every finding
@@ -99,7 +100,7 @@ func (d *doctor) tellWrong() error {
 	return &exitError{1, fmt.Errorf("%s (marked !! above)", count(d.bad, "problem"))}
 }
 
-// most is how many findings of one kind are listed without --all.
+// most is the maximum number of findings of one kind that are listed without --all.
 const most = 20
 
 // listed returns how many of n findings of one kind doctor prints.
@@ -112,7 +113,7 @@ func (d *doctor) listed(n int) int {
 
 const unlisted = "%d more like these: `mailtree doctor --all` lists them"
 
-// sayMore prints that n more findings were left out.
+// sayMore reports that n more findings were left out.
 func (d *doctor) sayMore(n int) {
 	if n > 0 {
 		d.bad += n - 1
@@ -120,7 +121,7 @@ func (d *doctor) sayMore(n int) {
 	}
 }
 
-// noteMore is sayMore for remarks.
+// noteMore is like sayMore, for remarks.
 func (d *doctor) noteMore(n int) {
 	if n > 0 {
 		d.note(unlisted, n)
@@ -237,7 +238,7 @@ func (d *doctor) files() {
 	}
 }
 
-// watches compares the number of folders in all trees with the kernel's limit on watches for an OS user.
+// watches compares the number of folders in all trees with the kernel's limit on an OS user's watches.
 func (d *doctor) watches() {
 	if runtime.GOOS != "linux" {
 		return

@@ -7,12 +7,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// exampleLines has one line for each command without subcommands.
+// exampleLines contains one line for each command without subcommands.
 //
 //go:embed examples.txt
 var exampleLines string
 
-// addExamples gives each command its example. A command with subcommands gets the first of their examples.
+// addExamples gives each command its example. A command with subcommands gets the first example of a subcommand.
 func addExamples(root *cobra.Command) {
 	for line := range strings.Lines(exampleLines) {
 		c, _, err := root.Find(strings.Fields(line))

@@ -10,14 +10,14 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// agent does everything that an agent can do with its own mail. It makes one call after another, so that it knows the
-// state of each of its deliveries.
+// agent does everything that an agent can do with its own mail. It makes one call at a time, so that it knows the state
+// of each of its deliveries.
 type agent struct {
 	*load
 	name   string
-	read   map[string]bool // whether each delivery that the agent has seen is read
+	read   map[string]bool // whether each delivery that the agent has seen is marked as read
 	acked  map[string]bool
-	claims map[string]bool // whether the agent has each pattern, or has released it
+	claims map[string]bool // for each pattern: true if the agent has it, false if the agent has released it
 }
 
 // working runs every agent until ctx ends.
@@ -56,7 +56,7 @@ func (a *agent) work() error {
 	return a.lease()
 }
 
-// stands records what an answer says about a delivery.
+// stands records the state of a delivery according to an answer.
 func (a *agent) stands(id string, read bool) {
 	a.read[id] = read
 	a.ledger.Stands(a.name, id, read)
@@ -86,7 +86,7 @@ func (a *agent) takeOne() error {
 	return a.answer(err)
 }
 
-// some returns a random delivery for which ok returns true, or "".
+// some returns a random delivery that satisfies ok, or "" if there is none.
 func (a *agent) some(ok func(id string, read bool) bool) string {
 	for id, read := range a.read { // in random order
 		if ok(id, read) {

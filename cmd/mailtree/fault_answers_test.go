@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// difference is a point where an answer does not match the files.
+// difference is a mismatch between an answer and the files.
 type difference struct {
 	text string
-	lost bool // it was confirmed before the fault and is unchanged on disk, but is missing from the answer
+	lost bool // it was confirmed before the fault and is unchanged on disk, but the answer lacks it
 }
 
 // differing asks the server for everything that the attempt may have changed, and compares the answers with the
@@ -60,10 +60,10 @@ func (r *peril) differing() (all []difference) {
 	return all
 }
 
-// askDry asks, as a dry run, whether Eve could get the pattern.
+// askDry asks in a dry run whether Eve could get the pattern.
 func (r *peril) askDry() (granted, conflict bool, err error) { return r.askClaim("Eve", true) }
 
-// compareInbox compares one inbox: the number of messages, and the attempt's message.
+// compareInbox compares one inbox with the files: the number of messages, and the attempt's message.
 func (r *peril) compareInbox(agent string, differ func(lost bool, format string, args ...any)) {
 	r.d.t.Helper()
 	var page struct {
@@ -109,7 +109,7 @@ func (r *peril) compareInbox(agent string, differ func(lost bool, format string,
 	}
 }
 
-// agents returns the tasks of all agents that list_agents lists, on all its pages, by name.
+// agents returns each agent's task, by name. It reads every page of list_agents.
 func (r *peril) agents() map[string]string {
 	r.d.t.Helper()
 	all := map[string]string{}
@@ -176,7 +176,7 @@ func (r *peril) canonical() string {
 func (r *peril) glob(pattern string) (paths []string) {
 	const day = "/*/*/*/"
 	all, err := filepath.Glob(filepath.Join(r.tree, pattern))
-	if strings.Contains(pattern, day) && err == nil { // from its 1,001st message on, a day has more folders
+	if strings.Contains(pattern, day) && err == nil { // a day with more than 1,000 messages has more folders
 		var more []string
 		more, err = filepath.Glob(filepath.Join(r.tree, strings.Replace(pattern, day, day+"[0-9]*/", 1)))
 		all = append(all, more...)

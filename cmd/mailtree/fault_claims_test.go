@@ -16,13 +16,13 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// TestFaultClaims has an agent on each of three machines claim the same path at the same time, again and again.
-// Meanwhile, the machines are killed and lose the shared repository, and one clock is an hour off. Exactly one agent
-// gets each path, and in the end the claim files on all machines show that.
+// TestFaultClaims makes agents on three machines claim the same path at the same time, again and again. Meanwhile, the
+// machines are killed and lose the shared repository, and one clock is an hour off. Exactly one agent gets each path.
+// In the end, the claim files on all machines show which agent that is.
 func TestFaultClaims(t *testing.T) {
 	longer(t)
 	t.Parallel()
-	contests := extent(40, 1000) // of some three seconds each
+	contests := extent(40, 1000) // each takes about three seconds
 	bare, machines := threeMachines(t, func(m *machine, i int) []string {
 		return []string{"SYNC_INTERVAL=10s", faultClockEnv + "=" + []string{"0s", "0s", "1h"}[i]}
 	})
@@ -75,8 +75,8 @@ func TestFaultClaims(t *testing.T) {
 	t.Logf("%d contested claims on three machines, each won once; %d kills", contests, killed)
 }
 
-// sortOut checks that the claim files on all machines match what the agents have won. Then it releases all claims,
-// and checks again.
+// sortOut checks that the claim files on all machines match the claims that the agents have won. Then it releases all
+// claims, and checks again.
 func sortOut(all []*claimer, winners []string) {
 	slices.Sort(winners)
 	for _, want := range [][]string{winners, nil} {
@@ -107,10 +107,11 @@ func sortOut(all []*claimer, winners []string) {
 type claimer struct {
 	*machine
 	won    bool   // this machine won the last contest
-	holder string // otherwise the agent that won
+	holder string // if it did not win, the agent that did
 }
 
-// claim claims a pattern, and repeats the call until there is an answer. With kill, the server is killed meanwhile.
+// claim claims a pattern, and repeats the call until there is an answer. If kill is set, the server is killed in the
+// meantime.
 func (m *claimer) claim(pattern string, kill bool) {
 	var res mail.Claimed
 	ask := func() error {
@@ -142,9 +143,9 @@ func (m *claimer) claim(pattern string, kill bool) {
 	}
 }
 
-// onShared shares the mail with other machines, although none has joined yet. It waits for a sync, so that the list of
-// claims is up to date here. Otherwise, the sync at a server's start would add steps of its own, and even more steps if
-// claims are not up to date.
+// onShared shares the mail with other machines, although no other machine has joined yet. It waits for a sync, so that
+// the list of claims on this machine is up to date. Otherwise, the sync at a server's start would add steps of its own,
+// and even more steps if the claims were not up to date.
 func onShared(s *steps) {
 	if _, err := os.Stat(s.bare()); err != nil {
 		s.git(".", "init", "-q", "--bare", "-b", "main", s.bare())

@@ -25,14 +25,14 @@ type daemon struct {
 	t       testing.TB
 	store   string
 	real    bool                  // the released program, without the verbs of faultServe
-	program string                // another program; "": the tested one
+	program string                // another program; "": the tested program
 	env     []string              // additional settings
 	launch  func(*exec.Cmd) error // starts the program; nil: normally
 	cmd     *exec.Cmd
 	url     string
 	client  *http.Client
 	starts  int
-	slowest time.Duration // slowest start
+	slowest time.Duration // the slowest start
 	busiest time.Duration // the start that used the most processor time
 }
 
@@ -61,8 +61,8 @@ func tail(file string, n int) string {
 	return string(data[max(0, len(data)-n):])
 }
 
-// startLimit is the maximum start time of a server after a kill: two seconds of processor time. Wall-clock time would
-// include the work of other programs.
+// startLimit is the maximum processor time that a server's start takes after a kill. Wall-clock time would include the
+// work of other programs.
 const startLimit = 2 * time.Second * slower
 
 // start starts the server and returns when it listens.
@@ -141,14 +141,14 @@ func (d *daemon) kill() {
 	d.gone()
 }
 
-// gone forgets a server that has ended.
+// gone cleans up after a server that has ended.
 func (d *daemon) gone() {
 	d.client.CloseIdleConnections()
 	d.cmd = nil
 }
 
-// stop stops the server cleanly, so that everything is committed and the checker can examine the store. A server that
-// is not the released program is killed first, and the released program is started in its place.
+// stop stops the server cleanly, so that everything is committed and the store can be checked. If the server is not the
+// released program, stop first kills it and starts the released program in its place.
 func (d *daemon) stop() {
 	d.t.Helper()
 	if !d.real {
@@ -171,7 +171,7 @@ func (d *daemon) interrupt() {
 	}
 }
 
-// settled waits until the server has found and committed what users saved just before a kill.
+// settled waits until the server has found and committed everything that users saved just before a kill.
 func (d *daemon) settled() {
 	d.t.Helper()
 	tree := d.tree()
@@ -193,18 +193,18 @@ func (d *daemon) check(l *storetest.Ledger) {
 // toolError is a refusal.
 type toolError struct {
 	text string
-	code string // of the refusal; "" if it did not come from a tool
+	code string // the refusal's code; "" if it did not come from a tool
 }
 
 func (e *toolError) Error() string { return e.text }
 
-// call calls a tool and decodes its structured answer. It returns a *toolError for a refusal. Any other error means
-// that there was no answer, so the call may or may not have done its work.
+// call calls a tool and decodes its structured answer. For a refusal, it returns a *toolError. Any other error means
+// that there was no answer, so the call may or may not have taken effect.
 func (d *daemon) call(tool string, args, result any) error {
 	return d.callAt("/mcp", tool, args, result)
 }
 
-// callAt is call for another toolset's address.
+// callAt is like call, for the address of another toolset.
 func (d *daemon) callAt(path, tool string, args, result any) error {
 	params, err := json.Marshal(args)
 	if err != nil {

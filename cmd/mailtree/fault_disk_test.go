@@ -16,7 +16,7 @@ import (
 )
 
 // TestFaultDisk fills the disk under load, several times, and sometimes kills the server while the disk is full. Each
-// call either succeeds or fails with an error that says that the disk is full. When there is space again, everything
+// call either succeeds, or fails with an error that says that the disk is full. When there is space again, everything
 // continues without a restart.
 func TestFaultDisk(t *testing.T) {
 	t.Parallel()
@@ -78,8 +78,8 @@ func fillDisk(t *testing.T, dir string) {
 	t.Logf("%d calls on a full disk: %s", full, l)
 }
 
-// TestFaultDiskDies makes the disk fail under load: from a certain moment on, nothing can be written or removed. No
-// answer is wrong, including answers that say that nothing was changed. When the disk works again, the server starts
+// TestFaultDiskDies makes the disk fail under load. From a certain moment on, nothing can be written or removed. No
+// answer is wrong, not even one that says that nothing was changed. When the disk works again, the server starts
 // without help.
 func TestFaultDiskDies(t *testing.T) {
 	t.Parallel()
@@ -120,7 +120,7 @@ func TestFaultDiskDies(t *testing.T) {
 	t.Logf("%d dead disks, %d answers with an unknown outcome: %s", rounds, unsure, l)
 }
 
-// shutDown makes ext4 stop writing and return errors for every write.
+// shutDown makes ext4 stop writing, so that every write fails.
 func shutDown(t *testing.T, dir string) {
 	f, err := os.Open(dir)
 	if err != nil {

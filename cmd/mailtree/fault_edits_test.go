@@ -20,10 +20,10 @@ import (
 )
 
 // TestFaultEdits lets users save messages and profiles in a tight loop, half of them in place and half by rename.
-// Meanwhile, agents read, acknowledge, mark unread and pop the same messages, claim and release. From time to time the
-// users rest until everything that they saved is committed. The server must commit it although the agents never rest.
-// At the end, each file is as its user last saved it, the history contains every version that was ever left unchanged,
-// and everything matches the agents' answers.
+// Meanwhile, agents read, acknowledge, pop and mark as unread the same messages, and claim and release files. From time
+// to time, the users rest until everything that they saved is committed. The server must commit it even though the
+// agents never rest. At the end, each file is as its user last saved it, the history contains every version that was
+// ever left unchanged, and everything matches the agents' answers.
 func TestFaultEdits(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -71,7 +71,7 @@ func TestFaultEdits(t *testing.T) {
 		e.saves.Load()-int64(restless), restless, e.rested, l)
 }
 
-// edits is all users together.
+// edits is the group of all users.
 type edits struct {
 	*load
 	persons []*person
@@ -112,8 +112,9 @@ func (e *edits) rest(p *person) {
 	}
 }
 
-// restless lets the users save continuously until the server has committed, n times, a file that another user saves and
-// leaves unchanged. An edit waits until other edits pause, but not forever. restless returns the number of saves.
+// restless makes the users save continuously. Meanwhile, another user saves a file and leaves it unchanged until the
+// server has committed it, n times. An edit waits until other edits pause, but not forever. restless returns the number
+// of saves.
 func (e *edits) restless(slow *person, n int) int {
 	e.d.t.Helper()
 	ctx, cancel := context.WithCancel(e.d.t.Context())
@@ -142,7 +143,7 @@ func (e *edits) restless(slow *person, n int) int {
 	return int(e.saves.Load() - before)
 }
 
-// committed reports whether HEAD contains what the users saved last.
+// committed reports whether HEAD contains what these users saved last.
 func (e *edits) committed(persons ...*person) bool {
 	out, err := exec.Command("git", "-C", e.d.tree(), "ls-tree", "-r", "-z", "HEAD").Output()
 	if err != nil {
@@ -188,14 +189,14 @@ func (l *load) shares(n int) [][]string {
 	return out
 }
 
-// person is a user who edits files. Each file belongs to one person, so that its last save is known.
+// person is a user who edits files. Each file belongs to one person, so the test knows how the file was last saved.
 type person struct {
 	*load
 	rename   bool
 	files    []string
 	n        int
 	last     map[string][]byte
-	unrested map[string]bool // saved since the last rest
+	unrested map[string]bool // files saved since the last rest
 }
 
 func (p *person) save() {
@@ -218,7 +219,8 @@ func (p *person) save() {
 	p.unrested[path] = true
 }
 
-// edited returns the file with a new line at the end of a message, or with another task in a profile.
+// edited returns the content of a file after an edit: a message with a new line at the end, or a profile with another
+// task.
 func edited(path string, now []byte, n int) []byte {
 	if filepath.Ext(path) == ".json" {
 		return fmt.Appendf(nil,

@@ -22,8 +22,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// errnos are the errors with which calls fail. Some are machine faults, which say nothing about the file. Others are
-// faults in the file itself.
+// errnos are the errors with which calls fail. Some are faults of the machine, which say nothing about the file. Others
+// are faults of the file itself.
 var errnos = []syscall.Errno{
 	syscall.EMFILE, syscall.EIO, syscall.EACCES, syscall.ENOMEM, syscall.ESTALE, syscall.ENXIO, syscall.EINTR,
 	syscall.ENFILE, syscall.EPERM, syscall.ENAMETOOLONG, syscall.ENOSPC,
@@ -33,8 +33,10 @@ var errnos = []syscall.Errno{
 // compares each answer with the files. Everything that was confirmed is there. A refusal asserts nothing about files
 // that could not be read. Everything on disk is listed, or health lists its path among the paths that are retried. A
 // second agent is never granted an exclusive claim. When no path is waiting, the index equals a rebuilt one, without a
-// restart. In the short form, one call in three of most kinds fails, with the next errno in turn. In the long form,
-// every call fails with every errno, but the thousands of calls of a commit fail with the next errno in turn.
+// restart.
+//
+// In the short form, one call in three of most kinds fails. The errnos take turns. In the long form, every call fails
+// with every errno, except that the errnos take turns for the thousands of calls of a commit.
 func TestFaultErrno(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -57,7 +59,7 @@ func TestFaultErrno(t *testing.T) {
 	}
 }
 
-// peril is a run of one kind of operation.
+// peril is one kind of operation under test.
 type peril struct {
 	*load
 	injector
@@ -68,17 +70,17 @@ type peril struct {
 	failed                         bool     // the current attempt has failed
 	unreadable                     []string // paths of calls that failed because of the file itself
 
-	n       int    // number of the attempt
-	word    string // a word that only the attempt's message contains
-	id      string // of the attempt's message; "" before it is sent
-	pattern string // of the attempt's claim
-	before  bool   // message, claim and agent existed before the call that failed
+	n       int    // the attempt's number
+	word    string // a word that appears only in the attempt's message
+	id      string // the id of the attempt's message; "" before it is sent
+	pattern string // the pattern of the attempt's claim
+	before  bool   // message, claim and agent already existed before the call that failed
 	aimed   *shot
 	hitPath string // path of the call that failed
 
-	got  string // id of the message that was popped
+	got  string // the id of the popped message
 	task string // in Dora's profile, as a user last wrote it
-	away string // the file that a user removed
+	away string // the file that a user has removed
 	copy []byte // its content
 }
 
@@ -100,7 +102,7 @@ func newPeril(t *testing.T, op operation) *peril {
 	return r
 }
 
-// shots finds out which calls the operation makes, and returns the calls that should fail, with their errnos.
+// shots finds out which calls the operation makes, and selects the calls that should fail, with their errnos.
 func (r *peril) shots(turn int) (shots []shot) {
 	always, order := map[callSite]int{}, []callSite{}
 	for round := range 3 { // the first round creates folders
@@ -136,9 +138,8 @@ func (r *peril) shots(turn int) (shots []shot) {
 	return shots
 }
 
-// fail returns shots for a call: in the long form, one for each errno, otherwise and for commits only for the errno
-// whose turn it is.
-// Only calls that change something fail with a full disk.
+// fail returns shots for a call. In the long form, there is one for each errno. Otherwise, and for commits, there is
+// only one, and the errnos take turns. Only calls that change something fail with a full disk.
 func (op *operation) fail(s shot, turn int) (shots []shot) {
 	all := errnos
 	if !s.changes {
@@ -165,7 +166,7 @@ func (r *peril) begin(s *shot) {
 	r.arm(s, r.own(), r.op.every)
 }
 
-// own returns the text that identifies those paths of this attempt that exist already.
+// own returns the text that identifies this attempt in those of its paths that already exist.
 func (r *peril) own() string {
 	switch {
 	case r.id != "":
@@ -176,9 +177,9 @@ func (r *peril) own() string {
 	return claimHash(r.pattern)
 }
 
-// attempt does the operation once, with the shot, and compares the answers with the files.
+// attempt performs the operation once with the given shot, and compares the answers with the files.
 func (r *peril) attempt(s *shot) {
-	for range 3 { // the call does not happen every time
+	for range 3 { // the call is not made every time
 		r.begin(s)
 		err := r.op.do(r)
 		_, _, hit := r.disarm()
@@ -216,9 +217,9 @@ func (r *peril) machine() bool {
 	return r.aimed != nil && tree.FaultOf(r.aimed.errno) == tree.FaultMachine
 }
 
-// vet checks a refusal. The refusal must say that something is temporarily unavailable or, if that is the case, that a
-// file cannot be read. If the agents' folder cannot be listed, no agent is known: tree.Walk treats the content of such
-// a folder as gone.
+// vet checks a refusal. The refusal must say that something is temporarily unavailable. If a file cannot be read, it
+// may say that instead. If the agents' folder cannot be listed, it may say that an agent is unknown: tree.Walk treats
+// the content of such a folder as gone.
 func (r *peril) vet(err error) {
 	var no *toolError
 	errors.As(err, &no)
@@ -229,7 +230,7 @@ func (r *peril) vet(err error) {
 	}
 }
 
-// differMost is how long answers may differ from the files if health lists nothing that is waiting. After that, a user
+// differMost is how long answers may differ from the files while health lists nothing as waiting. After that, a user
 // fixes the file whose call failed.
 const differMost = 4 * time.Second
 
@@ -238,7 +239,7 @@ func (r *peril) agree() {
 	r.d.t.Helper()
 	began, waited, restored := time.Now(), false, false
 	for ; ; time.Sleep(20 * time.Millisecond) {
-		waiting := r.health().waiting // ask first: a path that is waiting now may be up to date a moment later
+		waiting := r.health().waiting // ask first: a waiting path may soon be up to date
 		diff := r.differing()
 		lost := slices.IndexFunc(diff, func(d difference) bool { return d.lost })
 		switch limit := time.Since(began); {
@@ -256,7 +257,7 @@ func (r *peril) agree() {
 			restored, began = true, time.Now()
 			r.restored++
 			r.restoreMode(r.hitPath)
-		case limit < time.Minute: // on a busy machine this takes longer
+		case limit < time.Minute: // on a busy machine, this takes longer
 		default:
 			r.bad("%s (waiting: %s)", diff[0].text, waiting)
 			return
@@ -264,7 +265,7 @@ func (r *peril) agree() {
 	}
 }
 
-// heal repairs what one attempt broke, before the next attempt.
+// heal repairs what an attempt broke, before the next attempt begins.
 func (r *peril) heal() {
 	until(r.d.t, "everything is up to date again", time.Minute, func() bool {
 		_, err := r.d.verb("compare", "project", faultKey)
@@ -272,14 +273,14 @@ func (r *peril) heal() {
 	})
 }
 
-// restoreMode acts as a user who changes the mode of a file that could not be read.
+// restoreMode does what a user would do: it changes the mode of a file that could not be read.
 func (r *peril) restoreMode(name string) {
 	for ; strings.HasPrefix(name, r.injector.tree+"/") && !strings.Contains(name[len(r.injector.tree):], "/."); name = filepath.Dir(name) {
 		st, err := os.Stat(name)
 		if err != nil {
 			continue
 		}
-		if err := os.Chmod(name, st.Mode()^0o010); err != nil { // do not change it back: the watcher compares modes
+		if err := os.Chmod(name, st.Mode()^0o010); err != nil { // do not restore the old mode: the watcher compares modes
 			r.d.t.Fatal(err)
 		}
 		return
@@ -289,7 +290,7 @@ func (r *peril) restoreMode(name string) {
 // state is the part of GET /health that the comparison needs.
 type state struct {
 	waiting []string // paths that are retried
-	quiet   bool     // nothing is waiting, and everything that the watcher saw is in the index
+	quiet   bool     // nothing is waiting, and the index contains everything that the watcher saw
 }
 
 func (r *peril) health() (s state) {
@@ -314,14 +315,14 @@ func (r *peril) health() (s state) {
 	return s
 }
 
-// finish compares the live index with a rebuilt one once no fault is left, and then compares the store with everything
+// finish compares the live index with a rebuilt one once no fault is left. It then compares the store with everything
 // that was confirmed.
 func (r *peril) finish() {
 	r.d.t.Helper()
 	if _, err := r.d.verb("flush", "project", faultKey); err != nil {
 		r.d.t.Errorf("flush: %v", err)
 	}
-	for _, name := range r.unreadable { // the server reads an invalid file again when somebody changes it
+	for _, name := range r.unreadable { // the server reads an invalid file again only when it is changed
 		r.restoreMode(name)
 	}
 	var diff []string
@@ -341,7 +342,7 @@ func (r *peril) finish() {
 	r.injector.mu.Lock()
 	r.injector.tree = ""
 	r.injector.mu.Unlock()
-	r.d.launch = nil // the start that Check needs has no faults
+	r.d.launch = nil // the server that Check starts has no faults
 	r.d.check(r.ledger)
 	r.wait()
 }
@@ -370,7 +371,7 @@ func (r *peril) verify() []string {
 	return report.Differences
 }
 
-// deletions returns the deletions in the history that neither an operation nor a user made.
+// deletions returns the deletions in the history that were made neither by an operation nor by a user.
 func (r *peril) deletions() (lines []string) {
 	out, err := exec.Command("git", "-C", r.d.tree(), "log", "--no-renames", "--diff-filter=D", "--name-only", "--format=").Output()
 	if err != nil {

@@ -54,7 +54,7 @@ type gitPerson struct {
 	branch   string
 	commands int
 	commits  []string
-	failed   map[string]int // number of refusals that are not our fault, by command
+	failed   map[string]int // number of refusals by Git that are not our fault, by command
 }
 
 func (p *gitPerson) begin() {
@@ -70,7 +70,7 @@ func (p *gitPerson) edit(name, text string) {
 	}
 }
 
-// round is some minutes of the user's work.
+// round performs a few minutes' worth of the user's work.
 func (p *gitPerson) round(n int) {
 	p.edit("NOTES.md", fmt.Sprintf("note %d\n", n))
 	p.commit("commit", "-q", "-a", "-m", fmt.Sprintf("note %d", n))
@@ -93,8 +93,8 @@ func (p *gitPerson) round(n int) {
 	}
 }
 
-// stash stashes an edit and pops the stash. Git pops in two steps, and takes the lock for each. If the server has the
-// lock at the second step, the edit is back but Git keeps the stash. A user who notices that drops the stash.
+// stash stashes an edit and pops the stash. Git pops in two steps, and takes the lock for each step. If the server has
+// the lock at the second step, the edit is back, but Git keeps the stash. A user who notices the stash drops it.
 func (p *gitPerson) stash(text string) {
 	p.edit("NOTES.md", text)
 	if p.git("stash", "-q"); p.git("stash", "list") == "" {
@@ -106,8 +106,8 @@ func (p *gitPerson) stash(text string) {
 	}, "stash", "pop", "-q")
 }
 
-// movedBack finds a reset in the reflog that removed commits from the branch, or returns "" if there is none. stash
-// and revert --abort reset to the HEAD that they have read before they take the lock.
+// movedBack finds a reset in the reflog that removed commits from the branch. It returns "" if there is none. stash and
+// revert --abort reset to the HEAD that they read before they took the lock.
 func (p *gitPerson) movedBack() string {
 	log, err := os.ReadFile(filepath.Join(p.dir, ".git/logs/refs/heads", p.branch))
 	if err != nil {
@@ -124,7 +124,7 @@ func (p *gitPerson) movedBack() string {
 // back returns to the mail's branch.
 func (p *gitPerson) back() { p.insist(func() bool { return false }, "checkout", "-q", p.branch) }
 
-// insist repeats a command while a lock prevents it, as fast as a user can, or until round finds another way.
+// insist repeats a command that a lock prevents, as fast as a user can. It stops if round finds another way.
 func (p *gitPerson) insist(round func() bool, args ...string) {
 	until(p.t, "git "+strings.Join(args, " "), 60*time.Second, func() bool {
 		if p.git(args...) != refused || round() {
@@ -151,10 +151,10 @@ func (p *gitPerson) commit(args ...string) bool {
 
 const refused = "refused"
 
-// mayRefuse matches the messages that Git may print while a server commits to the same repository: that the user should
-// try again later, or that there is nothing to do because the server has already committed the change. If a merge or a
-// revert reads HEAD before a commit by the server and the index after that commit, Git mistakes the difference for
-// local changes.
+// mayRefuse matches the messages that Git may print while a server commits to the same repository. The message may say
+// that the user should try again later. It may also say that there is nothing to do, because the server has already
+// committed the change. If a merge or a revert reads HEAD before a commit by the server and the index after that
+// commit, Git mistakes the difference for local changes.
 var mayRefuse = regexp.MustCompile(`(?i)\block|another git process|nothing (added )?to commit|no changes added|No local changes|` +
 	`No stash entries|nothing to revert|previous cherry-pick is now empty|unable to write new.index|` +
 	`is at [0-9a-f]+ but expected|stash entry is kept|would be overwritten by (merge|revert)`)

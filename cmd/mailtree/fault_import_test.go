@@ -20,15 +20,15 @@ import (
 	"mailtree/maildir/format"
 )
 
-// These are limits for an import of 60,000 files, which the long form enforces.
+// The limits for an import of 60,000 files, which only the long form enforces.
 const (
 	importTime    = 2 * time.Minute
 	importCommits = 200
 )
 
-// TestFaultImport copies many messages with empty marks into the tree while agents send, and then more, and stops the
-// server in the middle. Everything is committed in a few commits, the server stops in time, and the next start
-// continues. The long form has 60,000 files with 20,000 marks, and time limits are enforced.
+// TestFaultImport copies many messages with empty marks into the tree while agents send, then copies more, and stops
+// the server in the middle. Everything is committed in a few commits, the server stops in time, and the next start
+// continues. The long form has 60,000 files with 20,000 marks, and enforces time limits.
 func TestFaultImport(t *testing.T) {
 	longer(t)
 	messages := extent(1_000, 13_334)
@@ -78,14 +78,14 @@ func TestFaultImport(t *testing.T) {
 	}
 }
 
-// bulkImport is a user who copies messages with marks into the tree of a load.
+// bulkImport is a user who copies messages with marks into a load's tree.
 type bulkImport struct {
 	*load
 	mail  bulk.Mail
 	files []string
 }
 
-// sends sends ten messages a second, one at a time, while work runs, and returns how long each took.
+// sends sends ten messages a second, one at a time, while work runs. It returns how long each message took.
 func (im *bulkImport) sends(work func()) (took bulk.Times) {
 	ctx, cancel := context.WithCancel(im.d.t.Context())
 	var sending sync.WaitGroup
@@ -127,7 +127,7 @@ func (im *bulkImport) drop(from, to int) int {
 	return len(im.files) - before
 }
 
-// committed waits until the newest commit contains all files, and a time in each mark.
+// committed waits until the newest commit contains all files, and each mark contains a time.
 func (im *bulkImport) committed() {
 	im.d.t.Helper()
 	until(im.d.t, "everything to be committed", 5*importTime, func() bool {
@@ -136,7 +136,7 @@ func (im *bulkImport) committed() {
 	})
 }
 
-// uncommitted counts the files that the newest commit lacks, or contains as an empty file.
+// uncommitted counts the files that are missing from the newest commit, or empty in it.
 func (im *bulkImport) uncommitted() int {
 	im.d.t.Helper()
 	out, err := exec.Command("git", "-C", im.d.tree(), "ls-tree", "-r", "-l", "HEAD").Output()
@@ -173,8 +173,8 @@ func (im *bulkImport) commits() int {
 	return n
 }
 
-// runs reports whether health shows an import in progress. In the long form, the import must have committed some
-// files. The short form may have a single commit.
+// runs reports whether health shows an import in progress. In the long form, some files must already be committed. The
+// short form may have only a single commit.
 func (im *bulkImport) runs() bool {
 	resp, err := im.d.client.Get(im.d.url + "/health")
 	if err != nil {

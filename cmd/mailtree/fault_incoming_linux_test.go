@@ -93,9 +93,9 @@ func (d *daemon) gauge(name string) int64 {
 	return int64(value)
 }
 
-// TestFaultIncoming checks that the server's memory stays small while some clients send large messages without
-// finishing them and others finish theirs. Every finished message is delivered, or its sender is told to try again
-// later. Afterwards, the memory that the messages used is released.
+// TestFaultIncoming checks that the server uses little memory while some clients send large messages without finishing
+// them and others finish theirs. Every finished message is delivered, or its sender is asked to try again later.
+// Afterwards, the memory that the messages used is released.
 func TestFaultIncoming(t *testing.T) {
 	unfinished, finishing := extent(18, 100), extent(1, 12)
 	dir := t.TempDir()
@@ -135,7 +135,7 @@ func TestFaultIncoming(t *testing.T) {
 		return d.gauge("mailtree_incoming_file_bytes") == 0 && d.gauge("mailtree_incoming_memory_bytes") == 0
 	}
 	until(t, "the memory of the unfinished messages to be released", time.Minute, returned)
-	again := finish(t, friendly, finishing) // messages that were delivered are delivered only once
+	again := finish(t, friendly, finishing) // messages that were already delivered are not delivered again
 	if again["250"] != finishing || d.gauge("mailtree_messages") != int64(finishing) {
 		t.Errorf("after memory was released, the replies are %v", again)
 	}

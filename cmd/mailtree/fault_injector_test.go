@@ -15,12 +15,12 @@ import (
 	"mailtree/fixtures/trap"
 )
 
-// init makes the test binary the launcher of a trapped program. Among the inits of this package, it must run before
-// the init in fault_main_test.go, which becomes the program. They run in the order of their file names.
+// This init makes the test binary the launcher of a trapped program. It must run before the init in fault_main_test.go,
+// which becomes the program. The inits of a package run in the order of their file names.
 func init() { trap.Enter() }
 
-// callSite says where the program makes a file call: the call, and the path below the tree. Ids in the path are
-// replaced, so that the same call for the next message has the same site.
+// callSite is where the program makes a file call: the name of the call, and the path below the tree. Ids in the path
+// are replaced, so that the same call for the next message has the same site.
 type callSite struct {
 	call, path string
 	changes    bool // see trap.Call
@@ -28,7 +28,7 @@ type callSite struct {
 
 func (at callSite) String() string { return at.call + " " + at.path }
 
-// names are the parts of paths that differ between messages, claims, agents, objects or staged files.
+// names lists the parts of paths that differ between messages, claims, agents, objects or staged files.
 var names = []struct {
 	pattern *regexp.Regexp
 	stands  string
@@ -47,7 +47,7 @@ var names = []struct {
 // owned matches a part of a path that shows which try a call belongs to.
 var owned = regexp.MustCompile(`msg_\d{8}_[0-9a-f]{16}|claims/[0-9a-f]{40}|Agent\d+`)
 
-// shot is one call that should fail: the nth at its site.
+// shot is a call that should fail: the nth call at its site.
 type shot struct {
 	callSite
 	nth   int
@@ -64,9 +64,9 @@ type injector struct {
 
 	mu    sync.Mutex
 	tree  string         // "": nothing is counted
-	first map[string]int // the try in which an owned part was first seen
+	first map[string]int // the try in which an owned part first appeared
 	try   int
-	keep  string // an owned part from before that belongs to this try
+	keep  string // an older owned part that also belongs to this try
 	every bool   // all parts belong to this try
 	sites map[callSite]int
 	order []callSite // the sites in the order of their first calls
@@ -108,8 +108,8 @@ func (in *injector) decide(c trap.Call) syscall.Errno {
 	return 0
 }
 
-// arm begins a try. After that, the injector counts calls, and makes the shot's call fail (nil: none). It does not
-// count calls for paths of an earlier try, except for paths that contain keep. With every, it counts those calls too.
+// arm begins a try. From then on, the injector counts calls, and makes the shot's call fail (nil: none). It does not
+// count calls for paths of earlier tries, unless the path contains keep or every is set.
 func (in *injector) arm(s *shot, keep string, every bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// TestFaultKill kills the server at random instants under load, again and again. After each start, everything that was
+// TestFaultKill kills the server at random moments under load, again and again. After each start, everything that was
 // confirmed is there, and the start takes less than two seconds of processor time. At the end, every invariant holds,
 // and each message was popped once.
 func TestFaultKill(t *testing.T) {
@@ -46,8 +46,8 @@ func TestFaultKill(t *testing.T) {
 	t.Logf("%d kills: %s", kills, l)
 }
 
-// live keeps a server running until it has answered some calls, and a moment longer. In some rounds there are so many
-// calls that a commit happens. Even on a slow machine, a kill comes that soon.
+// live keeps a server running until it has answered some calls, and a moment longer. In some rounds, there are enough
+// calls for a commit. Because calls are counted, the kill comes equally early on a slow machine.
 func (l *load) live(k int) {
 	most := 10
 	if k%10 == 9 {

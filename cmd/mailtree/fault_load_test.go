@@ -16,24 +16,24 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// load is a set of clients that send, acknowledge and pop, and keep a ledger of the answers.
+// load is a set of clients that send, acknowledge and pop messages, and keep a ledger of the answers.
 type load struct {
 	d       *daemon
 	agents  []string
 	ledger  *storetest.Ledger
-	serial  atomic.Int64 // of message bodies
+	serial  atomic.Int64 // the number of the last message body
 	refused atomic.Int64 // calls that were answered with an error
-	// refusal handles an error that a tool returned. nil: the error fails the test.
+	// refusal handles an error from a tool. If it is nil, the error fails the test.
 	refusal func(error)
-	// meddled reports whether a user has touched a message's files. An answer may then report another state than the
-	// call caused. nil: no user touches files.
+	// meddled reports whether a user has touched a message's files. If so, an answer may report another state than the
+	// call caused. If meddled is nil, no user touches files.
 	meddled func(id string) bool
 	claims  bool          // some clients claim paths
-	pace    time.Duration // pause of a client between two calls, so that a long test does not become a test of size
+	pace    time.Duration // a client's pause between two calls, so that a long test does not become a test of size
 	rest    sync.RWMutex  // clients make no calls while it is locked
 
 	mu    sync.Mutex
-	boxes map[string][]string // ids of messages that are in an inbox and not acknowledged
+	boxes map[string][]string // ids of messages that are in an inbox and have not been acknowledged
 	again []message           // sends without an answer, to be sent again with their keys
 }
 
@@ -67,7 +67,7 @@ func newLoad(t testing.TB, d *daemon) *load {
 	return l
 }
 
-// clients runs n clients until ctx ends or the server is gone.
+// clients runs n clients until ctx ends or the server has ended.
 func (l *load) clients(ctx context.Context, n int) *sync.WaitGroup {
 	var all sync.WaitGroup
 	for i := range n {
@@ -108,7 +108,7 @@ func (l *load) check(agent string) error {
 		"include_bodies": true}, nil))
 }
 
-// answer sorts errors: it counts refusals, and returns all other errors.
+// answer counts an error that is a refusal, and returns any other error.
 func (l *load) answer(err error) error {
 	var no *toolError
 	if !errors.As(err, &no) {
@@ -129,7 +129,7 @@ func denied(err error) bool {
 	return errors.As(err, &no) && !strings.Contains(no.text, "could not undo what it had written")
 }
 
-// draft returns a new message, or a message that got no answer and has to be sent again.
+// draft returns a new message, or a message that must be sent again because there was no answer.
 func (l *load) draft(from string) message {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -181,7 +181,7 @@ func (l *load) send(m message) error {
 	return nil
 }
 
-// take takes the id of an unacknowledged message from an agent's inbox: a random one, or the one that is probably
+// take takes the id of an unacknowledged message out of an agent's list: a random message, or the one that is probably
 // being popped now.
 func (l *load) take(agent string) string {
 	l.mu.Lock()
@@ -249,8 +249,8 @@ func (l *load) claim(agent, pattern string) error {
 	return l.answer(err)
 }
 
-// drain pops everything, so that each delivery is accounted for. No other client may call the server meanwhile. If
-// Postmaster reports an edited copy after the last pop, drain begins again.
+// drain pops everything, so that every delivery is accounted for. No other client may call the server in the meantime.
+// If Postmaster reports an edited copy after the last pop, drain begins again.
 func (l *load) drain() {
 	l.d.t.Helper()
 	until(l.d.t, "an empty inbox to be reported as empty", time.Minute, func() bool {

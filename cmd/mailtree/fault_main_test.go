@@ -33,7 +33,7 @@ var faults = flag.String("faults", "least", "how much the fault tests do: least 
 
 var keep = flag.String("keep", "", "where to move the store of a failed fault test, for inspection")
 
-// extent returns full in the long form, and small otherwise.
+// extent returns full in the long form, and small in the other forms.
 func extent(small, full int) int {
 	if *faults == "long" {
 		return full
@@ -41,8 +41,8 @@ func extent(small, full int) int {
 	return small
 }
 
-// longer runs a test only in the short and the long form, because the test uses too many of the machine's resources to
-// run in every `go test ./...`.
+// longer runs a test only in the short and the long form. The test uses too many of the machine's resources for every
+// `go test ./...`.
 func longer(t *testing.T) {
 	t.Helper()
 	if *faults == "least" {
@@ -53,11 +53,11 @@ func longer(t *testing.T) {
 // faultEnv makes the test binary the fault program.
 const faultEnv = "MAILTREE_FAULT_PROGRAM"
 
-// faultClockEnv is the amount by which the fault program's clock is off.
+// faultClockEnv contains the amount by which the fault program's clock is wrong.
 const faultClockEnv = "MAILTREE_FAULT_CLOCK"
 
-// init makes the test binary pause at random if the tests should pause. If faultEnv is set, it turns the test binary
-// into the fault program, whatever the binary's name: see faultServe.
+// This init makes the test binary pause at random, if the tests should pause. If faultEnv is set, it also turns the
+// test binary into the fault program, whatever the binary's name: see faultServe.
 func init() {
 	testStep = waits.Pauses() // also for the programs that scripts and other tests start
 	if os.Getenv(faultEnv) != "" {
@@ -69,8 +69,8 @@ func init() {
 	}
 }
 
-// faultServe is serve with verbs that are not yet available as tools (pop, unread), and with a writer that dies at a
-// step.
+// faultServe is like serve, with verbs that are not yet available as tools (pop, unread), and with a writer that dies
+// at a step.
 //
 //	POST /fault/pop?project=&agent=          the message's id, empty if there is none
 //	POST /fault/unread?project=&agent=&id=
@@ -129,13 +129,13 @@ type faultProgram struct {
 	app *app
 
 	mu    sync.Mutex
-	left  int           // steps that remain; 0: no limit
-	hold  bool          // after these steps wait; otherwise die
-	held  chan struct{} // closed to continue; nil while the writer does not wait
+	left  int           // steps that are left; 0: no limit
+	hold  bool          // after these steps, wait instead of dying
+	held  chan struct{} // closed to continue; nil unless the writer is waiting
 	steps []string
 }
 
-// step is called by the writer before each of its steps.
+// step is what the writer calls before each of its steps.
 func (f *faultProgram) step(name string) {
 	if testStep != nil {
 		testStep(name)
@@ -240,10 +240,10 @@ func (f *faultProgram) do(ctx context.Context, verb string, q url.Values) (strin
 	return "", fmt.Errorf("no verb %q", verb)
 }
 
-// queued matches the function in which an operation waits for the writer.
+// queued matches the name of the function in which an operation waits for the writer.
 const queued = `writer\.\(\*Writer\)\.do$`
 
-// both makes the writer wait in another operation, so that the operations that arrive meanwhile form one group.
+// both makes the writer wait in another operation, so that the operations that arrive in the meantime form one group.
 func (f *faultProgram) both(p *maildir.Project, agent, id string) error {
 	ctx := context.Background()
 	f.mu.Lock() // the writer stops at its next step
@@ -267,7 +267,7 @@ func (f *faultProgram) both(p *maildir.Project, agent, id string) error {
 	return errors.Join(errs...)
 }
 
-// until waits for a condition.
+// until waits until a condition is true.
 func until(t testing.TB, what string, limit time.Duration, ok func() bool) {
 	t.Helper()
 	if !waits.Within(limit, ok) {

@@ -21,13 +21,13 @@ import (
 	"mailtree/mcp/socket"
 )
 
-// maxResident is how much memory the server may use, in bytes, whatever requests it gets. The race detector's memory is
-// added.
+// maxResident is the maximum memory in bytes that the server may use, whatever requests it gets. The limit is higher
+// with the race detector, which needs memory of its own.
 const maxResident = (400 << 20) * (1 + (slower-1)/2)
 
-// TestFaultMemory checks that the server's memory stays small while many clients ask for large mail at once, in every
-// possible way. -faults=long stores the 40 messages of 8 MB with which the limit was set. The short form shows the
-// same with four messages and fewer clients.
+// TestFaultMemory checks that the server uses little memory while many clients request large mail at once, in every
+// possible way. -faults=long stores the 40 messages of 8 MB with which the limit was determined. The short form checks
+// the same with four messages and fewer clients.
 func TestFaultMemory(t *testing.T) {
 	longer(t)
 	many := extent(8, 64)
@@ -144,12 +144,13 @@ func rpcRequest(method string, params any) []byte {
 	return b
 }
 
-// received is the size in bytes of a complete answer.
+// received is the size of a complete answer in bytes.
 type received int64
 
 func (n received) Error() string { return fmt.Sprint(int64(n), " bytes") }
 
-// discard reads an answer to its end. It returns received for an answer, and any other error if there is none.
+// discard reads an answer to its end. It returns a received error with the size of a complete answer. Any other error
+// means that there was no answer.
 func discard(resp *http.Response, err error) error {
 	if err != nil {
 		return err
@@ -166,7 +167,7 @@ func discard(resp *http.Response, err error) error {
 	return received(n)
 }
 
-// limitedWriter keeps the first bytes.
+// limitedWriter keeps the first bytes, and drops the rest.
 type limitedWriter struct {
 	to   *bytes.Buffer
 	left int

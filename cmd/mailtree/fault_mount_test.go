@@ -30,7 +30,7 @@ func notHere(t *testing.T, format string, args ...any) {
 	t.Skipf("not done here: %s: %s", t.Name(), strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
 }
 
-// mount mounts a file system on a new folder until the test ends. It skips the test if the kernel refuses.
+// mount mounts a file system on a new folder until the test ends. If the kernel refuses, mount skips the test.
 func mount(t *testing.T, args ...string) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "mnt")
@@ -52,7 +52,7 @@ func unmount(t *testing.T, dir string) {
 	}
 	var out []byte
 	var err error
-	// A child process that another test has just forked holds our open files until its exec.
+	// A child process that another test has just forked keeps our files open until its exec.
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if out, err = exec.Command("umount", dir).CombinedOutput(); err == nil {
 			return

@@ -18,22 +18,23 @@ import (
 // operation is one kind of operation in TestFaultErrno.
 type operation struct {
 	name string
-	// prepare brings the store, without a fault, to a state in which the operation has something to do.
+	// prepare brings the store into a state in which the operation has something to do. There is no fault yet.
 	prepare func(r *peril)
-	// do performs the operation with the fault armed. It returns when the operation has been answered. If a user does
-	// the operation, there is no answer, and do returns when the server has noticed it or when the fault has struck.
+	// do performs the operation with the fault armed, and returns when there is an answer. If a user performs the
+	// operation, there is no answer. In that case, do returns when the server has noticed the operation, or when the
+	// fault has struck.
 	do func(r *peril) error
-	// after tries something that must still be impossible. The fault is over by then.
+	// after tries something that must still be impossible once the fault is over.
 	after func(r *peril, err error)
 
-	beside  bool   // a user or the server does it: there is no answer
-	history bool   // it is the history's work, and the calls for its files are counted too
+	beside  bool   // a user or the server performs it, so there is no answer
+	history bool   // the history performs it, so calls for the history's files are counted too
 	every   bool   // calls for files from earlier attempts are counted too
-	slow    bool   // an attempt takes long, or the more attempts the longer, so fewer are made
+	slow    bool   // an attempt takes long, or becomes slower with each attempt, so there are fewer attempts
 	takes   string // text in the paths that the operation removes; "": it removes none
 }
 
-// most returns how often a call at one place fails with the same errno.
+// most returns how often a call at one site fails with the same errno.
 func (op *operation) most() int {
 	if op.slow {
 		return extent(1, 2)
@@ -41,7 +42,7 @@ func (op *operation) most() int {
 	return extent(2, 8)
 }
 
-// share returns n if one call in n fails.
+// share returns the number n for which one call in n fails.
 func (op *operation) share() int {
 	if op.slow {
 		return extent(9*slower, 1)
@@ -53,8 +54,8 @@ func (op *operation) removes(path string) bool {
 	return op.takes != "" && strings.Contains(path, op.takes)
 }
 
-// perilous lists the operations that the fault tests run. Ann sends to Bob and Cid, and claims a path that Bob also
-// wants. A user edits Dora's files.
+// perilous lists the operations under test. Ann sends to Bob and Cid, and claims a path that Bob also wants. A user
+// edits Dora's files.
 var perilous = []operation{
 	{name: "send", prepare: fresh, do: (*peril).mail, after: noMore},
 	{name: "register", prepare: fresh, do: (*peril).register, after: noMore},
@@ -80,7 +81,7 @@ func noMore(*peril, error) {}
 
 func fresh(*peril) {}
 
-// newcomer is an agent who has no mail yet: its folders are created with its first message.
+// newcomer registers an agent without mail: the agent's folders are created with its first message.
 func newcomer(r *peril) {
 	if err := r.register(); err != nil {
 		r.d.t.Fatal(err)
@@ -96,7 +97,7 @@ func delivered(r *peril) {
 	r.before = true
 }
 
-// onlyOne is delivered, with nothing else unread in Bob's inbox.
+// onlyOne is like delivered, and leaves nothing else unread in Bob's inbox.
 func onlyOne(r *peril) {
 	r.d.t.Helper()
 	until(r.d.t, "the inbox is read", time.Minute, func() bool { return r.checkMail() == nil && r.got == "" && r.unread("Bob") == 0 })
@@ -109,7 +110,7 @@ func claimed(r *peril) {
 	r.before = true
 }
 
-// changed is delivered with a message that was also acknowledged, and edited by a user.
+// changed is like delivered, but the message has also been acknowledged, and edited by a user.
 func changed(r *peril) {
 	delivered(r)
 	for _, err := range []error{r.confirm(), r.editMessage()} {
@@ -140,7 +141,7 @@ func (r *peril) welcomeMail() error {
 	return err
 }
 
-// from returns a message with a new text for each attempt to send.
+// from returns a message whose text is different in each attempt to send.
 func (r *peril) from(agent string, to []string, cc ...string) message {
 	text := fmt.Sprintf("The text of %s, send %d.", r.word, r.serial.Add(1))
 	return message{From: agent, To: to, CC: append([]string{}, cc...), BCC: []string{}, Subject: "s", Body: text, Project: faultKey}
@@ -201,7 +202,7 @@ func (r *peril) contest() error {
 	return r.answer(err)
 }
 
-// secondClaim is contest after the fault. A claim file that a user wrote and that cannot be read is a problem, and
+// secondClaim is like contest, after the fault. A claim file that a user wrote and that cannot be read is a problem:
 // the claim has no effect until the file is fixed.
 func (r *peril) secondClaim(error) {
 	r.d.t.Helper()
@@ -230,13 +231,13 @@ func (r *peril) giveBack() error {
 	return r.answer(r.d.call("release_claims", args, nil))
 }
 
-// noticed waits until the server has noticed what a user did, or the fault has struck.
+// noticed waits until the server has noticed a user's change, or until the fault has struck.
 func (r *peril) noticed(ok func() bool) {
 	for began := time.Now(); !ok() && !r.struck() && time.Since(began) < differMost; time.Sleep(2 * time.Millisecond) {
 	}
 }
 
-// save writes a file like an editor that saves by renaming.
+// save writes a file as an editor does that saves by renaming.
 func (r *peril) save(path string, data []byte) {
 	r.d.t.Helper()
 	file := filepath.Join(r.tree, path)
@@ -279,8 +280,8 @@ func (r *peril) saveProfile(agent, task string) {
 	r.save(path, data)
 }
 
-// passed waits until the server has finished reading what it was reading when the fault struck. By then it has
-// noticed a file that a user saved later.
+// passed waits until the server has finished the reads that were in progress when the fault struck. By then it has
+// noticed any file that a user saved later.
 func (r *peril) passed() {
 	r.d.t.Helper()
 	task := fmt.Sprintf("after %d", r.n)
@@ -320,7 +321,7 @@ func claimHash(pattern string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// holder returns the agent that holds the pattern according to the files, or "" if there is none.
+// holder returns the agent that holds the pattern according to the files, or "" if no agent does.
 func (r *peril) holder() string {
 	for _, path := range r.glob("claims/" + claimHash(r.pattern) + "-*.json") {
 		if _, err := os.Lstat(filepath.Join(r.tree, strings.TrimSuffix(path, ".json")+".released")); errors.Is(err, fs.ErrNotExist) {
@@ -331,7 +332,7 @@ func (r *peril) holder() string {
 	return ""
 }
 
-// markByHand creates an empty mark, as touch does. The server writes the time into the mark.
+// markByHand creates an empty mark, as touch does. The server then writes the time into the mark.
 func (r *peril) markByHand() error {
 	r.ledger.Ask("Bob", r.id)
 	if err := os.WriteFile(r.readMark(), nil, 0o600); err != nil {
@@ -351,7 +352,7 @@ func (r *peril) stamped() bool {
 	return err == nil && st.Size() > 0
 }
 
-// touchAgain creates the mark again if the fault kept the server from writing the time.
+// touchAgain creates the mark again if the server could not write the time because of the fault.
 func (r *peril) touchAgain(error) {
 	r.d.t.Helper()
 	if r.agree(); r.stamped() {
@@ -400,7 +401,8 @@ func (r *peril) waitForRest() error {
 	return nil
 }
 
-// compareTree makes the server compare the whole tree with the index, as it does every hour and after lost events.
+// compareTree makes the server compare the whole tree with the index, as it does every hour and after it has lost
+// events.
 func (r *peril) compareTree() error {
 	_, err := r.d.verb("compare", "project", faultKey)
 	return r.answer(err)
@@ -412,8 +414,8 @@ func (r *peril) flush() error {
 	return r.answer(err)
 }
 
-// committed waits until the history is up to date, without help. A file that could not be read is left out until
-// somebody saves it again.
+// committed waits until the history is up to date, without any help. A file that could not be read is left out until it
+// is saved again.
 func (r *peril) committed(error) {
 	r.d.t.Helper()
 	limit := time.Minute // the history retries with back-off
@@ -434,8 +436,7 @@ func (r *peril) committed(error) {
 	}
 }
 
-// uncommitted waits until git status reports nothing. If the limit is reached first, it returns what git status
-// reports.
+// uncommitted waits until git status reports nothing. At the limit, it returns what git status reports.
 func (r *peril) uncommitted(limit time.Duration) (text string) {
 	for began := time.Now(); time.Since(began) < limit; time.Sleep(20 * time.Millisecond) {
 		if _, err := r.d.verb("flush", "project", faultKey); err != nil {

@@ -16,17 +16,17 @@ import (
 	"mailtree/maildir"
 )
 
-// These tests check that the released program behaves as docs/tools.md, "postal", says.
+// These tests check that the released program behaves as described in docs/tools.md, "postal".
 
-// post is the mail of one test, sent and taken with postal's tools. postal shows the sender's own ids, so the tests
-// distinguish messages by their bodies, which are unique.
+// post is the mail of one test, which is sent and taken with postal's tools. postal shows the sender's own ids, so the
+// tests distinguish messages by their bodies, which are unique.
 type post struct {
 	d      *daemon
 	ledger *storetest.Ledger
 
 	mu    sync.Mutex
-	sent  map[string]string // answered sends: the sender, by body
-	taken map[string]string // answered pops: the id that was shown, by body
+	sent  map[string]string // the sender of each answered send, by body
+	taken map[string]string // the id shown by each answered pop, by body
 }
 
 func newPost(t *testing.T) *post {
@@ -36,7 +36,7 @@ func newPost(t *testing.T) *post {
 	return &post{d: d, ledger: &storetest.Ledger{}, sent: map[string]string{}, taken: map[string]string{}}
 }
 
-// send sends a message with an id, or without one. An error means that there was no answer.
+// send sends a message, with the id unless it is empty. An error means that there was no answer.
 func (p *post) send(from, to, body, id string) error {
 	p.ledger.Try(body)
 	args, made := map[string]string{"name": to, "msg": body}, struct{ ID string }{}
@@ -59,7 +59,8 @@ func (p *post) send(from, to, body, id string) error {
 	return nil
 }
 
-// take takes the oldest message. body is "" if there is none. An error means that there was no answer.
+// take takes the oldest message and returns its body, or "" if there is no message. An error means that there was no
+// answer.
 func (p *post) take(agent string, wait int) (body string, err error) {
 	var m struct{ ID, From, Content string }
 	p.ledger.AskPop(agent)
@@ -70,7 +71,7 @@ func (p *post) take(agent string, wait int) (body string, err error) {
 	if err != nil {
 		p.d.t.Errorf("refused: %v", err)
 	}
-	p.ledger.Pop(agent, "") // answered; settle finds out which delivery it was
+	p.ledger.Pop(agent, "") // there was an answer; settle finds out which delivery it was
 	if err != nil || m.ID == "" {
 		return "", err
 	}
@@ -83,7 +84,7 @@ func (p *post) take(agent string, wait int) (body string, err error) {
 	return m.Content, nil
 }
 
-// waitSeconds is how long takers wait, in seconds: less than the daemon's client waits.
+// waitSeconds is how long takers wait, in seconds. It is less than the time that the daemon's client waits.
 const waitSeconds = 20
 
 // takeSome repeats take until there is a message.
@@ -94,8 +95,9 @@ func (p *post) takeSome(agent string) (body string, err error) {
 	return body, err
 }
 
-// settle reads an inbox with the mail toolset, which identifies messages by their ids in the tree, and records them in
-// the ledger. It returns the number of messages that are marked read although no client received them.
+// settle reads an inbox with the mail toolset, and records its messages in the ledger. The mail toolset identifies
+// messages by their ids in the tree. settle returns the number of messages that are marked as read although no client
+// received them.
 func (p *post) settle(agent string) (silent int) {
 	p.d.t.Helper()
 	for cursor, more := "", true; more; more = cursor != "" {
@@ -133,7 +135,7 @@ func (p *post) settle(agent string) (silent int) {
 	return silent
 }
 
-// check compares everything with the store after all inboxes are settled.
+// check compares everything with the store once all inboxes are settled.
 func (p *post) check() {
 	p.d.t.Helper()
 	for body, from := range p.sent {
@@ -145,7 +147,7 @@ func (p *post) check() {
 	p.d.check(p.ledger)
 }
 
-// TestFaultPostalLoops has two clients answer each other. Every message arrives, in the order in which it was sent.
+// TestFaultPostalLoops makes two clients answer each other. Every message arrives, in the order in which it was sent.
 func TestFaultPostalLoops(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -183,8 +185,8 @@ func TestFaultPostalLoops(t *testing.T) {
 	p.check()
 }
 
-// TestFaultPostalCrowd has 64 clients take from one mailbox while 64 send to it. No message arrives twice, and none
-// is lost.
+// TestFaultPostalCrowd makes 64 clients take from one mailbox while 64 others send to it. No message arrives twice, and
+// none is lost.
 func TestFaultPostalCrowd(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -196,8 +198,8 @@ func TestFaultPostalCrowd(t *testing.T) {
 	c.check()
 }
 
-// TestFaultPostalKill is TestFaultPostalCrowd with a server that is killed and restarted. A message that no client
-// received is in the inbox, marked read. There are no more such messages than calls without an answer.
+// TestFaultPostalKill is like TestFaultPostalCrowd, but the server is killed and restarted. A message that no client
+// received is in the inbox, marked as read. There are no more such messages than calls without an answer.
 func TestFaultPostalKill(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -222,19 +224,19 @@ func TestFaultPostalKill(t *testing.T) {
 	t.Logf("%d kills: %d sent, %d taken, %d handed out to nobody, %d calls without answer", kills, sent, taken, silent, lost)
 }
 
-// crowd is many clients with one mailbox, "box".
+// crowd is a group of clients that share one mailbox, "box".
 type crowd struct {
 	*post
 	answered atomic.Int64
 	ended    atomic.Bool // no more messages will come
-	sure     bool        // nobody kills the server: every call must be answered
+	sure     bool        // the server is not killed, so every call must be answered
 
-	left chan parcel // messages to be sent (again)
+	left chan parcel // messages to be sent, possibly again
 }
 
 type parcel struct{ from, body, id string }
 
-// crowdSize is the number of senders, and of takers.
+// crowdSize is the number of senders, and also the number of takers.
 const crowdSize = 64
 
 func newCrowd(t *testing.T, total int) *crowd {
@@ -249,8 +251,8 @@ func newCrowd(t *testing.T, total int) *crowd {
 	return c
 }
 
-// clients runs all clients until the server is gone. Senders also end when nothing is left, and takers when a message
-// tells them to end.
+// clients runs all clients until the server is gone. A sender also ends when there is nothing left to send, and a taker
+// also ends when a message tells it to.
 func (c *crowd) clients() (senders, takers *sync.WaitGroup) {
 	senders, takers = &sync.WaitGroup{}, &sync.WaitGroup{}
 	for range crowdSize {
@@ -283,8 +285,8 @@ func (c *crowd) clients() (senders, takers *sync.WaitGroup) {
 	return senders, takers
 }
 
-// deliver sends a message. If there is no answer, it returns false, and puts the message back to be sent again if the
-// message has an id.
+// deliver sends a message. If there is no answer, it returns false. If the message has an id, it is then put back to be
+// sent again.
 func (c *crowd) deliver(m parcel) bool {
 	err := c.send(m.from, "box", m.body, m.id)
 	if err == nil {
@@ -295,16 +297,16 @@ func (c *crowd) deliver(m parcel) bool {
 	return err == nil
 }
 
-// wait waits until n calls were answered, or everything was sent.
+// wait waits until n calls have been answered, or everything has been sent.
 func (c *crowd) wait(n int64) {
 	c.d.t.Helper()
 	until(c.d.t, "calls are answered", time.Minute, func() bool { return c.answered.Load() >= n || len(c.left) == 0 })
 }
 
-// stop is the beginning of the messages that end takers. Each such message ends one taker.
+// stop is the beginning of the messages that end takers. Each of these messages ends one taker.
 const stop = "stop "
 
-// finish sends the remaining messages, and takes all messages.
+// finish sends the remaining messages, and takes all of them.
 func (c *crowd) finish() {
 	c.d.t.Helper()
 	c.sure = true
@@ -313,7 +315,7 @@ func (c *crowd) finish() {
 	for i := range crowdSize {
 		if err := c.send("sender0", "box", stop+strconv.Itoa(i), ""); err != nil {
 			c.d.t.Error(err)
-			c.d.kill() // so that no taker keeps waiting
+			c.d.kill() // end any takers that are still waiting
 			break
 		}
 	}

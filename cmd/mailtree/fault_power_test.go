@@ -19,10 +19,10 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// TestFaultPowerLoss cuts the power under load. It copies the file that backs a mounted ext4. The copy is what a disk
-// would contain at that instant. It mounts the copy (which replays its journal) and starts a server on it. Everything
-// that was confirmed before the copy began is there, nothing is incomplete, the repository is sound and the index
-// reconciles.
+// TestFaultPowerLoss cuts the power under load. It copies the file that backs a mounted ext4 file system. The copy has
+// the content that a disk would have at that moment. The test mounts the copy, which replays its journal, and starts a
+// server on it. Everything that was confirmed before the copy began is there, nothing is incomplete, the repository is
+// sound, and the index can be reconciled.
 func TestFaultPowerLoss(t *testing.T) {
 	t.Parallel()
 	needMounts(t, "mkfs.ext4")
@@ -40,7 +40,7 @@ func TestFaultPowerLoss(t *testing.T) {
 		until(t, "more mail", 60*time.Second, func() bool { _, now, _, _, _, _ := l.ledger.Counts(); return now > sent+20+17*n%60 })
 		ledger, lost := cutPower(t, d, l, disk)
 		torn += lost
-		l.rest.Lock() // messages sent during the check would only make the next check longer
+		l.rest.Lock() // messages sent during the check would only prolong the next check
 		t.Run("", func(t *testing.T) { afterPowerLoss(t, lastCopy(disk), ledger) })
 		l.rest.Unlock()
 		if t.Failed() {
@@ -53,13 +53,13 @@ func TestFaultPowerLoss(t *testing.T) {
 	t.Logf("%d power cuts (%d copies discarded because the kernel wrote meanwhile): %s", cuts, torn, l)
 }
 
-// lazy are mount options that make the kernel write as little as possible unless it is told to. Writes that were not
-// made durable are then lost.
+// lazy are mount options that make the kernel write as little as possible on its own. Writes that were not made durable
+// are then lost.
 const lazy = "loop,commit=300"
 
 // TestFaultPowerSteps cuts the power at every step of a send to three recipients. It also cuts the power right after
-// the answers of a send, an acknowledgement and a pop, and after the commit. At each step it does so twice. The first
-// time, the disk contains only what the server had made durable. The second time, the kernel has also written the
+// the answers to a send, an acknowledgement and a pop, and after the commit. At each step, it cuts the power twice. The
+// first time, the disk contains only what the server had made durable. The second time, the kernel has also written the
 // names of all files, but not the content of files that were not made durable.
 func TestFaultPowerSteps(t *testing.T) {
 	longer(t)
@@ -114,9 +114,9 @@ func TestFaultPowerSteps(t *testing.T) {
 	t.Logf("%d power cuts at %d steps: %s", cuts, at, s)
 }
 
-// TestFaultPowerSync cuts the power of a machine that merges what another machine has pushed: at every step of the
-// writer, and at any moment of a sync. The merged files are complete or absent, and complete if the sync was answered.
-// The next sync delivers the rest, whatever remains of the fetched data after the cut.
+// TestFaultPowerSync cuts the power of a machine that merges what another machine has pushed, at every step of the
+// writer and at any moment of a sync. The merged files are complete or absent. If the sync was answered, they are
+// complete. The next sync delivers the rest, however much of the fetched data is left after the cut.
 func TestFaultPowerSync(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -172,8 +172,8 @@ func TestFaultPowerSync(t *testing.T) {
 	t.Logf("%d power cuts at %d steps and in rounds, after which the merge was complete %d times", cuts, at, whole)
 }
 
-// afterPowerLoss starts a server on the copy, which merges whatever its store lacks. It returns 1 if the store lacked
-// nothing.
+// afterPowerLoss starts a server on the copy, which merges whatever its store lacks. If the store lacked nothing, it
+// returns 1.
 func (s *steps) afterPowerLoss(t *testing.T, disk string, answered bool) (whole int) {
 	dir := mount(t, "-o", "loop", disk)
 	d := newDaemon(t, filepath.Join(dir, "store"))
@@ -201,7 +201,8 @@ func (s *steps) afterPowerLoss(t *testing.T, disk string, answered bool) (whole 
 	return got / 4
 }
 
-// held waits until the writer waits. It returns false if the call is answered first. The answer stays in the channel.
+// held waits until the writer waits. If the call is answered first, held returns false, and leaves the answer in the
+// channel.
 func (d *daemon) held(answer chan error) (held bool) {
 	d.t.Helper()
 	until(d.t, "a waiting writer", time.Minute, func() bool {
@@ -216,7 +217,7 @@ func (d *daemon) held(answer chan error) (held bool) {
 }
 
 // writeNames makes ext4 write its journal. The journal then contains all names and sizes that ext4 knows, and the
-// content of one file of ours.
+// content of one file that writeNames creates.
 func writeNames(t *testing.T, dir string) {
 	f, err := os.Create(filepath.Join(dir, "bystander"))
 	if err == nil {
@@ -230,8 +231,8 @@ func writeNames(t *testing.T, dir string) {
 
 func lastCopy(disk string) string { return disk + ".copy" }
 
-// cutPower copies the disk at one instant and returns what had been answered by then. The server is stopped
-// meanwhile, so that the kernel writes little. Two equal reads prove that nothing was written between them.
+// cutPower copies the disk as it is at one moment, and returns what had been answered by then. The server is stopped in
+// the meantime, so that the kernel writes little. If two reads are equal, nothing was written between them.
 func cutPower(t *testing.T, d *daemon, l *load, disk string) (answered *storetest.Ledger, torn int) {
 	t.Helper()
 	answered = l.ledger.Copy()
@@ -248,7 +249,7 @@ func cutPower(t *testing.T, d *daemon, l *load, disk string) (answered *storetes
 	return answered.With(l.ledger), torn
 }
 
-// copyFile copies a file, with holes where there is no data, and returns the SHA-256.
+// copyFile copies a file, leaving holes where there is no data, and returns the SHA-256.
 func copyFile(t *testing.T, from, to string) []byte {
 	t.Helper()
 	in, err := os.Open(from)

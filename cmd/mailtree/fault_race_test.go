@@ -2,5 +2,5 @@
 
 package main
 
-// slower is the factor by which the race detector slows the program down.
+// slower is the factor by which the race detector slows down the program.
 const slower = 5

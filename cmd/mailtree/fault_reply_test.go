@@ -14,7 +14,7 @@ func oneAsking(s *steps) {
 	s.ids = []string{s.boxes["Bob"][len(s.boxes["Bob"])-1]}
 }
 
-// answer sends Bob's reply to the message, which acknowledges it.
+// answer sends Bob's reply to the message. The reply also acknowledges the message.
 func answer(s *steps) error {
 	s.body = fmt.Sprintf("Answer of try %d.", s.n)
 	s.ledger.Try(s.body)
@@ -45,5 +45,5 @@ func undoAnswer(s *steps) error {
 	return err
 }
 
-// lookUnanswered counts the missing files among those of the reply and its marks.
+// lookUnanswered counts how many of the files of the reply and its marks are missing.
 func lookUnanswered(s *steps) int { return 5 - lookAnswer(s) }

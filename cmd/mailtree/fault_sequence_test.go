@@ -24,11 +24,10 @@ var (
 	sequenceCount = flag.Int("sequences", 3, "how many sequences TestFaultSequences plays; they mostly wait: -parallel 16")
 )
 
-// TestFaultSequences plays random sequences of tool calls by two agents, and of file changes by a user as the third
-// actor, and kills the server in between. At each quiet point, the index equals a rebuilt one, and confirmed messages
-// whose files are untouched are complete. At the end, the history is sound and contains everything. If a sequence
-// fails, the test prints the sequence's seed. -sequence SEED makes the same choices again, although the interleaving of
-// the actors differs.
+// TestFaultSequences plays random sequences of tool calls by two agents and file changes by a user, and kills the
+// server in between. At each quiet point, the index equals a rebuilt one, and confirmed messages whose files are
+// untouched are complete. At the end, the history is sound and contains everything. If a sequence fails, the test
+// prints its seed. -sequence SEED makes the same choices again, although the actors may interleave differently.
 func TestFaultSequences(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -55,7 +54,7 @@ func TestFaultSequences(t *testing.T) {
 	t.Logf("%d sequences, %d steps, %d kills", len(seeds), steps, kills)
 }
 
-// sequence is one random history of a store.
+// sequence is one random sequence on a store.
 type sequence struct {
 	*load
 	seed         uint64
@@ -84,7 +83,7 @@ func playSequence(t *testing.T, seed uint64) *sequence {
 		s.round(uint64(round), extent(12, 30))
 		if kill {
 			s.kills++
-			d.kill() // unless it died by itself
+			d.kill() // unless it ended by itself
 			d.start()
 		}
 		s.quiet()
@@ -162,7 +161,7 @@ func (s *sequence) quiet() {
 	}
 }
 
-// committed waits until the history contains everything, including what a start after a kill finds.
+// committed waits until the history contains everything, including what a server finds when it starts after a kill.
 func (s *sequence) committed() {
 	s.d.t.Helper()
 	tree := s.d.tree()
@@ -179,8 +178,8 @@ func (s *sequence) committed() {
 	}
 }
 
-// editSomething changes a file or a folder in the tree as users do. It ignores failures, because the server and the
-// user work on the same files.
+// editSomething changes a file or a folder in the tree, as a user would. It ignores failures, because the server and
+// the user work on the same files.
 func (s *sequence) editSomething(r *rand.Rand) {
 	root := s.d.tree()
 	files, folders := listTree(root)
@@ -201,7 +200,7 @@ func (s *sequence) editSomething(r *rand.Rand) {
 	case 2:
 		s.touch(id)
 		_ = os.Rename(file, beside)
-	case 3: // a copy that has the id of another file
+	case 3: // a copy with another file's id
 		copyBeside(file, beside)
 	case 4:
 		s.touch(id)
@@ -226,7 +225,7 @@ func (s *sequence) editSomething(r *rand.Rand) {
 			_ = os.MkdirAll(filepath.Join(root, at), 0o700)
 			_ = os.WriteFile(filepath.Join(root, at, name+".md"), []byte(text), 0o600)
 		}
-	case 10: // a renamed folder: an agent's, a day's
+	case 10: // a renamed folder of an agent or a day
 		s.touch("")
 		folder := folders[r.IntN(len(folders))]
 		_ = os.Rename(folder, filepath.Join(filepath.Dir(folder), fmt.Sprintf("Folder%d", r.IntN(3))))
@@ -239,21 +238,21 @@ func (s *sequence) editSomething(r *rand.Rand) {
 	}
 }
 
-// touch records that the user has changed files of a message, or of all messages for "".
+// touch records that the user has changed files of a message. If id is "", the user has changed files of all messages.
 func (s *sequence) touch(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.touched[id] = true
 }
 
-// isTouched reports whether the user may have changed files of a message.
+// isTouched reports whether the user may have changed a message's files.
 func (s *sequence) isTouched(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.touched[""] || s.touched[id]
 }
 
-// listTree lists the files of a tree, and the folders that users move, which are those below its top.
+// listTree lists the files of a tree, and the folders that users move: all folders below the tree's top.
 func listTree(root string) (files, folders []string) {
 	_ = filepath.WalkDir(root, func(p string, e fs.DirEntry, err error) error {
 		switch {

@@ -15,13 +15,13 @@ import (
 	"mailtree/maildir/format"
 )
 
-// stepped is one kind of operation that TestFaultSteps kills at each of its steps.
+// stepped is one kind of operation. TestFaultSteps kills the server at each of its steps.
 type stepped struct {
 	name string
-	// prepare brings the store to a state in which the operation has something to do.
+	// prepare brings the store into a state in which the operation has something to do.
 	prepare func(s *steps)
 	do      func(s *steps) error
-	// look returns how much of the operation is in the tree: 0 for nothing, whole for everything. Any other number
+	// look returns how much of the operation is in the tree: 0 for nothing, or whole for everything. Any other number
 	// means that the operation is incomplete.
 	look  func(s *steps) int
 	whole int
@@ -29,7 +29,7 @@ type stepped struct {
 	slow  bool           // a try takes seconds, so the short form tries fewer steps
 }
 
-// stride is the number of steps by which each server dies later than the one before.
+// stride is the number of steps that each server survives longer than the previous one.
 func (op *stepped) stride() int {
 	if op.slow {
 		return extent(5, 1)
@@ -37,15 +37,15 @@ func (op *stepped) stride() int {
 	return 1
 }
 
-// steps is a run of one kind of operation.
+// steps is a series of tries of one kind of operation.
 type steps struct {
 	*load
 	n    int    // the current try
-	body string // of the current send
+	body string // the body of the current message
 	ids  []string
-	old  string // the previous content of a claim's file
+	old  string // the previous content of the claim's file
 
-	takesAway bool // the operation removes messages, so the tree does not contain all messages in git log
+	takesAway bool // the operation removes messages, so git log contains messages that the tree does not
 }
 
 // TestFaultSteps kills the server before and after every step of an operation: staging of each file, journal, sync,
@@ -86,7 +86,7 @@ func TestFaultSteps(t *testing.T) {
 
 func nothing(*steps) {}
 
-// run does the operation again and again. Each time, the server dies one step later, until it survives.
+// run performs the operation again and again. Each time, the server dies one step later, until it survives.
 func (op *stepped) run(t *testing.T) {
 	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
 	d.env = []string{"GATEWAY_ALLOW=example.invalid", "SYNC_INTERVAL=1h"}
@@ -120,7 +120,7 @@ func (op *stepped) run(t *testing.T) {
 			t.Fatal("the operation never completes")
 		}
 	}
-	emptyQueue(s) // the released program would send it
+	emptyQueue(s) // the released program would send its content
 	least := 2
 	if op.stride() > 1 { // fewer tries
 		least = 1
@@ -166,7 +166,7 @@ func sendThree(s *steps) error {
 		Body: s.body, Project: faultKey})
 }
 
-// emptyQueue removes the emails that are to be sent to other domains. The fault program sends none.
+// emptyQueue removes the emails that would be sent to other domains. The fault program sends none.
 func emptyQueue(s *steps) { s.must(os.RemoveAll(filepath.Join(s.d.tree(), format.QueueDir))) }
 
 // sendOutside sends a message to an agent and to two recipients at another domain.
@@ -201,8 +201,8 @@ func lookSent(s *steps) (n int) {
 	return n
 }
 
-// sentBefore waits until the message that the previous try saved is sent, whatever happened to that try. The message
-// is sent exactly once.
+// sentBefore waits until the message that was saved in the previous try is sent, whatever happened in that try. The
+// message is sent exactly once.
 func sentBefore(s *steps) {
 	s.d.t.Helper()
 	if s.body == "" {
@@ -319,14 +319,14 @@ func popOne(s *steps) error {
 	return err
 }
 
-// popAndAcknowledge does both in one group, because both create the same mark.
+// popAndAcknowledge pops and acknowledges a message in one group, because both create the same mark.
 func popAndAcknowledge(s *steps) error {
 	s.ledger.Ask("Bob", s.ids[0])
 	_, err := s.d.verb("both", "project", faultKey, "agent", "Bob", "id", s.ids[0])
 	return err
 }
 
-// lookBoth treats a pop alone as absent. An acknowledgement without a read mark is incomplete.
+// lookBoth treats a pop without an acknowledgement as absent. An acknowledgement without a read mark is incomplete.
 func lookBoth(s *steps) int {
 	switch read, ack := countMarks(".read")(s), countMarks(".ack")(s); {
 	case read+ack == 2:
@@ -361,7 +361,7 @@ func releasedClaim(s *steps) {
 	s.old = s.claimText()
 }
 
-// claimText returns the claim's file and whether it is released, or "" if there is no claim.
+// claimText returns the content of the claim's file and whether the claim is released, or "" if there is no claim.
 func (s *steps) claimText() string {
 	for _, f := range s.files("claims/*.json") {
 		data, err := os.ReadFile(f)

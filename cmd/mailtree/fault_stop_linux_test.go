@@ -19,9 +19,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestFaultStop stops a server while something that it is waiting for hangs: one thing after another, and then all at
-// once. The server ends by itself within stopTime. No mail is lost. An email that was not sent is sent after the next
-// start, and an email that may have been sent is reported.
+// TestFaultStop stops a server while something hangs that the server is waiting for: one thing after another, and then
+// all of them at once. The server ends by itself within stopTime. No mail is lost. An email that was not sent is sent
+// after the next start, and an email that may have been sent is reported.
 func TestFaultStop(t *testing.T) {
 	t.Parallel()
 	all := hanging
@@ -54,7 +54,7 @@ func TestFaultStop(t *testing.T) {
 	}
 }
 
-// hanging are the things that hang. The last entry combines all the others.
+// hanging lists the things that hang. The last entry combines all the others.
 var hanging = []struct {
 	name string
 	hang func(s *stopping)
@@ -87,10 +87,10 @@ type stopping struct {
 	*daemon
 	dir          string
 	peer         *smtpPeer
-	due, unknown []string // subjects of emails that the next server sends, and of emails that it reports
+	due, unknown []string // subjects of emails that the next server sends, and of those that it reports
 }
 
-// ignoring is the text of a program that ignores TERM and ends when the test ends.
+// ignoring is a program that ignores TERM and ends when the test ends.
 const ignoring = `#!/bin/sh
 trap "" TERM
 cd %q
@@ -138,7 +138,7 @@ func (s *stopping) write(name, text string) {
 
 // goOn ends everything that hangs: the programs end, and the mail server answers.
 func (s *stopping) goOn() {
-	os.Remove(filepath.Join(s.dir, "hang")) // already gone at the second call
+	os.Remove(filepath.Join(s.dir, "hang")) // in later calls, it is already gone
 	s.peer.mu.Lock()
 	defer s.peer.mu.Unlock()
 	if s.peer.hold != nil {
@@ -148,8 +148,8 @@ func (s *stopping) goOn() {
 	s.env = append(s.env, "GATEWAY_SMARTHOST=smtp://"+s.peer.address, "GIT_SSH_COMMAND=false")
 }
 
-// awaits calls do, which causes a program that hangs to be run, and waits until the program has started once more than
-// before.
+// awaits calls do, which makes the server run a program that hangs. It waits until that program has started once more
+// than before.
 func (s *stopping) awaits(name string, do func()) {
 	s.t.Helper()
 	ran := func() int {
@@ -168,7 +168,7 @@ func (s *stopping) send(subject, to string) {
 		"body_md": "b", "thread_id": "T"})
 }
 
-// arrived counts the emails with a subject that the mail server received completely.
+// arrived counts the emails with the given subject that the mail server received completely.
 func (s *stopping) arrived(subject string) (n int) {
 	for _, m := range s.peer.messages() {
 		if strings.Contains(string(m), "Subject: "+subject+"\r\n") {
@@ -178,7 +178,7 @@ func (s *stopping) arrived(subject string) (n int) {
 	return n
 }
 
-// hangHook makes one of Ann's hooks run the program with that name.
+// hangHook makes one of Ann's hooks run the given program.
 func (s *stopping) hangHook(program string) {
 	if _, err := exec.LookPath("setsid"); program == "parent" && err != nil {
 		s.t.Skip("needs setsid")
@@ -188,7 +188,7 @@ func (s *stopping) hangHook(program string) {
 	s.awaits("hook", func() { s.send("hooked", "Ann") })
 }
 
-// hangGreeting makes an email wait for a mail server that accepts connections and says nothing.
+// hangGreeting makes an email wait for a mail server that accepts connections but says nothing.
 func (s *stopping) hangGreeting() {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -205,7 +205,7 @@ func (s *stopping) hangGreeting() {
 	s.t.Cleanup(func() { conn.Close() })
 }
 
-// hangMessage makes a mail server receive an email and not answer.
+// hangMessage makes a mail server receive an email without answering.
 func (s *stopping) hangMessage() {
 	s.peer.mu.Lock()
 	s.peer.hold = make(chan struct{})
@@ -215,7 +215,7 @@ func (s *stopping) hangMessage() {
 	until(s.t, "the email to arrive", time.Minute, func() bool { return s.arrived("unanswered") == 1 })
 }
 
-// hangIncoming makes one LMTP client send half a message, and another one send nothing.
+// hangIncoming makes one LMTP client send half a message, and another client send nothing.
 func (s *stopping) hangIncoming() {
 	s.mailtree("mailbox", "create", "Ann", "--project", "/p/shop")
 	path := filepath.Join(s.dir, "lmtp")
@@ -232,7 +232,7 @@ func (s *stopping) hangIncoming() {
 	io.WriteString(half, "Subject: half\r\n\r\nThis is ")
 }
 
-// hangSync makes a sync wait for the shared repository. The last push will wait for it too.
+// hangSync makes a sync wait for the shared repository. The last push will also wait for it.
 func (s *stopping) hangSync() {
 	if out, err := exec.Command("git", "-C", s.tree(), "remote", "add", "origin", "ssh://mail.example/mail.git").CombinedOutput(); err != nil {
 		s.t.Fatalf("%v: %s", err, out)

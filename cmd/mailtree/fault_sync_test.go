@@ -19,14 +19,14 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// This file adds another machine to TestFaultSteps: a clone of a bare repository next to the store. The server reaches
-// the bare repository only during syncStep, so no sync that the server starts by itself merges anything before
-// lookSynced has run.
+// These functions add another machine to TestFaultSteps: a clone of a bare repository next to the store. The server can
+// reach the bare repository only during syncStep. A sync that the server starts by itself therefore merges nothing
+// before lookSynced has run.
 
 func (s *steps) bare() string  { return filepath.Join(filepath.Dir(s.d.store), "mail.git") }
 func (s *steps) clone() string { return filepath.Join(filepath.Dir(s.d.store), "clone") }
 
-// reach makes the bare repository recognizable to Git, or unrecognizable.
+// reach makes the bare repository recognizable to Git if now is set, and unrecognizable otherwise.
 func (s *steps) reach(now bool) {
 	from, to := s.bare()+"/HEAD", s.bare()+"/away"
 	if now {
@@ -42,8 +42,8 @@ func (s *steps) git(dir string, args ...string) {
 	}
 }
 
-// pushed makes the other machine push a commit with three new files and one changed file, unless the previous such
-// commit has not been merged yet.
+// pushed makes the other machine push a commit with three new files and one changed file. It does nothing if the
+// machine's previous commit has not been merged yet.
 func pushed(s *steps) {
 	if _, err := os.Stat(s.bare()); err != nil {
 		s.git(".", "init", "-q", "--bare", "-b", "main", s.bare())
@@ -91,9 +91,9 @@ func lookSynced(s *steps) int {
 	return n
 }
 
-// TestFaultSync has three machines write to each other. They are killed, and lose the shared repository, again and
-// again, and on one of them a user commits and rebases. At the end, each message is in its recipient's inbox on the
-// recipient's machine, all machines have the same files, including the user's, and every store is sound.
+// TestFaultSync makes three machines write to each other. Again and again, they are killed and lose the shared
+// repository, and on one of them a user commits and rebases. At the end, each message is in its recipient's inbox on
+// the recipient's machine, all machines have the same files, including the user's, and every store is sound.
 func TestFaultSync(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -173,7 +173,7 @@ func TestFaultSync(t *testing.T) {
 		var problems []string
 		for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(time.Second) {
 			problems = storetest.CheckEdited(t.Context(), m.store)
-			if len(problems) == 0 { // otherwise a git repack of a killed server may still be running
+			if len(problems) == 0 { // otherwise, a git repack that a killed server started may still be running
 				break
 			}
 		}
@@ -184,14 +184,14 @@ func TestFaultSync(t *testing.T) {
 	}
 }
 
-// machine is a server on a machine that shares its mail with others, and an agent there.
+// machine is a server that shares its mail with other machines, and an agent on that server.
 type machine struct {
 	*daemon
 	agent string
 }
 
 // threeMachines starts servers on three stores that share a project through a bare repository, with an agent on each.
-// env returns a machine's settings by the machine's number.
+// It gets the settings of each machine from env, by the machine's number.
 func threeMachines(t *testing.T, env func(m *machine, i int) []string) (bare string, all []*machine) {
 	t.Helper()
 	dir := inmemory.Dir(t)
@@ -241,8 +241,8 @@ type sharing struct {
 	messages int
 }
 
-// send makes clients send the messages, alternating between the two other machines, while the server is killed again
-// and again. A message without an answer is sent again with its key.
+// send makes clients send messages to the two other machines in turn, while the server is killed again and again. A
+// message without an answer is sent again with its key.
 func (m *sharing) send(to ...string) {
 	const clients = 8
 	var sent [clients]int
@@ -277,9 +277,9 @@ func (m *sharing) send(to ...string) {
 type rebaser struct {
 	t       *testing.T
 	dir     string
-	notes   []string // their texts
+	notes   []string // their texts, by number
 	rebases int
-	refused map[string]int // number of commands, by name
+	refused map[string]int // number of refusals, by command
 }
 
 func (p *rebaser) note(n int) string { return fmt.Sprintf("notes/%d.md", n) }
@@ -306,7 +306,7 @@ func (p *rebaser) work(ctx context.Context) {
 		p.git("fetch", "-q", "origin")
 		if p.git("rebase", "-q", "origin/main") {
 			p.rebases++
-		} else { // --abort would remove commits of the server from the branch, see docs/durability.md
+		} else { // --abort would remove the server's commits from the branch, see docs/durability.md
 			_ = exec.Command("git", "-C", p.dir, "rebase", "--quit").Run()
 			until(p.t, "git checkout main", time.Minute, func() bool { return p.git("checkout", "-q", "main") || p.keep() })
 			p.resolve()
@@ -315,16 +315,16 @@ func (p *rebaser) work(ctx context.Context) {
 	}
 }
 
-// keep runs the command that the server suggests if git checkout would overwrite files, which are mail that arrived
-// meanwhile.
+// keep runs the command that the server suggests if git checkout would overwrite files. These files are mail that
+// arrived in the meantime.
 func (p *rebaser) keep() bool {
 	c := exec.Command("sh", "-c", "git ls-files -zmo --exclude-standard | xargs -0r git --literal-pathspecs reset -q main -- && git checkout -q main")
 	c.Dir = p.dir
 	return c.Run() == nil
 }
 
-// resolve saves the notes in which a rebase has left conflict markers again. There is a conflict if the server has
-// pushed a commit before it was amended.
+// resolve saves the notes again in which a rebase has left conflict markers. There is a conflict if the server pushed a
+// commit before the user amended it.
 func (p *rebaser) resolve() {
 	for n, text := range p.notes {
 		if data, err := os.ReadFile(filepath.Join(p.dir, p.note(n))); err == nil && strings.Contains(string(data), "<<<<<<<") {
@@ -333,9 +333,9 @@ func (p *rebaser) resolve() {
 	}
 }
 
-// wrote reports whether a note contains what the user wrote last. If a note was pushed before it was amended, other
-// machines also have the first text. If both texts were written within the same second, the first one may be treated as
-// the later one.
+// wrote reports whether a note contains what the user wrote last. If the note was pushed before the user amended it,
+// other machines also have the first text. If both texts were written within the same second, the first one may be
+// treated as the later one.
 func (p *rebaser) wrote(n int, text string) bool {
 	return text == p.notes[n] || n%2 == 0 && text == fmt.Sprintf("note %d", n)
 }

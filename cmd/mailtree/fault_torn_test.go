@@ -8,8 +8,8 @@ import (
 	"mailtree/fixtures/inmemory"
 )
 
-// TestFaultTornJournal checks a kill during the write of a journal record, which leaves half a line. Records that are
-// written after that half line, following the next start, are still valid.
+// TestFaultTornJournal checks a kill during the write of a journal record, which leaves half a line. Records that the
+// next server writes after that half line are still valid.
 func TestFaultTornJournal(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))

@@ -19,7 +19,7 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// seeing is how a server finds out about changes by others in its tree.
+// seeing describes how a server finds out about changes that others make in its tree.
 type seeing struct {
 	name  string
 	env   []string
@@ -32,7 +32,7 @@ var waysToSee = []seeing{
 	{name: "few watches", start: withWatches(20)},
 }
 
-// withWatches starts a program in its own user namespace, where it may have n inotify watches.
+// withWatches starts a program in its own user namespace, where it may use up to n inotify watches.
 func withWatches(n int) func(*exec.Cmd) error {
 	return func(cmd *exec.Cmd) error {
 		limited := fmt.Sprintf(`echo %d >/proc/sys/user/max_inotify_watches && exec "$0" "$@"`, n)
@@ -60,7 +60,7 @@ func startSeeing(t *testing.T, see seeing) *daemon {
 	return d
 }
 
-// TestFaultForeign puts very many foreign files into the tree at once, copies them, and removes all of them, under
+// TestFaultForeign adds a great many foreign files to the tree at once, copies them, and removes all of them, under
 // load. The server keeps answering, its memory stays bounded, and the index equals a rebuilt one.
 func TestFaultForeign(t *testing.T) {
 	longer(t)
@@ -111,7 +111,7 @@ func TestFaultForeign(t *testing.T) {
 		peak>>20, longest.Round(time.Millisecond), l)
 }
 
-// TestFaultMoved renames agents' folders and days' folders, and moves them back, while agents send: with events,
+// TestFaultMoved renames folders of agents and of days, and moves them back, while agents send. It does so with events,
 // without events, and with too few inotify watches. At the end, every confirmed message is complete, and the index
 // equals a rebuilt one.
 func TestFaultMoved(t *testing.T) {
@@ -122,7 +122,7 @@ func TestFaultMoved(t *testing.T) {
 			d := startSeeing(t, see)
 			l := newLoad(t, d)
 			l.pace = 5 * time.Millisecond
-			l.refusal = func(err error) { // the agent's folder, or a folder of its mail, has another name at the moment
+			l.refusal = func(err error) { // the agent's folder, or a folder of its mail, currently has another name
 				if strings.Contains(err.Error(), "internal error") {
 					t.Error(err)
 				}
@@ -136,7 +136,7 @@ func TestFaultMoved(t *testing.T) {
 				if os.Rename(from, from+"x") != nil {
 					continue
 				}
-				if err := l.send(l.draft("Ann")); err != nil { // during this time the folder has the other name
+				if err := l.send(l.draft("Ann")); err != nil { // meanwhile, the folder has the other name
 					t.Fatal(err)
 				}
 				moveBack(t, from+"x", from)
@@ -164,7 +164,8 @@ func TestFaultMoved(t *testing.T) {
 	}
 }
 
-// level waits until the server has found and committed what others did, without being asked to compare anything.
+// level waits until the server has found and committed the changes made by others, without being asked to compare
+// anything.
 func (l *load) level() {
 	l.d.t.Helper()
 	until(l.d.t, "the index to equal a rebuilt one", time.Minute*slower, func() bool {
@@ -182,9 +183,9 @@ func (l *load) movable(n int) string {
 	return filepath.Join(l.d.tree(), filepath.FromSlash(all[n%len(all)]))
 }
 
-// moveBack moves each file below from to its place below to, until nothing is left. A folder may exist in that place
-// by now. The loop is needed because files that the server was about to write moved with their folder, and may appear
-// late.
+// moveBack moves each file below from back to its place below to, until no file is left. A folder may already exist
+// again in that place. Files that the server was about to write moved with their folder and may appear late, so
+// moveBack repeats the move.
 func moveBack(t *testing.T, from, to string) {
 	t.Helper()
 	until(t, "a folder to be moved back", time.Minute, func() bool {
@@ -210,7 +211,8 @@ func moveBack(t *testing.T, from, to string) {
 	})
 }
 
-// probe reads inboxes until ctx ends. slowest waits for that, and returns how long the slowest answer took.
+// probe reads inboxes until ctx ends. The returned function waits for the end, and returns how long the slowest answer
+// took.
 func (l *load) probe(ctx context.Context) (slowest func() time.Duration) {
 	var all sync.WaitGroup
 	var longest time.Duration
@@ -228,7 +230,7 @@ func (l *load) probe(ctx context.Context) (slowest func() time.Duration) {
 	return func() time.Duration { all.Wait(); return longest }
 }
 
-// plantForeign creates n files below dir: in folders 0 and 1, with 100 in each folder below these.
+// plantForeign creates n files below dir, in folders of 100 files each below the folders 0 and 1.
 func plantForeign(t *testing.T, dir string, n int) {
 	t.Helper()
 	for i := range n {

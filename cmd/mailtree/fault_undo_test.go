@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// These are the operations of TestFaultSteps that delete, restore or change the files of a message. Neither these
-// changes nor the message are in the ledger.
+// These operations of TestFaultSteps delete, restore or change the files of a message. Neither these changes nor the
+// message are in the ledger.
 
-// oneKnown sends a message from Ann to Bob and Cid that Bob reads: five files.
+// oneKnown sends a message from Ann to Bob and Cid, and Bob reads it. That makes five files.
 func oneKnown(s *steps) {
 	s.takesAway = true
 	var made struct{ ID string }
@@ -19,7 +19,7 @@ func oneKnown(s *steps) {
 	s.must(err)
 }
 
-// oneWithdrawn undoes the sending of that message: Bob gets a notice.
+// oneWithdrawn undoes the sending of that message, and Bob gets a notice.
 func oneWithdrawn(s *steps) {
 	oneKnown(s)
 	s.must(onKnown("undo")(s))
@@ -48,7 +48,7 @@ func lookAmended(s *steps) int { return s.holding(s.ids[0], "\namended\n") + s.n
 
 func lookWithdrawn(s *steps) int { return lookDeleted(s) + s.notices() }
 
-// notices counts the files of messages about the message.
+// notices counts the files of messages that reply to the message.
 func (s *steps) notices() int { return s.holding("", `"in_reply_to": "`+s.ids[0]+`"`) }
 
 // holding counts the files in the tree whose names contain name and whose contents contain text.

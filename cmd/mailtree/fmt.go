@@ -47,7 +47,7 @@ type formatter struct {
 	p                 *program
 	check, diff, json bool
 	done              formatAnswer
-	bad               int // number of files left in a form that is not canonical
+	bad               int // number of files that are still not in canonical form
 }
 
 // formatAnswer is the answer of `mailtree fmt --json`.
@@ -156,8 +156,8 @@ func (f *formatter) file(name string) error {
 	return f.printChange(change)
 }
 
-// printChange prints a change, unless the answer is JSON: the changed lines with --diff, the file's name with
-// --check.
+// printChange prints a change: the changed lines with --diff, or the file's name with --check. If the answer is JSON,
+// it prints nothing.
 func (f *formatter) printChange(change formatChange) (err error) {
 	if f.json {
 		return nil

@@ -23,8 +23,7 @@ const (
 	nextSeat = 5 * time.Second        // between checks of the session's file
 )
 
-// signed returns the session that the event belongs to, in the form that package sign uses to find the session's
-// files.
+// signed returns the event's session, in the form from which package sign finds the session's files.
 func (p *program) signed(e event.Event) sign.Session {
 	pid, known := seat.ClientProcess().PID()
 	if !known {
@@ -75,8 +74,8 @@ type followed struct {
 	Process seat.Process `json:"process"`
 }
 
-// followTurn starts a process that follows the turn that begins with the event. This is for a client that reports
-// some ends of a turn only in its files and runs no hook that could wait for them.
+// followTurn starts a process that follows the turn that begins with the event. Some clients report certain ends of a
+// turn only in their files, and run no hook that could wait for those ends.
 func (p *program) followTurn(e event.Event, turn int) error {
 	f, ok := sign.Follow(p.signed(e))
 	if !ok {

@@ -31,7 +31,7 @@ func gatewayCommand(p *program) *cobra.Command {
 	return c
 }
 
-// lookups limits how long the lookups of one command may take.
+// lookups is the time limit for all lookups of one command.
 const lookups = 20 * time.Second
 
 func gatewaySetupCommand(p *program) *cobra.Command {
@@ -65,7 +65,7 @@ func gatewaySetupCommand(p *program) *cobra.Command {
 	return c
 }
 
-// mailHost returns this machine's name if DNS may know that name; otherwise mail.DOMAIN.
+// mailHost returns this machine's name if the name may be in DNS. Otherwise it returns mail.DOMAIN.
 func mailHost(domain string) string {
 	if name, err := os.Hostname(); err == nil && strings.Contains(name, ".") && !strings.HasSuffix(name, ".local") {
 		return strings.ToLower(name)
@@ -147,8 +147,8 @@ func serveLines(domains []string) string {
 		"GATEWAY_SMARTHOST=smtp://127.0.0.1:25\n"
 }
 
-// postfixLines returns the configuration for Postfix. With it, Postfix delivers mail for the domains to the server
-// that the OS user account runs, and relays mail from that server. The socket gets the folder's group, because of the
+// postfixLines returns the configuration for Postfix. With it, Postfix delivers mail for the domains to a server that
+// runs as the given OS user, and relays mail from that server. The socket gets the folder's group, because of the
 // setgid bit.
 func postfixLines(domains []string, account string) string {
 	transports := make([]string, len(domains))

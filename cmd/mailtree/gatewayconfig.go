@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/address"
 )
 
-// gatewaySettings are the settings of mail to and from other domains. See docs/email.md, "The gateway".
+// gatewaySettings are the settings for mail to and from other domains. See docs/email.md, "The gateway".
 func gatewaySettings() []setting {
 	return []setting{
 		{
@@ -113,7 +113,7 @@ func uidOf(name string) (int, error) {
 	return strconv.Atoi(name)
 }
 
-// fieldsOf splits a list at its commas, and drops spaces around the elements and empty elements.
+// fieldsOf splits a list at its commas, and drops empty elements and the spaces around elements.
 func fieldsOf(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }

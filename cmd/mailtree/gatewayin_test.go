@@ -33,7 +33,7 @@ var dkimKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return k
 })
 
-// serveDNS runs a name server on which every domain has the key and a DMARC policy, and returns its address.
+// serveDNS runs a name server that has the key and a DMARC policy for every domain. It returns the server's address.
 func serveDNS(t *testing.T) string {
 	t.Helper()
 	der, err := x509.MarshalPKIXPublicKey(&dkimKey().PublicKey)
@@ -84,8 +84,8 @@ func letter(t *testing.T, domain string, lines ...string) string {
 	return signed.String()
 }
 
-// deliver hands an email to the server as an MTA does. It returns the replies: one for each recipient that is refused,
-// and one for each recipient that receives the email.
+// deliver hands an email to the server as an MTA does. It returns one reply for each recipient that is refused, and one
+// for each recipient that receives the email.
 func (o *office) deliver(email string, to ...string) (replies []string) {
 	o.t.Helper()
 	conn, err := net.Dial("unix", filepath.Join(o.dir, "lmtp.sock"))
@@ -130,7 +130,7 @@ func (o *office) deliver(email string, to ...string) (replies []string) {
 	return replies
 }
 
-// shownEmail is an email in the form of email_list and email_read.
+// shownEmail is an email as email_list and email_read show it.
 type shownEmail struct {
 	ID, From, Subject, Auth, Trusted, Content string
 	MessageID                                 string `json:"message_id"`
@@ -164,7 +164,7 @@ func (o *office) structured(into any, name, args string) {
 	}
 }
 
-// inbox reads all emails of a mailbox, newest first.
+// inbox reads all emails in a mailbox, newest first.
 func (o *office) inbox(mailbox string) []shownEmail {
 	o.t.Helper()
 	var list struct{ Emails []shownEmail }
@@ -175,9 +175,10 @@ func (o *office) inbox(mailbox string) []shownEmail {
 	return list.Emails
 }
 
-// TestGatewayIn has a mail server hand mail to the running program over LMTP. After kill -9, mail that was accepted
-// with 250 is there, once for each recipient. A sender is trusted, and a hook runs for the email, if the sender's
-// domain has signed it and the mailbox lists the sender. A sender who only claims to be that sender is not trusted.
+// TestGatewayIn checks mail that a mail server hands to the running program over LMTP. After kill -9, mail that was
+// accepted with 250 is there, once for each recipient. If the sender's domain has signed an email and the mailbox lists
+// the sender, the sender is trusted, and a hook runs for the email. A sender who only claims to be that sender is not
+// trusted.
 func TestGatewayIn(t *testing.T) {
 	t.Parallel()
 	o := &office{t: t, env: []string{
@@ -294,8 +295,8 @@ func TestGatewayIn(t *testing.T) {
 	}
 }
 
-// TestGatewayInNotHeard checks that a server that cannot listen at the configured address reports the address and
-// ends.
+// TestGatewayInNotHeard checks a server that cannot listen at the configured address. The server reports the address
+// and ends.
 func TestGatewayInNotHeard(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

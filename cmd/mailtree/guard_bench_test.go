@@ -15,7 +15,7 @@ import (
 )
 
 // BenchmarkGuard runs `mailtree guard check` as a whole process: 100 staged files against 1,000 live claims of others,
-// none of which covers any of the files. After each check it runs two lower bounds: the same program when it does
+// none of which covers any of the files. After each check, it runs two lower bounds: the same program when it does
 // nothing (start), and Git's part (git). cpu is the processor time of the check, including Git's. On a machine that is
 // shared with others, look at cpu and at the minimum.
 func BenchmarkGuard(b *testing.B) {
@@ -52,8 +52,8 @@ func BenchmarkGuard(b *testing.B) {
 	b.ReportMetric(float64(check.At(0.9).Microseconds())/1000, "p90-ms")
 }
 
-// BenchmarkGuardEdit runs `mailtree hook` as a whole process before an edit: of a file that none of 1,000 live claims
-// covers (free), and of a file that a claim covers (held). start and cpu are as in BenchmarkGuard.
+// BenchmarkGuardEdit runs `mailtree hook` as a whole process before an edit. It edits a file that none of 1,000 live
+// claims covers (free), and a file that a claim covers (held). start and cpu are as in BenchmarkGuard.
 func BenchmarkGuardEdit(b *testing.B) {
 	exe, home := benchProgram(b), bulk.Dir(b)
 	code := filepath.Join(home, "code")

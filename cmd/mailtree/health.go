@@ -88,8 +88,8 @@ type unwokenAgent struct {
 	Text   string `json:"text"`
 }
 
-// maxWaiting is the maximum number of problems that health lists. It also limits the waiting files and the unwoken
-// agents that health lists for each project.
+// maxWaiting is the maximum number of problems that health lists. For each project, it also limits the waiting files
+// and the unwoken agents in the list.
 const maxWaiting = 20
 
 // Reasons returns a sentence for each project fault.
@@ -115,7 +115,8 @@ func (r *healthReport) Up() time.Duration { return time.Duration(r.Uptime * floa
 // stalled is how long an operation may wait for the disk before health reports the operation.
 const stalled = 10 * time.Second
 
-// verdict returns the report. able says whether the server is working as it should, that is, whether the status is ok.
+// verdict returns the report. It also reports whether the server is working as it should, that is, whether the status
+// is ok.
 func (h *health) verdict(ctx context.Context) (report any, able bool) {
 	r := h.report(ctx)
 	return r, r.Status == "ok"

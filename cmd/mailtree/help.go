@@ -12,14 +12,14 @@ import (
 	"mailtree/maildir/format"
 )
 
-// daily are the commands that a user needs every day, as `mailtree --help` shows them.
+// daily lists the commands that a user needs every day, in the order of `mailtree --help`.
 var daily = []string{"read", "reply", "send", "ack", "archive", "thread", "search", "undo", "agents", "claim", "open"}
 
 // brokenLine matches a line break within a paragraph of a command's long description.
 var brokenLine = regexp.MustCompile(`(\S)\n(\S)`)
 
-// addHelp makes the help of root show the daily commands, each with an example, and `help all` show every command.
-// Help that is printed on a terminal fits its width.
+// addHelp makes the help of root show the daily commands, each with an example. It makes `help all` show every command.
+// On a terminal, help is fitted to the width.
 func (p *program) addHelp(root *cobra.Command) {
 	whole := root.HelpFunc()
 	fitting := func(c *cobra.Command, args []string) {

@@ -26,7 +26,7 @@ func TestExamples(t *testing.T) {
 	look(root)
 }
 
-// TestHelp checks that the program's help is short. `help all` shows the whole list.
+// TestHelp checks that the program's help is short, and that `help all` shows the whole list.
 func TestHelp(t *testing.T) {
 	for _, tt := range []struct {
 		args string

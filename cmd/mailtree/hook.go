@@ -57,8 +57,8 @@ func hookCommand(p *program) *cobra.Command {
 	return c
 }
 
-// harmless gives an error exit status 0: the error is printed but does not make the hook fail. Clients interpret some
-// exit statuses as a request to stop the turn or the edit.
+// harmless returns err with exit status 0, so that it is printed but does not make the hook fail. Clients interpret
+// some exit statuses as a request to stop the turn or the edit.
 func harmless(err error) error {
 	var meant *exitError
 	if err == nil || errors.As(err, &meant) {
@@ -90,8 +90,8 @@ func (p *program) spareClient(err error) error {
 // output.
 const maxEvent = 64 << 20
 
-// hookPatience is the time limit of a hook. It is less than the five seconds that `mailtree setup` allows: news that
-// the server has reported but that no hook has printed is lost.
+// hookPatience is the time limit of a hook. It is less than the five seconds that `mailtree setup` allows, because news
+// is lost if the server has reported it but the hook cannot print it anymore.
 const hookPatience = 4 * time.Second
 
 // hook reads an event and answers it. It reports failures only as a line for debugging, so that they do not disturb
@@ -163,7 +163,7 @@ func (p *program) readEvent(ctx context.Context, client string) (event.Event, er
 	select {
 	case r := <-done:
 		return r.e, r.err
-	case <-ctx.Done(): // the process ends now, and with it the goroutine that reads
+	case <-ctx.Done(): // the process ends now, and so does the goroutine that reads
 		return event.Event{}, fmt.Errorf("hook: no event arrived on standard input: %w", context.Cause(ctx))
 	}
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // BenchmarkHook runs `mailtree hook claude` as a whole process when there is nothing to report, in a store of 10,000
-// messages. It does so with a server and no new mail, in a folder without a project (elsewhere), and without a server
-// (alone). For comparison, it runs the same program when it does nothing (start). cpu is as in BenchmarkGuard.
+// messages. There is a server and no new mail, or the folder has no project (elsewhere), or there is no server (alone).
+// For comparison, it runs the same program when it does nothing (start). cpu is as in BenchmarkGuard.
 func BenchmarkHook(b *testing.B) {
 	n := 10_000
 	if testing.Short() {
@@ -60,7 +60,7 @@ func BenchmarkHook(b *testing.B) {
 	b.ReportMetric(float64(all[""].At(0.9).Microseconds())/1000, "p90-ms")
 }
 
-// benchServe runs a server until end is called. It returns when the server answers.
+// benchServe starts a server, which runs until end is called. It returns when the server answers.
 func benchServe(b *testing.B, exe string, env []string) (end func()) {
 	b.Helper()
 	c := exec.Command(exe, "serve", "--port", "0")

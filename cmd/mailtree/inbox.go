@@ -64,7 +64,7 @@ type inboxOptions struct {
 	limit                 uint
 }
 
-// commitName matches the arguments of --as-of that are treated as a commit.
+// commitName matches the arguments of --as-of that are taken to be commits.
 var commitName = regexp.MustCompile(`^[0-9a-fA-F]{4,40}$`)
 
 // readMoments converts the given times into the form that the tools accept.

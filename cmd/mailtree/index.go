@@ -150,8 +150,8 @@ func verify(ctx context.Context, p *program) error {
 	return &exitError{1, fmt.Errorf("the index (-) differs from the files (+). %s", hint)}
 }
 
-// verify compares the index with an index built from the trees. If a server is running, the two are read at different
-// moments, so only differences that appear every time are reported.
+// verify compares the index with an index built from the trees. A running server may change both, and they are not read
+// at the same moment. In that case, verify reports only differences that appear every time.
 func (v *view) verify(ctx context.Context) (*indexer.Report, error) {
 	r, err := indexer.Verify(ctx, v.index, v.trees)
 	v.running = v.running || storedir.Held(v.store) // a server may have started in the meantime

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestKeepInherited checks that programs started by this program do not inherit the descriptors that this program
-// inherited.
+// TestKeepInherited checks that descriptors that this program inherited are not inherited by the programs that it
+// starts.
 func TestKeepInherited(t *testing.T) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], 0); err != nil {

@@ -42,8 +42,8 @@ func logCommand(p *program) *cobra.Command {
 	return c
 }
 
-// showLog prints the history as it arrives. If standard error is a terminal, it also shows there how far back the
-// search has gone, until it finds something.
+// showLog prints the history as it arrives. If standard error is a terminal, it shows there how far back the search has
+// gone, until something is found.
 func (p *program) showLog(ctx context.Context, d *deskWork, s *logPrinter, ask maildir.LogQuery) error {
 	told, progress := 0, cli.IsTerminal(p.std.err)
 	err := d.Stream(ctx, cli.Of(d.Slug, "log"), ask, func(text json.RawMessage) error {
@@ -73,7 +73,8 @@ func (p *program) showLog(ctx context.Context, d *deskWork, s *logPrinter, ask m
 	return err
 }
 
-// noHistory returns the text for a search of the history that finds nothing. of is what the user searched for, or "".
+// noHistory returns the text for a search of the history that finds nothing. The argument is what the user searched
+// for, or "".
 func noHistory(of string) string {
 	if of == "" {
 		return "no history found"
@@ -85,7 +86,7 @@ func noHistory(of string) string {
 type logPrinter struct {
 	*cli.Screen
 	whole bool   // also print the channel, the commit, the whole id and the files
-	day   string // of the last entry
+	day   string // the day of the last entry
 }
 
 // deeds maps a verb to the log's word for it, if that word is not the verb itself.
@@ -113,7 +114,7 @@ var deeds = map[string]string{
 	history.VerbRelease: "released",
 }
 
-// deed says in the past tense what an operation did.
+// deed describes an operation in the past tense.
 func deed(verb string) string {
 	if of, found := strings.CutPrefix(verb, history.UndoPrefix); found {
 		return "undid " + doing(of)
@@ -124,7 +125,7 @@ func deed(verb string) string {
 	return cmp.Or(deeds[verb], verb)
 }
 
-// about returns what an entry's operation was about and, for a message, the recipients.
+// about returns the subject of an entry's operation and, for a message, the recipients.
 func about(e *history.Entry) (what, to string) {
 	if e.Subject != "" {
 		return e.Subject, ""
@@ -143,8 +144,8 @@ func about(e *history.Entry) (what, to string) {
 	return what, ""
 }
 
-// show prints a line for the entry, below the day if the day differs from the previous entry's. The columns have
-// fixed widths, because entries are printed as they are found.
+// show prints a line for the entry. If the day differs from the previous entry's, it first prints the day. The columns
+// have fixed widths, because entries are printed as they are found.
 func (s *logPrinter) show(e *history.Entry) {
 	day, clock := e.At.Local().Format("Mon 2 Jan 2006"), e.At.Local().Format("15:04")
 	if day != s.day {

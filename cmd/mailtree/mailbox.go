@@ -33,7 +33,7 @@ func mailboxCommand(p *program) *cobra.Command {
 	return c
 }
 
-// askAndShow has the server run one of its socket's verbs and prints the answer with present. The verb runs in the
+// askAndShow makes the server run one of its socket's verbs, and prints the answer with present. The verb runs in the
 // project that the flags name, if any. If no server is running, one is started in the background. Only a verb that
 // creates something creates the store.
 func askAndShow[T any](
@@ -143,10 +143,10 @@ func mailboxDeleteCommand(p *program) *cobra.Command {
 	return c
 }
 
-// sayNeeded prints a remark if the server's settings still name the mailbox that was deleted.
+// sayNeeded prints a remark if the server's settings still name the deleted mailbox.
 func sayNeeded(ctx context.Context, d *deskWork, m *mcpserver.MailboxLine) error {
 	var c checked
-	if err := d.Ask(ctx, "check-address", mcpserver.CheckAsk{Address: m.Address}, &c); err != nil { // deleted anyway
+	if err := d.Ask(ctx, "check-address", mcpserver.CheckAsk{Address: m.Address}, &c); err != nil { // it is deleted anyway
 		return nil
 	}
 	if slices.ContainsFunc(c.Missing, func(name string) bool { return strings.EqualFold(name, m.Name) }) {

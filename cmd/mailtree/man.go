@@ -50,7 +50,7 @@ func manCommand(p *program) *cobra.Command {
 	return c
 }
 
-// withoutTag omits the date and the generator from each page.
+// withoutTag omits the date and the generator from each manual page.
 func withoutTag(c *cobra.Command) {
 	c.DisableAutoGenTag = true
 	for _, sub := range c.Commands() {

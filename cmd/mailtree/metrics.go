@@ -15,8 +15,8 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// metrics answers GET /metrics in the text format of Prometheus: the counters since the start, and the current state
-// as in /health. See docs/settings.md, "Metrics".
+// metrics answers GET /metrics in the Prometheus text format. It returns the counters since the start, and the same
+// current state as /health. See docs/settings.md, "Metrics".
 type metrics struct {
 	health *health
 	usage  func() mcpserver.Usage
@@ -53,7 +53,7 @@ func newMetrics() *metrics {
 	}
 }
 
-// observe counts an operation: see maildir.Config.Observe.
+// observe counts an operation. See maildir.Config.Observe.
 func (m *metrics) observe(op writer.Op, took time.Duration, err error) {
 	outcome := "ok"
 	if err != nil {
@@ -66,7 +66,7 @@ func (m *metrics) observe(op writer.Op, took time.Duration, err error) {
 	}
 }
 
-// called counts a tool call: see mcp.Config.Called.
+// called counts a tool call. See mcp.Config.Called.
 func (m *metrics) called(toolset, tool string, refused bool) {
 	outcome := "ok"
 	if refused {
@@ -83,7 +83,7 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 }
 
-// Describe sends no description, so Collect's metrics are checked when they are collected. See prometheus.Collector.
+// Describe sends no descriptions, so Collect's metrics are checked when they are collected. See prometheus.Collector.
 func (m *metrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the current state. See prometheus.Collector.

@@ -137,7 +137,7 @@ func (p *program) projectHere(ctx context.Context) error {
 	return p.join(ctx, made.Slug)
 }
 
-// ensureProject creates the project for a path if it does not exist. "" means this folder.
+// ensureProject creates the project for a path if it does not exist. An empty path is this folder.
 func (p *program) ensureProject(ctx context.Context, path string) (made mcpserver.MadeProject, err error) {
 	if path, err = absolute(cmp.Or(path, "."), os.UserHomeDir); err != nil {
 		return made, err

@@ -19,10 +19,10 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// This file stores the list of messages that a terminal showed last. Commands accept the numbers of its rows instead
-// of ids.
+// This file stores the list of messages that a terminal showed last. Commands accept the list's row numbers instead of
+// ids.
 
-// rowNumber matches the number of a row. The list may be shorter.
+// rowNumber matches a row number. The list may have fewer rows.
 var rowNumber = regexp.MustCompile(`^[0-9]{1,3}$`)
 
 // maxNumbered is the largest number that a row can have.
@@ -34,14 +34,15 @@ const oldList = 7 * 24 * time.Hour
 // lastList is the list that a terminal showed last.
 type lastList struct {
 	Project string   `json:"project"` // its slug
-	IDs     []string `json:"ids"`     // of the rows, from number 1 on
+	IDs     []string `json:"ids"`     // the ids of the rows, starting with row 1
 
-	// Threads are the threads in a list of threads. In that case, IDs contains each thread's waiting message.
+	// Threads contains the ids of the threads if this is a list of threads. In that case, IDs contains each thread's
+	// waiting message.
 	Threads []string `json:"threads,omitempty"`
 }
 
 // listFile returns the file for the last list of this terminal, or "" without a terminal. Each terminal device and
-// login session has its own file. It is below the user's XDG_STATE_HOME, and the user need not be the OS user who
+// login session has its own file. The file is below the user's XDG_STATE_HOME. The user need not be the OS user who
 // runs the server.
 func (p *program) listFile() string {
 	state := p.variable("XDG_STATE_HOME")
@@ -61,9 +62,9 @@ func (p *program) listFile() string {
 	return ""
 }
 
-// number returns the names for these messages in a list: numbers if there is a terminal, otherwise short ids. The
-// numbers continue where the last call of the same command ended. For a list of threads, threads contains the messages'
-// threads.
+// number returns the names for these messages in a list: row numbers if there is a terminal, and short ids otherwise.
+// The numbers continue where the last call of the same command ended. In a list of threads, each message also has its
+// thread in threads.
 func (d *deskWork) number(ids []string, threads ...string) []string {
 	names := make([]string, len(ids))
 	for i, id := range ids {
@@ -81,7 +82,7 @@ func (d *deskWork) number(ids []string, threads ...string) []string {
 	if err == nil {
 		err = tree.WriteFile(d.listFile, data)
 	}
-	if err != nil { // such as a full disk: the ids work too
+	if err != nil { // for example, the disk is full: ids work too
 		return names
 	}
 	removeOldLists(filepath.Dir(d.listFile))
@@ -101,9 +102,10 @@ func removeOldLists(dir string) {
 	}
 }
 
-// rowsToIDs replaces each number with the id of that row in this terminal's last list. It returns the ids, each with
-// the thread of its row, or "" if there is none. If there was a number, it also returns the list's project; otherwise
-// "". It returns an error for a number that is not in the list, and for any number if there is no terminal or no list.
+// rowsToIDs replaces each row number with the id of that row in this terminal's last list. It returns the ids, each
+// with its row's thread, or with "" if the row is not a thread. If there was a row number, it also returns the list's
+// project. It returns an error for a number that is not in the list, and for any number if there is no terminal or no
+// list.
 func (p *program) rowsToIDs(args []string) (named lastList, err error) {
 	file := p.listFile()
 	last := readList(file)
@@ -134,9 +136,9 @@ func (p *program) rowsToIDs(args []string) (named lastList, err error) {
 	return named, nil
 }
 
-// messagesOf returns the message in the argument at i. If the argument is a row of a list of threads, it instead
-// returns those of the thread's messages that were sent to the user, are not archived, and for which wanted is true. If
-// there are none, it returns the row's own message.
+// messagesOf returns the ids of the messages in the argument at i. Usually that is one message. For a row in a list of
+// threads, it is every message of the thread that was sent to the user, is not archived, and satisfies wanted. If there
+// are none, messagesOf returns the row's own message.
 func (d *deskWork) messagesOf(ctx context.Context, i int, wanted func(m *mail.Delivery) bool) (ids []string, err error) {
 	ask := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "thread_id": d.threads[i], "limit": maildir.MaxPage}
 	for more := wanted != nil && d.threads[i] != ""; more; {
@@ -158,8 +160,8 @@ func (d *deskWork) messagesOf(ctx context.Context, i int, wanted func(m *mail.De
 	return ids, nil
 }
 
-// atMessage is atDesk for the message or thread in args. Without an argument, it uses the first message that is waiting
-// for the user.
+// atMessage is like atDesk, for the message or thread in args. Without an argument, it uses the first message that is
+// waiting for the user.
 func (p *program) atMessage(
 	ctx context.Context, f *deskFlags, who whose, args []string, do func(ctx context.Context, d *deskWork, id string) error,
 ) error {
@@ -175,14 +177,14 @@ func (p *program) atMessage(
 	})
 }
 
-// tellNext prints did, then how to undo the last action, and then what is waiting next.
+// tellNext prints did, how to undo the last action, and what is waiting next.
 func (p *program) tellNext(ctx context.Context, d *deskWork, did string) {
 	text := did + "undo: "
 	if me, err := p.me(); err == nil && d.Person != maildir.PersonName(me) { // sent with --from
 		text += "MAILTREE_ME=" + d.Person + " "
 	}
 	text += "mailtree undo"
-	if next, err := p.firstWaiting(ctx, d); err == nil { // on an error, leave it out: the action itself succeeded
+	if next, err := p.firstWaiting(ctx, d); err == nil { // on an error, say nothing: the action itself succeeded
 		text += " · next: " + d.rowOf(next.Message) + " " + cli.Line(next.Subject)
 	}
 	d.Say(d.Faint, "%s", text)

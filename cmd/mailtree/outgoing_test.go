@@ -22,13 +22,13 @@ import (
 	"mailtree/maildir/index"
 )
 
-// smtpPeer is a mail server that accepts and keeps everything. While hold is set, it does not answer for a message.
+// smtpPeer is a mail server that accepts and keeps everything. If hold is set, it does not answer after a message.
 type smtpPeer struct {
 	address string
 
 	mu    sync.Mutex
 	taken [][]byte
-	hold  chan struct{} // nil: it answers; closed by the test
+	hold  chan struct{} // closed by the test; nil: it answers
 }
 
 func newPeer(t *testing.T) *smtpPeer {
@@ -79,9 +79,9 @@ func (s *peerSession) Data(r io.Reader) error {
 	return nil
 }
 
-// TestOutgoing checks that a message is signed and sent immediately. A refusal by the other side is reported in the
-// message's thread. If the other side had not answered for a message when the server was killed, the message is not
-// sent again, and the uncertain delivery is reported.
+// TestOutgoing checks that a message is signed and sent immediately. If the other server refuses the message, the
+// refusal is reported in the message's thread. If that server had not answered for a message when our server was
+// killed, the message is not sent again, and the uncertain delivery is reported.
 func TestOutgoing(t *testing.T) {
 	t.Parallel()
 	peer := newPeer(t)
@@ -177,7 +177,7 @@ func TestOutgoing(t *testing.T) {
 	d.stop()
 }
 
-// receipts returns the state of the recipients of one of Ann's messages.
+// receipts returns the states of the recipients of one of Ann's messages.
 func (d *daemon) receipts(id string) string {
 	d.t.Helper()
 	var page struct {
@@ -193,7 +193,7 @@ func (d *daemon) receipts(id string) string {
 	return strings.Join(all, ",")
 }
 
-// must is call for a tool that must succeed.
+// must is like call, for a tool that must succeed.
 func (d *daemon) must(tool string, args any) {
 	d.t.Helper()
 	if err := d.call(tool, args, nil); err != nil {
@@ -201,7 +201,7 @@ func (d *daemon) must(tool string, args any) {
 	}
 }
 
-// awaitReport waits for a message with a subject from Postmaster in Ann's inbox, and returns its body.
+// awaitReport waits until Ann's inbox contains a message from Postmaster with the given subject, and returns the body.
 func (d *daemon) awaitReport(subject string) (body string) {
 	d.t.Helper()
 	until(d.t, subject, time.Minute, func() bool {

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 )
 
-// TestAwaitParts stops with one part that hangs. Only that part is reported, wherever it is in the list, and the other
-// parts are given their time concurrently.
+// TestAwaitParts checks that if one part hangs, only that part is reported, wherever it is in the list. The other parts
+// get their time concurrently.
 func TestAwaitParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

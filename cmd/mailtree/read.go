@@ -52,8 +52,8 @@ func readCommand(p *program) *cobra.Command {
 	return c
 }
 
-// readMessage prints the user's own copy of a message, or the public form of the message if the user has no copy.
-// After the last message, it also prints the commands that may follow.
+// readMessage prints the user's own copy of a message, or the public form of the message if the user has no copy. If
+// the message is the last one, it also prints the commands that the user may run next.
 func readMessage(ctx context.Context, d *deskWork, id string, peek, last bool) error {
 	args := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "message_id": id, "mark_read": !peek}
 	err := call(ctx, d, "check_my_messages", args, func(in *mail.Inbox) error {
@@ -86,7 +86,7 @@ func readMessage(ctx context.Context, d *deskWork, id string, peek, last bool) e
 	return err
 }
 
-// readOther prints a message that the user neither received nor sent.
+// readOther prints a message that the user has neither received nor sent.
 func readOther(ctx context.Context, d *deskWork, id string) error {
 	uri := "resource://message/" + url.PathEscape(id) + "?project=" + d.Slug
 	return readURI(ctx, d, uri, func(m *mail.MessageResource) error {
@@ -98,8 +98,8 @@ func readOther(ctx context.Context, d *deskWork, id string) error {
 	})
 }
 
-// pageMessage prints a message with its whole body and, on a terminal, the commands that may follow. next reads the
-// part of the body that begins at an offset.
+// pageMessage prints a message with its whole body and, on a terminal, the commands that may follow. It reads the rest
+// of the body with next, which returns the part that begins at an offset.
 func pageMessage(
 	ctx context.Context, d *deskWork, m *mail.Message, commands []string, next func(offset int64) (*mail.Message, error),
 ) error {
@@ -177,7 +177,7 @@ func printHead(s *cli.Screen, m *mail.Message) {
 	s.Printf("\n")
 }
 
-// vouched returns text that says who vouches for the sender, or that the message is not verified.
+// vouched says who vouches for the sender, or that the message is not verified.
 func vouched(m *mail.Message) string {
 	if !m.Verified {
 		return "not verified"
@@ -193,7 +193,7 @@ func listNames(of []string) string {
 	return strings.Join(all, ", ")
 }
 
-// told returns only the facts that have a value.
+// told returns the facts that have a value.
 func told(facts []cli.Row) []cli.Row {
 	return slices.DeleteFunc(facts, func(r cli.Row) bool { return r.Cells[1] == "" })
 }

@@ -70,7 +70,7 @@ func freeClaim(ctx context.Context, d *deskWork, o *releaseOptions, path string)
 	})
 }
 
-// showReleased prints the claims that were released. If a claim was not the user's, the error says whose it is.
+// showReleased prints the released claims. If a claim was not the user's, the error says whose it is.
 func showReleased(ctx context.Context, d *deskWork, a *mail.Released) error {
 	if err := showByTemplate(ctx, d, "release", a); err != nil || len(a.NotHeld) == 0 {
 		return err

@@ -22,7 +22,7 @@ type program struct {
 	cfg *config
 
 	background bool   // for serve
-	step       string // for a command whose operations a single undo reverts together: see format.InStep
+	step       string // for a command whose operations are reverted together by a single undo: see format.InStep
 }
 
 // remark prints a line for the user on standard error. On a terminal, it breaks the line between words.
@@ -229,7 +229,7 @@ func unknownCommand(root *cobra.Command, word, path string) error {
 	return &usage{fmt.Errorf("unknown command %q for %q%s", word, path, meant(near)), path}
 }
 
-// meant returns a question with the names that resemble a given word, or "" if there are none.
+// meant returns a question that suggests the names in near, or "" if there are none.
 func meant(near []string) string {
 	if len(near) == 0 {
 		return ""

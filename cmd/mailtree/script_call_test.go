@@ -16,9 +16,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// call [AGENT/]TOOL JSON: calls a tool in the mail toolset or, with an agent, a postal tool as that agent. It uses a
-// plain POST and prints the structured content, one key per line. It fails on a tool error, and with ! on anything
-// else. Text and structured content must agree.
+// cmdCall implements `call [AGENT/]TOOL JSON`. It calls a tool in the mail toolset or, with an agent, a postal tool as
+// that agent. It uses a plain POST and prints the structured content, one key per line. It fails on a tool error. With
+// !, it fails on anything else. Text and structured content must agree.
 func cmdCall(ts *testscript.TestScript, neg bool, args []string) {
 	out, isError, err := callTool(of(ts).url, args)
 	ts.Check(err)
@@ -69,8 +69,8 @@ func callTool(url string, args []string) (out string, isError bool, err error) {
 	return indented(structured), res.Result.IsError, nil
 }
 
-// agree reports whether text and structured content match: the same JSON or, in postal, only the id, or null for an
-// empty mailbox.
+// agree reports whether text and structured content match. They match if they are the same JSON. In postal, the text
+// may be only the id, or null for an empty mailbox.
 func agree(text string, structured any) bool {
 	var v any
 	same := json.Unmarshal([]byte(text), &v) == nil && indented(v) == indented(structured)
@@ -103,7 +103,7 @@ func postJSON(url, body string, v any) error {
 	return nil
 }
 
-// read URI: reads a resource and prints its text.
+// cmdRead implements `read URI`. It reads a resource and prints its text.
 func cmdRead(ts *testscript.TestScript, neg bool, args []string) {
 	out, isError, err := readResource(of(ts).url, args)
 	ts.Check(err)
@@ -135,8 +135,8 @@ func readResource(url string, args []string) (out string, isError bool, err erro
 	return indented(v), false, nil
 }
 
-// post STATUS FILE [HEADER…]: posts the file to $URL/mcp with the given headers and no others except the content
-// type, and prints the answer. The answer must have that status.
+// cmdPost implements `post STATUS FILE [HEADER…]`. It posts the file to $URL/mcp and prints the answer. Apart from the
+// content type, the request has only the given headers. The answer must have the given status.
 func cmdPost(ts *testscript.TestScript, neg bool, args []string) {
 	req, err := http.NewRequest("POST", of(ts).url+"/mcp", strings.NewReader(ts.ReadFile(args[1])))
 	ts.Check(err)
@@ -163,7 +163,7 @@ func cmdPost(ts *testscript.TestScript, neg bool, args []string) {
 	show(ts, string(data)+"\n")
 }
 
-// exchange returns the answer, even if the request could not be sent completely.
+// exchange returns the answer even if the request could not be sent completely.
 func exchange(req *http.Request) (status int, body []byte, err error) {
 	conn, err := net.Dial("tcp", req.URL.Host)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// cmdDNS serves DNS records and makes the program use that server. `dns FILE` serves the lines in a file that contain
-// " IN ". FILE stdout is the output of the last command. A second dns command replaces the first.
+// cmdDNS serves DNS records and makes the program use that server. `dns FILE` serves the lines of the file that contain
+// " IN ". If FILE is stdout, the file is the output of the last command. A second dns command replaces the first.
 func cmdDNS(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: dns FILE")
@@ -37,7 +37,7 @@ func cmdDNS(ts *testscript.TestScript, neg bool, args []string) {
 		if len(all) == 0 {
 			answer.Rcode = dns.RcodeNameError
 		}
-		w.WriteMsg(answer) // if the client is gone, it does not need the answer
+		w.WriteMsg(answer) // a client that is gone does not need the answer
 	})}
 	go server.ActivateAndServe()
 	ts.Defer(func() { conn.Close() })

@@ -13,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// sshd is a script's ssh server, which the script's ssh configuration calls mail.example.
+// sshd is a script's ssh server. The script's ssh configuration calls it mail.example.
 type sshd struct{ cmd *exec.Cmd }
 
 type sshdKey struct{}
@@ -28,9 +28,9 @@ func canSSHD() bool {
 	return err == nil
 }
 
-// sshd start|stop: starts an ssh server for the test's OS user, or stops it. The files that it needs and the OS
-// user's ssh configuration are in the folder ssh. authorized_keys contains the key that the OS user's Git presents.
-// Needs sshd: [!sshd] skip.
+// cmdSSHD implements `sshd start|stop`. It starts or stops an ssh server for the test's OS user. The folder ssh
+// contains the server's files and the OS user's ssh configuration. The file authorized_keys contains the key that the
+// OS user's Git presents. A script that uses the command needs [!sshd] skip.
 func cmdSSHD(ts *testscript.TestScript, neg bool, args []string) {
 	s := ts.Value(sshdKey{}).(*sshd)
 	if args[0] == "stop" {
@@ -45,7 +45,7 @@ func cmdSSHD(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	exe, err := exec.LookPath("sshd")
 	ts.Check(err)
-	exe, err = filepath.Abs(exe) // sshd starts itself again for each connection
+	exe, err = filepath.Abs(exe) // sshd executes itself again for each connection
 	ts.Check(err)
 	s.cmd = exec.Command(exe, "-D", "-E", filepath.Join(dir, "log"), "-f", filepath.Join(dir, "sshd_config"))
 	ts.Check(s.cmd.Start())

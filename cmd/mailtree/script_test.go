@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"mailtree": main})
 }
 
-// TestScripts runs every scenario below fixtures/scripts against the real program. After each scenario, the live index
-// equals a rebuilt one, and every repository in the store passes git fsck and has no uncommitted changes.
+// TestScripts runs every script below fixtures/scripts with the real program. After each script, the live index equals
+// a rebuilt one. Every repository in the store passes git fsck and has no uncommitted changes.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:   "../../fixtures/scripts",
@@ -42,7 +42,7 @@ func TestScripts(t *testing.T) {
 			switch cond {
 			case "root":
 				return os.Geteuid() == 0, nil
-			case "fuse": // a file system that does not answer can be mounted
+			case "fuse": // it is possible to mount a file system that does not answer
 				return canMountFUSE(t.TempDir()), nil
 			case "sshd":
 				return canSSHD(), nil
@@ -155,8 +155,8 @@ func (s *server) end(t testing.TB, sig syscall.Signal) {
 // of returns the script's server and its testing.TB.
 func of(ts *testscript.TestScript) *server { return ts.Value(serverKey{}).(*server) }
 
-// serve [flags]: starts the server and waits until it prints where it listens. $URL is its address. With $FILES, it
-// may have that many descriptors.
+// cmdServe implements `serve [flags]`. It starts the server and waits until it prints its address, which is then in
+// $URL. If $FILES is set, the server may have that many descriptors.
 func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	exe, err := exec.LookPath("mailtree")
@@ -188,13 +188,13 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("the server did not start: %s", ts.ReadFile("serve.log"))
 }
 
-// halt: interrupts the server, which must end successfully. The store must then be sound.
+// cmdHalt implements `halt`. It interrupts the server, which must end successfully. The store must then be sound.
 func cmdHalt(ts *testscript.TestScript, neg bool, args []string) {
 	cmdStopped(ts, neg, args)
 	checkStore(ts)
 }
 
-// crash: kills the server without a chance to clean up.
+// cmdCrash implements `crash`. It kills the server without a chance to clean up.
 func cmdCrash(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	s.cmd.Process.Kill()
@@ -202,7 +202,7 @@ func cmdCrash(ts *testscript.TestScript, neg bool, args []string) {
 	s.cmd = nil
 }
 
-// stopped: interrupts the server, which must end successfully. Its store is not checked.
+// cmdStopped implements `stopped`. It interrupts the server, which must end successfully. Its store is not checked.
 func cmdStopped(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	if s.cmd == nil {
@@ -214,7 +214,7 @@ func cmdStopped(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// failed: waits until the server ends by itself, which must be with status 1.
+// cmdFailed implements `failed`. It waits until the server ends by itself, which must be with status 1.
 func cmdFailed(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	s.cmd.Wait()
@@ -224,8 +224,8 @@ func cmdFailed(ts *testscript.TestScript, neg bool, args []string) {
 	s.cmd = nil
 }
 
-// checkStore checks I2 and I6 on the store of a stopped server. Anything that the server ran out of time to commit, and
-// left to the next server, is committed first.
+// checkStore checks I2 and I6 on the store of a stopped server. It first commits any changes that the server had no
+// time to commit and left to the next server.
 func checkStore(ts *testscript.TestScript) {
 	ts.Check(ts.Exec("mailtree", "index", "verify"))
 	repos, err := filepath.Glob(filepath.Join(ts.Getenv("MCP_MAIL_STORE"), "projects", "*", "repo"))
@@ -242,7 +242,7 @@ func checkStore(ts *testscript.TestScript) {
 	}
 }
 
-// left returns what git status says about the files of a repository: nothing if they are committed.
+// left returns what git status reports about the files of a repository. The result is empty if everything is committed.
 func left(ts *testscript.TestScript, repo string) string {
 	ts.Check(ts.Exec("git", "-C", repo, "status", "--porcelain"))
 	return ts.ReadFile("stdout")
@@ -264,8 +264,8 @@ func scriptEnv(ts *testscript.TestScript) []string {
 	return env
 }
 
-// eventually REGEXP call|read ARGS: repeats the call until its answer matches. With !, it repeats the call until the
-// answer does not match.
+// cmdEventually implements `eventually REGEXP call|read ARGS`. It repeats the call until its answer matches. With !, it
+// repeats the call until the answer no longer matches.
 func cmdEventually(ts *testscript.TestScript, neg bool, args []string) {
 	re, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
@@ -282,7 +282,7 @@ func cmdEventually(ts *testscript.TestScript, neg bool, args []string) {
 	show(ts, out)
 }
 
-// capture NAME REGEXP: sets the variable to the first group of the match in the last output.
+// cmdCapture implements `capture NAME REGEXP`. It sets the variable to the first group of the match in the last output.
 func cmdCapture(ts *testscript.TestScript, neg bool, args []string) {
 	m := regexp.MustCompile("(?m)" + args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
 	if len(m) < 2 {
@@ -291,7 +291,7 @@ func cmdCapture(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], m[1])
 }
 
-// tree: sets $TREE to the working tree of the only project, and $DAY to today's folder.
+// cmdTree implements `tree`. It sets $TREE to the working tree of the only project, and $DAY to today's folder.
 func cmdTree(ts *testscript.TestScript, neg bool, args []string) {
 	repos, err := filepath.Glob(filepath.Join(ts.Getenv("MCP_MAIL_STORE"), "projects", "*", "repo"))
 	ts.Check(err)
@@ -309,7 +309,8 @@ func cmdTree(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// released: stops the server that a command has started, if a server has the store. The store must then be sound.
+// cmdReleased implements `released`. It stops the server that a command has started, if a server has the store. The
+// store must then be sound.
 func cmdReleased(ts *testscript.TestScript, neg bool, args []string) {
 	if storedir.Held(ts.Getenv("MCP_MAIL_STORE")) {
 		ts.Check(ts.Exec("mailtree", "stop"))
@@ -317,15 +318,16 @@ func cmdReleased(ts *testscript.TestScript, neg bool, args []string) {
 	checkStore(ts)
 }
 
-// unused: waits until a server that a command has started ends because no client uses it. The store must then be sound.
-// The server must have been started with a short $IDLE that is still longer than a second. Otherwise, it may end
-// between two connections of one command.
+// cmdUnused implements `unused`. It waits until a server that a command has started ends because no client uses it. The
+// store must then be sound. The server must have been started with a short $IDLE, but one that is longer than a second.
+// Otherwise, the server may end between two connections of one command.
 func cmdUnused(ts *testscript.TestScript, neg bool, args []string) {
 	waits.Until(ts.Value(desktopKey{}).(*desktop).t, "no process has the store", func() bool { return !storedir.Held(ts.Getenv("MCP_MAIL_STORE")) })
 	checkStore(ts)
 }
 
-// bridges N FILE: runs N bridges at once, each with the file as its input, and prints their output.
+// cmdBridges implements `bridges N FILE`. It runs N bridges at once, each with the file as its input, and prints their
+// output.
 func cmdBridges(ts *testscript.TestScript, neg bool, args []string) {
 	n, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -348,8 +350,8 @@ func cmdBridges(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// guest COMMAND ARGS: runs mailtree as another OS user, who can enter the script's folder but not the store. The
-// standard input is empty. Needs root.
+// cmdGuest implements `guest COMMAND ARGS`. It runs mailtree as another OS user, who can enter the script's folder but
+// not the store. Standard input is empty. The command needs root.
 func cmdGuest(ts *testscript.TestScript, neg bool, args []string) {
 	const guest = 65533
 	exe, err := exec.LookPath(args[0])
@@ -373,9 +375,9 @@ func cmdGuest(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// settled: waits until everything in $TREE is committed.
+// cmdSettled implements `settled`. It waits until everything in $TREE is committed.
 func cmdSettled(ts *testscript.TestScript, neg bool, args []string) {
-	// After a commit that took long, the next commit waits.
+	// After a slow commit, the next commit waits.
 	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		out, err := exec.Command("git", "--no-optional-locks", "-C", ts.Getenv("TREE"), "status", "--porcelain").Output()
 		ts.Check(err)

@@ -27,8 +27,9 @@ func (d *desktop) tmux() *tmuxtest.Server {
 	return d.server
 }
 
-// window NAME [DIR]: creates a tmux window in which a program records what is typed, or returns to that window. The
-// commands that follow run in the window, according to $TMUX and $TMUX_PANE. Needs tmux: [!exec:tmux] skip.
+// cmdWindow implements `window NAME [DIR]`. It creates a tmux window in which a program records what is typed, or
+// returns to that window. $TMUX and $TMUX_PANE make the commands that follow run in the window. A script that uses the
+// command needs [!exec:tmux] skip.
 func cmdWindow(ts *testscript.TestScript, neg bool, args []string) {
 	d := ts.Value(desktopKey{}).(*desktop)
 	w := d.windows[args[0]]
@@ -40,8 +41,8 @@ func cmdWindow(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("TMUX_PANE", w.Pane)
 }
 
-// typed NAME [LINES]: prints what was typed into the window since the last time. With LINES, it waits until that many
-// lines have arrived.
+// cmdTyped implements `typed NAME [LINES]`. It prints what has been typed into the window since the last time. With
+// LINES, it waits until that many lines have arrived.
 func cmdTyped(ts *testscript.TestScript, neg bool, args []string) {
 	w := ts.Value(desktopKey{}).(*desktop).windows[args[0]]
 	if len(args) > 1 {
@@ -59,8 +60,8 @@ func cmdTyped(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// tab SHELL TEXT LINE: types the text in a new terminal that runs the shell with the prompt "ready> ", and presses
-// Tab until the line equals LINE. Needs tmux, like window.
+// cmdTab implements `tab SHELL TEXT LINE`. It types the text in a new terminal that runs the shell with the prompt
+// "ready> ", and presses Tab until the line equals LINE. It needs tmux, like window.
 func cmdTab(ts *testscript.TestScript, neg bool, args []string) {
 	screen := ts.Value(desktopKey{}).(*desktop).tmux().Open(ts.MkAbs("."), scriptEnv(ts), args[0])
 	screen.Await("ready>")
@@ -68,8 +69,9 @@ func cmdTab(ts *testscript.TestScript, neg bool, args []string) {
 	screen.PressUntil("Tab", "ready> "+args[2])
 }
 
-// terminal LINE TEXT: types the line into a shell in a terminal of 80 columns, which is the same shell each time. It
-// waits until the screen shows the text and the command has ended, and prints the screen. Needs tmux, like window.
+// cmdTerminal implements `terminal LINE TEXT`. It types the line into a shell in a terminal of 80 columns. It uses the
+// same shell each time. It waits until the screen shows the text and the command has ended, and prints the screen.
+// It needs tmux, like window.
 func cmdTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	d := ts.Value(desktopKey{}).(*desktop)
 	if d.shell == nil {

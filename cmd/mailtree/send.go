@@ -79,7 +79,7 @@ func replyCommand(p *program) *cobra.Command {
 type sendOptions struct {
 	tool                        string
 	text                        *string // nil: not on the command line
-	from                        string  // the agent that sends, by name or address; "": the user's agent
+	from                        string  // the sending agent, by name or address; "": the user's agent
 	importance, subject, thread string
 	html                        string // the text in HTML
 	to, cc, bcc, files          []string
@@ -104,8 +104,8 @@ func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
 	}
 }
 
-// writeMessage writes and sends a message: to o.to, or to all agents if o.to is empty. With an id, the message is a
-// reply to the message with that id.
+// writeMessage writes and sends a message: to o.to, or to all agents if o.to is empty. If an id is given, the message
+// is a reply to the message with that id.
 func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, id string) error {
 	if o.importance != "" && !format.ValidImportance(o.importance) {
 		return usageError(c, fmt.Errorf("--importance is %q, but must be low, normal, high or urgent", o.importance))
@@ -176,8 +176,8 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 	}))
 }
 
-// noText returns the error for a message without text. to are the arguments that were treated as agents; one of them
-// may be the text.
+// noText returns the error for a message without text. Any of the arguments that were treated as agents may be the
+// text.
 func noText(to []string, id string) error {
 	how := "give the text last, or with -m"
 	switch {
@@ -210,8 +210,8 @@ func ids(id string) []string {
 	return []string{id}
 }
 
-// draftOf checks the names and returns the initial text for the editor, and the full id of the message that is being
-// answered. It sets f to the project that was found, because a row number could mean another project later.
+// draftOf checks the names. It returns the initial text for the editor, and the full id of the message to be answered.
+// It also stores the project in f, because a row number could mean another project later.
 func (p *program) draftOf(ctx context.Context, f *deskFlags, o *sendOptions, id string) (draft, full string, err error) {
 	return draft, full, p.atDeskOf(ctx, f, o.from, ids(id), func(ctx context.Context, d *deskWork) error {
 		f.project = d.Slug

@@ -293,7 +293,7 @@ func (a *app) renewSockets(ctx context.Context, blocked map[*socket.Listener]boo
 	}
 }
 
-// takeStore opens the store once no other process has it: see taking.
+// takeStore opens the store as soon as no other process has it: see taking.
 func takeStore(ctx context.Context, p *program, log *slog.Logger) (a *app, err error) {
 	progress := progressLine(p.std, "reading")
 	err = p.taking(ctx, func() (err error) {
@@ -329,8 +329,8 @@ type part struct {
 	wg   *sync.WaitGroup
 }
 
-// awaitParts waits at most partsGrace for all parts together to end, and logs the parts that have not ended. If a part
-// hangs, for example a hook that is waiting for an unresponsive disk, it keeps its resources until the process ends.
+// awaitParts waits up to partsGrace for all parts to end, and logs the parts that have not ended. A part may hang, such
+// as a hook that is waiting for an unresponsive disk. It then keeps its resources until the process ends.
 func (a *app) awaitParts(parts []part) {
 	late, cancel := context.WithTimeout(context.Background(), partsGrace)
 	defer cancel()
@@ -376,8 +376,8 @@ func (a *app) endRequests(ctx context.Context, servers []*http.Server) {
 	}
 }
 
-// tuneMemory trades memory for speed (each call through the MCP library leaves about 400 kB of garbage), unless the
-// server's environment sets the memory limits itself.
+// tuneMemory trades memory for speed: each call through the MCP library leaves about 400 kB of garbage. It does not
+// change a limit that is set in the server's environment.
 func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)

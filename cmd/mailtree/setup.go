@@ -254,7 +254,7 @@ func whatToDo(err error, s clients.Setup) error {
 	return fmt.Errorf("%w. %s", err, advice)
 }
 
-// scopes returns the scopes that the command line selects. Without a selection, the user scope comes first.
+// scopes returns the scopes that the command line selects. By default, the user scope comes first.
 func (o setupOptions) scopes() []clients.Scope {
 	switch {
 	case o.project:
@@ -342,7 +342,7 @@ func (p *program) serverFor(c clients.Client, o setupOptions) (clients.Server, e
 	return bridge, nil
 }
 
-// whyTransport returns what the entry's transport means while no server is running, for example after a reboot.
+// whyTransport explains what the entry's transport means while no server is running, for example after a reboot.
 func whyTransport(server clients.Server) string {
 	if server.URL != "" {
 		return "The client connects over HTTP, so its calls fail if no server is running. `mailtree service` prints how to start one at " +
@@ -419,7 +419,7 @@ func (p *program) listClients(at clients.Site) error {
 	return w.Flush()
 }
 
-// asksForTools warns that a woken turn stops if the client asks the user about each tool call.
+// asksForTools returns a warning that a woken turn stops if the client asks the user about each tool call.
 func asksForTools(c clients.Client) string {
 	return c.Title + " may ask you before it calls a mailtree tool, and a session woken by mail waits at that prompt. " +
 		"To allow the tools in advance: `mailtree setup " + c.Name + " --allow`"

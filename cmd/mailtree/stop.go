@@ -37,7 +37,7 @@ func stopCommand(p *program) *cobra.Command {
 	return c
 }
 
-// longestStop limits how long a server may take to finish its work.
+// longestStop is the time limit for a server to finish its work.
 const longestStop = 30 * time.Second
 
 // stop makes the server stop, and returns when it has ended. A server that is starting or stopping holds the store but

@@ -9,7 +9,7 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// TestStopOfEndingServer checks that stop waits for a server that has the store but no longer answers, as an ending
+// TestStopOfEndingServer checks that stop waits for a server that holds the store but no longer answers, as an ending
 // server does.
 func TestStopOfEndingServer(t *testing.T) {
 	t.Parallel()

@@ -22,12 +22,12 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// benchServer is the released program as a server, on a new or a given store.
+// benchServer is a server that runs the released program, on a new or a given store.
 type benchServer struct {
 	addr  string
 	store string
 	pid   int
-	took  time.Duration // time until it answered
+	took  time.Duration // the time until it answered
 	cmd   *exec.Cmd
 }
 
@@ -78,7 +78,7 @@ func (s *benchServer) agents(b *testing.B, n int) {
 	}
 }
 
-// benchUse is what a server and the processes that it has waited for have used.
+// benchUse is what a server has used, including the processes that it has waited for.
 type benchUse struct {
 	cpu     time.Duration
 	written int64 // bytes written to disks
@@ -100,7 +100,7 @@ func (s *benchServer) used(b *testing.B) (u benchUse) {
 	return u
 }
 
-// uncommitted returns how many operations and edits wait for a commit.
+// uncommitted returns how many operations and edits are waiting for a commit.
 func (s *benchServer) uncommitted() (n int) {
 	answer, err := http.Get("http://" + s.addr + "/health")
 	if err != nil {
@@ -135,8 +135,8 @@ func realSends(addr string, n int) (all [][]byte) {
 	return all
 }
 
-// BenchmarkSustained makes b.N thousand durable sends by 64 clients without a pause, on a new store. It measures what a
-// send costs, whether the last sends are as fast as the first, and how far behind the history is. Afterwards, it
+// BenchmarkSustained makes b.N thousand durable sends by 64 clients without a pause, on a new store. It measures the
+// cost of a send, whether the last sends are as fast as the first, and how far the history falls behind. Afterwards, it
 // measures how long a start takes, after a clean stop and after a kill. Processor time and bytes include the git
 // processes.
 func BenchmarkSustained(b *testing.B) {
@@ -174,7 +174,8 @@ func BenchmarkSustained(b *testing.B) {
 	}
 	b.ReportMetric(float64(folderSize(filepath.Join(bulk.Repo(store), ".git")))/1000/sent, "git-kB/send")
 	s.end(b, os.Interrupt)
-	// At rest. While the server runs, SQLite's log takes up to 32 MB more, however much mail there is.
+	// Measure the folder at rest: while the server runs, SQLite's log takes up to 32 MB more, however much mail there
+	// is.
 	b.ReportMetric(float64(folderSize(filepath.Join(store, "index")))/float64(folderSize(filepath.Join(bulk.Repo(store), "messages"))), "index/messages")
 	s = startServer(b, exe, store)
 	b.ReportMetric(s.took.Seconds(), "start-s")
@@ -185,7 +186,7 @@ func BenchmarkSustained(b *testing.B) {
 	s.end(b, os.Interrupt)
 }
 
-// BenchmarkMixed does b.N hundred operations, a hundred per second, on a day that has fifteen thousand messages. In
+// BenchmarkMixed performs b.N hundred operations, a hundred per second, on a day that has fifteen thousand messages. In
 // every ten operations, three send, three read an inbox, two set marks, one searches and one renews a claim.
 func BenchmarkMixed(b *testing.B) {
 	exe, store := benchProgram(b), filepath.Join(bulk.Dir(b), "store")
@@ -224,8 +225,8 @@ func BenchmarkMixed(b *testing.B) {
 }
 
 // BenchmarkIdle measures what a server uses with twenty projects, forty agents that are waiting for mail in long polls,
-// and five bridges. It does nothing for b.N times six seconds. Then, for the same time, it sends two messages per
-// second and reads them.
+// and five bridges. First, nothing happens for b.N times six seconds. Then, for the same time, the benchmark sends two
+// messages per second and reads them.
 func BenchmarkIdle(b *testing.B) {
 	exe, store := benchProgram(b), filepath.Join(bulk.Dir(b), "store")
 	s := startServer(b, exe, store)
@@ -286,7 +287,7 @@ func BenchmarkIdle(b *testing.B) {
 // idleClients are connections that are not in use at the moment.
 type idleClients chan *bulk.Client
 
-// timed returns how long a request takes on a connection that it does not share.
+// timed returns how long a request takes on a connection that is used for nothing else at the time.
 func (free idleClients) timed(b *testing.B, addr string, request []byte) time.Duration {
 	var c *bulk.Client
 	select {
@@ -321,7 +322,7 @@ func mixed(addr string, i int, sends [][]byte, ids []string) []byte {
 	return of("claim_paths", `"agent_name":"Agent%02d","paths":["src/%d.go"],"ttl_seconds":3600,"reason":"x"`, i/10%16, i/10%16)
 }
 
-// inboxIDs returns ids of messages in Agent01's inbox.
+// inboxIDs returns the ids of messages in Agent01's inbox.
 func inboxIDs(b *testing.B, s *benchServer, n int) (ids []string) {
 	all, err := filepath.Glob(filepath.Join(bulk.Repo(s.store), "agents/Agent01/inbox/*/*/*/*.md"))
 	if err != nil || len(all) == 0 {
@@ -336,14 +337,14 @@ func inboxIDs(b *testing.B, s *benchServer, n int) (ids []string) {
 // sendWatch checks a server four times a second.
 type sendWatch struct {
 	sent   atomic.Int64
-	behind time.Duration // maximum age of the oldest uncommitted operation
+	behind time.Duration // the maximum age of the oldest uncommitted operation
 	rss    float64       // maximum, in MB
 
 	end   chan struct{}
 	rates chan []float64
 }
 
-// mark is the number of sends that were answered by a given time.
+// mark is the number of sends that had been answered at a certain time.
 type mark struct {
 	at   time.Time
 	sent int64
@@ -379,7 +380,7 @@ func (w *sendWatch) stop() []float64 {
 	return <-w.rates
 }
 
-// fiveSeconds returns the sends per second for each five seconds.
+// fiveSeconds returns the sends per second in each interval of five seconds.
 func fiveSeconds(marks []mark) (rates []float64) {
 	from := marks[0]
 	for _, m := range marks {

@@ -52,7 +52,7 @@ func syncStateCommand(p *program, do, short string) *cobra.Command {
 	return c
 }
 
-// showSync prints how a project is shared. The command's exit status is 1 if something is wrong.
+// showSync prints how a project is shared. If something is wrong, the command's exit status is 1.
 func showSync(d *deskWork, s *maildir.SyncState) error {
 	if !s.On {
 		d.Printf("sync is off\n")
@@ -76,7 +76,7 @@ func showSync(d *deskWork, s *maildir.SyncState) error {
 	return nil
 }
 
-// stamp formats a time; "" for the zero time.
+// stamp formats a time. It returns "" for the zero time.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -65,12 +65,12 @@ func readThread(ctx context.Context, d *deskWork, id string, heads bool, cursor 
 	})
 }
 
-// threadScreen is where a thread is printed. If several messages share a fact, it prints the fact only once.
+// threadScreen prints the messages of a thread. A fact that several messages share is printed only once.
 type threadScreen struct {
 	*cli.Screen
 	desk    *deskWork
 	subject string            // the thread's subject; "" before the first message
-	vouched map[string]string // who vouches for each author, as printed last
+	vouched map[string]string // the text last printed about who vouches for each author
 }
 
 func (s *threadScreen) show(t *mail.ThreadResource, heads bool) {

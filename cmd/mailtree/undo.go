@@ -69,7 +69,7 @@ func redoCommand(p *program) *cobra.Command {
 	return c
 }
 
-// showUndone prints what was undone or redone, and what the command does next.
+// showUndone prints what was undone or redone, and what the same command would undo or redo next.
 func showUndone(d *deskWork, how, command string, a *maildir.Undone) {
 	showOneUndone(d, how, a)
 	for i := range a.Also {
@@ -125,7 +125,7 @@ var doings = map[string]string{
 // doing returns the gerund of a verb.
 func doing(verb string) string { return cmp.Or(doings[verb], verb) }
 
-// act describes an operation: what was done, its message or paths, and the number of other operations that go with it.
+// act describes an operation: what was done, the message or paths, and the number of other operations that go with it.
 func (d *deskWork) act(a *maildir.OperationInfo) (text string) {
 	switch {
 	case a.ID == "" || a.Operation == history.VerbRelease:

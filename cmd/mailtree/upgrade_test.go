@@ -9,7 +9,7 @@ import (
 	"mailtree/fixtures/inmemory"
 )
 
-// olderEnv is the path of an older commit's program. .ci/campaign builds it.
+// olderEnv contains the path of a program that was built from an older commit. .ci/campaign builds it.
 const olderEnv = "MAILTREE_OLDER"
 
 // TestUpgrade starts this program on a store to which an older program was writing when it was killed. This program
@@ -25,8 +25,8 @@ func TestUpgrade(t *testing.T) {
 	t.Log(u.load)
 }
 
-// TestUpgradeBack starts an older program on a store that this program has written. The older program refuses to start,
-// or keeps everything that was confirmed. After that, this program keeps everything too.
+// TestUpgradeBack starts an older program on a store that this program has written. The older program either refuses to
+// start, or keeps everything that was confirmed. After that, this program also keeps everything.
 func TestUpgradeBack(t *testing.T) {
 	u := newUpgrade(t)
 	u.work(1)
@@ -47,7 +47,7 @@ func TestUpgradeBack(t *testing.T) {
 // upgrade is a store that two programs write to.
 type upgrade struct {
 	*load
-	older         string // the program of an older commit
+	older         string // the program built from an older commit
 	sends         map[string]bool
 	popped, acked int
 }
@@ -64,7 +64,7 @@ func newUpgrade(t *testing.T) *upgrade {
 	return u
 }
 
-// work starts the program, kills it under load, and checks what it answered. It does so n times.
+// work starts the program, kills it under load, and checks what was confirmed. It does so n times.
 func (u *upgrade) work(n int) {
 	u.d.t.Helper()
 	for k := range n {

@@ -76,8 +76,8 @@ func (p parents) endWith(ctx context.Context, end func()) {
 	end()
 }
 
-// awaitWake asks one server after another whether to wake the session. It returns "" if the session no longer needs to
-// be woken.
+// awaitWake asks one server after another whether to wake the session. It returns "" if the session does not need to be
+// woken anymore.
 func (p *program) awaitWake(ctx context.Context, v maildir.SessionEvent) string {
 	noted, begins := false, time.Now().Add(maildir.BeginPatience)
 	for ctx.Err() == nil {
@@ -100,8 +100,8 @@ func (p *program) awaitWake(ctx context.Context, v maildir.SessionEvent) string 
 	return ""
 }
 
-// waitsAlone reports, while no server is running, whether this process is the one that is waiting for a session. If
-// noted is false, it first records this process in place of the one recorded before.
+// waitsAlone reports whether this process is the one that is waiting for a session. It is used while no server is
+// running. If noted is false, waitsAlone first records this process, in place of the previously recorded one.
 func (p *program) waitsAlone(v maildir.SessionEvent, noted bool) bool {
 	t, _, err := storedir.OpenProject(p.cfg.Store, v.Dir, p.cfg.Scope)
 	if err != nil {

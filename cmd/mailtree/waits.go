@@ -93,7 +93,7 @@ func printWaits(d *deskWork, w *maildir.Waits) {
 	d.Say(d.Faint, "next: %s", strings.Join(next, "   "))
 }
 
-// amountOf returns text that says how much mail is waiting.
+// amountOf describes how much mail is waiting.
 func amountOf(w *maildir.Waits) string {
 	var parts []string
 	if n := len(w.Answer); n > 0 {
@@ -141,8 +141,8 @@ func urgency(s *cli.Screen, importance string) string {
 // peopleColumns is the maximum width of a column of names on a terminal, as in "to GreenCastle +5".
 const peopleColumns = 17
 
-// people returns the names, after to if there is one, such as "to GreenCastle, BlueLake". It returns "" for no names.
-// If the names need more than peopleColumns on a terminal, it returns the first name and the number of the others.
+// people formats names, preceded by to, such as "to GreenCastle, BlueLake". It returns "" if there are no names. On a
+// terminal, if the names need more than peopleColumns, it returns the first name and the number of the others.
 func (d *deskWork) people(to string, names []string) string {
 	if len(names) == 0 { // a notice, or a message with only blind copies
 		return ""

@@ -54,7 +54,7 @@ type watching struct {
 	lines  bool
 }
 
-// follow has one server after another answer a verb with JSON lines, until ctx ends, and calls each with every line. It
+// follow makes one server after another answer a verb with JSON lines until ctx ends, and passes every line to each. It
 // returns errors from each, program.dial and cli.Client.Stream.
 func (p *program) follow(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {
 	for ctx.Err() == nil {

@@ -75,8 +75,8 @@ func listenAt(ctx context.Context, cfg *config, port int) (net.Listener, error) 
 	return ln, nil
 }
 
-// use sets the function that serves a listener, and serves the listener that is already open. users counts the
-// connections of a server in the background, which ends when no client is connected.
+// use sets the function that serves a listener, and serves the listener that is already open. A server in the
+// background counts its connections in users, and ends when no client is connected.
 func (w *web) use(serve func(net.Listener), users *socket.Listener) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,7 +114,7 @@ func (w *web) address() string {
 	return w.at()
 }
 
-// at is address for a caller that holds mu.
+// at is like address, for a caller that holds mu.
 func (w *web) at() string {
 	if w.ln == nil {
 		return ""

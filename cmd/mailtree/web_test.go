@@ -10,8 +10,8 @@ import (
 	"mailtree/mcp/socket"
 )
 
-// TestOpenPageKeepsServer checks that a server in the background is not idle while a browser is connected to its
-// page. After it has decided to end, it accepts no browser.
+// TestOpenPageKeepsServer checks that a server in the background is not idle while a browser is connected to its page.
+// Once the server has decided to end, it accepts no browser.
 func TestOpenPageKeepsServer(t *testing.T) {
 	t.Parallel()
 	users, err := socket.Listen(t.Context(), socket.Config{Path: filepath.Join(t.TempDir(), "s.sock")})

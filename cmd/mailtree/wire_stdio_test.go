@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// stdioWire is the bridge that clients start, with lines on standard input and output.
+// stdioWire is the bridge that clients start. It has one message per line on standard input and output.
 type stdioWire struct{}
 
 func (stdioWire) dial(d *daemon, toolset string, who caller) (peer, error) {
@@ -42,7 +42,7 @@ type stdioPeer struct {
 	said bytes.Buffer
 }
 
-// exchange skips the server's notifications.
+// exchange sends a message and returns its answer. It skips the server's notifications.
 func (p *stdioPeer) exchange(message []byte) ([]byte, error) {
 	var asked, told struct{ ID json.RawMessage }
 	if err := json.Unmarshal(message, &asked); err != nil {

@@ -36,24 +36,24 @@ import (
 //	-- server --                                       the answer to it
 //
 // CALLER is the caller's name in an address or in --as. A message of 2026-07-28 goes over a connection without a
-// session, and gets the _meta that every message of that revision has. A connection with a session begins with
+// session, and has the _meta that every message of that revision has. A connection with a session begins with
 // initialize, before the transcript.
 //
-// Placeholders replace what differs between runs. In answers, <msg 1> is the first message id that the transcript
-// sees, <cursor 1> the first cursor, <time> any time, <day> the folders of a day, and <store> the store's folder.
-// <auth> is how the server identified the sender, which differs between wires, <seal> is a seal, and <commits> are an
-// agent's commits. In what clients send, <msg 1> and <cursor 1> represent the same values again.
+// Placeholders replace what differs between runs. In answers, <msg 1> is the first message id that the transcript sees,
+// <cursor 1> the first cursor, <time> any time, <day> the folders of a day, and <store> the store's folder. <auth> is
+// how the server identified the sender, which differs between wires, <seal> is a seal, and <commits> are an agent's
+// commits. In what clients send, <msg 1> and <cursor 1> are replaced with the same values again.
 var update = flag.Bool("update", false, "rewrite the answers in the wire transcripts")
 
 const transcripts = "../../fixtures/wire"
 
 // wire is a way to reach a server's toolsets.
 type wire interface {
-	// dial connects a caller to a toolset. The connection ends with the test, or with the peer's close.
+	// dial connects a caller to a toolset. The connection ends with the test, or when the peer is closed.
 	dial(d *daemon, toolset string, who caller) (peer, error)
 }
 
-// caller is the caller, as far as the connection identifies it. Both names may be empty.
+// caller identifies the caller to the connection. Both names may be empty.
 type caller struct {
 	name, project string
 	stateless     bool // speaks protocol.NewEra, without a session
@@ -61,12 +61,12 @@ type caller struct {
 
 // peer is one client's connection.
 type peer interface {
-	// exchange sends a message and returns its answer, or nil for a notification.
+	// exchange sends a message and returns the answer. For a notification, it returns nil.
 	exchange(message []byte) ([]byte, error)
 	close() error
 }
 
-// wires are all wires. Each transcript is replayed on every wire. With -update, the first one writes the transcript.
+// wires lists all wires. Each transcript is replayed on every wire. With -update, the first wire writes the transcript.
 var wires = []struct {
 	name string
 	wire
@@ -127,7 +127,7 @@ type replayer struct {
 	wire    wire
 	toolset string
 	peers   map[caller]peer
-	seen    []string // the values of placeholders: <msg 1> is the first that is a message id
+	seen    []string // the values of placeholders: the first message id is <msg 1>
 }
 
 func replay(t *testing.T, d *daemon, w wire, toolset, file string) {
@@ -195,7 +195,8 @@ func (r *replayer) setup(who caller, line []byte) {
 	}
 }
 
-// exchange sends a message over the caller's connection. If there is no connection yet, it creates and begins one.
+// exchange sends a message over the caller's connection. If there is no connection yet, it creates one and begins the
+// session.
 func (r *replayer) exchange(who caller, message []byte) []byte {
 	r.t.Helper()
 	p := r.peers[who]
@@ -220,7 +221,7 @@ func (r *replayer) exchange(who caller, message []byte) []byte {
 	return answer
 }
 
-// withMeta adds what every request of protocol.NewEra says about its client.
+// withMeta adds to a message what every request of protocol.NewEra says about its client.
 func (r *replayer) withMeta(message []byte) []byte {
 	r.t.Helper()
 	m := map[string]any{}
@@ -240,7 +241,7 @@ func (r *replayer) withMeta(message []byte) []byte {
 	return tool.Encode(m)
 }
 
-// begin does what every client does first.
+// begin initializes a connection, as every client does first.
 func begin(p peer) error {
 	answer, err := p.exchange([]byte(`{"jsonrpc":"2.0","id":"begin","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"transcript","version":"1"}}}`))
 	if err == nil && !bytes.Contains(answer, []byte(`"protocolVersion":"2025-11-25"`)) {
@@ -260,7 +261,7 @@ var (
 	placeholder = regexp.MustCompile(`<(msg|cursor) \d+>`)
 )
 
-// shown returns an answer as a transcript shows it: indented, with placeholders for what differs between runs.
+// shown returns an answer as a transcript shows it: indented, and with placeholders for what differs between runs.
 func (r *replayer) shown(answer []byte) string {
 	if len(answer) == 0 {
 		return ""
@@ -324,8 +325,8 @@ func (r *replayer) meant(message []byte) []byte {
 	})
 }
 
-// httpWire is Streamable HTTP. Toolsets that have a path over TCP are reached there, with a session. Toolsets that
-// must know the caller are reached over the socket, without a session.
+// httpWire is Streamable HTTP. A toolset that has a path over TCP is reached there, with a session. A toolset that must
+// know the caller is reached over the socket, without a session.
 type httpWire struct{}
 
 func (httpWire) dial(d *daemon, toolset string, who caller) (peer, error) {

@@ -22,12 +22,12 @@ type Client struct {
 	hello string
 }
 
-// NewClient returns a client that reaches its server through dial. caller contains the facts about the caller that only
-// the client knows. The caller must close the Client.
+// NewClient returns a client that connects to the server through dial. The caller argument contains the facts about the
+// caller that only the client knows. The Client must be closed after use.
 func NewClient(dial func(ctx context.Context) (net.Conn, error), caller tool.Caller) *Client {
 	return &Client{
 		http: http.Client{Transport: &http.Transport{
-			DisableKeepAlives: true, // a stopping server closes idle connections, maybe during the next request
+			DisableKeepAlives: true, // a stopping server closes idle connections, possibly during the next request
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				c, err := dial(ctx)
 				if err != nil {
@@ -40,7 +40,7 @@ func NewClient(dial func(ctx context.Context) (net.Conn, error), caller tool.Cal
 	}
 }
 
-// dialError is an error from dial. Its text is the text of dial's error.
+// dialError marks an error as returned by dial. Its text is the text of dial's error.
 type dialError struct{ error }
 
 func (e *dialError) Unwrap() error { return e.error }
@@ -72,7 +72,7 @@ func (e *LostError) Error() string {
 
 func (e *LostError) Unwrap() error { return e.cause }
 
-// lost returns err as a *LostError if the server closed the connection; otherwise it returns err.
+// lost returns err as a *LostError if the server closed the connection, and unchanged otherwise.
 func lost(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
 		errors.Is(err, syscall.EPIPE) {
@@ -90,11 +90,12 @@ type Refusal struct {
 // Error returns the sentence.
 func (r *Refusal) Error() string { return r.Text }
 
-// NotFound reports whether the server refused because something that the request refers to does not exist.
+// NotFound reports whether the server refused the request because it refers to something that does not exist.
 func (r *Refusal) NotFound() bool { return r.Code == "not_found" }
 
-// Call calls a tool in the mail toolset. answer is an answer type of package mail, or a json.RawMessage for the
-// unchanged structured content. It returns a *Refusal, a *LostError, or a connection error.
+// Call calls a tool in the mail toolset and decodes its structured content into answer. The answer is an answer type of
+// package mail, or a json.RawMessage for the unchanged content. Call returns a *Refusal, a *LostError, or a connection
+// error.
 func (c *Client) Call(ctx context.Context, name string, args, answer any) error {
 	var result struct {
 		Structured json.RawMessage `json:"structuredContent"`
@@ -114,7 +115,8 @@ func (c *Client) Call(ctx context.Context, name string, args, answer any) error 
 	return json.Unmarshal(result.Structured, answer)
 }
 
-// Read reads a resource in the mail toolset whose text is JSON. answer and errors are as for Call.
+// Read reads a resource in the mail toolset whose text is JSON, and decodes the text into answer. The answer and the
+// errors are as for Call.
 func (c *Client) Read(ctx context.Context, uri string, answer any) error {
 	var result struct {
 		Contents []struct {
@@ -159,8 +161,8 @@ func (c *Client) rpc(ctx context.Context, method string, params, result any) err
 	return json.Unmarshal(answer.Result, result)
 }
 
-// Of returns one of the socket's verbs for a project. The project is given as its key, its slug, or the last element of
-// its path. If project is "", the verb runs without a project.
+// Of adds a project to the name of one of the socket's verbs. The project is given as its key, its slug, or the last
+// element of its path. If project is "", the verb runs without a project.
 func Of(project, verb string) string {
 	if project == "" {
 		return verb
@@ -168,7 +170,7 @@ func Of(project, verb string) string {
 	return verb + "?project=" + url.QueryEscape(project)
 }
 
-// Ask has the server run one of its socket's verbs with POST /mailtree/<verb>. Errors are as for Call.
+// Ask makes the server run one of its socket's verbs, with POST /mailtree/<verb>. It returns the same errors as Call.
 func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
 	res, err := c.postTo(ctx, "/mailtree/"+verb, ask)
 	if err != nil {
@@ -178,9 +180,9 @@ func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
 	return lost(json.NewDecoder(res.Body).Decode(answer))
 }
 
-// Stream has the server run a verb that answers with JSON lines until ctx ends. It calls each with every line. It
+// Stream makes the server run a verb that answers with JSON lines until ctx ends, and passes every line to each. It
 // returns nil when the server ends the answer. It returns errors from each, the error in a line that ends the answer
-// early, and errors from Call.
+// early, and the same errors as Call.
 func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {
 	res, err := c.postTo(ctx, "/mailtree/"+verb, ask)
 	if err != nil {
@@ -206,7 +208,7 @@ func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(lin
 }
 
 // Yield asks the server to end so that another server can start. It returns a *Refusal if the server keeps running, and
-// errors from Call.
+// otherwise the same errors as Call.
 func (c *Client) Yield(ctx context.Context) error {
 	res, err := c.postTo(ctx, "/yield", struct{}{})
 	if err != nil {
@@ -215,8 +217,8 @@ func (c *Client) Yield(ctx context.Context) error {
 	return res.Body.Close()
 }
 
-// postTo posts to a path on the socket. If the server refuses, it returns the refusal as an error. The caller closes
-// the answer's body.
+// postTo posts to a path on the socket. If the server refuses, postTo returns the refusal as an error. The caller must
+// close the answer's body.
 func (c *Client) postTo(ctx context.Context, path string, ask any) (*http.Response, error) {
 	res, err := c.post(ctx, path, ask)
 	if err == nil && res.StatusCode >= http.StatusMultipleChoices {
@@ -226,7 +228,7 @@ func (c *Client) postTo(ctx context.Context, path string, ask any) (*http.Respon
 	return res, err
 }
 
-// Get reads the answer at a path of the server's socket. Errors are as for Call.
+// Get reads the answer at a path of the server's socket. It returns the same errors as Call.
 func (c *Client) Get(ctx context.Context, path string, answer any) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://mailtree"+path, nil)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 // word matches a part of a line that Fold does not break: text between spaces. A command in backquotes is one word.
 var word = regexp.MustCompile("(?:`[^`]*`|[^ \\t`]|`)+")
 
-// Fold breaks lines that are wider than the given width. It breaks them between words. A command in backquotes stays
-// whole, and so does a word that is too long for a line, such as a path. Fold indents the rest of a line to the start
-// of its last column (columns are separated by two spaces), if that start is in the first two thirds of the width.
+// Fold breaks lines between words so that they fit the given width. It does not break a command in backquotes, or a
+// word that is too long for a line, such as a path. The rest of a line is indented to the start of the line's last
+// column if that start is in the first two thirds of the width. Columns are separated by two spaces.
 func Fold(text string, width int) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -58,8 +58,8 @@ func foldLine(line string, width int) string {
 	return b.String()
 }
 
-// Facts prints rows, each with a label and a value. On a terminal, a value that does not fit continues below its
-// beginning. Label and value must be single lines.
+// Facts prints rows, each with a label and a value. On a terminal, a value that does not fit continues on the next
+// line, aligned with its beginning. Labels and values must be single lines.
 func (s *Screen) Facts(rows []Row) {
 	width := 0
 	for _, r := range rows {
@@ -70,7 +70,7 @@ func (s *Screen) Facts(rows []Row) {
 	}
 }
 
-// Tell prints like Printf. On a terminal it breaks long lines between words. Commands print errors, hints and findings
+// Tell is like Printf, but breaks long lines between words on a terminal. Commands print errors, hints and findings
 // with it.
 func (s *Screen) Tell(format string, a ...any) {
 	text := fmt.Sprintf(format, a...)

@@ -2,7 +2,7 @@ package cli
 
 import "testing"
 
-// TestFold checks that a line breaks between two words and continues below its last column.
+// TestFold checks that a line is broken between words and that its rest is aligned with its last column.
 func TestFold(t *testing.T) {
 	for given, want := range map[string]string{
 		"short\n":                                "short\n",
@@ -23,7 +23,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestFacts checks that values are aligned in a column, and that a long value continues below its beginning.
+// TestFacts checks that values are aligned in a column, and that a long value continues aligned with its beginning.
 func TestFacts(t *testing.T) {
 	s, out := testScreen(24)
 	s.Facts([]Row{{Cells: []string{"to", "Ann, Bob, Cat, Dan, Eve"}}, {Cells: []string{"thread", "T"}}})

@@ -7,7 +7,7 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// widestText is the maximum width of a line of text in columns: longer lines are hard to read.
+// widestText is the maximum width of a line of text, in columns. Longer lines are hard to read.
 const widestText = 96
 
 // Markdown returns a message body written by others. On a terminal, the body is rendered within the terminal's width,
@@ -35,7 +35,7 @@ func (s *Screen) Markdown(body string, indent int) string {
 	return b.String()
 }
 
-// ended returns text that ends with a newline, unless it is empty.
+// ended returns text with a newline at its end. It adds the newline if necessary, except to empty text.
 func ended(text string) string {
 	if text == "" {
 		return ""
@@ -47,8 +47,8 @@ func ended(text string) string {
 // characters.
 var markupWord = regexp.MustCompile("`+|(^| )[#|>*_~=:-]+( |$)")
 
-// Snippet returns the part of a message that a search has found, as plain text on one line. In the argument, matches
-// are between **. In the result, they are bold if the screen supports that. Snippet returns "" for a part of the
+// Snippet formats the part of a message that a search has found as one line of plain text. In the argument, matches are
+// enclosed in **. In the result, they are bold if the screen supports that. Snippet returns "" for a part of the
 // subject.
 func (s *Screen) Snippet(snippet, subject string) string {
 	parts := strings.Split(Line(snippet), "**")

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestMarkdown checks that a body is rendered only on a terminal, and that no control sequence of the body's own
-// reaches the terminal.
+// TestMarkdown checks that a body is rendered only on a terminal, and that no control sequence in the body reaches the
+// terminal.
 func TestMarkdown(t *testing.T) {
 	const body = "# Plan\n\nOne `two` &#27;[2J \x1b[31m three\u202e four five\n\n\n"
 	for _, tt := range []struct {
@@ -34,7 +34,7 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// TestSnippet checks that a match is plain text on one line, and empty if it only repeats the subject.
+// TestSnippet checks that a snippet is one line of plain text, and empty if it only repeats the subject.
 func TestSnippet(t *testing.T) {
 	for _, c := range []struct{ snippet, subject, want string }{
 		{"…Page(page)) } ``` - `GET /**api**` and | 1 | --- | ## More", "Plan", "…Page(page)) } GET /\x1b[1mapi\x1b[0m and 1 More"},

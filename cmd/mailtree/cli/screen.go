@@ -22,7 +22,7 @@ import (
 // Otherwise the text is plain and complete.
 type Screen struct {
 	Out   io.Writer
-	Width int // columns of the terminal; 0: not a terminal
+	Width int // the terminal's width in columns; 0: not a terminal
 	Now   func() time.Time
 
 	colour bool
@@ -30,8 +30,8 @@ type Screen struct {
 	tty    *os.File
 }
 
-// NewScreen returns a Screen for out. env returns environment variables: NO_COLOR and TERM=dumb switch bold
-// off, PAGER chooses the pager.
+// NewScreen returns a Screen for out. It looks up environment variables with env: NO_COLOR and TERM=dumb turn bold off,
+// and PAGER selects the pager.
 func NewScreen(out io.Writer, env func(name string) string) *Screen {
 	s := &Screen{Out: out, Now: time.Now, env: env}
 	f, ok := out.(*os.File)
@@ -66,7 +66,8 @@ func (s *Screen) Faint(text string) string { return s.styled("2", text) }
 // Warn returns the text in a color that draws attention, if the screen supports that.
 func (s *Screen) Warn(text string) string { return s.styled("31", text) }
 
-// styled returns the text in a style. The style resumes after a part of the text that has another style.
+// styled returns the text in a style. If a part of the text already has another style, the new style resumes after that
+// part.
 func (s *Screen) styled(code, text string) string {
 	if !s.colour || text == "" {
 		return text
@@ -91,8 +92,8 @@ func (s *Screen) Say(style func(text string) string, format string, a ...any) {
 	s.Printf("%s\n", text)
 }
 
-// JSON prints an answer on one line. On a terminal, it indents the answer and escapes characters that JSON allows in
-// a string but that a terminal may act on.
+// JSON prints an answer on one line. On a terminal, it indents the answer, and escapes characters that are valid in
+// JSON strings but that a terminal may act on.
 func (s *Screen) JSON(answer json.RawMessage) error {
 	if s.Width > 0 {
 		var b bytes.Buffer
@@ -105,7 +106,8 @@ func (s *Screen) JSON(answer json.RawMessage) error {
 	return err
 }
 
-// escapeControls escapes misleading characters from DEL on in JSON. The characters below DEL are escaped already.
+// escapeControls escapes misleading characters in JSON, from DEL upward. JSON already escapes the control characters
+// below DEL.
 func escapeControls(text string) []byte {
 	var b []byte
 	for _, r := range text {
@@ -118,8 +120,8 @@ func escapeControls(text string) []byte {
 	return b
 }
 
-// Paged calls print with a screen that writes to the pager, if this screen is a terminal. The pager is PAGER, or less
-// by default, which ends at once if everything fits. PAGER=cat means no pager. If the user leaves the pager early,
+// Paged calls print with a screen that writes to a pager, if this screen is a terminal. The pager is PAGER or, by
+// default, less, which exits at once if everything fits. PAGER=cat means no pager. If the user leaves the pager early,
 // Paged returns no error.
 func (s *Screen) Paged(ctx context.Context, print func(*Screen) error) error {
 	line := cmp.Or(s.env("PAGER"), "less")
@@ -146,7 +148,7 @@ func (s *Screen) Paged(ctx context.Context, print func(*Screen) error) error {
 	_ = pager.Wait() // its exit status says nothing about the text
 	switch {
 	case pager.ProcessState.ExitCode() == noSuchProgram && ctx.Err() == nil:
-		return print(s) // the text must be shown anyway
+		return print(s) // show the text anyway
 	case written.err != nil: // the user left the pager
 		return nil
 	}
@@ -156,7 +158,7 @@ func (s *Screen) Paged(ctx context.Context, print func(*Screen) error) error {
 // noSuchProgram is the exit status of a shell that cannot find the program.
 const noSuchProgram = 127
 
-// firstError is a writer that, after its first error, returns that error on every write.
+// firstError is a writer that remembers its first error, and returns that error on every later write.
 type firstError struct {
 	to  io.Writer
 	err error
@@ -174,8 +176,8 @@ func (w *firstError) Write(b []byte) (int, error) {
 // Line returns text written by others in a form that is safe for one line of a terminal.
 func Line(text string) string { return format.Printable(text) }
 
-// Text returns text written by others, which may have several lines. It replaces characters that a terminal would act
-// on.
+// Text makes text written by others safe for a terminal by replacing the characters that a terminal would act on. The
+// text may have several lines.
 func Text(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n")
 	return strings.Map(func(r rune) rune {

@@ -38,8 +38,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestLay checks that consecutive lines with tabs form one table, and that lines that begin with a tab are facts,
-// whose values are not cut.
+// TestLay checks that consecutive lines with tabs form one table. Lines that begin with a tab are facts, and their
+// values are not cut.
 func TestLay(t *testing.T) {
 	s, out := testScreen(14)
 	s.colour = true
@@ -76,7 +76,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestAgo checks how long ago a time was, and how long it is until a time.
+// TestAgo checks the text for how long ago a time was, and for how long it is until a time.
 func TestAgo(t *testing.T) {
 	s, _ := testScreen(0)
 	for stamp, want := range map[string]string{
@@ -102,7 +102,7 @@ func TestAgo(t *testing.T) {
 	}
 }
 
-// TestMoment checks that times as users write them become times in the form that tools accept.
+// TestMoment checks that times in the forms that users write are converted to the form that tools accept.
 func TestMoment(t *testing.T) {
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.Local)
 	for given, want := range map[string]time.Time{
@@ -125,8 +125,8 @@ func TestMoment(t *testing.T) {
 	}
 }
 
-// TestTableOfEmoji checks that a cell's width is the width that a terminal gives to one visible character: a symbol
-// with its variation, a flag, or several people joined.
+// TestTableOfEmoji checks that a cell's width is its width on a terminal, even if several code points form one visible
+// character: a symbol with a variation selector, a flag, or several people joined.
 func TestTableOfEmoji(t *testing.T) {
 	s, out := testScreen(0)
 	s.Table([]Row{
@@ -144,7 +144,8 @@ func TestTableOfEmoji(t *testing.T) {
 	}
 }
 
-// TestJSON checks that on a terminal, JSON contains no character that a terminal acts on, and still means the same.
+// TestJSON checks that JSON printed on a terminal contains no character that the terminal acts on, and still has the
+// same meaning.
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	const answer = `{"subject":"a\u001b[31m` + "\u009b31m\u202e\x7fÄ\U0001f600" + `"}`

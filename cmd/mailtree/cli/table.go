@@ -75,7 +75,8 @@ func (s *Screen) fitColumns(rows []Row) (widths []int) {
 // Strong at the beginning of a row makes Lay print the row in bold.
 const Strong = "\a"
 
-// Lay prints lines. A line with tabs is a row of a table: see Table. A line that begins with a tab is a fact.
+// Lay prints lines. A line with tabs is a row of a table: see Table. A line that begins with a tab is a fact: see
+// Facts.
 func (s *Screen) Lay(text string) {
 	var rows, facts []Row
 	end := func() {

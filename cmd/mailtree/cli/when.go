@@ -13,8 +13,8 @@ import (
 // ShortID returns an id in the form that a user types: see format.ShortID.
 func (s *Screen) ShortID(id string) string { return Line(format.ShortID(id, s.Now())) }
 
-// Ago returns how long ago a timestamp is: "now", "4m", "3h", "2d", then the date. It returns "" for an invalid
-// timestamp.
+// Ago returns how long ago a timestamp was, such as "now", "4m", "3h" or "2d". For older timestamps, it returns the
+// date. It returns "" for an invalid timestamp.
 func (s *Screen) Ago(stamp string) string {
 	at, err := time.Parse(time.RFC3339Nano, stamp)
 	if err != nil {
@@ -57,7 +57,7 @@ var (
 	agoUnits   = map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}
 )
 
-// Age converts a number and a unit given by a user, such as "10m", "3h", "2d" or "1w", to a duration. ok is false for
+// Age converts a number with a unit, such as "10m", "3h", "2d" or "1w", to a duration. The result ok is false for
 // anything else.
 func Age(given string) (age time.Duration, ok bool) {
 	parts := agoPattern.FindStringSubmatch(given)
@@ -69,9 +69,9 @@ func Age(given string) (age time.Duration, ok bool) {
 	return time.Duration(min(n, int64(math.MaxInt64/unit))) * unit, true
 }
 
-// Moment converts a time given by a user to the form that tools accept: an age ("10m", "3h", "2d", "1w"), "today" or
-// "yesterday" (its midnight), a local date, minute or second ("2026-01-31", "2026-01-31 15:04"), or RFC 3339. ok is
-// false for anything else.
+// Moment converts a time given by a user to the form that tools accept. The time may be an age ("10m", "3h", "2d",
+// "1w"), "today" or "yesterday" (the midnight at which that day began), a local date, minute or second ("2026-01-31",
+// "2026-01-31 15:04"), or RFC 3339. The result ok is false for anything else.
 func Moment(given string, now time.Time) (stamp string, ok bool) {
 	at := time.Time{}
 	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.Local)

@@ -21,8 +21,9 @@ func Fit(text string, most int) string {
 	return displaywidth.TruncateString(style.ReplaceAllString(text, ""), most, "…")
 }
 
-// breakWide splits a word that does not fit into the given columns. It splits the word before wide characters, as is
-// usual for Chinese or Japanese text. Every part except the last fills a line. It returns any other word whole.
+// breakWide splits a word that does not fit into the first columns left on a line. It splits only before wide
+// characters, as is usual for Chinese or Japanese text, and fills each line that follows up to width. It returns any
+// other word whole.
 func breakWide(word string, first, width int) (parts []string) {
 	if columns(word) <= first || style.MatchString(word) {
 		return []string{word}

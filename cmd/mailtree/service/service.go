@@ -1,5 +1,5 @@
-// Package service describes the server as a service of its OS user: the file for the service manager (systemd's
-// user manager on Linux, launchd on macOS), and the commands that make the manager read the file. It changes
+// Package service describes the server as a service of its OS user: the file for the service manager (systemd's user
+// manager on Linux, launchd on macOS), and the commands that make the manager read the file. The package itself changes
 // nothing.
 package service
 
@@ -31,7 +31,7 @@ const (
 // ErrSystem means that this program does not support any service manager on this system.
 var ErrSystem = errors.New("mailtree supports only systemd on Linux and launchd on macOS, not this system's service manager")
 
-// Config says what to run, and for which OS user.
+// Config describes what to run, and for which OS user.
 type Config struct {
 	OS         string   // same values as runtime.GOOS
 	Home       string   // the user's home folder
@@ -49,7 +49,7 @@ type Service struct {
 	Stop  string // the command that makes the manager stop the server and forget the file
 }
 
-// New returns the description of the service. It returns ErrSystem for an unknown system.
+// New returns the description of the service. It returns ErrSystem for an unsupported system.
 func New(cfg Config) (*Service, error) {
 	switch cfg.OS {
 	case "linux":
@@ -88,14 +88,14 @@ func fill(text string, cfg Config, more map[string]string) string {
 	}).Parse(text))
 	var b strings.Builder
 	if err := t.Execute(&b, values); err != nil {
-		panic(err) // the template is ours
+		panic(err) // the template is our own
 	}
 	return b.String()
 }
 
-// quoteUnit returns s as one word of a systemd unit in which no character has a special meaning: see
-// systemd.syntax(7), "Quoting", and systemd.unit(5), "Specifiers". In the path of a program systemd expands
-// no variables and accepts no quotation marks.
+// quoteUnit quotes s as a single word of a systemd unit, so that no character has a special meaning. See
+// systemd.syntax(7), "Quoting", and systemd.unit(5), "Specifiers". In a program's path, systemd expands no variables
+// and accepts no quotation marks.
 func quoteUnit(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "%", "%%").Replace(s) + `"`
 }
@@ -103,7 +103,7 @@ func quoteUnit(s string) string {
 func quoteXML(s string) string {
 	var b bytes.Buffer
 	if err := xml.EscapeText(&b, []byte(s)); err != nil {
-		panic(err) // a buffer accepts all writes
+		panic(err) // writing to a buffer cannot fail
 	}
 	return b.String()
 }

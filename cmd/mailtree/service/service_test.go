@@ -23,7 +23,7 @@ func config(t *testing.T, system string) Config {
 	}
 }
 
-// TestSystems checks that each supported system has its file and its commands. Other systems are refused.
+// TestSystems checks the file and the commands for each supported system. Other systems are refused.
 func TestSystems(t *testing.T) {
 	t.Parallel()
 	for system, want := range map[string][2]string{
@@ -64,7 +64,7 @@ func TestUnit(t *testing.T) {
 	if err := os.WriteFile(file, []byte(s.Text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// It exits with 0, and reports what it could not read.
+	// The command exits with status 0 even if it reports something that it could not read.
 	verify := exec.CommandContext(t.Context(), analyze, "--user", "--man=no", "verify", file)
 	verify.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+t.TempDir())
 	out, err := verify.CombinedOutput()
