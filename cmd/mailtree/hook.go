@@ -103,7 +103,7 @@ func (p *program) hook(ctx context.Context, client string) (err error) {
 		}
 	}()
 	if !event.Known(client) {
-		return fmt.Errorf("hook: unknown client %s", format.Quote(client))
+		return fmt.Errorf("hook: unknown client %q", client)
 	}
 	ctx, cancel := context.WithTimeout(ctx, hookPatience)
 	defer cancel()

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cmd/mailtree/cli"
-	"mailtree/maildir/format"
 	mcpserver "mailtree/mcp"
 )
 

@@ -147,7 +147,7 @@ func countArgs(c *cobra.Command) {
 				return nil
 			}
 			// cobra's messages about the number of arguments
-			if text := err.Error(); strings.Contains(text, "arg(s)") || strings.HasPrefix(text, "unknown command") {
+			if text := err.Error(); strings.Contains(text, "arg(s)") || !c.HasSubCommands() && strings.HasPrefix(text, "unknown command") {
 				err = wrongCount(c, args)
 			}
 			return usageError(c, err)

@@ -251,7 +251,7 @@ func isBehind(said string) bool {
 	return false
 }
 
-// isDeclined reports whether git push says that a hook or rule on the host always refuses the ref, whoever the user is.
+// isDeclined reports whether git push says that a hook or rule on the host always refuses the ref for all users.
 func isDeclined(said string) bool {
 	_, why, rejected := strings.Cut(said, "[remote rejected]")
 	return rejected && slices.ContainsFunc([]string{"declined", "hidden ref", "prohibited", "protected"}, func(sign string) bool {
