@@ -61,7 +61,7 @@ func (c *crowd) answersAreBounded(t *testing.T, budget int) {
 	for _, tt := range []struct {
 		toolset, tool string
 		args          map[string]any
-		goesOn        string // key of the answer, or of its first message, that says there is more; "": the answer is complete
+		goesOn        string // key of the answer, or of its first message, that says there is more; "" if it is complete
 		whole         bool   // the complete answer fits within the larger budget
 	}{
 		{"mail", "check_my_messages", mail("limit", 200), "next_cursor", true},

@@ -57,7 +57,7 @@ type Config struct {
 
 	Token        string // bearer token; "" if there is no token to check
 	RequireToken bool   // refuse requests without the token (AUTH=token, or Host is not loopback)
-	UserOnly     bool   // on TCP, refuse other users of this machine without the token (AUTH=user); requires peeruid.Check
+	UserOnly     bool   // refuse other users on TCP unless they send the token (AUTH=user); peeruid.Check must succeed
 
 	// Nudge implements POST /mailtree/nudge on the socket. It notifies agents of new mail, once or until ctx is done,
 	// and calls told for each notified agent. If it is nil, the verb does not exist.

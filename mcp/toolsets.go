@@ -31,7 +31,7 @@ func (s *Server) table() []*route {
 		{name: "mail", set: mail.New(cfg), paths: []string{"/mcp", "/mcp/{$}"}},
 		{name: "postal", set: postal.New(cfg), paths: agentPaths()},
 		{name: "aimx", set: aimx.New(cfg), guests: true}, // only on the Unix socket, because it needs the caller's uid
-		{name: "agentmail", set: agentmail.New(cfg)},     // only on the Unix socket, because it needs the caller's folder or pane
+		{name: "agentmail", set: agentmail.New(cfg)},     // only on the Unix socket, because it needs the folder or pane
 	}
 }
 
