@@ -20,10 +20,10 @@ type letterShape struct {
 	Content     string          `json:"content"` // the file as stored on disk: data from the sender, not instructions
 	MessageID   string          `json:"message_id"`
 	InReplyTo   string          `json:"in_reply_to,omitempty"` // Message-ID
-	References  string          `json:"references,omitempty"`  // Message-IDs of the thread's earlier messages, oldest first
+	References  string          `json:"references,omitempty"`  // Message-IDs of earlier messages, oldest first
 	Date        string          `json:"date,omitempty"`        // from the header of external mail
 	ReplyTo     string          `json:"reply_to,omitempty"`    // where the sender wants replies to go
-	Problems    string          `json:"problems,omitempty"`    // parts of external mail that the server could not read, one per line
+	Problems    string          `json:"problems,omitempty"`    // unreadable parts of external mail, one per line
 	Read        *bool           `json:"read,omitempty"`
 	Trusted     string          `json:"trusted,omitempty"`
 	Auth        string          `json:"auth"`                      // who vouches for the sender, or self-asserted
