@@ -38,7 +38,7 @@ func (c *checker) bad(form string, args ...any) {
 }
 
 // Check explains what would happen to mail sent to the address email, incoming or outgoing, without sending anything.
-// root is the store's folder. If email is not an address, Check returns ErrInvalid.
+// The parameter root is the store's folder. If email is not an address, Check returns ErrInvalid.
 func (c *Config) Check(ctx context.Context, store *maildir.Store, root, email string) ([]Finding, error) {
 	a, err := format.ParseAddress(email)
 	if err == nil && a.IsAgent() {
@@ -130,7 +130,8 @@ func (c *checker) outside(ctx context.Context, a format.Address) {
 	c.signs(own)
 }
 
-// signs checks whether outgoing mail is signed. domain is the store's first domain, from which outgoing mail is sent.
+// signs checks whether outgoing mail is signed. The parameter domain is the store's first domain, from which outgoing
+// mail is sent.
 func (c *checker) signs(domain string) {
 	_, selector, err := LoadKey(c.root, domain)
 	switch {

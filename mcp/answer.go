@@ -22,8 +22,8 @@ func writeError(w http.ResponseWriter, status int, id []byte, code int, text str
 	_, _ = w.Write(protocol.Failure(id, code, text)) // the client may be gone
 }
 
-// refusalOf converts a plain-text refusal from the SDK to a JSON-RPC error. id is the message's id, or nil if the
-// message has none.
+// refusalOf converts a plain-text refusal from the SDK to a JSON-RPC error. The parameter id is the message's id, or
+// nil if the message has none.
 func refusalOf(id, body []byte) (code int, text string) {
 	text = strings.TrimSpace(string(body))
 	if method, ok := strings.CutPrefix(text, "JSON RPC not handled: "); ok && id != nil {

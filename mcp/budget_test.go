@@ -326,7 +326,7 @@ func TestAnswersWait(t *testing.T) {
 	}
 }
 
-// send sends a message and returns the answer. hello is the header that a bridge sends, or "" for none.
+// send sends a message and returns the answer. The parameter hello is the header that a bridge sends, or "" for none.
 func send(t *testing.T, client *http.Client, url, hello string, message []byte) []byte {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(message))

@@ -16,9 +16,9 @@ type HookEvent struct {
 	Deaf bool `json:"deaf,omitempty"` // the client cannot pass text to the model for this event
 }
 
-// The kinds of HookEvent. In this order: a session begins or loses its context, the user enters a prompt, tools have
-// run, a subagent has done something, the client asks the user whether a tool may run, a turn ends, the context is
-// compacted, the session ends.
+// The kinds of HookEvent. They mean, in order, that a session begins or loses its context, the user enters a prompt,
+// tools have run, a subagent has done something, the client asks the user whether a tool may run, a turn ends, the
+// context is compacted, or the session ends.
 const (
 	HookStart    = "start"
 	HookPrompt   = "prompt"

@@ -77,7 +77,7 @@ func plainObject(m map[string]json.RawMessage) []byte {
 	return text
 }
 
-// restore puts the numbers back into a part of an answer, in place of the strings that replaced them.
+// restore puts the numbers back into a part of an answer, replacing the strings that the SDK got.
 func (k keptNumbers) restore(text []byte) []byte {
 	for _, number := range k {
 		text = bytes.ReplaceAll(text, strconv.AppendQuote(nil, numberMark+string(number)), number)

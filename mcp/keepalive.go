@@ -8,7 +8,7 @@ import (
 
 // keepAlive prevents the session of an open stream from timing out. The SDK counts only POSTs as activity (see the TODO
 // above sessionInfo.startPOST in its streamable.go), so a client that only waits for notifications would lose its
-// session. keepAlive therefore POSTs pings on the client's behalf.
+// session. To prevent this, keepAlive POSTs pings on the client's behalf.
 func (s *Server) keepAlive(ctx context.Context, d *route, header http.Header) {
 	tick := time.NewTicker(s.cfg.SessionTimeout / 3)
 	defer tick.Stop()

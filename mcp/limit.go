@@ -148,7 +148,8 @@ func (p *place) vacate() {
 // aMoment tells the client when to retry if requests are expected to end soon.
 const aMoment = "try again in a moment"
 
-// busy refuses a request because a limit has been reached. what names the limit, and then says when to try again.
+// busy refuses a request because a limit has been reached. The parameter what names the limit, and then says when to
+// try again.
 func busy(w http.ResponseWriter, id []byte, what, then string) {
 	w.Header().Set("Retry-After", "1")
 	writeError(w, http.StatusServiceUnavailable, id, protocol.CodeBusy, "the server is busy ("+what+"): "+then)

@@ -31,8 +31,8 @@ func serve(t *testing.T, cfg Config) (*Server, string) {
 	return s, srv.URL
 }
 
-// request sends a request. head is "METHOD path" followed by "Name: value" lines, in the form that http.ReadRequest
-// expects.
+// request sends a request. The parameter head is "METHOD path" followed by "Name: value" lines, in the form that
+// http.ReadRequest expects.
 func request(t *testing.T, base, head, body string) (*http.Response, string) {
 	t.Helper()
 	lines := strings.Split(head, "\n")

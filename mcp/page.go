@@ -13,7 +13,7 @@ import (
 type Page interface {
 	http.Handler
 	// Link returns a path that can be opened once. Opening it signs the user in and shows the project with the given
-	// slug, or the home page if slug is "". auth says how the server identified the user.
+	// slug, or the home page if slug is "". The parameter auth says how the server identified the user.
 	Link(person, auth, slug string) string
 }
 

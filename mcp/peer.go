@@ -176,8 +176,8 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// lasting calls do to write a long-lived answer. do's context ends when the client disconnects or the server stops. The
-// request counts as a stream.
+// lasting calls do to write a long-lived answer. The context of do ends when the client disconnects or the server
+// stops. The request counts as a stream.
 func (s *Server) lasting(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, a *answer)) {
 	most := s.limitsOf(r)
 	if !most.streams.tryTake(1) {

@@ -36,8 +36,9 @@ func newProgress(w http.ResponseWriter, every time.Duration, gone func()) *progr
 // Unwrap is called by http.ResponseController.
 func (p *progress) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// begin turns the answer into an event stream, unless the answer has ended. Only the first call has an effect. token is
-// the call's progress token. If it is nil, the client expects no notifications and gets comments instead.
+// begin turns the answer into an event stream, unless the answer has ended. Only the first call has an effect. The
+// parameter token is the call's progress token. If it is nil, the client expects no notifications and gets comments
+// instead.
 func (p *progress) begin(token any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -61,7 +61,7 @@ func (r *restarting) restart(t *testing.T) {
 	}
 }
 
-// stream opens the stream of a session. next returns the data of the next event.
+// stream opens the stream of a session. The function next returns the data of the next event.
 func stream(t *testing.T, url, id string) (next func() string) {
 	t.Helper()
 	res := open(t, t.Context(), http.MethodGet, url, "", protocol.SessionHeader, id)

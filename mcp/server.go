@@ -9,10 +9,10 @@
 //	neither                              a bare POST, answered statelessly as one JSON document
 //
 // From the outside in, the handlers are wrapped by panic recovery, the request log, the Host and Origin checks, the
-// user check, the token check and the limits. The limits restrict the cost of requests: the size of each body and of
-// all bodies together, the size of each answer and of all large answers together (answers.go), the number of requests,
-// streams and sessions, and the time that a client may take to send a body or read an answer. A batch counts as one
-// request, because the server handles its messages one after another (batch.go).
+// user check, the token check and the limits. The limits restrict the cost of requests. They apply to the size of each
+// body and of all bodies together, and to the size of each answer and of all large answers together (answers.go). They
+// also apply to the number of requests, streams and sessions, and to the time that a client may take to send a body or
+// read an answer. A batch counts as one request, because the server handles its messages one after another (batch.go).
 //
 // One client's large uploads or waiting calls do not keep other clients out. A body is counted as its bytes arrive,
 // whatever its declared length, and its request is counted once the body is complete. A quarter of the requests and

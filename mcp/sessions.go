@@ -19,7 +19,7 @@ import (
 // sessions keeps track of which sessions are in use. Most clients that die do not end their sessions, so if there are
 // too many sessions, a new session ends the least recently used one. If that session's client is still alive, it gets a
 // 404 and begins a new session. Spec: MCP 2025-06-18, transports, session management. A session exists only for its
-// owner, even if another caller knows its id. sessions is safe for concurrent use.
+// owner, even if another caller knows its id. The type is safe for concurrent use.
 type sessions struct {
 	mu       sync.Mutex
 	byID     map[string]*session
@@ -181,8 +181,8 @@ func (x *sessions) await(ctx context.Context, e *session) (done func()) {
 }
 
 // start records that an initialize request is in progress, until began is called. If the maximum number of sessions,
-// most, is already in use, ok is false and nothing is recorded. If a session must end, makeRoom ends the least recently
-// used session and returns its id. living must return the existing sessions by id.
+// most, is already in use, ok is false and nothing is recorded. If a session must end, the function makeRoom ends the
+// least recently used session and returns its id. The function living must return the existing sessions by id.
 func (x *sessions) start(most int, living func() map[string]*mcp.ServerSession) (makeRoom func() (ended string), ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -225,7 +225,7 @@ func (x *sessions) end(e *session, ss *mcp.ServerSession) {
 	close(e.ended)
 }
 
-// began removes the record made by start. id identifies the session that has begun, or is "" if none has.
+// began removes the record made by start. The parameter id identifies the session that has begun, or is "" if none has.
 func (x *sessions) began(id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -22,7 +22,7 @@ type tcpUser struct {
 	err error
 }
 
-// findUser looks up the OS user of a new TCP connection for checkUser. http.Server calls findUser once per connection,
+// findUser looks up the OS user of a new TCP connection for checkUser. It is called once per connection by http.Server,
 // before the first request.
 func findUser(ctx context.Context, c net.Conn) context.Context {
 	uid, err := peeruid.Of(c)

@@ -18,8 +18,8 @@ import (
 // even if every byte is escaped.
 const maxVerb = 64 << 20
 
-// verb returns the handler for a POST /mailtree/…?project=… from the OS user who runs the server. do gets the decoded
-// body and the project, which is nil if the request does not name one. do returns the answer.
+// verb returns the handler for a POST /mailtree/…?project=… from the OS user who runs the server. The function do gets
+// the decoded body and the project, which is nil if the request does not name one, and returns the answer.
 func verb[Ask, Answer any](s *Server, do func(context.Context, *maildir.Project, *Ask) (Answer, error)) http.Handler {
 	return s.requireOwner(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, ask, err := readVerb[Ask](s, w, r)

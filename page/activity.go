@@ -115,7 +115,8 @@ type activityReading struct {
 	deeds map[deed][]history.Entry // the newest operations, newest first; nil if not read yet
 }
 
-// deed identifies the effect of an operation on a message's file. op is index.Added, index.Changed or index.Removed.
+// deed identifies the effect of an operation on a message's file. The field op is index.Added, index.Changed or
+// index.Removed.
 type deed struct{ id, op string }
 
 // deedsRead is the number of newest operations that are read to find out who undid, restored or changed a message.
@@ -262,8 +263,8 @@ func readWith(changes []index.Change) map[mark]bool {
 	return all
 }
 
-// tellMessage sets an operation's message. open reports whether everyone may know that the agent is involved (Invariant
-// I7).
+// tellMessage sets an operation's message. The result open reports whether everyone may know that the agent is involved
+// (Invariant I7).
 func (v *view) tellMessage(d *operation, c *index.Change) (open bool, err error) {
 	m, err := v.p.MessageHead(v.ctx(), c.ID)
 	if errors.Is(err, maildir.ErrNotFound) {

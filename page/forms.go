@@ -88,7 +88,7 @@ const (
 )
 
 // write returns a handler for a form. The handler calls do only if the form was sent by a page in this session, and
-// only once for each form. do returns the address that the browser shows next.
+// only once for each form. The function do returns the address that the browser shows next.
 func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 	return func(v *view) error {
 		if !v.Signed || !ownOrigin(v.r) {
@@ -168,8 +168,8 @@ type outcome struct {
 	Link    string   // address of the sent message; "" if none was sent
 }
 
-// didWhat and didID are the URL parameters that say what was done and to which messages (joined with commas). dones
-// contains all parameters that describe an outcome.
+// didWhat and didID are the URL parameters that say what was done and to which messages (joined with commas). The
+// variable dones contains all parameters that describe an outcome.
 const (
 	didWhat = "did"
 	didID   = "of"

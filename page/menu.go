@@ -55,7 +55,7 @@ type mailbox struct {
 }
 
 // keptWaits caches what is waiting for a user. Reading it takes tens of milliseconds in a large project, so all views
-// of a user share the result. keptWaits is safe for concurrent use.
+// of a user share the result. The cache is safe for concurrent use.
 type keptWaits struct {
 	mu    sync.Mutex      // held while reading: views requested in the meantime share the result
 	bell  <-chan struct{} // rings when the project has changed since the last read

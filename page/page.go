@@ -308,7 +308,7 @@ func inProject(slug string, elements ...string) string {
 }
 
 // segment returns a name as a path segment. URL escaping leaves "." and ".." unchanged, but both are valid thread ids.
-// segment therefore escapes them itself, and fromSegment undoes this.
+// Therefore segment escapes them itself, and fromSegment undoes this.
 func segment(name string) string {
 	if name == "." || name == ".." {
 		name = strings.ReplaceAll(name, ".", "%2E")

@@ -134,7 +134,7 @@ func (b *browser) see(path string) string {
 	return text
 }
 
-// post sends a form. head contains additional headers in the form "Name: value".
+// post sends a form. The parameter head contains additional headers in the form "Name: value".
 func (b *browser) post(path string, form url.Values, head ...string) (*http.Response, string) {
 	b.Helper()
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, b.url+path, strings.NewReader(form.Encode()))

@@ -132,8 +132,8 @@ func (h *Page) thread(v *view) error {
 // fold prepares the messages of a thread. It opens messages that are new, messages that ask for something, and the
 // newest message. It returns the message that a reply by the user answers: the newest message that asks the user for
 // something. If there is none, it returns the newest message that the user received or wrote, and otherwise the newest
-// of all. If the thread is empty, it returns nil. asks reports whether a message asks the user for an acknowledgement,
-// and waits whether a message asks for anything.
+// of all. If the thread is empty, it returns nil. The result asks reports whether a message asks the user for an
+// acknowledgement, and waits reports whether a message asks for anything.
 func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *messageShown, asks, waits bool, err error) {
 	agents, err := v.p.Agents.List(v.ctx())
 	if err != nil {

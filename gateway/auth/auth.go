@@ -71,8 +71,9 @@ func (r Result) Auth() string {
 	return "dmarc:" + r.Domain
 }
 
-// Check evaluates a message from a peer. raw is the message as received, and m is its parsed header. All DNS lookups
-// together take up to 20 seconds. Check does not return errors: a sender that cannot be verified simply does not pass.
+// Check evaluates a message from a peer. The message is passed as received (raw) and as its parsed header (m). All DNS
+// lookups together take up to 20 seconds. Check does not return errors: a sender that cannot be verified simply does
+// not pass.
 func (c *Checker) Check(ctx context.Context, raw io.Reader, m *message.Message, peer Peer) Result {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -157,8 +157,8 @@ func last(l []string) string {
 }
 
 // Bare returns a field without comments and without the text of quoted strings, so that a caller can search for a mark
-// that must not come from a comment or string. whole reports whether every comment and string is closed. Spec: RFC 5322
-// 3.2.2, 3.2.4.
+// that must not come from a comment or string. The result whole reports whether every comment and string is closed.
+// Spec: RFC 5322 3.2.2, 3.2.4.
 func Bare(field string) (bare string, whole bool) {
 	var b strings.Builder
 	whole = eachBare(field, func(_ int, c byte) { b.WriteByte(c) })

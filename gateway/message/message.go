@@ -1,6 +1,6 @@
 // Package message parses an email into a struct that is free of MIME: one sender, addresses, ids, text, attachments.
 //
-//	Parse       parses a message; whatever it cannot read, it adds to Problems and continues
+//	Parse       parses a message; adds whatever it cannot read to Problems and continues
 //	header.go   the header as a list of fields, and the values of single fields
 //	address.go  senders and recipients
 //	words.go    encoded words
@@ -114,8 +114,8 @@ func Parse(raw []byte) (*Message, error) {
 	return m, nil
 }
 
-// ParseHeader parses only a message's header, without the text, the attachments and the hash. raw is the whole message
-// or its first MaxHeader+1 bytes. ParseHeader returns the same errors as Parse.
+// ParseHeader parses only a message's header, without the text, the attachments and the hash. The parameter raw is the
+// whole message or its first MaxHeader+1 bytes. ParseHeader returns the same errors as Parse.
 func ParseHeader(raw []byte) (*Message, error) {
 	head, _ := splitHeader(raw)
 	return parseHeader(head)

@@ -22,8 +22,8 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// peer is a mail server for tests. answers contains its reply to each command. The key "end" is the reply to the end of
-// a message. The reply "drop" closes the connection.
+// peer is a mail server for tests. The map answers contains its reply to each command. The key "end" is the reply to
+// the end of a message. The reply "drop" closes the connection.
 type peer struct {
 	answers map[string]string
 	tls     *tls.Config // if not nil, STARTTLS is offered

@@ -255,8 +255,8 @@ type (
 )
 
 // anyURI passes every URI to the handler of resources/read, which takes the requested URI from ctx. The SDK would match
-// the URI strictly against the templates, so a handwritten URI with ?project=/abs/path/backend would not match. anyURI
-// also gives errors the code that the protocol era requires.
+// the URI strictly against the templates, so a handwritten URI with ?project=/abs/path/backend would not match. Errors
+// get the code that the protocol era requires.
 func (t *Toolset) anyURI(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if method == "resources/list" {

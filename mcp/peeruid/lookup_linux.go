@@ -81,7 +81,7 @@ func socketID(client, server netip.AddrPort) []byte {
 }
 
 // read returns the uid in the kernel's answer. If no connection matches, the kernel answers with a listening socket or
-// with a socket that its process has closed. read therefore checks the state and the inode.
+// with a socket that its process has closed. For this reason, read checks the state and the inode.
 func read(answer []byte, client, server netip.AddrPort) (uid int, err error) {
 	if len(answer) < headerSize+4 {
 		return 0, errors.New("ask sock_diag: the answer is too short")

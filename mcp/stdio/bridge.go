@@ -193,7 +193,7 @@ func (b *bridge) verdict(err error) error {
 	return nil
 }
 
-// line is one line of input. err is set if the line did not end with a newline.
+// line is one line of input. If the line did not end with a newline, err is set.
 type line struct {
 	text []byte
 	long bool // the line was longer than allowed; text is empty

@@ -207,7 +207,7 @@ func (b *bridge) listen(ctx context.Context, m *message, say func(e *envelope, d
 }
 
 // hear passes on what one server sends. It returns true if the server has refused the subscription or the client needs
-// nothing more. begun says whether the client has been told that the subscription has begun.
+// nothing more. The parameter begun says whether the client has been told that the subscription has begun.
 func (b *bridge) hear(ctx context.Context, m *message, begun *bool, say func(e *envelope, data []byte)) (over bool) {
 	res, err := b.post(ctx, m)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// args contains the raw arguments of one call. in contains the arguments that the tool declares. err joins the errors
-// found so far.
+// args contains the raw arguments of one call, the arguments that the tool declares (in), and the errors found so far,
+// joined (err).
 //
 // Models may write a single string for a list, a list as a JSON string, "true" for true, "20" for 20, or "" for an
 // argument that they omit. The into method accepts such a value if its meaning is unambiguous.
@@ -53,8 +53,8 @@ func decode(tool string, data json.RawMessage, in []Arg) *args {
 // has reports whether the argument was given with a value other than null.
 func (a *args) has(name string) bool { return a.raw[name] != nil }
 
-// repeatedKey returns the first key that occurs twice in a JSON object, whatever the values contain. data must be valid
-// JSON. To handle arguments of up to 8 MiB, repeatedKey reads each byte once and copies only the keys.
+// repeatedKey returns the first key that occurs twice in a JSON object, whatever the values contain. The data must be
+// valid JSON. To handle arguments of up to 8 MiB, repeatedKey reads each byte once and copies only the keys.
 func repeatedKey(data []byte) (key string, ok bool) {
 	seen, depth, atKey := map[string]bool{}, 0, false
 	for i := 0; i < len(data); i++ {
@@ -139,8 +139,8 @@ func (a *args) absent(names []string) string {
 // mostStrange is the maximum number of unknown arguments listed in a refusal. A call may contain a million of them.
 const mostStrange = 20
 
-// unknown returns a sentence that lists the unknown arguments, up to mostStrange of them. near contains the arguments
-// that the caller probably meant.
+// unknown returns a sentence that lists the unknown arguments, up to mostStrange of them. The result near contains the
+// arguments that the caller probably meant.
 func (a *args) unknown(tool string, strange []string) (text string, near []string) {
 	var quoted, hints []string
 	more := len(strange) - mostStrange

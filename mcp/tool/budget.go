@@ -103,8 +103,8 @@ func (f Encoding) ofJSON(data []byte) (size int) {
 	return size
 }
 
-// Room returns the room for messages in an answer that also contains rest. shape must return a message as the answer
-// shows it, without its body and its marks.
+// Room returns the room for messages in an answer that also contains rest. The function shape must return a message as
+// the answer shows it, without its body and its marks.
 func (b Budget) Room(ctx context.Context, form Encoding, rest any, shape func(m *index.MessageRow) any) *index.Room {
 	h, beside := HoldOf(ctx), form.Size(rest)
 	return &index.Room{

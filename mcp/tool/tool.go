@@ -54,8 +54,8 @@ func Marks() mcp.ToolAnnotations {
 	return h
 }
 
-// Mails returns the hints of a tool that sends email. leaves says whether email may leave this machine. Codex asks the
-// user before it calls such a tool: see docs/tools.md, "Hints".
+// Mails returns the hints of a tool that sends email. The parameter leaves says whether email may leave this machine.
+// Codex asks the user before it calls such a tool: see docs/tools.md, "Hints".
 func Mails(leaves bool) mcp.ToolAnnotations {
 	h := Adds()
 	*h.OpenWorldHint = leaves

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// into reads each argument into its field. If an argument is absent, its field is set to the default. err joins the
-// errors of all arguments, so that a single refusal is enough for the caller to fix the call.
+// into reads each argument into its field. If an argument is absent, its field is set to the default. The errors of all
+// arguments are joined in a.err, so that a single refusal is enough for the caller to fix the call.
 func (a *args) into(ctx context.Context, request reflect.Value) {
 	for i := range a.in {
 		p := &a.in[i]

@@ -36,8 +36,8 @@ var (
 // near is the number of lines above the prompt to search for a sign that the client is working.
 const near = 8
 
-// ReadScreen interprets a screen that tmux captured with its attributes (capture-pane -e). cursor is the line number of
-// the cursor, starting at 0. If the screen shows no known prompt, ReadScreen uses the cursor's line.
+// ReadScreen interprets a screen that tmux captured with its attributes (capture-pane -e). The parameter cursor is the
+// line number of the cursor, starting at 0. If the screen shows no known prompt, ReadScreen uses the cursor's line.
 func ReadScreen(captured string, cursor int) Screen {
 	lines := parseLines(captured)
 	at, asks := -1, false // index of the last marker: earlier output has markers too

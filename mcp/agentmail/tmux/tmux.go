@@ -51,8 +51,8 @@ type Pane struct {
 	Dir    string // working directory of its program; "" if unknown to tmux
 }
 
-// facts is the list of fields that tmux prints for each pane, separated by spaces. tmux escapes spaces in a name with a
-// backslash. The folder comes last, because tmux does not escape spaces in it.
+// facts is the list of fields that tmux prints for each pane, separated by spaces. In a name, tmux escapes spaces with
+// a backslash. The folder comes last, because tmux does not escape spaces in it.
 const facts = `#{pid} #{pane_id} #{pane_active} ` +
 	`#{pane_dead}#{pane_in_mode}#{pane_synchronized}#{pane_input_off} #{q:window_name} #{pane_current_path}`
 
