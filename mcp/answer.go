@@ -104,7 +104,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// FlushError implements the method that http.ResponseController calls to flush.
+// FlushError flushes the response. It is called by http.ResponseController.
 func (a *answer) FlushError() error {
 	if a.status == 0 {
 		a.WriteHeader(http.StatusOK)

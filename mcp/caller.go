@@ -36,7 +36,8 @@ func withCaller(ctx context.Context, extra *mcp.RequestExtra) context.Context {
 	return tool.WithCaller(ctx, c)
 }
 
-// requestHeader passes the id of the HTTP request that contains a method call in the same way.
+// requestHeader, like callerHeader, passes a value to the SDK's handlers: the id of the HTTP request that contains the
+// method call.
 const requestHeader = "Mailtree-Request"
 
 // inFlight contains the HTTP requests that are currently being served. It is safe for concurrent use.

@@ -30,7 +30,7 @@ func (h *heartbeat) Write(p []byte) (int, error) {
 	return h.ResponseWriter.Write(p)
 }
 
-// FlushError implements the method that http.ResponseController calls to flush.
+// FlushError flushes the response. It is called by http.ResponseController.
 func (h *heartbeat) FlushError() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

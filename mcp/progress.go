@@ -150,7 +150,7 @@ func (p *progress) Write(data []byte) (int, error) {
 	return p.ResponseWriter.Write(data)
 }
 
-// FlushError implements the method that http.ResponseController calls to flush.
+// FlushError flushes the response. It is called by http.ResponseController.
 func (p *progress) FlushError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -33,7 +33,7 @@ type sessions struct {
 type session struct {
 	id    string
 	begun bool                              // its initialize request has been answered
-	owner string                            // ownerOf its initialize request; set before the client gets the id
+	owner string                            // who began the session (see ownerOf); set before the client gets the id
 	uses  map[int64]context.CancelCauseFunc // requests in progress and open streams; each value cancels its context
 	last  int64                             // when the last use ended
 	ended chan struct{}                     // non-nil while the session is ended to make room; closed when it has ended

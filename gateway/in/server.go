@@ -88,7 +88,7 @@ type Config struct {
 // Server receives mail.
 type Server struct{ cfg Config }
 
-// New returns a server. It does not start the server. The configuration must be complete.
+// New returns a server without starting it. The configuration must be complete.
 func New(cfg Config) *Server {
 	if cfg.MaxConns == 0 {
 		cfg.MaxConns = 100

@@ -67,7 +67,7 @@ type Queue struct {
 	wake   chan struct{}
 }
 
-// NewQueue returns a queue. It does not start the queue.
+// NewQueue returns a queue without starting it.
 func NewQueue(store Store, transport Transport, now func() time.Time, log *slog.Logger) *Queue {
 	return &Queue{store: store, transport: transport, now: now, log: log, active: map[string]string{}, wake: make(chan struct{}, 1)}
 }

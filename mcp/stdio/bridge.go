@@ -74,7 +74,7 @@ type bridge struct {
 
 	mu      sync.Mutex                           // guards the following fields
 	link    *link                                // nil if there is none yet
-	version string                               // the revision agreed on in initialize; "" for piped input or newer era
+	version string                               // revision agreed on in initialize; "" for piped input or the newer era
 	watched map[string]context.CancelFunc        // subscriptions of an older-era client, by URI
 	hints   map[string]bool                      // tools that only read; nil if not known yet
 	under   map[*message]context.CancelCauseFunc // requests in progress
