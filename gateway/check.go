@@ -21,11 +21,11 @@ type Finding struct {
 	Text string `json:"text"`
 }
 
-// checker collects findings.
+// checker collects findings about an address.
 type checker struct {
 	cfg   *Config
 	store *maildir.Store
-	root  string // the store's folder
+	root  string // folder of the store
 	all   []Finding
 }
 
@@ -37,8 +37,8 @@ func (c *checker) bad(form string, args ...any) {
 	c.all = append(c.all, Finding{false, fmt.Sprintf(form, args...)})
 }
 
-// Check explains what would happen to mail sent to an address, either incoming or outgoing. root is the store's
-// folder. Check sends nothing. It returns ErrInvalid if email is not an address.
+// Check explains what would happen to mail sent to the address email, incoming or outgoing, without sending anything.
+// The parameter root is the store's folder. If email is not an address, Check returns ErrInvalid.
 func (c *Config) Check(ctx context.Context, store *maildir.Store, root, email string) ([]Finding, error) {
 	a, err := format.ParseAddress(email)
 	if err == nil && a.IsAgent() {
@@ -98,7 +98,7 @@ func (c *checker) inside(ctx context.Context, a format.Address) {
 	c.signs(c.store.Domains()[0])
 }
 
-// unregistered reports the agents that have the name but no address.
+// unregistered reports agents that have the given name but no address.
 func (c *checker) unregistered(ctx context.Context, name string) {
 	for _, p := range c.store.Projects() {
 		if _, err := p.As(maildir.Caller{Root: true}, format.Origin{}).Mailbox(ctx, name); err == nil {
@@ -108,7 +108,7 @@ func (c *checker) unregistered(ctx context.Context, name string) {
 	}
 }
 
-// outside checks an address at another domain.
+// outside checks an address in another domain.
 func (c *checker) outside(ctx context.Context, a format.Address) {
 	if !slices.Contains(c.cfg.Allow, "*") && !slices.Contains(c.cfg.Allow, a.Domain) {
 		c.bad("mail to it is refused: GATEWAY_ALLOW does not include %s", a.Domain)
@@ -130,8 +130,8 @@ func (c *checker) outside(ctx context.Context, a format.Address) {
 	c.signs(own)
 }
 
-// signs checks whether outgoing mail is signed. domain is the store's first domain, because outgoing mail comes from
-// it.
+// signs checks whether outgoing mail is signed. The parameter domain is the store's first domain, from which outgoing
+// mail is sent.
 func (c *checker) signs(domain string) {
 	_, selector, err := LoadKey(c.root, domain)
 	switch {

@@ -1,9 +1,9 @@
 // Package gateway exchanges a store's mail with other domains.
 //
 //	gateway.go  the configuration
-//	incoming.go finds the mailbox for incoming mail and stores the mail
-//	outgoing.go sends the mail that a store's projects have queued
-//	setup.go    the folder with the domains' keys; check.go explains what would happen to mail sent to an address
+//	incoming.go finds the mailbox for incoming mail and stores it
+//	outgoing.go sends the mail queued by a store's projects
+//	setup.go    the folder of the domains' keys; check.go explains what would happen to mail for an address
 //	in/         receives mail over SMTP and LMTP
 //	spool/      limits the memory and temporary files for mail that is being received
 //	out/        composes, signs and sends mail, with retries
@@ -23,23 +23,23 @@ import (
 	"mailtree/gateway/out"
 )
 
-// Config configures the gateway. The zero value neither receives mail nor allows mail to be sent.
+// Config configures the gateway. With the zero value, the gateway neither receives nor sends mail.
 type Config struct {
 	Listen     []in.Address
 	Postmaster string      // the mailbox for postmaster@ and abuse@; required if Listen is set
-	CatchAll   string      // the mailbox for unknown addresses; "": mail to them is refused
-	TLS        *tls.Config // nil: no STARTTLS
-	Authserv   string      // authserv-id of the server whose Authentication-Results are trusted; "": none
-	MTAUser    int         // the uid of the mail server in front of this server; below 0: none
+	CatchAll   string      // the mailbox for unknown addresses; if "", mail to them is refused
+	TLS        *tls.Config // if nil, STARTTLS is not offered
+	Authserv   string      // authserv-id of the server whose Authentication-Results are trusted; "" for none
+	MTAUser    int         // uid of the mail server in front of this server; negative if there is none
 
-	Allow     []string       // domains to which mail may be sent; "*": all
+	Allow     []string       // domains to which mail may be sent; "*" allows all
 	Rate      int            // maximum number of emails per mailbox per hour
-	Smarthost *out.Smarthost // nil: mail goes directly to the recipients' servers
+	Smarthost *out.Smarthost // if nil, mail goes directly to the recipients' servers
 
-	DNS string // address of the DNS server, as ADDRESS:PORT; "": the machine's resolver
+	DNS string // ADDRESS:PORT of the DNS server; "" selects the machine's resolver
 }
 
-// NameServer returns the resolver that looks up names.
+// NameServer returns the resolver to use for DNS lookups.
 func (c *Config) NameServer() *net.Resolver {
 	if c.DNS == "" {
 		return net.DefaultResolver

@@ -18,19 +18,18 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Incoming stores mail from other domains. It implements in.Directory and in.Deliverer. In these interfaces, a
-// mailbox is identified by its agent's name, because addresses are unique in a store.
+// Incoming stores mail from other domains. It implements in.Directory and in.Deliverer. For these interfaces, it
+// identifies a mailbox by its agent's name, because addresses are unique within a store.
 type Incoming struct {
 	Store *maildir.Store
-	Spool *spool.Spool // required by a server that listens
+	Spool *spool.Spool // required if the server listens
 	Log   *slog.Logger
-	// Bounce receives the delivery status reports that come from the null sender. If it is nil, reports are not
-	// passed on.
+	// Bounce receives the delivery status reports sent by the null sender. If it is nil, reports are not passed on.
 	Bounce func(ctx context.Context, b *message.Bounce) error
 }
 
-// Server returns the server that receives mail as configured, without starting it. socketGID is the group of its Unix
-// sockets. If it is 0, the sockets belong to the process's group.
+// Server returns the server that receives mail according to the configuration, without starting it. socketGID is the
+// group of its Unix sockets. If it is 0, the sockets belong to the process's group.
 func (i *Incoming) Server(c *Config, socketGID int) *in.Server {
 	return in.New(in.Config{
 		Listen:     c.Listen,
@@ -50,7 +49,7 @@ func (i *Incoming) Server(c *Config, socketGID int) *in.Server {
 	})
 }
 
-// Missing lists the configured mailboxes that do not exist in the store. It returns the same errors as
+// Missing returns the configured mailboxes that do not exist in the store. It returns the same errors as
 // maildir.Store.MailboxAt.
 func (i *Incoming) Missing(ctx context.Context, c *Config) (names []string, err error) {
 	for _, name := range []string{c.Postmaster, c.CatchAll} {
@@ -66,7 +65,7 @@ func (i *Incoming) Missing(ctx context.Context, c *Config) (names []string, err 
 	return names, nil
 }
 
-// Lookup finds the mailbox of an address, as in.Directory documents.
+// Lookup finds the mailbox of an address, as documented at in.Directory.
 func (i *Incoming) Lookup(ctx context.Context, local, _ string) (mailbox string, err error) {
 	p, agent, err := i.Store.MailboxAt(ctx, local)
 	switch {
@@ -78,7 +77,7 @@ func (i *Incoming) Lookup(ctx context.Context, local, _ string) (mailbox string,
 	return agent, full(err)
 }
 
-// full returns in.ErrFull if err means that a mailbox is full, and any other error unchanged.
+// full returns in.ErrFull if err means that a mailbox is full. It returns any other error unchanged.
 func full(err error) error {
 	var refused *maildir.Error
 	if errors.As(err, &refused) && refused.What == refusal.MailboxFull {
@@ -87,11 +86,12 @@ func full(err error) error {
 	return err
 }
 
-// Deliver stores a message, as in.Deliverer documents. All recipients in one project receive it in one operation.
+// Deliver stores a message, as documented at in.Deliverer. It delivers the message to all recipients in the same
+// project in one operation.
 func (i *Incoming) Deliver(ctx context.Context, d *in.Delivery) []error {
 	errs := make([]error, len(d.To))
 	agents := map[*maildir.Project][]string{}
-	places := map[*maildir.Project][]int{} // indexes of the agents' recipients
+	places := map[*maildir.Project][]int{} // indexes of the agents in d.To
 	for n, to := range d.To {
 		p, agent, err := i.Store.MailboxAt(ctx, to.Mailbox)
 		if errs[n] = err; err == nil {
@@ -106,7 +106,7 @@ func (i *Incoming) Deliver(ctx context.Context, d *in.Delivery) []error {
 	return errs
 }
 
-// deliver stores a message for agents in one project. It returns one result for each agent: nil if the message is
+// deliver stores a message for agents in one project. It returns one result per agent: nil if the message has been
 // stored, otherwise the error.
 func (i *Incoming) deliver(ctx context.Context, p *maildir.Project, agents []string, d *in.Delivery) []error {
 	email, err := i.email(ctx, p, d)
@@ -132,7 +132,7 @@ func (i *Incoming) deliver(ctx context.Context, p *maildir.Project, agents []str
 	return errs
 }
 
-// email converts a message for a project. It returns the same errors as maildir.Store.MailboxAt.
+// email converts a message into mail for a project. It returns the same errors as maildir.Store.MailboxAt.
 func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery) (*maildir.Incoming, error) {
 	m := d.Message
 	email := &maildir.Incoming{
@@ -159,7 +159,7 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 		email.Attachments = append(email.Attachments, attachment.Named(a.Name, a.Data))
 	}
 	_, domain, _ := strings.Cut(m.From, "@")
-	forged := d.Auth.Domain == "" && i.Store.Domains().Has(domain) // claims to be from one of our domains
+	forged := d.Auth.Domain == "" && i.Store.Domains().Has(domain) // falsely claims to be from one of our domains
 	if m.From == "" || forged || i.onThisMachine(m.From) {
 		email.From = maildir.UnknownSender
 	}
@@ -173,15 +173,15 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 	return email, err
 }
 
-// onThisMachine reports whether an address belongs neither to another domain nor to one of the store's domains. A
-// reply to such an address, for example root@localhost, reaches nobody.
+// onThisMachine reports whether an address is local to this machine, that is, belongs neither to another domain nor to
+// one of the store's domains. A reply to such an address, for example root@localhost, would not reach anyone.
 func (i *Incoming) onThisMachine(address string) bool {
 	a, err := format.ParseAddress(address)
 	return err == nil && a.OnThisMachine() && !i.Store.Domains().Has(a.Domain)
 }
 
-// parties replaces the addresses of the project's agents with their names, and removes duplicates and addresses
-// that reach nobody.
+// parties replaces the addresses of the project's agents with their names. It removes duplicates, and addresses that do
+// not reach anyone.
 func (i *Incoming) parties(ctx context.Context, p *maildir.Project, addresses []string) (all []string, err error) {
 	for _, address := range addresses {
 		owner, agent, err := i.mailbox(ctx, address)
@@ -201,8 +201,8 @@ func (i *Incoming) parties(ctx context.Context, p *maildir.Project, addresses []
 	return all, nil
 }
 
-// mailbox returns the mailbox of an address, with or without the suffix after a plus sign. p is nil if the address
-// is not one of ours.
+// mailbox returns the mailbox of an address, with or without a suffix after a plus sign. If the address is not one of
+// ours, p is nil.
 func (i *Incoming) mailbox(ctx context.Context, address string) (p *maildir.Project, agent string, err error) {
 	local, domain, _ := strings.Cut(address, "@")
 	if !i.Store.Domains().Has(domain) {

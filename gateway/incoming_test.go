@@ -26,7 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// desk is a store and its Incoming. The mailbox build is in a project, and the mailbox ops is in the default project.
+// desk is a store and its Incoming. The mailbox build belongs to a project of its own, and the mailbox ops to the
+// default project.
 type desk struct {
 	*Incoming
 	t              *testing.T
@@ -57,7 +58,7 @@ func newDesk(t *testing.T, cfg storetest.Config) *desk {
 	return d
 }
 
-// deliver delivers an email, given as lines, to a mailbox.
+// deliver delivers an email, given as its lines, to a mailbox.
 func (d *desk) deliver(mailbox, sender, proven string, lines ...string) error {
 	d.t.Helper()
 	raw := []byte(strings.Join(lines, "\r\n") + "\r\n")
@@ -71,7 +72,7 @@ func (d *desk) deliver(mailbox, sender, proven string, lines ...string) error {
 	})...)
 }
 
-// newest returns the newest message of a mailbox, which must have want messages.
+// newest returns the newest message in a mailbox, and checks that the mailbox contains want messages.
 func (d *desk) newest(p *maildir.Project, agent string, want int) *index.Delivery {
 	d.t.Helper()
 	page, err := p.Box(agent, format.Origin{}).Inbox(d.t.Context(), index.InboxQuery{Bodies: true}, false, maildir.Waiting{})
@@ -81,8 +82,8 @@ func (d *desk) newest(p *maildir.Project, agent string, want int) *index.Deliver
 	return &page.Messages[0]
 }
 
-// TestParties: an address in an email that belongs to a mailbox of the same project is replaced with the agent's
-// name. A sender must be a single address. It may be at one of our domains only if that domain vouches for it.
+// TestParties checks that the addresses in an email are replaced with agents' names if they belong to mailboxes of the
+// same project. A sender must be a single address. It may be in one of our domains only if that domain vouches for it.
 func TestParties(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})
@@ -112,7 +113,7 @@ func TestParties(t *testing.T) {
 	}
 }
 
-// TestProblems: the stored message lists whatever could not be read, up to the limits.
+// TestProblems checks that the stored message lists everything that could not be read, up to the limits.
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})
@@ -135,7 +136,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestAutomatic: the stored message records that a program wrote it.
+// TestAutomatic checks that the stored message records that it was written by a program.
 func TestAutomatic(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})
@@ -149,8 +150,8 @@ func TestAutomatic(t *testing.T) {
 	}
 }
 
-// TestHiddenRecipient: a mailbox that is not listed in the email, such as the postmaster@ or catch-all mailbox, also
-// sees who vouches for the sender.
+// TestHiddenRecipient checks that a mailbox that the email does not list, such as the postmaster@ or catch-all mailbox,
+// also shows who vouches for the sender.
 func TestHiddenRecipient(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})
@@ -170,8 +171,8 @@ func TestHiddenRecipient(t *testing.T) {
 	}
 }
 
-// TestLookup: an address belongs to a mailbox regardless of case. If a mailbox is full, lookups report that and
-// deliveries to it are refused.
+// TestLookup checks that an address is matched to its mailbox regardless of case. If a mailbox is full, lookups must
+// report that, and deliveries to it must be refused.
 func TestLookup(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{Depth: 1})
@@ -198,8 +199,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestBounces: a delivery status report from the null sender is passed to Bounce and joins the thread of its message.
-// If Bounce fails, the delivery fails, so that the sender tries again.
+// TestBounces checks that a delivery status report from the null sender is passed to Bounce and joins its message's
+// thread. If Bounce fails, the delivery must fail too, so that the sender tries again.
 func TestBounces(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})

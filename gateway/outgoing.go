@@ -21,14 +21,14 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// Outgoing sends the mail that a store's projects have queued.
+// Outgoing sends the mail queued by a store's projects.
 type Outgoing struct {
 	*out.Queue
 	items *items
-	sends bool // the configuration allows sending mail
+	sends bool // whether the configuration allows sending mail
 }
 
-// NewOutgoing creates a store's queue before the store is opened. It does not start the queue.
+// NewOutgoing returns the queue of a store that is about to be opened. It does not start the queue.
 func NewOutgoing(cfg *Config, name string, log *slog.Logger) *Outgoing {
 	i := &items{log: log, open: map[string]outgoing.Item{}}
 	var transport out.Transport = &out.MX{Resolver: cfg.NameServer(), Name: name}
@@ -40,8 +40,8 @@ func NewOutgoing(cfg *Config, name string, log *slog.Logger) *Outgoing {
 	return &Outgoing{out.NewQueue(i, transport, time.Now, log), i, len(cfg.Allow) > 0}
 }
 
-// Run sends until ctx ends. A server that may not send mail leaves mail from another server's queue alone, because
-// its own settings do not say how to send that mail.
+// Run sends mail until ctx is done. If this server may not send mail, it leaves mail queued by another server alone,
+// because its own settings do not say how to send that mail.
 func (o *Outgoing) Run(ctx context.Context) {
 	if o.sends {
 		o.Queue.Run(ctx)
@@ -56,22 +56,22 @@ func (o *Outgoing) Queued(all []outgoing.Item) {
 	o.Wake()
 }
 
-// Use sets the store. Call it before Run.
+// Use sets the store. It must be called before Run.
 func (o *Outgoing) Use(store *maildir.Store) { o.items.store = store }
 
-// items is the queue for all projects. It implements out.Store. Items that have not ended are also kept in memory.
-// They are read from their files only once.
+// items is the queue of all projects. It implements out.Store. It also keeps items that have not ended in memory, and
+// reads their files only once.
 type items struct {
 	store *maildir.Store
 	log   *slog.Logger
 
 	mu     sync.Mutex
 	open   map[string]outgoing.Item // by id
-	pruned time.Time                // zero: the files have not been read yet
+	pruned time.Time                // the zero time means that the files have not been read yet
 	warned bool                     // the log already says that mail is not signed
 }
 
-// keep keeps an item in memory until it has ended.
+// keep keeps an item in memory until the item has ended.
 func (s *items) keep(i outgoing.Item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,15 +157,14 @@ func (s *items) Get(ctx context.Context, id string) (outgoing.Item, error) {
 	return outgoing.Item{}, out.ErrNoItem
 }
 
-// Save implements out.Store. If the project of an item was removed, Save forgets the item, and the item is not
-// sent.
+// Save implements out.Store. If an item's project has been removed, Save forgets the item, which is then not sent.
 func (s *items) Save(ctx context.Context, i outgoing.Item) error {
 	p, err := s.store.Project(ctx, i.Project)
 	if errors.Is(err, maildir.ErrNotFound) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.open, i.ID)
-		if i.State == outgoing.Sending { // nothing is sent if its state cannot be saved
+		if i.State == outgoing.Sending { // do not send anything if its state cannot be saved
 			return err
 		}
 		return nil
@@ -212,7 +211,7 @@ func (s *items) original(ctx context.Context, i *outgoing.Item) (*maildir.Projec
 	return p, m, refused(err)
 }
 
-// refused converts an error to a refusal if every later attempt would fail with the same error.
+// refused converts an error to a refusal if all later attempts would fail with the same error.
 func refused(err error) error {
 	if errors.Is(err, maildir.ErrConflict) || errors.Is(err, maildir.ErrNotFound) || errors.Is(err, maildir.ErrTooLarge) {
 		return &out.Refusal{Reply: err.Error()}
@@ -220,7 +219,7 @@ func refused(err error) error {
 	return err
 }
 
-// email converts an item's message to the email to send.
+// email converts an item's message to an email.
 func (s *items) email(ctx context.Context, p *maildir.Project, i *outgoing.Item, m *format.Message) (*out.Mail, error) {
 	domains := s.store.Domains()
 	e := &out.Mail{
@@ -252,7 +251,7 @@ func (s *items) email(ctx context.Context, p *maildir.Project, i *outgoing.Item,
 	return e, nil
 }
 
-// automatic returns the Auto-Submitted value of a message. It is "" if a user sent the message. Spec: RFC 3834 5.
+// automatic returns the Auto-Submitted value for a message, or "" if a user sent the message. Spec: RFC 3834 5.
 func automatic(m *format.Message) string {
 	switch {
 	case m.Person():
@@ -270,7 +269,7 @@ func addresses(of func(string) string, parties []string) (all []string) {
 	return all
 }
 
-// sign signs an email with the newest key of the store's first domain. If there is no key, sign returns the email
+// sign signs an email with the newest key of the store's first domain. If there is no key, it returns the email
 // unchanged and logs this once.
 func (s *items) sign(raw []byte) ([]byte, error) {
 	domain := s.store.Domains()[0]
@@ -289,7 +288,7 @@ func (s *items) sign(raw []byte) ([]byte, error) {
 	return (&out.Signer{Domain: domain, Selector: selector, Key: key}).Sign(raw)
 }
 
-// Report implements out.Store. It sends no report about a message that was undone.
+// Report implements out.Store. It does not report messages that were undone.
 func (s *items) Report(ctx context.Context, all []outgoing.Item) error {
 	p, m, err := s.original(ctx, &all[0])
 	var refusal *out.Refusal

@@ -18,7 +18,7 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// scene is a store with the agents Ann and Bob, and its queue, which is not running.
+// scene is a store with the agents Ann and Bob, and the store's queue, which is not running.
 type scene struct {
 	*items
 	project *maildir.Project
@@ -44,7 +44,7 @@ func newScene(t *testing.T) *scene {
 	return &scene{o.items, p}
 }
 
-// send sends a message from Ann, and returns its first item in the queue.
+// send sends a message from Ann and returns the message's first item in the queue.
 func (s *scene) send(t *testing.T, d maildir.Draft) outgoing.Item {
 	t.Helper()
 	sent, err := s.project.Box("Ann", format.Origin{}).Send(t.Context(), d)
@@ -71,7 +71,7 @@ func (s *scene) email(t *testing.T, i outgoing.Item) *message.Message {
 	return m
 }
 
-// TestEmail: a message is converted to an email that does not reveal bcc recipients.
+// TestEmail checks that a message is converted to an email that does not reveal bcc recipients.
 func TestEmail(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -93,8 +93,8 @@ func TestEmail(t *testing.T) {
 	}
 }
 
-// TestTakenBack: a message that is undone before it goes out is not sent. A message whose copy in the outbox was
-// edited is refused.
+// TestTakenBack checks that a message that is undone before it is sent out is not sent, and that a message whose copy
+// in the outbox was edited is refused.
 func TestTakenBack(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -123,8 +123,8 @@ func TestTakenBack(t *testing.T) {
 	}
 }
 
-// TestReport: Postmaster reports the same items to the sender only once, in the thread, and does not reveal bcc
-// recipients.
+// TestReport checks that Postmaster reports the same items to the sender only once, in the message's thread, and does
+// not reveal bcc recipients.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -145,7 +145,7 @@ func TestReport(t *testing.T) {
 	if err := s.Report(t.Context(), []outgoing.Item{last}); err != nil { // as if killed between the two writes
 		t.Fatal(err)
 	}
-	all[0].Queued = all[0].Queued.Add(time.Hour) // sent again by the user
+	all[0].Queued = all[0].Queued.Add(time.Hour) // the user has sent it again
 	if err := s.Report(t.Context(), all[:1]); err != nil {
 		t.Fatal(err)
 	}
@@ -162,8 +162,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestReportTwice: if a recipient fails later, there is a second report. A report lists recipients that the message
-// may have reached separately from recipients that it did not reach.
+// TestReportTwice checks that there is a second report if a recipient fails later. A report lists recipients that the
+// message may have reached separately from those that it did not reach.
 func TestReportTwice(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -197,7 +197,7 @@ func TestReportTwice(t *testing.T) {
 	}
 }
 
-// TestBouncedLater: a delivery status report changes sent items to failed, with the other side's words.
+// TestBouncedLater checks that a delivery status report marks sent items as failed and quotes the other side.
 func TestBouncedLater(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -225,7 +225,8 @@ func TestBouncedLater(t *testing.T) {
 	}
 }
 
-// TestSaveGone: if a project was moved away, none of its mail is sent, because the result could not be saved.
+// TestSaveGone checks that none of a project's mail is sent if the project was moved away, because the result could not
+// be saved.
 func TestSaveGone(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

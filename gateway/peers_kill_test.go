@@ -28,17 +28,17 @@ import (
 
 const kills = 100
 
-// load sends mail in both directions while the server is killed.
+// load sends mail in both directions while the server is being killed.
 type load struct {
 	*office
 
 	mu       sync.Mutex
 	begun    int             // number of emails in both directions
-	answered map[string]bool // whether an email was answered, by subject
-	taken    map[string]int  // number of emails that the smarthost accepted, by subject
+	answered map[string]bool // whether an email has been answered, by subject
+	taken    map[string]int  // number of times the smarthost accepted an email, by subject
 }
 
-// next returns the subject of the next email.
+// next returns the subject for the next email.
 func (o *load) next(direction string) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -59,7 +59,7 @@ func (o *load) count() int {
 	return len(o.answered)
 }
 
-// deliver delivers one email after another, as a mail server does. It repeats each email until it is accepted.
+// deliver delivers one email after another, as a mail server does. It repeats each email until it has been accepted.
 func (o *load) deliver(ctx context.Context) {
 	for ctx.Err() == nil {
 		subject := o.next("in")
@@ -96,7 +96,7 @@ func (o *load) try(raw string) error {
 	return err
 }
 
-// send sends one email after another with the tool, and does not repeat unanswered calls.
+// send sends one email after another with the tool. It does not repeat calls that were not answered.
 func (o *load) send(ctx context.Context) {
 	for ctx.Err() == nil {
 		one, cancel := context.WithTimeout(ctx, time.Minute)
@@ -127,7 +127,7 @@ func (o *load) send(ctx context.Context) {
 // NewSession starts a smarthost session.
 func (o *load) NewSession(*smtp.Conn) (smtp.Session, error) { return hop{o}, nil }
 
-// hop is a smarthost session that accepts everything.
+// hop is a session with the smarthost. It accepts everything.
 type hop struct{ o *load }
 
 func (hop) Mail(string, *smtp.MailOptions) error { return nil }
@@ -149,7 +149,7 @@ func (h hop) Data(r io.Reader) error {
 	return nil
 }
 
-// newLoad starts an office and a smarthost for its outgoing mail.
+// newLoad starts an office, and a smarthost for its outgoing mail.
 func newLoad(t *testing.T) *load {
 	t.Helper()
 	o := &load{answered: map[string]bool{}, taken: map[string]int{}}
@@ -166,9 +166,9 @@ func newLoad(t *testing.T) *load {
 	return o
 }
 
-// TestPeerKilled kills the server a hundred times under load in both directions. Every email that was accepted with
-// 250 is in the tree exactly once. The smarthost received every sent email exactly once, unless the email's state is
-// unknown.
+// TestPeerKilled kills the server a hundred times under load in both directions. Every email that was accepted with 250
+// must be in the tree exactly once. The smarthost must have received every sent email exactly once, unless the email's
+// state is unknown.
 func TestPeerKilled(t *testing.T) {
 	peers(t)
 	o := newLoad(t)
@@ -193,7 +193,7 @@ func TestPeerKilled(t *testing.T) {
 	kept := map[string]int{}
 	for _, m := range o.box(t, "inbox") {
 		kept[m.Subject]++
-		if !strings.HasPrefix(m.Subject, "in") { // a report from Postmaster
+		if !strings.HasPrefix(m.Subject, "in") { // this is a report from Postmaster
 			continue
 		}
 		if _, err := m.raw(); err != nil {

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// office is the program with its own store, which contains the mailbox build.
+// office is our program with its own store, which contains the mailbox build.
 type office struct {
 	t   *testing.T
 	dir string
@@ -24,7 +24,7 @@ type office struct {
 	cmd *exec.Cmd
 }
 
-// newOffice starts the program with some settings.
+// newOffice starts the program with additional settings.
 func newOffice(t *testing.T, env ...string) *office {
 	t.Helper()
 	o := &office{t: t, dir: open(t)}
@@ -50,17 +50,17 @@ func (o *office) command(ctx context.Context, args ...string) *exec.Cmd {
 	return c
 }
 
-// tools returns the command that serves the aimx toolset.
+// tools returns a command that serves the aimx toolset.
 func (o *office) tools(ctx context.Context) *exec.Cmd {
 	return o.command(ctx, "stdio", "--toolset", "aimx", "--no-start", "--project", "/work/shop")
 }
 
-// request returns a tool call.
+// request returns the message for a tool call.
 func request(name, args string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n", name, args)
 }
 
-// call calls a tool and returns its response.
+// call calls a tool and returns the response.
 func (o *office) call(t *testing.T, name, args string) string {
 	t.Helper()
 	c := o.tools(t.Context())
@@ -102,7 +102,7 @@ func (o *office) kill() {
 	o.cmd.Wait()
 }
 
-// files returns the store's files whose path matches.
+// files returns the store's files whose paths match.
 func (o *office) files(t *testing.T, matches string) map[string][]byte {
 	t.Helper()
 	all, path := map[string][]byte{}, regexp.MustCompile(matches)
@@ -113,7 +113,7 @@ func (o *office) files(t *testing.T, matches string) map[string][]byte {
 				all[p] = data
 			}
 		}
-		if errors.Is(err, fs.ErrNotExist) { // the server moved or removed it after its folder was read
+		if errors.Is(err, fs.ErrNotExist) { // the server moved or removed the file after the folder was read
 			return nil
 		}
 		return err
@@ -135,7 +135,7 @@ type shown struct {
 	repo string
 }
 
-// raw returns the message as received.
+// raw returns the message as it was received.
 func (s *shown) raw() ([]byte, error) {
 	last := s.Attachments[len(s.Attachments)-1]
 	data, err := os.ReadFile(filepath.Join(s.repo, last.Path))
@@ -145,7 +145,7 @@ func (s *shown) raw() ([]byte, error) {
 	return data, err
 }
 
-// box lists the messages in the inbox or the outbox.
+// box returns the messages in the inbox or the outbox.
 func (o *office) box(t *testing.T, name string) (all []shown) {
 	t.Helper()
 	for path, data := range o.files(t, "/agents/build/"+name+`/.*\.md$`) {

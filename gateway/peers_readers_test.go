@@ -24,7 +24,7 @@ print(json.dumps(dict(subject=m["subject"], sender=str(m["from"].addresses[0]), 
     defects=[str(d) for part in m.walk() for d in part.defects])))
 `
 
-// TestPeerPython: Python's email package parses our messages into the original fields, without defects.
+// TestPeerPython checks that Python's email package parses our messages into the original fields, without defects.
 func TestPeerPython(t *testing.T) {
 	peers(t)
 	_, private, _ := domain(t, ours)
@@ -51,7 +51,7 @@ func TestPeerPython(t *testing.T) {
 	}
 }
 
-// TestPeerMutt: Mutt shows the text of our messages and saves attachments under their names.
+// TestPeerMutt checks that Mutt shows the text of our messages and saves attachments under their names.
 func TestPeerMutt(t *testing.T) {
 	peers(t)
 	_, private, _ := domain(t, ours)

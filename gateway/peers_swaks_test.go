@@ -16,7 +16,7 @@ import (
 	"mailtree/gateway/in"
 )
 
-// large replaces placeholders with text that is too long for a file.
+// large replaces placeholders with text that is too long for the file.
 var large = strings.NewReplacer(
 	"{{x*400}}", strings.Repeat("x", 400),
 	"{{x*9000}}", strings.Repeat("x", 9000),
@@ -26,11 +26,11 @@ var large = strings.NewReplacer(
 	"{{recipients}}", strings.TrimSuffix(strings.Repeat("build@"+ours+",", 101), ","),
 )
 
-// replied finds the last line of each server reply in the swaks output.
+// replied matches the last line of each server reply in the output of swaks.
 var replied = regexp.MustCompile(`(?m)^<[-~*]+ +(\d{3} .*)$`)
 
-// TestPeerSwaks plays the sessions of testdata/swaks.txtar. Each session gets the expected replies, the
-// server keeps only the expected mail, and no domain vouches for a forged sender.
+// TestPeerSwaks plays the sessions in testdata/swaks.txtar. It checks that each session gets the expected replies, that
+// the server keeps only the expected mail, and that no domain vouches for a forged sender.
 func TestPeerSwaks(t *testing.T) {
 	peers(t)
 	archive, err := txtar.ParseFile("testdata/swaks.txtar")
@@ -59,7 +59,7 @@ func TestPeerSwaks(t *testing.T) {
 			}
 			c := exec.CommandContext(t.Context(), "swaks", args...)
 			c.Env = append(os.Environ(), "HOME="+t.TempDir())
-			screen, _ := c.CombinedOutput() // swaks fails if the server refuses
+			screen, _ := c.CombinedOutput() // swaks returns an error if the server refuses
 			screen = regexp.MustCompile(`(?m)^ .*\n`).ReplaceAll(screen, nil)
 			last := ""
 			for _, reply := range replied.FindAllStringSubmatch(string(screen), -1) {

@@ -30,14 +30,14 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// These tests run other programs, which .ci/campaign installs: postfix, opendkim, swaks, mutt and python3. They run
-// as root, and only if MAILTREE_PEERS is the path of our program.
+// These tests run other programs, which .ci/campaign installs: postfix, opendkim, swaks, mutt and python3. The tests
+// run as root, and only if MAILTREE_PEERS is set to the path of our program.
 const (
 	ours   = "mail.ours.example"
 	theirs = "peer.example"
 )
 
-// peers skips a test unless the test run may start other programs.
+// peers skips the test unless the test run may start other programs.
 func peers(t *testing.T) {
 	t.Helper()
 	if os.Getenv("MAILTREE_PEERS") == "" {
@@ -45,7 +45,7 @@ func peers(t *testing.T) {
 	}
 }
 
-// open creates a folder that other users can enter. Its path is short enough for a socket.
+// open creates a folder that other users can enter. Its path is short enough for a socket address.
 func open(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "peers")
@@ -90,7 +90,7 @@ func port(t *testing.T) string {
 	return p
 }
 
-// until waits for another program to have an effect.
+// until waits until another program has had an effect.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	waits.Until(t, what, done)
@@ -104,7 +104,7 @@ func answers(address string) bool {
 	return err == nil
 }
 
-// names starts a DNS server with the records, and returns its address.
+// names starts a DNS server with the given records and returns its address.
 func names(t *testing.T, records ...string) string {
 	t.Helper()
 	all := map[string][]miekg.RR{}
@@ -137,7 +137,7 @@ func names(t *testing.T, records ...string) string {
 	return conn.LocalAddr().String()
 }
 
-// domain creates a key for a domain. It returns the key, its file, and the domain's records.
+// domain creates a key for a domain. It returns the key's file, the key, and the domain's records.
 func domain(t *testing.T, name string) (path string, private *rsa.PrivateKey, records []string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
@@ -155,7 +155,7 @@ func domain(t *testing.T, name string) (path string, private *rsa.PrivateKey, re
 	return path, private, append(records, "mx."+name+". IN A 127.0.0.1")
 }
 
-// inbox collects the mail that a server receives.
+// inbox collects the mail received by a server.
 type inbox struct {
 	mu   sync.Mutex
 	kept []*in.Delivery
@@ -185,7 +185,7 @@ func (b *inbox) all() []*in.Delivery {
 	return b.kept
 }
 
-// receive starts our server and returns its inbox and addresses.
+// receive starts our server and returns its inbox and its addresses.
 func receive(t *testing.T, c in.Config) (*inbox, []net.Addr) {
 	t.Helper()
 	b := &inbox{}
@@ -221,10 +221,10 @@ func receive(t *testing.T, c in.Config) (*inbox, []net.Addr) {
 }
 
 // postfix is another mail server. It accepts mail from this machine, delivers mail for our domain to an LMTP socket,
-// and delivers mail for ann@ and bob@ of its own domain to a Maildir.
+// and delivers mail for ann@ and bob@ in its own domain to a Maildir.
 type postfix struct{ dir, port string }
 
-// newPostfix starts Postfix, with milter unless it is "".
+// newPostfix starts Postfix. Unless milter is "", Postfix uses the milter at that address.
 func newPostfix(t *testing.T, socket, milter string) *postfix {
 	t.Helper()
 	p := &postfix{open(t), port(t)}
@@ -286,7 +286,7 @@ milter_default_action = tempfail
 	return p
 }
 
-// send passes a message to Postfix, as a user's mail program does.
+// send submits a message to Postfix, as a user's mail program does.
 func (p *postfix) send(t *testing.T, from, to, raw string) {
 	t.Helper()
 	if err := smtp.SendMail("127.0.0.1:"+p.port, nil, from, []string{to}, []byte(raw)); err != nil {
@@ -294,7 +294,7 @@ func (p *postfix) send(t *testing.T, from, to, raw string) {
 	}
 }
 
-// box waits for n messages in the mailbox of a Postfix user.
+// box waits until there are n messages in the mailbox of a Postfix user.
 func (p *postfix) box(t *testing.T, user string, n int) (paths []string) {
 	t.Helper()
 	until(t, "mail for "+user, func() bool {
@@ -324,7 +324,7 @@ func milter(t *testing.T, keyFile string) string {
 	return "inet:127.0.0.1:" + at
 }
 
-// opendkim verifies a message with OpenDKIM and returns its verdict.
+// opendkim verifies a message with OpenDKIM and returns OpenDKIM's verdict.
 func opendkim(t *testing.T, message string, records []string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -344,7 +344,7 @@ func opendkim(t *testing.T, message string, records []string) string {
 	return fmt.Sprintf("%s%v", out, err)
 }
 
-// letter returns one of our signed messages, whose content must be encoded.
+// letter returns one of our signed messages. Its content needs encoding.
 func letter(t *testing.T, private *rsa.PrivateKey) (m *out.Mail, raw []byte) {
 	t.Helper()
 	m = &out.Mail{
@@ -364,8 +364,8 @@ func letter(t *testing.T, private *rsa.PrivateKey) (m *out.Mail, raw []byte) {
 	return m, raw
 }
 
-// TestPeerPostfix: Postfix delivers mail to us, some of it signed by OpenDKIM. We vouch for signed mail and for mail
-// with a result from Postfix, but not for mail with a forged result.
+// TestPeerPostfix checks mail that Postfix delivers to us, some of it signed by OpenDKIM. We must vouch for signed mail
+// and for mail with a result from Postfix, but not for mail with a forged result.
 func TestPeerPostfix(t *testing.T) {
 	peers(t)
 	file, _, records := domain(t, theirs)
@@ -377,7 +377,7 @@ func TestPeerPostfix(t *testing.T) {
 	for i, c := range []struct{ sender, from, raw, auth string }{
 		{"ann@" + theirs, "ann@" + theirs, "Subject: Grüße\r\n\r\n.\r\nHello =\r\n", "dmarc:" + theirs},
 		{"eve@evil.example", "ann@bank.example", forged + "Subject: Pay\r\n\r\nNow.\r\n", "none"},
-		{"pal@friend.example", "pal@friend.example", "Subject: Hi\r\n\r\nIt is me.\r\n", "dmarc:friend.example"}, // according to postfix
+		{"pal@friend.example", "pal@friend.example", "Subject: Hi\r\n\r\nIt is me.\r\n", "dmarc:friend.example"}, // according to Postfix
 		{"", "daemon@bank.example", "Subject: Returned\r\n\r\nNo.\r\n", "none"},
 	} {
 		p.send(t, c.sender, "build@"+ours, "From: <"+c.from+">\r\n"+c.raw)
@@ -409,14 +409,14 @@ func TestPeerPostfix(t *testing.T) {
 		}
 	}
 	p.send(t, "ann@"+theirs, "nobody@"+ours, "From: ann@peer.example\r\n\r\n")
-	bounced, err := os.ReadFile(p.box(t, "ann", 1)[0]) // postfix quotes our reply
+	bounced, err := os.ReadFile(p.box(t, "ann", 1)[0]) // Postfix quotes our reply
 	if err != nil || !bytes.Contains(bounced, []byte("550 5.1.1 There is no such mailbox")) {
 		t.Errorf("%v\n%s", err, bounced)
 	}
 }
 
-// TestPeerSmarthost: Postfix accepts our signed mail. OpenDKIM finds the signature valid, and finds it invalid after
-// any change.
+// TestPeerSmarthost checks that Postfix accepts our signed mail, and that OpenDKIM finds the signature valid, but
+// invalid after any change.
 func TestPeerSmarthost(t *testing.T) {
 	peers(t)
 	_, private, records := domain(t, ours)

@@ -18,12 +18,12 @@ import (
 
 const keyExt = ".pem"
 
-// KeyFolder returns the folder with the keys that sign a domain's mail. Each key is in a file named SELECTOR.pem.
+// KeyFolder returns the folder of the keys that sign a domain's mail. Each key is in a file named SELECTOR.pem.
 func KeyFolder(store, domain string) string { return filepath.Join(store, storedir.GatewayDir, domain) }
 
-// KeyFile returns the file and the selector of the key that signs a domain's mail. If there are several keys, that is
-// the last one by name, which is the newest. KeyFile returns fs.ErrNotExist if the domain has no key, or the error from
-// reading the folder.
+// KeyFile returns the file and the selector of the key that signs a domain's mail. If there are several keys, it
+// returns the last one by name, which is the newest. If the domain has no key, KeyFile returns fs.ErrNotExist. It also
+// returns errors from reading the folder.
 func KeyFile(store, domain string) (file, selector string, err error) {
 	folder := KeyFolder(store, domain)
 	entries, err := os.ReadDir(folder)
@@ -38,8 +38,8 @@ func KeyFile(store, domain string) (file, selector string, err error) {
 	return "", "", fmt.Errorf("there is no key in %s: %w", folder, fs.ErrNotExist)
 }
 
-// LoadKey returns the key that signs a domain's mail, and its selector. It returns the same errors as KeyFile and
-// dns.LoadKey.
+// LoadKey returns the key that signs a domain's mail, along with its selector. It returns the same errors as KeyFile
+// and dns.LoadKey.
 func LoadKey(store, domain string) (key *rsa.PrivateKey, selector string, err error) {
 	file, selector, err := KeyFile(store, domain)
 	if err != nil {
@@ -49,8 +49,8 @@ func LoadKey(store, domain string) (key *rsa.PrivateKey, selector string, err er
 	return key, selector, err
 }
 
-// MakeKey creates a key if the domain has none, and names it after the year. made is false if the domain already has
-// a key. MakeKey returns write errors.
+// MakeKey creates a key if the domain has none, and names it after the year. If the domain already has a key, made is
+// false. MakeKey returns write errors.
 func MakeKey(store, domain string, now time.Time) (made bool, err error) {
 	if _, _, err := KeyFile(store, domain); !errors.Is(err, fs.ErrNotExist) {
 		return false, err
@@ -62,14 +62,14 @@ func MakeKey(store, domain string, now time.Time) (made bool, err error) {
 	return err == nil, err
 }
 
-// RecordState is a record that a domain must publish, together with any problem with the published record.
+// RecordState is a record that a domain must publish and any problem with the published record.
 type RecordState struct {
 	dns.Record
-	Problem error // nil: the record is published
+	Problem error // nil if the record is published
 }
 
-// Records returns the records of a domain, assuming that host receives and sends the domain's mail, and looks up each
-// record. It returns the same errors as LoadKey.
+// Records looks up the records that a domain must publish if host receives and sends the domain's mail. It returns the
+// same errors as LoadKey.
 func (c *Config) Records(ctx context.Context, store, domain, host string) (all []RecordState, err error) {
 	key, selector, err := LoadKey(store, domain)
 	if err != nil {

@@ -15,15 +15,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// writeError sends a JSON-RPC error. id is nil if the request has no known id.
+// writeError sends a JSON-RPC error. If the request's id is unknown, id is nil.
 func writeError(w http.ResponseWriter, status int, id []byte, code int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(protocol.Failure(id, code, text)) // the client may be gone
 }
 
-// refusalOf converts one of the SDK's plain-text refusals to a JSON-RPC error. id is the message's id; nil if the
-// message has none.
+// refusalOf converts a plain-text refusal from the SDK to a JSON-RPC error. The parameter id is the message's id, or
+// nil if the message has none.
 func refusalOf(id, body []byte) (code int, text string) {
 	text = strings.TrimSpace(string(body))
 	if method, ok := strings.CutPrefix(text, "JSON RPC not handled: "); ok && id != nil {
@@ -32,21 +32,21 @@ func refusalOf(id, body []byte) (code int, text string) {
 	return protocol.CodeRequest, text
 }
 
-// closedEarly is the answer to a client that has closed its side of the connection but is still reading. The server
-// treats such a client as gone.
+// closedEarly is sent to a client that has closed its side of the connection but is still reading. The server treats
+// such a client as disconnected.
 const closedEarly = "the connection was closed before the answer was sent: keep it open until the answer arrives"
 
-// answer is the ResponseWriter that the SDK writes to. It gives each write a deadline, and turns the SDK's
-// plain-text refusals into JSON-RPC errors. It merges the structured content into the result of a bare tools/call,
-// and strips the envelope for a plain body.
+// answer is the ResponseWriter that the SDK writes to. It sets a deadline for each write and converts the SDK's
+// plain-text refusals to JSON-RPC errors. It merges the structured content of a bare tools/call into the result, and
+// strips the envelope from the answer to a plain body.
 type answer struct {
 	http.ResponseWriter
-	request *http.Request // with a context that also ends when writing fails
+	request *http.Request // its context also ends when a write fails
 	merge   bool          // set before anything is written
-	plain   envelopeless  // the same; nil for JSON-RPC
-	greet   func() []byte // set for a stream: returns the bytes that follow the first write
+	plain   envelopeless  // set before anything is written; nil for JSON-RPC
+	greet   func() []byte // set for a stream; returns the bytes to send after the first write
 	numbers keptNumbers   // set before anything is written
-	wait    *progress     // for a call that may wait for an hour; otherwise nil
+	wait    *progress     // for a call that may wait up to an hour; otherwise nil
 
 	cancel context.CancelFunc
 	id     []byte
@@ -104,7 +104,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// FlushError flushes. http.ResponseController calls it.
+// FlushError flushes the response. It is called by http.ResponseController.
 func (a *answer) FlushError() error {
 	if a.status == 0 {
 		a.WriteHeader(http.StatusOK)
@@ -120,8 +120,8 @@ func (a *answer) FlushError() error {
 	return err
 }
 
-// deadline limits the time that one write of n bytes may take. Therefore a client that does not read cannot block the
-// writer and, in particular, cannot block the notifications for other clients.
+// deadline sets the write deadline for the next n bytes. Without it, a client that does not read could block the
+// writer, and with it the notifications for other clients.
 func (a *answer) deadline(n int) { extendDeadline(a.ResponseWriter, n) }
 
 func extendDeadline(w http.ResponseWriter, n int) {
@@ -129,13 +129,13 @@ func extendDeadline(w http.ResponseWriter, n int) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d)) // the writers in tests do not support deadlines
 }
 
-// showProgress allows the call to wait for up to an hour if it carries a progress token.
+// showProgress lets a call with a progress token wait for up to an hour.
 func (a *answer) showProgress(every time.Duration) {
 	a.wait = newProgress(a.ResponseWriter, every, a.cancel)
 	a.ResponseWriter = a.wait
 }
 
-// finish writes what answer has buffered.
+// finish writes the buffered answer.
 func (a *answer) finish() {
 	defer a.cancel()
 	if a.wait != nil {
@@ -152,7 +152,7 @@ func (a *answer) finish() {
 		return
 	}
 	if a.whole == nil {
-		a.deadline(0) // net/http writes what it has buffered
+		a.deadline(0) // net/http writes its buffer
 		return
 	}
 	body := a.whole.Bytes()
@@ -175,7 +175,7 @@ func (a *answer) finish() {
 }
 
 // mergeStructured copies the keys of result.structuredContent into result, except keys that result already has. Python
-// clients that call without a session read profile["name"] from result itself.
+// clients that use no session read profile["name"] from result itself.
 func mergeStructured(body []byte) []byte {
 	var m, result, structured map[string]json.RawMessage
 	if json.Unmarshal(body, &m) != nil || json.Unmarshal(m["result"], &result) != nil ||
@@ -191,8 +191,8 @@ func mergeStructured(body []byte) []byte {
 	return object(m)
 }
 
-// object encodes an object whose values are already compact JSON. Encoding the values again would take longer than
-// all other work for a page of mail.
+// object encodes an object whose values are already compact JSON. Re-encoding the values would take longer than
+// everything else that is done for a page of mail.
 func object(m map[string]json.RawMessage) (text []byte) {
 	text = append(text, '{')
 	for i, name := range slices.Sorted(maps.Keys(m)) {

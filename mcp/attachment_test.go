@@ -9,8 +9,8 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// TestAttachmentFile: a caller on this machine learns the path of the attachment, both as the sender and as the reader.
-// If a proxy forwards the call, the answer omits that path, because the caller is on another machine.
+// TestAttachmentFile checks that a caller on this machine gets the path of the attachment, both as the sender and as
+// the reader. If a proxy forwards the call, the answer omits the path because the caller is on another machine.
 func TestAttachmentFile(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})
@@ -36,8 +36,8 @@ func TestAttachmentFile(t *testing.T) {
 	}
 }
 
-// TestEmptyAttachment: the contents of an empty attachment are valid. Contents without text and without bytes would
-// not be valid.
+// TestEmptyAttachment checks that reading an empty attachment returns valid contents. Contents with neither text nor
+// bytes would be invalid.
 func TestEmptyAttachment(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})

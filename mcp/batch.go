@@ -13,24 +13,24 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// Revision 2025-03-26 had batches. The SDK would run all messages of a batch concurrently and keep their answers until
-// the last one is complete, so one request could use up the memory and the limits of hundreds of requests. This server
-// handles the messages in order and writes each answer before it handles the next message. A batch counts as one
-// request. If a message waits for mail, the messages after it wait too. A client that does not want this can send two
-// requests.
+// MCP revision 2025-03-26 supports batches. The SDK would run all messages of a batch concurrently and keep their
+// answers until the last one is complete, so a single request could use the memory and the limits of hundreds. This
+// server instead handles the messages in order, and writes each answer before it handles the next message. A batch
+// counts as one request. If a message waits for mail, the messages after it wait too. Clients that need to avoid this
+// can send two requests.
 
-// maxBatch is the maximum number of messages in a batch. A call in a batch waits for mail for up to a minute, so a
-// batch may take an hour, which is long enough.
+// maxBatch is the maximum number of messages in a batch. Each call in a batch may wait for mail for up to a minute, so
+// a batch can take about an hour. That is long enough.
 const maxBatch = 64
 
-// entry is a message of a batch.
+// entry is one message in a batch.
 type entry struct {
 	raw    []byte
 	id     json.RawMessage // nil if the message has no id
 	method string
 }
 
-// parseBatch splits a JSON array into messages. It stops reading at maxBatch.
+// parseBatch splits a JSON array into messages. It stops reading after maxBatch messages.
 func parseBatch(array []byte) (all []entry, err error) {
 	d := json.NewDecoder(bytes.NewReader(array))
 	if _, err := d.Token(); err != nil {
@@ -62,12 +62,12 @@ func parseBatch(array []byte) (all []entry, err error) {
 	return all, nil
 }
 
-// nobodysAnswer is a message without effect: an answer to a request that the server never made.
+// nobodysAnswer is a message that has no effect: it answers a request that the server never sent.
 const nobodysAnswer = `{"jsonrpc":"2.0","id":"mailtree-batch","result":{}}`
 
-// serveBatch answers a batch with an array of the answers, or 202 if there are none. An error in one message becomes
-// the answer to that message. An error in the whole request, such as a session that has ended, becomes the answer to
-// the request.
+// serveBatch writes an array of the answers, or status 202 if there are none. An error in one message becomes the
+// answer to that message. An error that affects the whole request, such as an ended session, becomes the answer to the
+// request.
 func serveBatch(h http.Handler, a *answer, all []entry) {
 	if p := a.part(h, []byte(nobodysAnswer)); p.status >= 400 {
 		maps.Copy(a.Header(), p.header)
@@ -95,7 +95,7 @@ func serveBatch(h http.Handler, a *answer, all []entry) {
 	_, _ = a.Write([]byte("]"))
 }
 
-// entry returns the answer to one message of a batch; nil if the message has no answer.
+// entry returns the answer to one message of a batch, or nil if the message gets no answer.
 func (a *answer) entry(h http.Handler, e entry) []byte {
 	p := &part{}
 	if a.request.Context().Err() == nil {
@@ -120,7 +120,7 @@ func (a *answer) entry(h http.Handler, e entry) []byte {
 	return protocol.Failure(e.id, protocol.CodeRequest, "the session ended before the answer")
 }
 
-// part passes one message to the SDK, as a batch of one.
+// part passes a single message to the SDK, as a batch of one.
 func (a *answer) part(h http.Handler, raw []byte) *part {
 	body := append(append([]byte("["), raw...), ']')
 	r := a.request.WithContext(a.request.Context())
@@ -130,7 +130,7 @@ func (a *answer) part(h http.Handler, raw []byte) *part {
 	return p
 }
 
-// part records the answer to a part of a request.
+// part records the answer to one part of a request.
 type part struct {
 	header http.Header
 	status int // 0: WriteHeader was not called

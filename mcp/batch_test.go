@@ -17,7 +17,7 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// batchOf returns n requests for a method, with ids from 1.
+// batchOf returns a batch of n requests that call method, with ids starting at 1.
 func batchOf(n int, method string) string {
 	var all []string
 	for i := range n {
@@ -34,7 +34,7 @@ func TestBatch(t *testing.T) {
 	for _, tt := range []struct {
 		head, body string
 		status     int
-		want       string // the answer, or its beginning and end with … between them
+		want       string // the answer, or its beginning and end separated by …
 	}{
 		{post, `[` + ping + `]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}}]`},
 		{post, `[` + told + `,` + ping + `,` + answered + `,{"jsonrpc":"2.0","id":"b","method":"ping"}]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":"b","result":{}}]`},
@@ -70,7 +70,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// addMethod gives the mail toolset a method.
+// addMethod adds a method to the mail toolset.
 func addMethod(t *testing.T, s *Server, name string, do func(context.Context) *blockResult) {
 	t.Helper()
 	err := mcp.AddReceivingCustomMethod(s.door("mail").set.Server(), name, func(ctx context.Context, _ *mcp.ServerSession, _ *blockParams) (*blockResult, error) {
@@ -81,7 +81,8 @@ func addMethod(t *testing.T, s *Server, name string, do func(context.Context) *b
 	}
 }
 
-// TestBatchInTurn: the messages of a batch are handled one after the other, so the batch counts as one request.
+// TestBatchInTurn checks that the messages of a batch are handled one after another, so that the batch counts as one
+// request.
 func TestBatchInTurn(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxRequests: 1})
@@ -106,8 +107,8 @@ func TestBatchInTurn(t *testing.T) {
 	}
 }
 
-// TestBatchHoldsNothing: the client receives each answer before the next message is handled. If the client disconnects,
-// the other messages are not handled.
+// TestBatchHoldsNothing checks that the client receives each answer before the next message is handled. If the client
+// disconnects, the remaining messages are not handled.
 func TestBatchHoldsNothing(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{})

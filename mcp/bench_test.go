@@ -17,16 +17,15 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// These benchmarks measure the whole path: HTTP, tool, files, sync, index, answer. In each, rounds of calls alternate
-// with rounds of a tool that does nothing on the same server, so that both are exposed to the same noise. The tool's
-// rate is the upper limit. Compare numbers within one line, not across two runs. The clients share the machine with the
-// server.
+// These benchmarks measure the whole path: HTTP, tool, files, sync, index, answer. Each benchmark alternates rounds of
+// real calls with rounds of no-op calls on the same server, so that both are exposed to the same noise. The no-op rate
+// is the upper limit. Compare numbers within one line, not across runs. The clients share the machine with the server.
 //
 //	HTTP      durable sends with 1, 8, 64 and 256 clients
 //	Growth    the same with 64 clients and mail already stored, over many days or all on one day; -large for 100,000
 //	CheckMail check_my_messages with a lot of mail in the project, compared with 100 messages
 
-// bench is a server in this process.
+// bench is a server that runs in this process.
 type bench struct {
 	addr string
 }
@@ -58,7 +57,7 @@ func newBench(b *testing.B, cfg storetest.Config) *bench {
 			b.Fatal(err)
 		}
 	}
-	for rests := false; !rests; { // background work after a start: the tree is compared with the index and with Git's index
+	for rests := false; !rests; { // wait until the tree has been compared with the index and with Git's index
 		used := bulk.CPU()
 		waits.Pace(500 * time.Millisecond)
 		rests = bulk.CPU()-used < 25*time.Millisecond
@@ -66,7 +65,7 @@ func newBench(b *testing.B, cfg storetest.Config) *bench {
 	return x
 }
 
-// do calls a tool once.
+// do makes one call to a tool.
 func (x *bench) do(b *testing.B, tool, args string) {
 	b.Helper()
 	if _, err := bulk.Dial(b, x.addr).Do(bulk.Call(x.addr, tool, args)); err != nil {
@@ -83,7 +82,7 @@ func (x *bench) clients(b *testing.B, n int) (all []*bulk.Client) {
 
 func (x *bench) noops() [][]byte { return [][]byte{bulk.Call(x.addr, "noop", `{}`)} }
 
-// sends returns the requests for a hundred messages of 1 KB, in as many threads.
+// sends returns the requests that send a hundred messages of 1 KB, each in its own thread.
 func (x *bench) sends() (all [][]byte) {
 	text := strings.Repeat("The plan for the users table and its migration. ", 20)
 	for i := range 100 {
@@ -96,7 +95,7 @@ func (x *bench) checks(agent string) [][]byte {
 	return [][]byte{bulk.Call(x.addr, "check_my_messages", fmt.Sprintf(`{"project_key":%q,"agent_name":%q}`, bulk.HumanKey, agent))}
 }
 
-// series contains the results of all rounds of one kind.
+// series collects the results of all rounds of one kind of call.
 type series struct {
 	each bulk.Times
 	took time.Duration
@@ -108,10 +107,10 @@ func (s *series) add(each bulk.Times, took time.Duration) {
 
 func (s *series) rate() float64 { return float64(len(s.each)) / s.took.Seconds() }
 
-// rounds is the number of times that the two kinds of calls take turns.
+// rounds is the number of times that the two kinds of calls alternate.
 const rounds = 6
 
-// versus runs b.N calls from the given number of clients, alternating with no-ops, and reports both rates and their
+// versus makes b.N calls from the given number of clients, alternating with no-ops, and reports both rates and their
 // ratio.
 func (x *bench) versus(b *testing.B, clients int, requests [][]byte) float64 {
 	conns := x.clients(b, clients)
@@ -131,7 +130,7 @@ func (x *bench) versus(b *testing.B, clients int, requests [][]byte) float64 {
 	return calls.rate()
 }
 
-// split divides n into at most rounds parts.
+// split divides n into up to rounds parts.
 func split(n int) (parts []int) {
 	for i := range rounds {
 		if part := n*(i+1)/rounds - n*i/rounds; part > 0 {
@@ -141,7 +140,7 @@ func split(n int) (parts []int) {
 	return parts
 }
 
-// BenchmarkHTTP measures the durable send over HTTP.
+// BenchmarkHTTP measures durable sends over HTTP.
 func BenchmarkHTTP(b *testing.B) {
 	x := newBench(b, storetest.Config{})
 	for _, n := range []int{1, 8, 64, 256} {
@@ -153,9 +152,9 @@ func BenchmarkHTTP(b *testing.B) {
 	})
 }
 
-// BenchmarkGrowth measures the durable send of 64 clients with mail already stored and committed. "to-empty" is the
-// ratio of its rate to the rate of the first case. If all of a store's mail is from one day, the store's clock shows
-// that day.
+// BenchmarkGrowth measures durable sends by 64 clients to a store that already contains committed mail. "to-empty" is
+// the ratio of its rate to the rate of the first case. If all mail in the store is from one day, the store's clock is
+// set to that day.
 func BenchmarkGrowth(b *testing.B) {
 	cases := []bulk.Mail{{}, {Messages: 1_000}}
 	if bulk.Large() {
@@ -180,7 +179,7 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 }
 
-// grown returns a store with that mail, whose clock is later than its last message.
+// grown returns a store that contains the given mail. The store's clock is later than its last message.
 func grown(b *testing.B, m bulk.Mail) storetest.Config {
 	if m.Messages == 0 {
 		return storetest.Config{}
@@ -193,9 +192,9 @@ func grown(b *testing.B, m bulk.Mail) storetest.Config {
 	return storetest.Config{Root: root, Now: func() time.Time { return time.Now().Add(ahead) }}
 }
 
-// BenchmarkCheckMail measures check_my_messages, for 20 of the agent's unread messages, with a lot of mail in the
-// project. Its calls alternate with the same calls in a project with 100 messages. "to-100" is the ratio of their
-// medians, and "mean-to-100" the ratio of their means.
+// BenchmarkCheckMail measures how long check_my_messages takes to return 20 unread messages in a project with a lot of
+// mail. The calls alternate with the same calls in a project with 100 messages. "to-100" is the ratio of the two
+// medians, and "mean-to-100" the ratio of the two means.
 func BenchmarkCheckMail(b *testing.B) {
 	few := bulk.Mail{Messages: 100, Agents: 4, Git: true}
 	small := newBench(b, storetest.Config{Root: indexed(b, few)})
@@ -211,7 +210,7 @@ func BenchmarkCheckMail(b *testing.B) {
 	}
 }
 
-// compare alternates between a server with a lot of mail and a server with little mail.
+// compare alternates calls to a server with a lot of mail and a server with little mail.
 func compare(b *testing.B, x, small *bench) {
 	one, other := x.clients(b, 1), small.clients(b, 1)
 	var much, little series

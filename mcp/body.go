@@ -14,29 +14,29 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// message is the body of a POST. It is one JSON-RPC message, or a batch as in revision 2025-03-26.
+// message is the body of a POST: one JSON-RPC message, or a batch as defined in revision 2025-03-26.
 type message struct {
 	body   []byte
-	batch  []entry         // the messages of a batch, see batch.go; nil for a single message
-	method string          // of a single message
-	id     json.RawMessage // of a single message; nil if the message has no id
-	tagged bool            // it contains "jsonrpc"
+	batch  []entry         // the messages of a batch (see batch.go); nil for a single message
+	method string          // for a single message
+	id     json.RawMessage // for a single message; nil if it has no id
+	tagged bool            // the message contains "jsonrpc"
 }
 
-// bodyTime is how long a client may take to send a body.
+// bodyTime is the time limit for a client to send a body.
 const bodyTime = time.Minute
 
-// countedBody reads a body and charges its bytes to the limits as they arrive. Therefore a client that declares more
-// bytes than it sends takes no room away from others. The creator of a countedBody calls giveBack.
+// countedBody reads a body and counts its bytes against the limits as they arrive. A client that declares more bytes
+// than it sends therefore takes no room away from others. The creator of a countedBody must call giveBack.
 type countedBody struct {
 	body  io.Reader
 	of    *limits
-	large bool  // more than smallBody bytes were declared, or have arrived
-	taken int64 // bytes charged to bodies
-	share int64 // bytes charged to the bodies of large requests
+	large bool  // more than smallBody bytes were declared or have arrived
+	taken int64 // bytes counted in bodies
+	share int64 // bytes counted in the bodies of large requests
 }
 
-// errNoRoom is the error for a read whose bytes exceed the limits.
+// errNoRoom is returned by a read that would exceed the limits.
 var errNoRoom = errors.New("no room for the body")
 
 func (b *countedBody) Read(p []byte) (int, error) {
@@ -47,7 +47,7 @@ func (b *countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// count charges n more bytes. It reports false if there is no room for these bytes.
+// count counts n more bytes. It returns false if there is no room for them.
 func (b *countedBody) count(n int64) bool {
 	if !b.of.bodies.tryTake(n) {
 		return false
@@ -70,7 +70,7 @@ func (b *countedBody) giveBack() {
 	b.of.large.bodies.give(b.share)
 }
 
-// readBody reads the body and counts it as b. If ok is false, readBody has already answered the request.
+// readBody reads the body and counts its bytes in b. If ok is false, readBody has already answered the request.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, b *countedBody) (data []byte, ok bool) {
 	if r.ContentLength > s.cfg.MaxBody {
 		w.Header().Set("Connection", "close") // the rest of the body is not needed
@@ -147,11 +147,11 @@ func parseEnvelope(object []byte) (e envelope, err error) {
 	return e, nil
 }
 
-// maxEcho is the maximum size in bytes of what an answer repeats from its request: the id, and in an error the
-// method, or the name or URI that was not found.
+// maxEcho is the maximum size in bytes of the parts of a request that its answer repeats. These parts are the id and,
+// in an error, the method or the unknown name or URI.
 const maxEcho = 8 << 10
 
-// parseMessage parses the envelopes. The SDK would accept trailing garbage and answer in plain
+// parseMessage parses the envelopes of the messages in body. The SDK would accept trailing garbage and answer in plain
 // text.
 func parseMessage(body []byte) (*message, error) {
 	m := &message{body: bytes.TrimSpace(body)}
@@ -180,8 +180,7 @@ func parseMessage(body []byte) (*message, error) {
 	return m, nil
 }
 
-// complete adds "jsonrpc" and the "id" of a request if they are missing, as in requests written by
-// hand.
+// complete adds the "jsonrpc" and "id" members if they are missing, as they often are in requests written by hand.
 func (m *message) complete() {
 	var add []string
 	if !m.tagged {
@@ -201,8 +200,8 @@ func (m *message) complete() {
 	m.body = append(append(bytes.Clone(inner), strings.Join(add, ",")...), '}')
 }
 
-// describe sets the headers that repeat the method and name of a message. A bridge needs this, because the bridge's
-// clients send no headers.
+// describe sets the headers that repeat the method and name of a message. Bridges need this because their clients send
+// no headers.
 func (m *message) describe(h http.Header) {
 	var p struct {
 		Params struct {
@@ -217,7 +216,7 @@ func (m *message) describe(h http.Header) {
 	}
 }
 
-// keepNumbers replaces the numbers in the body that the SDK would otherwise change.
+// keepNumbers replaces the numbers in the body that the SDK would otherwise alter.
 func (m *message) keepNumbers() (k keptNumbers) {
 	for i, e := range m.batch {
 		m.batch[i].raw = k.replace(e.raw, e.id, e.method)
@@ -228,7 +227,8 @@ func (m *message) keepNumbers() (k keptNumbers) {
 	return k
 }
 
-// restoreBody puts the body back. It adds an Accept header to a bare POST, or to a request that has none.
+// restoreBody puts the body back into the request. If the request is bare or has no Accept header, restoreBody adds
+// one.
 func (m *message) restoreBody(r *http.Request, bare bool) {
 	r.Body = io.NopCloser(bytes.NewReader(m.body))
 	r.ContentLength = int64(len(m.body))

@@ -19,7 +19,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// answered contains the parts of an answer that the tests check.
+// answered contains the parts of an answer that the tests examine.
 type answered struct {
 	Result struct {
 		Content  []struct{ Text string }
@@ -30,7 +30,7 @@ type answered struct {
 	Error map[string]any
 }
 
-// TestBudget creates the store only once, because creating it takes a while.
+// TestBudget runs all size checks on one store, because creating the store takes a while.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t)
@@ -42,8 +42,8 @@ func TestBudget(t *testing.T) {
 	t.Run("answers are bounded by 256 KiB", func(t *testing.T) { c.answersAreBounded(t, 256<<10) })
 }
 
-// answersAreBounded: whatever the store contains, no toolset's tool or resource returns more than the budget, and none
-// refuses because of the budget. An incomplete answer says how to continue.
+// answersAreBounded checks that no tool or resource of any toolset returns more than the budget, whatever the store
+// contains, and that none is refused because of the budget. An incomplete answer must say how to continue.
 func (c *crowd) answersAreBounded(t *testing.T, budget int) {
 	mail := func(more ...any) map[string]any {
 		args := map[string]any{"project_key": crowded, "agent_name": "Bob"}
@@ -61,8 +61,8 @@ func (c *crowd) answersAreBounded(t *testing.T, budget int) {
 	for _, tt := range []struct {
 		toolset, tool string
 		args          map[string]any
-		goesOn        string // key of the answer, or of its first message, that shows there is more; "": the answer is complete
-		whole         bool   // the complete answer fits into the larger budget
+		goesOn        string // key of the answer, or of its first message, that says there is more; "" if it is complete
+		whole         bool   // the complete answer fits within the larger budget
 	}{
 		{"mail", "check_my_messages", mail("limit", 200), "next_cursor", true},
 		{"mail", "check_my_messages", mail("include_bodies", true, "limit", 200), "next_cursor", false},
@@ -114,7 +114,7 @@ func (c *crowd) answersAreBounded(t *testing.T, budget int) {
 	}
 }
 
-// patterns returns the patterns that Ann claims in eight calls.
+// patterns returns the patterns for one of the eight calls in which Ann claims paths.
 func patterns(call int) []string {
 	all := make([]string, 200)
 	for i := range all {
@@ -131,8 +131,8 @@ func manyPaths() []string {
 	return all
 }
 
-// TestCutMailSaysWhere: postal and agentmail mark the messages that they return. If they truncate the content, they end
-// it with one line that names the message and its file. Otherwise they leave the content unchanged.
+// TestCutMailSaysWhere checks that a message that postal or agentmail truncates ends with one line that names the
+// message and its file. Other messages are returned unchanged. Both toolsets mark the messages that they return.
 func TestCutMailSaysWhere(t *testing.T) {
 	t.Parallel()
 	c := &crowd{Store: storetest.Open(t, storetest.Config{NoWatcher: true})}
@@ -189,13 +189,13 @@ func TestCutMailSaysWhere(t *testing.T) {
 	}
 }
 
-// listsGoOn: if a list ends early, its pages contain each of its items once.
+// listsGoOn checks that the pages of a truncated list contain each item exactly once.
 func (c *crowd) listsGoOn(t *testing.T) {
 	for _, tt := range []struct {
 		toolset, tool string
 		args          map[string]any
-		list, name    string // keys of the list, and of the field that distinguishes its items
-		next, pass    string // key that says where the next page begins, and the argument for it
+		list, name    string // keys of the list and of the field that identifies its items
+		next, pass    string // key that tells where the next page begins, and the argument to pass it in
 		want          int
 	}{
 		{"mail", "list_agents", map[string]any{"project_key": crowded}, "agents", "name", "next_cursor", "cursor", 501},
@@ -236,8 +236,8 @@ type textShape struct {
 	Text string `json:"text"`
 }
 
-// TestSizes: the counted size of an answer is its size on the wire, except for what surrounds the answer. A bare
-// POST has the largest size.
+// TestSizes checks that the computed size of an answer equals its size on the wire, apart from the framing. A bare POST
+// has the largest answers.
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	var text string
@@ -257,7 +257,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestTooLarge: if a tool does not shorten its answer, the answer is refused with a sentence that says what to do.
+// TestTooLarge checks that an answer that a tool does not shorten is refused with an error that says what to do.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	size := 0
@@ -282,8 +282,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestAnswersWait: large answers wait for the memory of other answers, which is released when those answers have been
-// written. A call that is waiting for mail in the meantime holds no memory.
+// TestAnswersWait checks that large answers wait until memory that other answers hold is released. The memory is
+// released once those answers have been written. A call that is meanwhile waiting for mail holds no memory.
 func TestAnswersWait(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -326,7 +326,7 @@ func TestAnswersWait(t *testing.T) {
 	}
 }
 
-// send sends a message and returns the answer. hello is a bridge's header; "" for none.
+// send sends a message and returns the answer. The parameter hello is the header that a bridge sends, or "" for none.
 func send(t *testing.T, client *http.Client, url, hello string, message []byte) []byte {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(message))

@@ -12,8 +12,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// callerHeader passes the caller to the SDK's handlers, which see the headers of every request but only the context of
-// a session's first request. If a client sends this header, the server overwrites its value.
+// callerHeader passes the caller to the SDK's handlers. These handlers see the headers of every request, but only the
+// context of a session's first request. The server overwrites any value that a client sends.
 const callerHeader = "Mailtree-Caller"
 
 // headerOf encodes a caller as the value of callerHeader.
@@ -36,23 +36,24 @@ func withCaller(ctx context.Context, extra *mcp.RequestExtra) context.Context {
 	return tool.WithCaller(ctx, c)
 }
 
-// requestHeader passes, in the same way, the id of the HTTP request that contains a method call.
+// requestHeader, like callerHeader, passes a value to the SDK's handlers: the id of the HTTP request that contains the
+// method call.
 const requestHeader = "Mailtree-Request"
 
-// inFlight contains the HTTP requests that are being answered. It is safe for concurrent use.
+// inFlight contains the HTTP requests that are currently being served. It is safe for concurrent use.
 type inFlight struct {
 	last atomic.Int64
 	byID sync.Map // from string to openRequest
 }
 
-// openRequest is an HTTP request that is being answered.
+// openRequest is an HTTP request that is currently being served.
 type openRequest struct {
 	done  context.Context // ends when the request ends
 	place *place
 	wait  *progress // same as answer.wait
 }
 
-// enterRequest registers a request, so that the request's methods end with it. The caller must call leave when the
+// enterRequest registers a request, so that its methods end when the request ends. The caller must call leave once the
 // request has been answered.
 func (u *inFlight) enterRequest(a *answer, p *place) (leave func()) {
 	id := strconv.FormatInt(u.last.Add(1), 10)
@@ -61,8 +62,8 @@ func (u *inFlight) enterRequest(a *answer, p *place) (leave func()) {
 	return func() { u.byID.Delete(id) }
 }
 
-// bind calls cancel when the HTTP request of a method ends, or at once if the request has already ended. stop undoes
-// bind.
+// bind arranges for cancel to be called when the HTTP request that contains the method ends. If the request has already
+// ended, bind calls cancel at once. Call stop to undo this.
 func (u *inFlight) bind(extra *mcp.RequestExtra, cancel func()) (stop func() bool) {
 	stop = func() bool { return true }
 	if extra == nil || extra.Header.Get(requestHeader) == "" {
@@ -76,7 +77,7 @@ func (u *inFlight) bind(extra *mcp.RequestExtra, cancel func()) (stop func() boo
 	return context.AfterFunc(r.(openRequest).done, cancel)
 }
 
-// withAdmission records in ctx whether the method's request may wait for mail, and for how long.
+// withAdmission records in ctx whether the method's request may wait for mail and for how long.
 func (u *inFlight) withAdmission(ctx context.Context, req mcp.Request) context.Context {
 	extra := req.GetExtra()
 	if extra == nil {
@@ -105,7 +106,7 @@ func (u *inFlight) withAdmission(ctx context.Context, req mcp.Request) context.C
 	return tool.WithAdmission(ctx, admission)
 }
 
-// progressToken returns the progress token of a call; nil if the request has none.
+// progressToken returns the progress token of a call, or nil if there is none.
 func progressToken(req mcp.Request) any {
 	if p, ok := req.GetParams().(*mcp.CallToolParamsRaw); ok {
 		return p.GetProgressToken()

@@ -7,8 +7,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// card is a server card, which a client reads before it connects (SEP-2127). The card does not list the tools,
-// because tools/list does.
+// card is a server card, which a client reads before it connects (SEP-2127). The card does not list the tools, because
+// tools/list does that.
 type card struct {
 	Schema      string       `json:"$schema"`
 	Name        string       `json:"name"`
@@ -32,19 +32,19 @@ type cardHeader struct {
 }
 
 const (
-	// cardName is the server's name in the registry's form, as in server.json. The part before the slash must not be a
-	// domain that anyone can register. The domain .internal is reserved for private names.
+	// cardName is the server's name in the form that the registry uses, as in server.json. The part before the slash
+	// must not be a domain that anyone could register. The .internal domain is reserved for private use.
 	cardName   = "internal.mailtree/mailtree"
 	cardSchema = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"
 	cardType   = "application/mcp-server-card+json"
 )
 
-// cardPaths are the path that SEP-2127 reserves and the path under /.well-known/ that scanners request.
+// cardPaths are the path that SEP-2127 reserves and the path below /.well-known/ that scanners request.
 var cardPaths = []string{"GET /mcp/server-card", "GET /.well-known/mcp/server-card.json"}
 
-// card serves the card without a token, because a client learns from the card that it needs a token. SEP-2127 asks
-// public servers for a header that lets pages of other origins read the card. This server sends no such header,
-// because no web page needs to know which programs run on this machine.
+// card serves the server card. No token is required, because clients learn from the card whether they need one.
+// SEP-2127 asks public servers to send a header that lets pages from other origins read the card. This server sends no
+// such header, because web pages have no need to know which programs run on this machine.
 func (s *Server) card(w http.ResponseWriter, r *http.Request) {
 	remote := cardRemote{Type: "streamable-http", URL: "http://" + r.Host + "/mcp"}
 	if s.cfg.RequireToken {
@@ -56,7 +56,7 @@ func (s *Server) card(w http.ResponseWriter, r *http.Request) {
 		}}
 	}
 	w.Header().Set("Content-Type", cardType)
-	w.Header().Set("Cache-Control", "no-cache") // another server may use the port tomorrow
+	w.Header().Set("Cache-Control", "no-cache") // another server may use this port tomorrow
 	_, _ = w.Write(append(tool.Encode(card{
 		Schema:      cardSchema,
 		Name:        cardName,

@@ -15,9 +15,10 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// checkHost refuses requests for another host. This stops DNS rebinding, in which a web page makes its own host name
-// resolve to this machine. A server bound to loopback accepts only loopback names and addresses. A server bound to an
-// address also accepts that address. A server bound to all addresses accepts any name, because the token protects it.
+// checkHost refuses requests for another host. This stops DNS rebinding, an attack in which a web page makes its own
+// host name resolve to this machine. A server bound to loopback accepts only loopback names and addresses. A server
+// bound to an address also accepts that address. A server bound to all addresses accepts any name, because the token
+// protects it.
 func (s *Server) checkHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.rightHost(hostname(r.Host)) {
@@ -40,9 +41,9 @@ func (s *Server) rightHost(host string) bool {
 }
 
 // checkOrigin refuses requests from web pages of other origins, whatever the method. Programs send no Origin. Pages of
-// this server itself may call it. On loopback, pages served from another port of the same host name may call it too.
-// Browsers leave Origin out of some requests, such as requests for images and links, and mark these requests with
-// Sec-Fetch-Site.
+// this server may call it. If the server is on loopback, so may pages served from another port of the same host.
+// Browsers omit Origin from some requests, such as requests for images and links, and mark them with Sec-Fetch-Site
+// instead.
 func (s *Server) checkOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !rightOrigin(r) {
@@ -63,8 +64,8 @@ func rightOrigin(r *http.Request) bool {
 	return false
 }
 
-// foreignSite reports whether a Sec-Fetch-Site header says that the request comes from another site's page, rather than
-// from a page of this server or directly from the user.
+// foreignSite reports whether a Sec-Fetch-Site header says that the request comes from another site's page. If
+// foreignSite returns false, the request comes from a page of this server or directly from the user.
 func foreignSite(site string) bool { return site != "same-origin" && site != "none" }
 
 func sameOrigin(origin, host string) bool {
@@ -78,7 +79,7 @@ func sameOrigin(origin, host string) bool {
 	return strings.EqualFold(u.Host, host)
 }
 
-// hostname returns the host of host:port, without brackets.
+// hostname returns the host part of host:port without brackets.
 func hostname(hostport string) string {
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
 		return h
@@ -94,8 +95,8 @@ func loopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// checkToken determines how the server identifies the caller. It refuses a wrong token even if no token is needed,
-// because a client that sends a token believes that the token identifies it.
+// checkToken uses the token to identify the caller. It refuses a wrong token even if no token is required, because a
+// client that sends a token expects to be identified by it.
 func (s *Server) checkToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given, c := r.Header.Values("Authorization"), tool.Unknown()
@@ -107,7 +108,7 @@ func (s *Server) checkToken(next http.Handler) http.Handler {
 				return
 			}
 			c.Auth = "token"
-		case s.cfg.RequireToken: // also if the server has no token to compare with
+		case s.cfg.RequireToken: // also if the server has no token to compare it with
 			unauthorized(w, "", "this server requires a token: "+howToToken)
 			return
 		}
@@ -115,14 +116,14 @@ func (s *Server) checkToken(next http.Handler) http.Handler {
 	})
 }
 
-// here reports whether a request comes from this machine. If a request has a header that a proxy or tunnel adds when it
-// forwards for another machine, here returns false.
+// here reports whether a request comes from this machine. If a proxy or tunnel has added a forwarding header, here
+// returns false.
 func here(r *http.Request) bool {
 	forwarded := r.Header.Get("Forwarded") != "" || r.Header.Get("X-Forwarded-For") != ""
 	return loopback(hostname(r.RemoteAddr)) && !forwarded
 }
 
-// rightToken compares in constant time, whatever the length of the token.
+// rightToken compares the token in constant time, whatever its length.
 func (s *Server) rightToken(header string) bool {
 	scheme, token, _ := strings.Cut(header, " ")
 	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))

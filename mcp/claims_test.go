@@ -13,8 +13,9 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// TestClaimsNeverBothWin: requests of both eras, in sessions and bare, run on both paths at the same time. If two
-// patterns overlap, only one of them is granted, and no two agents have claim files that contradict this.
+// TestClaimsNeverBothWin runs claim requests from both protocol eras on both paths at once, with and without sessions.
+// The test checks that only one of two overlapping patterns is granted, and that no two agents have claim files that
+// contradict this.
 func TestClaimsNeverBothWin(t *testing.T) {
 	t.Parallel()
 	st := storetest.Open(t, storetest.Config{})

@@ -11,14 +11,14 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// CompleteAsk is the body of POST /mailtree/complete. It contains the word that the user has begun to type.
+// CompleteAsk is the body of POST /mailtree/complete. It contains the word that the user has started to type.
 type CompleteAsk struct {
-	Person string `json:"person,omitempty"` // the user whose messages come first
+	Person string `json:"person,omitempty"` // the user whose messages are listed first
 	What   string `json:"what"`             // CompleteAgents or another constant below
 	Begun  string `json:"begun"`
 }
 
-// These are the kinds of words that can be completed.
+// The kinds of words that can be completed.
 const (
 	CompleteAgents   = "agents"
 	CompleteMessages = "messages"
@@ -27,18 +27,18 @@ const (
 	CompleteClaims   = "claims" // the user's claims
 )
 
-// Completions are the words that begin with the typed text.
+// Completions contains the words that begin with the typed text.
 type Completions struct {
 	Words []Completion `json:"words"`
 }
 
-// Completion is one word with a description.
+// Completion is one word and its description.
 type Completion struct {
 	Word  string `json:"word"`
 	About string `json:"about,omitempty"`
 }
 
-// maxCompletions is the maximum number of words in an answer.
+// maxCompletions is the maximum number of words in one answer.
 const maxCompletions = 50
 
 func (s *Server) complete(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (found Completions, err error) {
@@ -67,7 +67,7 @@ func (s *Server) complete(ctx context.Context, p *maildir.Project, ask *Complete
 	return found, nil
 }
 
-// claimedBy returns the paths claimed by the user that begin with the typed text.
+// claimedBy returns the paths that the user has claimed and that begin with the typed text.
 func claimedBy(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words []Completion, err error) {
 	const all = false
 	held, err := p.Claims.List(ctx, all)
@@ -79,7 +79,7 @@ func claimedBy(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words
 	return words, err
 }
 
-// newestOf returns the short ids of the user's newest messages that begin with the typed text.
+// newestOf returns the short ids of the user's newest messages, limited to ids that begin with the typed text.
 func newestOf(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words []Completion) {
 	q := index.InboxQuery{Agent: ask.Person, Limit: maxCompletions, Peek: true}
 	const markRead = false

@@ -18,17 +18,17 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// crowd is a store that contains more of everything than fits into an answer.
+// crowd is a store with more of everything than fits into one answer.
 type crowd struct {
 	*storetest.Store
-	ids  []string // ids of Bob's messages, in the order of arrival
-	url  string   // URL of a server, over TCP
+	ids  []string // ids of Bob's messages, in order of arrival
+	url  string   // URL of a server on TCP
 	sock *http.Client
 }
 
 const crowded = "/abs/crowded"
 
-// hostileText returns n bytes of text that grows as much as possible when it is encoded as JSON twice.
+// hostileText returns n bytes of text that grow as much as possible when they are encoded as JSON twice.
 func hostileText(n int) string {
 	const piece = "<\"\\&> \t€😀\x01 plain words "
 	return strings.Repeat(piece, n/len(piece)) + strings.Repeat("\"", n%len(piece))
@@ -119,7 +119,7 @@ func newCrowd(t *testing.T) *crowd {
 	return c
 }
 
-// errgroup runs functions concurrently and keeps the first error.
+// errgroup runs functions concurrently and returns the first error.
 type errgroup struct {
 	sync.WaitGroup
 	once sync.Once
@@ -139,7 +139,7 @@ func (g *errgroup) wait() error {
 	return g.err
 }
 
-// serve serves the store with answers of at most budget bytes.
+// serve starts a server for the store that limits its answers to budget bytes.
 func (c *crowd) serve(t *testing.T, budget int) {
 	t.Helper()
 	s, url := serve(t, Config{Store: c.Store.Store, MaxAnswer: budget})
@@ -155,8 +155,8 @@ func (c *crowd) serve(t *testing.T, budget int) {
 	c.sock = overSocket(path)
 }
 
-// ask calls a method of a toolset. If the toolset is served over TCP, ask sends a bare POST, whose answers are the
-// largest.
+// ask calls a method of a toolset. If the toolset is served over TCP, ask sends a bare POST, because bare POSTs have
+// the largest answers.
 func (c *crowd) ask(t *testing.T, toolset, agent, method string, params map[string]any) []byte {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})

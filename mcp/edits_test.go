@@ -15,7 +15,8 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// TestEditsAreHeard: subscribers of both eras are notified about changes made to the tree with an editor or a shell.
+// TestEditsAreHeard checks that subscribers of both protocol eras are notified about changes made to the tree with an
+// editor or a shell.
 func TestEditsAreHeard(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{})
@@ -33,7 +34,7 @@ func TestEditsAreHeard(t *testing.T) {
 			missing[u] = true
 		}
 		body := 0
-		await(t, func() bool { // Run might not have found its position yet when the first edit is made
+		await(t, func() bool { // Run might not have determined its position before the first edit
 			body++
 			file := "---json\n{\"id\": \"h1\", \"thread_id\": \"T-1\", \"from\": \"Ann\", \"to\": [\"Ann\"], \"created\": \"2026-01-01T00:00:00Z\"}\n---\n" + strings.Repeat("x", body) + era + "\n"
 			for _, name := range []string{"messages/by/hand/h1.md", "agents/Ann/inbox/by/hand/h1.md"} {
@@ -52,7 +53,7 @@ func TestEditsAreHeard(t *testing.T) {
 	}
 }
 
-// save writes a file as editors do: it writes a new file and renames it into place.
+// save writes a file the way editors do: it writes a new file and renames it into place.
 func save(t *testing.T, name, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
@@ -67,7 +68,7 @@ func save(t *testing.T, name, text string) {
 	}
 }
 
-// oldEra subscribes in a session and returns what arrives on its stream.
+// oldEra subscribes within a session and returns what arrives on the session's stream.
 func oldEra(t *testing.T, url string, uris []string) chan string {
 	id := begin(t, url)
 	stream := open(t, t.Context(), http.MethodGet, url, "", protocol.SessionHeader, id)

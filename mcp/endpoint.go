@@ -15,11 +15,12 @@ import (
 )
 
 // noSession is an id that no session has. If a request names another caller's session, the server replaces the id with
-// noSession, so the client gets the same answer as for an unknown session.
+// noSession. The client then gets the same answer as for an unknown session.
 const noSession = "none"
 
 // endpoint serves the URLs of a toolset. Only the version header determines the protocol era. Mcp-Method must not be
-// used for this, because some old clients (mcp-remote) send it too, and the wrong era would silently break push.
+// used for this, because some old clients (mcp-remote) also send it, and choosing the wrong era would silently break
+// push.
 func (s *Server) endpoint(d *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set(callerHeader, headerOf(tool.CallerOf(r.Context())))
@@ -41,18 +42,17 @@ func (s *Server) serve(d *route, w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodDelete && session && !era:
 		s.endSession(d, w, r)
 	default:
-		// The status is 405, not 400. If a client gets 405 for a GET, it knows that there is no stream, and
+		// The status is 405 rather than 400 because a client that gets 405 for a GET knows that there is no stream, and
 		// continues.
 		w.Header().Set("Allow", "POST")
 		http.Error(w, "405: POST JSON-RPC messages here; GET and DELETE need the Mcp-Session-Id of a session", http.StatusMethodNotAllowed)
 	}
 }
 
-// onSocket reports whether a request came over the socket. Bridges call over the socket, and there are no sessions
-// on it.
+// onSocket reports whether a request arrived on the socket. Bridges use the socket, which has no sessions.
 func onSocket(r *http.Request) bool { return tool.CallerOf(r.Context()).Via != "" }
 
-// post serves one or more JSON-RPC messages.
+// post serves a POST with one or more JSON-RPC messages.
 func (s *Server) post(d *route, w http.ResponseWriter, r *http.Request, era, session bool) {
 	counted := &countedBody{of: s.limitsOf(r)}
 	defer counted.giveBack()
@@ -60,7 +60,7 @@ func (s *Server) post(d *route, w http.ResponseWriter, r *http.Request, era, ses
 	if !ok {
 		return
 	}
-	place := counted.of.admit(counted.large) // not earlier: a client that sends no body must not occupy a place
+	place := counted.of.admit(counted.large) // not earlier: a client that sends no body must not take a place
 	if place == nil {
 		busy(w, nil, "too many requests at once", aMoment)
 		return
@@ -116,15 +116,15 @@ func (s *Server) post(d *route, w http.ResponseWriter, r *http.Request, era, ses
 	s.serveCall(d, a, place, c)
 }
 
-// call is a request that post handles.
+// call is a request that post is handling.
 type call struct {
 	*message
-	era, session bool // the protocol: see the package comment
-	bridged      bool // it came over the socket
-	bare         bool // it has no session and does not belong to the new era
+	era, session bool // the protocol; see the package comment
+	bridged      bool // the call arrived on the socket
+	bare         bool // the call has no session and does not belong to the new era
 }
 
-// serveCall lets the SDK answer a request.
+// serveCall passes a request to the SDK, which answers it.
 func (s *Server) serveCall(d *route, a *answer, place *place, c call) {
 	switch {
 	case c.batch != nil && c.session && !c.era:
@@ -141,7 +141,7 @@ func (s *Server) serveCall(d *route, a *answer, place *place, c call) {
 	case c.era:
 		d.stateless.ServeHTTP(a, a.request)
 	case c.bare:
-		// Only programs that call without a session over HTTP need this. A bridge's clients read the content.
+		// Only programs that call over HTTP without a session need this. A bridge's clients read the content.
 		a.merge = a.request.Header.Get(protocol.VersionHeader) == "" && c.method == "tools/call" && !c.bridged
 		d.stateless.ServeHTTP(a, a.request)
 	case c.session:
@@ -151,15 +151,15 @@ func (s *Server) serveCall(d *route, a *answer, place *place, c call) {
 	}
 }
 
-// wantsStream reports whether a client accepts an event stream but not a document.
+// wantsStream reports whether a client accepts an event stream but no document.
 func wantsStream(r *http.Request) bool {
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	return strings.Contains(accept, "text/event-stream") && !strings.Contains(accept, "application/") && !strings.Contains(accept, "*/*")
 }
 
-// knownRevision refuses a revision of MCP that is newer than the server's latest revision. The refusal lists the
-// supported revisions. The SDK itself refuses unknown older revisions. For a newer revision it would require fields
-// that exist only in the new era.
+// knownRevision refuses revisions of MCP that are newer than the latest one the server supports. The refusal lists the
+// supported revisions. The SDK itself refuses unknown older revisions. For a newer one, it would require fields that
+// exist only in the new era.
 func knownRevision(w http.ResponseWriter, r *http.Request, id json.RawMessage) bool {
 	revision, known := r.Header.Get(protocol.VersionHeader), mcp.SupportedProtocolVersions()
 	if !protocol.IsStateless(revision) || slices.Contains(known, revision) {
@@ -179,7 +179,7 @@ func knownRevision(w http.ResponseWriter, r *http.Request, id json.RawMessage) b
 	return false
 }
 
-// endWithServer calls cancel when the server stops. It returns when ctx ends.
+// endWithServer calls cancel when the server stops. It returns when ctx is done.
 func (s *Server) endWithServer(ctx context.Context, cancel context.CancelFunc) {
 	select {
 	case <-s.stopping:
@@ -202,17 +202,17 @@ func (s *Server) stream(d *route, w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// inSession reports whether a request belongs to a session of its caller. An initialize that names another session
-// begins a new session.
+// inSession reports whether a request belongs to a session of its caller. An initialize request that names someone
+// else's session begins a new session.
 func (s *Server) inSession(d *route, r *http.Request) bool {
 	id := r.Header.Get(protocol.SessionHeader)
 	return s.sessions.has(id, ownerOf(tool.CallerOf(r.Context()))) && d.lives(id)
 }
 
-// endSession serves the DELETE of a session. It cancels the requests of the session first, because the
-// SDK would wait for them.
+// endSession serves the DELETE of a session. It cancels the session's requests first, because the SDK would wait for
+// them.
 func (s *Server) endSession(d *route, w http.ResponseWriter, r *http.Request) {
-	_, done := s.enterSession(d, r) // the request itself does not end with the session
+	_, done := s.enterSession(d, r) // this request must not end with the session
 	defer done()
 	id := r.Header.Get(protocol.SessionHeader)
 	if id != noSession {

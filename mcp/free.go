@@ -23,7 +23,7 @@ type Freed struct {
 	ID     string `json:"id"` // id of the message that notifies the holder
 }
 
-// free releases another agent's claim. Only a user may do this; agents must ask the holder.
+// free releases another agent's claim. Only users may do this. Agents must ask the holder instead.
 func (s *Server) free(ctx context.Context, p *maildir.Project, ask *FreeAsk) (f Freed, err error) {
 	is, err := p.Agents.IsPerson(ctx, ask.Person)
 	if err != nil {

@@ -11,21 +11,21 @@ import (
 
 // Queue is the queue of mail to other domains.
 type Queue interface {
-	// List lists the items that are still pending.
+	// List returns the pending items.
 	List(ctx context.Context) ([]outgoing.Item, error)
 	// Retry makes an item due for sending now.
 	Retry(ctx context.Context, id string) error
-	// Drop ends an item without sending it.
+	// Drop removes an item from the queue without sending it.
 	Drop(ctx context.Context, id string) error
 }
 
-// QueueAsk is the body of POST /mailtree/queue. It contains at most an id.
+// QueueAsk is the body of POST /mailtree/queue. It contains one id or none.
 type QueueAsk struct {
 	Retry string `json:"retry,omitempty"`
 	Drop  string `json:"drop,omitempty"`
 }
 
-// Queued is the queue after the requested change.
+// Queued is the queue after the requested change has been made.
 type Queued struct {
 	Items []outgoing.Item `json:"items"`
 }

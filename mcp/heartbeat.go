@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// heartbeat is the ResponseWriter of a stream that may have no event for hours. Proxies and clients close a connection
-// that is silent for a minute, so run writes a comment in each interval. The HTML standard recommends a comment "every
-// 15 seconds or so", but less frequent comments are enough. heartbeat is safe for concurrent use.
+// heartbeat is the ResponseWriter of a stream that may have no events for hours. Proxies and clients close a connection
+// that is silent for a minute, so run writes a comment at regular intervals. The HTML standard recommends a comment
+// "every 15 seconds or so", but less frequent comments are sufficient. A heartbeat is safe for concurrent use.
 type heartbeat struct {
 	http.ResponseWriter
 	mu    sync.Mutex
-	begun bool // something was written or flushed, so the headers have been sent
+	begun bool // something has been written or flushed, so the headers have been sent
 }
 
-// beat is a comment of an event stream.
+// beat is a comment in an event stream.
 const beat = ": \n\n"
 
-// Unwrap is used by http.ResponseController.
+// Unwrap is called by http.ResponseController.
 func (h *heartbeat) Unwrap() http.ResponseWriter { return h.ResponseWriter }
 
 func (h *heartbeat) Write(p []byte) (int, error) {
@@ -30,7 +30,7 @@ func (h *heartbeat) Write(p []byte) (int, error) {
 	return h.ResponseWriter.Write(p)
 }
 
-// FlushError flushes. http.ResponseController calls it.
+// FlushError flushes the response. It is called by http.ResponseController.
 func (h *heartbeat) FlushError() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -38,7 +38,7 @@ func (h *heartbeat) FlushError() error {
 	return http.NewResponseController(h.ResponseWriter).Flush()
 }
 
-// run writes a comment in each interval until ctx ends. It calls gone if it can no longer write to the client.
+// run writes a comment every interval until ctx is done. It calls gone if it can no longer write to the client.
 func (h *heartbeat) run(ctx context.Context, every time.Duration, gone func()) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -65,7 +65,7 @@ func (h *heartbeat) comment() error {
 	return writeBeat(h.ResponseWriter)
 }
 
-// writeBeat writes and sends a comment.
+// writeBeat writes a comment and flushes it.
 func writeBeat(w http.ResponseWriter) error {
 	extendDeadline(w, len(beat))
 	if _, err := io.WriteString(w, beat); err != nil {

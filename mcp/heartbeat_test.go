@@ -14,7 +14,7 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// comments reads n comments of an event stream.
+// comments reads n comments from an event stream.
 func comments(t *testing.T, lines *bufio.Scanner, n int) {
 	t.Helper()
 	for n > 0 && lines.Scan() {
@@ -27,7 +27,7 @@ func comments(t *testing.T, lines *bufio.Scanner, n int) {
 	}
 }
 
-// TestHeartbeat: a stream without events sends comments, in both eras.
+// TestHeartbeat checks that a stream without events sends comments in both protocol eras.
 func TestHeartbeat(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{Progress: time.Millisecond})
@@ -43,8 +43,8 @@ func TestHeartbeat(t *testing.T) {
 	comments(t, lines, 3)
 }
 
-// TestPostalStream: a bare call to postal that accepts only an event stream gets one at once. The stream contains
-// comments while the call waits, and then the answer as the event.
+// TestPostalStream checks that a bare call to postal gets an event stream at once if it accepts nothing else. The
+// stream contains comments while the call waits, followed by the answer as an event.
 func TestPostalStream(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{NoWatcher: true})

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestHints: the table in docs/tools.md, "Hints", lists every tool that changes something, with the hints that clients
-// get. Without a store no email can be sent.
+// TestHints checks that the table in docs/tools.md, "Hints", lists every tool that changes something, with the hints
+// that clients get. The server has no store, so no email can be sent.
 func TestHints(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("../docs/tools.md")

@@ -9,16 +9,16 @@ import (
 	"mailtree/maildir"
 )
 
-// HookEvent is the body of POST /mailtree/hook. It is an event that a client has reported to its hook.
+// HookEvent is the body of POST /mailtree/hook. It describes an event that a client has reported to its hook.
 type HookEvent struct {
-	Kind string `json:"kind"` // HookStart or another of the constants below
+	Kind string `json:"kind"` // HookStart or another constant below
 	maildir.SessionEvent
-	Deaf bool `json:"deaf,omitempty"` // the client cannot pass text to the model at this event
+	Deaf bool `json:"deaf,omitempty"` // the client cannot pass text to the model for this event
 }
 
-// These are the kinds of HookEvent: a session begins or loses its context, the user enters a prompt, tools have run, a
-// subagent has done something, the client asks the user whether a tool may run, a turn ends, the context is compacted,
-// the session ends.
+// The kinds of HookEvent. They mean, in order, that a session begins or loses its context, the user enters a prompt,
+// tools have run, a subagent has done something, the client asks the user whether a tool may run, a turn ends, the
+// context is compacted, or the session ends.
 const (
 	HookStart    = "start"
 	HookPrompt   = "prompt"
@@ -30,7 +30,7 @@ const (
 	HookEnd      = "end"
 )
 
-// HookAnswer is the output of the hook. It is empty if the folder does not belong to a project.
+// HookAnswer is the hook's output. It is empty if the folder does not belong to any project.
 type HookAnswer struct {
 	Agent string `json:"agent,omitempty"` // the agent of the session
 	Tell  string `json:"tell,omitempty"`  // text for the model
@@ -41,7 +41,7 @@ func (s *Server) hookEvent(ctx context.Context, _ *maildir.Project, e *HookEvent
 	return e.happened(ctx, s.cfg.Store)
 }
 
-// happened records the event in the store and returns the text for the model. It returns the store's errors.
+// happened records the event in the store and returns the text for the model. It returns errors from the store.
 func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookAnswer, err error) {
 	v := e.SessionEvent
 	if !v.Valid() || e.Dir == "" {
@@ -49,7 +49,7 @@ func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookA
 	}
 	p, err := store.Project(ctx, e.Dir)
 	switch {
-	case errors.Is(err, maildir.ErrNotFound): // the folder belongs to no project
+	case errors.Is(err, maildir.ErrNotFound): // the folder does not belong to a project
 		return a, nil
 	case err != nil:
 		return a, err
@@ -80,8 +80,8 @@ func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookA
 	return a, err
 }
 
-// nobody returns the answer for a session without an agent. If the session is beginning, the answer explains why the
-// session's AGENT_NAME is refused.
+// nobody returns the answer for a session without an agent. If the session is just beginning, the answer explains why
+// the session's AGENT_NAME was refused.
 func (e *HookEvent) nobody(err error) (a HookAnswer, _ error) {
 	unusable := errors.Is(err, maildir.ErrInvalid) || errors.Is(err, maildir.ErrConflict)
 	if e.Kind != HookStart || e.Agent == "" || !unusable {
@@ -92,7 +92,7 @@ func (e *HookEvent) nobody(err error) (a HookAnswer, _ error) {
 }
 
 // tell returns the text for the model at the event. The text contains the introduction, once per session, and new mail,
-// except at the start of a session. At HookStop tell returns "" if there is no new mail, because the introduction alone
+// except when a session starts. At HookStop the text is empty if there is no new mail, because the introduction alone
 // must not prolong a turn.
 func (e *HookEvent) tell(ctx context.Context, p *maildir.Project, k maildir.SessionKey, agent string) (string, error) {
 	news := ""

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestIntroductionIsKnown: every text that tells agents to begin with create_agent also says that an introduced agent
-// already has a name. Otherwise the model would have two agents, and would be notified of only one agent's mail.
+// TestIntroductionIsKnown checks that every text that tells agents to begin with create_agent also says that an
+// introduced agent already has a name. Otherwise the model would have two agents but get notices about the mail of only
+// one.
 func TestIntroductionIsKnown(t *testing.T) {
 	t.Parallel()
 	const known = "You are NAME (mail: "
@@ -22,8 +23,8 @@ func TestIntroductionIsKnown(t *testing.T) {
 	}
 }
 
-// TestOwnMessagingIsKnown: the texts that agents read first say when to use mail instead of their client's own
-// tools for messages, which have the same names.
+// TestOwnMessagingIsKnown checks that the texts that agents read first say when to use mail instead of the client's own
+// messaging tools, which have the same names.
 func TestOwnMessagingIsKnown(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"mail/instructions.md", "../skills/mailtree/SKILL.md"} {

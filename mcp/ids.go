@@ -7,18 +7,18 @@ import (
 	"strconv"
 )
 
-// The SDK decodes JSON-RPC numbers as float64 and casts ids to int64, so it would answer 2^53+1 with 2^53, and 1.5 with
-// 1. Therefore the server gives the SDK a string in place of a number that the SDK would change, and puts the number
-// back into the answer. This applies to ids, the id in a cancellation, and progress tokens.
+// The SDK decodes JSON-RPC numbers as float64 and converts ids to int64, so it would answer 2^53+1 with 2^53, and 1.5
+// with 1. The server therefore replaces numbers that the SDK would alter with strings, and puts the numbers back into
+// the answer. This applies to ids, to the id in a cancellation, and to progress tokens.
 
-// numberMark begins the strings that replace numbers. No client can know the mark, so the server never mistakes a
+// numberMark begins the strings that replace numbers. Clients cannot know this mark, so the server never mistakes a
 // client's text for such a string.
 var numberMark = "number-" + crand.Text() + ":"
 
-// keptNumbers are the numbers of a request that the SDK gets as strings.
+// keptNumbers are the numbers in a request that the SDK gets as strings.
 type keptNumbers []json.RawMessage
 
-// isLost reports whether the SDK would change a number.
+// isLost reports whether the SDK would alter a number.
 func isLost(number json.RawMessage) bool {
 	if len(number) == 0 || number[0] != '-' && (number[0] < '0' || number[0] > '9') {
 		return false
@@ -33,8 +33,8 @@ func (k *keptNumbers) keep(number json.RawMessage) json.RawMessage {
 	return strconv.AppendQuote(nil, numberMark+string(number))
 }
 
-// replace returns a message with strings in place of the numbers that the SDK would change. If there are none, it
-// returns the message itself. object is a valid JSON-RPC message.
+// replace returns a message in which the numbers that the SDK would alter are replaced by strings. If there are none,
+// replace returns the message unchanged. object must be a valid JSON-RPC message.
 func (k *keptNumbers) replace(object []byte, id json.RawMessage, method string) []byte {
 	lost := isLost(id)
 	deep := method == "notifications/cancelled" || bytes.Contains(object, []byte(`"progressToken"`))
@@ -72,12 +72,12 @@ func (k *keptNumbers) replace(object []byte, id json.RawMessage, method string) 
 func plainObject(m map[string]json.RawMessage) []byte {
 	text, err := json.Marshal(m)
 	if err != nil {
-		panic(err) // its values were decoded
+		panic(err) // all values come from a decoder
 	}
 	return text
 }
 
-// restore returns a part of an answer with the numbers in place of their strings.
+// restore puts the numbers back into a part of an answer, replacing the strings that the SDK got.
 func (k keptNumbers) restore(text []byte) []byte {
 	for _, number := range k {
 		text = bytes.ReplaceAll(text, strconv.AppendQuote(nil, numberMark+string(number)), number)

@@ -8,8 +8,8 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// TestIDs: an answer repeats the id of its request exactly as it was written, in all eras and in a batch, whatever
-// number it is.
+// TestIDs checks that an answer repeats the request's id exactly as it was written, in all eras and in a batch,
+// whatever the number.
 func TestIDs(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{})
@@ -40,8 +40,8 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// TestUnknownRevision: if a request's revision is newer than any that the server supports, the request is refused, and
-// the refusal lists the supported revisions.
+// TestUnknownRevision checks that a request with a revision newer than any the server supports is refused. The refusal
+// lists the supported revisions.
 func TestUnknownRevision(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{})

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// keepAlive keeps the session of an open stream from timing out. The SDK treats only POSTs as signs of life (a TODO
+// keepAlive prevents the session of an open stream from timing out. The SDK counts only POSTs as activity (see the TODO
 // above sessionInfo.startPOST in its streamable.go), so a client that only waits for notifications would lose its
-// session. Therefore keepAlive POSTs pings on the client's behalf.
+// session. To prevent this, keepAlive POSTs pings on the client's behalf.
 func (s *Server) keepAlive(ctx context.Context, d *route, header http.Header) {
 	tick := time.NewTicker(s.cfg.SessionTimeout / 3)
 	defer tick.Stop()

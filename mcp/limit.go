@@ -10,7 +10,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// gauge counts units in use and refuses more than max.
+// gauge counts the units in use and refuses more than max.
 type gauge struct {
 	max  int64
 	used atomic.Int64
@@ -26,20 +26,20 @@ func (g *gauge) tryTake(n int64) bool {
 
 func (g *gauge) give(n int64) { g.used.Add(-n) }
 
-// limits restricts the requests, bodies and streams that are in use at the same time. Large requests are counted twice:
-// among all requests and bodies, and in large. The maxima in large are lower, so that there is always room for small
+// limits restricts how many requests, bodies and streams can be in use at once. Large requests are counted twice: among
+// all requests and bodies, and in large. The limits in large are lower, so that there is always room for small
 // requests.
 type limits struct {
 	requests, streams, bodies gauge
-	waiting                   atomic.Int64 // calls that are waiting for mail; they also count as streams
+	waiting                   atomic.Int64 // calls that are waiting for mail; they are also counted as streams
 	large                     struct{ requests, bodies gauge }
 }
 
-// smallBody is the maximum body size in bytes of a small request. It is enough for a typical message from an agent,
-// escaped as JSON.
+// smallBody is the maximum body size in bytes of a small request. A typical message from an agent, escaped as JSON,
+// fits within it.
 const smallBody = 64 << 10
 
-// smallShare is the divisor for the share of requests and bodies that is reserved for small requests: a fourth.
+// smallShare is the fraction of requests and bodies that is reserved for small requests: one in smallShare.
 const smallShare = 4
 
 func (l *limits) set(requests, streams, bodies int64) {
@@ -47,11 +47,11 @@ func (l *limits) set(requests, streams, bodies int64) {
 	l.large.requests.max, l.large.bodies.max = requests-requests/smallShare, bodies-bodies/smallShare
 }
 
-// guestShare is the number by which each limit is divided for other users on the socket. They get a separate fourth, so
-// they can never keep the server's own user from being served.
+// guestShare divides each limit to get the limit for other users on the socket. Their limits are separate, so they can
+// never keep the server's own user from being served.
 const guestShare = 4
 
-// limitsOf returns the limits of the user who makes the request.
+// limitsOf returns the limits that apply to the user who made the request.
 func (s *Server) limitsOf(r *http.Request) *limits {
 	if guest(tool.CallerOf(r.Context())) {
 		return &s.guests
@@ -59,19 +59,18 @@ func (s *Server) limitsOf(r *http.Request) *limits {
 	return &s.limits
 }
 
-// place is one request's place among the requests that are being handled. A request that takes a long time (a stream,
-// or a call that waits for mail) moves to the streams. It is safe for concurrent use.
+// place is the place of a request among those being handled. A request that takes a long time (a stream, or a call that
+// waits for mail) moves to the streams. A place is safe for concurrent use.
 type place struct {
 	of    *limits
 	large bool
 
 	mu    sync.Mutex
 	in    *gauge // requests or streams; nil after leave
-	waits bool   // counted in of.waiting
+	waits bool   // the call is counted in of.waiting
 }
 
-// admit takes a place among the requests. It returns nil if no place is free. The caller must call leave on the
-// place.
+// admit takes a place among the requests, or returns nil if none is free. The caller must call leave on the place.
 func (l *limits) admit(large bool) *place {
 	if large && !l.large.requests.tryTake(1) {
 		return nil
@@ -85,8 +84,8 @@ func (l *limits) admit(large bool) *place {
 	return &place{of: l, large: large, in: &l.requests}
 }
 
-// moveToStreams moves the request to the streams until it is answered, and reports whether it did so. If there is no
-// room for one more stream, the request stays where it is. If the request has been answered in the meantime, it takes
+// moveToStreams moves the request to the streams until it is answered, and reports whether it succeeded. If there is no
+// room for another stream, the request stays where it is. If the request has been answered in the meantime, it takes up
 // no room.
 func (p *place) moveToStreams() bool {
 	p.mu.Lock()
@@ -102,8 +101,8 @@ func (p *place) moveToStreams() bool {
 	return true
 }
 
-// roomToWait does the same as moveToStreams, for a call that is about to wait for mail. It returns
-// maildir.ErrUnavailable if there is no room.
+// roomToWait is like moveToStreams, but for a call that is about to wait for mail. It returns maildir.ErrUnavailable if
+// there is no room.
 func (p *place) roomToWait() error {
 	if p.moveToStreams() {
 		p.countWaiting()
@@ -114,7 +113,7 @@ func (p *place) roomToWait() error {
 			"Leave out wait_seconds to be answered at once, or ask again in a minute.", p.of.streams.max)
 }
 
-// countWaiting counts the request as a waiting call, once, until it is answered.
+// countWaiting counts the request as a waiting call until the request is answered. Further calls have no effect.
 func (p *place) countWaiting() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +134,7 @@ func (p *place) leave() {
 	}
 }
 
-// vacate releases what the place occupies in p.in. The caller must hold p.mu.
+// vacate releases the place's share of p.in. The caller must hold p.mu.
 func (p *place) vacate() {
 	if p.large && p.in == &p.of.requests {
 		p.of.large.requests.give(1)
@@ -146,24 +145,25 @@ func (p *place) vacate() {
 	p.in = nil
 }
 
-// aMoment says when to retry if requests end soon.
+// aMoment tells the client when to retry if requests are expected to end soon.
 const aMoment = "try again in a moment"
 
-// busy answers that a limit has been reached. what names the limit, and then says when to try again.
+// busy refuses a request because a limit has been reached. The parameter what names the limit, and then says when to
+// try again.
 func busy(w http.ResponseWriter, id []byte, what, then string) {
 	w.Header().Set("Retry-After", "1")
 	writeError(w, http.StatusServiceUnavailable, id, protocol.CodeBusy, "the server is busy ("+what+"): "+then)
 }
 
-// Usage contains the numbers of requests, streams and sessions at one moment.
+// Usage contains the current numbers of requests, streams and sessions.
 type Usage struct {
-	Requests int // requests that are being handled
-	Streams  int // open streams and bridges, and calls that are waiting for mail
-	Waiting  int // calls that are waiting for mail
+	Requests int // requests being handled
+	Streams  int // open streams and bridges, and calls waiting for mail
+	Waiting  int // calls waiting for mail
 	Sessions int // sessions in memory; other sessions are resumed from the store
 }
 
-// Usage returns the current Usage.
+// Usage returns the server's current usage.
 func (s *Server) Usage() (u Usage) {
 	for _, l := range []*limits{&s.limits, &s.guests} {
 		u.Requests += int(l.requests.used.Load())

@@ -19,10 +19,10 @@ const (
 	plainCheck = `{"tool":"check_mail","args":{}}`
 )
 
-// waiter is a call that waits for an agent's mail.
+// waiter is a call that waits for mail to an agent.
 type waiter struct{ agent, head, body string }
 
-// waiters returns one waiter for each way of calling.
+// waiters returns one waiter for each way to call.
 func waiters(t *testing.T, url string) []waiter {
 	t.Helper()
 	const check = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"check_my_messages","arguments":{"project_key":"default","agent_name":"%s","wait_seconds":50}%s}}`
@@ -35,8 +35,8 @@ func waiters(t *testing.T, url string) []waiter {
 	}
 }
 
-// TestWaitingIsNoRequest: calls that wait for mail do not keep anyone from sending it. A waiting call over the limit is
-// refused, and the refusal gives the reason.
+// TestWaitingIsNoRequest checks that calls that wait for mail do not prevent anyone from sending it. A waiting call
+// over the limit is refused, and the refusal gives the reason.
 func TestWaitingIsNoRequest(t *testing.T) {
 	t.Parallel()
 	const streams = 5
@@ -83,13 +83,13 @@ func TestWaitingIsNoRequest(t *testing.T) {
 	await(t, func() bool { return s.streams.used.Load() == 0 && s.requests.used.Load() == 0 })
 }
 
-// upload is a POST whose body is sent in parts.
+// upload is a POST whose body is sent in pieces.
 type upload struct {
 	net.Conn
 	t *testing.T
 }
 
-// startUpload declares a body of n bytes and sends none of them.
+// startUpload declares a body of n bytes but sends none of it.
 func startUpload(t *testing.T, url string, n int) *upload {
 	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
@@ -123,13 +123,13 @@ func (u *upload) answer() (status int, body string) {
 	return res.StatusCode, string(data)
 }
 
-// padded returns a request of n bytes.
+// padded returns a request that is n bytes long.
 func padded(method string, n int) string {
 	text := `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{"pad":""}}`
 	return strings.Replace(text, `""`, `"`+strings.Repeat("x", n-len(text))+`"`, 1)
 }
 
-// TestDeclaredBodies: bodies that are declared but do not arrive take no room from others.
+// TestDeclaredBodies checks that bodies that are declared but never arrive take no room from others.
 func TestDeclaredBodies(t *testing.T) {
 	t.Parallel()
 	const size, n = 1 << 20, 35
@@ -147,7 +147,7 @@ func TestDeclaredBodies(t *testing.T) {
 			for i := range 4 {
 				var body io.Reader = strings.NewReader(padded("ping", smallBody))
 				if i%2 == 0 {
-					body = io.MultiReader(body) // its length is unknown
+					body = io.MultiReader(body) // hides the length
 				}
 				res, err := http.Post(url+"/mcp", "application/json", body)
 				if err != nil {
@@ -167,8 +167,8 @@ func TestDeclaredBodies(t *testing.T) {
 	await(t, func() bool { return s.bodies.used.Load() == 0 && s.requests.used.Load() == 0 })
 }
 
-// TestBodiesRunOut: if there is no memory left for the rest of a large body, the request is refused and its memory is
-// released. Small bodies have a separate limit.
+// TestBodiesRunOut checks that a request is refused and its memory released if no memory is left for the rest of a
+// large body. Small bodies have a separate limit.
 func TestBodiesRunOut(t *testing.T) {
 	t.Parallel()
 	const size, sent = 1 << 20, 768 << 10
@@ -176,7 +176,7 @@ func TestBodiesRunOut(t *testing.T) {
 	text := padded("ping", size)
 	used := func(n int64) { t.Helper(); await(t, func() bool { return s.bodies.used.Load() == n }) }
 	var all []*upload
-	for range 4 { // three fourths of the bodies
+	for range 4 { // three quarters of the bodies
 		u := startUpload(t, url, size)
 		u.send(text[:sent])
 		all = append(all, u)
@@ -210,7 +210,7 @@ func TestBodiesRunOut(t *testing.T) {
 	}
 }
 
-// TestRequestsForSmall: large requests leave a fourth of the places to small ones.
+// TestRequestsForSmall checks that large requests leave a quarter of the places to small ones.
 func TestRequestsForSmall(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxRequests: 4})

@@ -10,15 +10,14 @@ import (
 	"mailtree/maildir/history"
 )
 
-// LogLine is one line of the response to POST /mailtree/log. It is a history entry, or says how far back the search has
-// gone.
+// LogLine is one line of the response to POST /mailtree/log. It is a history entry or a progress report of the search.
 type LogLine struct {
 	*history.Entry
 	Looked int          `json:"looked,omitempty"` // number of commits searched
 	Back   format.Stamp `json:"back_to,omitzero"`
 }
 
-// logHistory sends the entries of the history as they are found.
+// logHistory sends the history's entries as they are found.
 func (s *Server) logHistory(ctx context.Context, p *maildir.Project, q *maildir.LogQuery, say func(any) error) error {
 	var gone error
 	q.Progress = func(looked int, back time.Time) {

@@ -11,20 +11,20 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The operator of a store manages the mailboxes of all OS users, so the verbs below do not check who owns a
-// mailbox. Their project is the one that the command names. Otherwise it is the project of the command's working
-// tree if there is one, and otherwise the default project.
+// The operator of a store manages the mailboxes of all OS users, so the verbs below do not check who owns a mailbox.
+// They use the project named by the command. If it names none, they use the project of the command's working tree, or
+// the default project if the command does not run in a working tree.
 
-// MailboxAsk is the body of POST /mailtree/mailbox-…. It names a mailbox, by its name or its address.
+// MailboxAsk is the body of POST /mailtree/mailbox-…. It identifies a mailbox by its name or its address.
 type MailboxAsk struct {
 	Mailbox string `json:"mailbox,omitempty"` // "" to list all mailboxes
-	Owner   int    `json:"owner,omitempty"`   // uid of the owner of a new mailbox
+	Owner   int    `json:"owner,omitempty"`   // uid of a new mailbox's owner
 	Force   bool   `json:"force,omitempty"`   // delete its mail too
 
-	Trust    string `json:"trust,omitempty"` // a sender that the mailbox should trust: an address, or @DOMAIN
+	Trust    string `json:"trust,omitempty"` // a sender for the mailbox to trust: an address or @DOMAIN
 	Distrust string `json:"distrust,omitempty"`
 
-	Hook hook.Hook `json:"hook,omitzero"` // the new hook; Name alone: the hook to remove
+	Hook hook.Hook `json:"hook,omitzero"` // the new hook; if only Name is set, the hook to remove
 }
 
 // Mailboxes are the mailboxes of a project that can receive mail, sorted by name.
@@ -33,7 +33,7 @@ type Mailboxes struct {
 	Others    int           `json:"without_address"` // number of agents without an address
 }
 
-// MailboxLine is one mailbox in Mailboxes.
+// MailboxLine is one mailbox in a Mailboxes list.
 type MailboxLine struct {
 	maildir.Mailbox
 	Address string `json:"address"`
@@ -41,9 +41,9 @@ type MailboxLine struct {
 	Owner   int    `json:"owner_uid"`
 }
 
-// Senders are the senders at other domains whose mail a mailbox trusts.
+// Senders lists the senders at other domains whose mail a mailbox trusts.
 type Senders struct {
-	Address string   `json:"address"` // the mailbox's address
+	Address string   `json:"address"` // address of the mailbox
 	Senders []string `json:"senders"`
 }
 
@@ -52,10 +52,10 @@ type Hooks struct {
 	Hooks []hook.Hook `json:"hooks"`
 }
 
-// operator returns the OS user who runs the server, or root, who may do everything.
+// operator returns a caller who may do everything: the OS user who runs the server, with root's rights.
 func operator() maildir.Caller { return maildir.Caller{UID: os.Geteuid(), Root: true} }
 
-// boxes returns the project that a command about mailboxes applies to. It creates no project. ErrNotFound means that
+// boxes returns the project that a mailbox command applies to. It does not create a project. It returns ErrNotFound if
 // there is no default project yet.
 func (s *Server) boxes(ctx context.Context, named *maildir.Project) (*maildir.Project, error) {
 	if named != nil {
@@ -68,7 +68,7 @@ func (s *Server) boxes(ctx context.Context, named *maildir.Project) (*maildir.Pr
 	return p, err
 }
 
-// openBox opens the mailbox that a command refers to.
+// openBox opens the mailbox that a command names.
 func (s *Server) openBox(ctx context.Context, named *maildir.Project, mailbox string) (*maildir.UserBox, *maildir.Project, error) {
 	p, err := s.boxes(ctx, named)
 	if err != nil {
@@ -136,8 +136,7 @@ func (s *Server) mailboxDelete(ctx context.Context, named *maildir.Project, ask 
 	return s.lineOf(p, m), nil
 }
 
-// mailboxTrust changes the list of senders that a mailbox trusts, if the request asks for a change, and returns the
-// list.
+// mailboxTrust returns the list of senders that a mailbox trusts, after making any change that the request asks for.
 func (s *Server) mailboxTrust(ctx context.Context, named *maildir.Project, ask *MailboxAsk) (out Senders, err error) {
 	b, _, err := s.openBox(ctx, named, ask.Mailbox)
 	if err != nil {

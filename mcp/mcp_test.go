@@ -16,8 +16,8 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// The tests run against the whole handler over HTTP, without a store. A call that would reach the store panics. The
-// tests of recovery use these panics.
+// The tests exercise the complete handler over HTTP, without a store. A call that reaches for the store panics. The
+// recovery tests make use of these panics.
 
 func serve(t *testing.T, cfg Config) (*Server, string) {
 	t.Helper()
@@ -31,8 +31,8 @@ func serve(t *testing.T, cfg Config) (*Server, string) {
 	return s, srv.URL
 }
 
-// request sends a request whose head is "METHOD path" and lines "Name: value", in the form that http.ReadRequest
-// expects.
+// request sends a request. The parameter head is "METHOD path" followed by "Name: value" lines, in the form that
+// http.ReadRequest expects.
 func request(t *testing.T, base, head, body string) (*http.Response, string) {
 	t.Helper()
 	lines := strings.Split(head, "\n")
@@ -67,20 +67,20 @@ const (
 		`"params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 )
 
-// These are what a request of 2026-07-28 says about itself: a field of its params, and the content of that field.
+// What a request of revision 2026-07-28 says about itself: a field of its params, and the contents of that field.
 const (
 	newEraMeta   = `"_meta":{` + newEraFields + `}`
 	newEraFields = `"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 		`"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}`
 )
 
-// begin starts a session and returns its id.
+// begin starts a session and returns the session's id.
 func begin(t *testing.T, url string) string {
 	t.Helper()
 	return beginAs(t, url, post)
 }
 
-// beginAs does the same as begin, with the given head.
+// beginAs is like begin but uses the given head.
 func beginAs(t *testing.T, url, head string) string {
 	t.Helper()
 	res, body := request(t, url, head+"\nAccept: application/json, text/event-stream", initialize)
@@ -102,7 +102,7 @@ func TestRoutes(t *testing.T) {
 		head   string
 		status int
 		want   string // in the body
-		header string // "Name: value" of the answer
+		header string // a "Name: value" line of the answer
 	}{
 		{"GET /", 200, "/mcp", "Content-Type: text/plain; charset=utf-8"},
 		{"GET /health", 200, `{"status":"ok"}`, "Content-Type: application/json"},
@@ -214,7 +214,7 @@ func TestBarePosts(t *testing.T) {
 	for _, tt := range []struct {
 		head, body string
 		status     int
-		want       string // the answer contains each of these, split at " … "
+		want       string // strings that the answer contains, separated by " … "
 	}{
 		{"", `{"method":"tools/list"}`, 200, `{"jsonrpc":"2.0","id":1,"result": … "name":"create_agent"`},
 		{"", " \n{ } ", 400, `"code":-32600`},
@@ -265,12 +265,13 @@ func TestBarePosts(t *testing.T) {
 	}
 }
 
-// holds searches for text, whatever the order of the members "jsonrpc" and "id".
+// holds reports whether body contains want, whatever the order of the members "jsonrpc" and "id".
 func holds(body, want string) bool {
 	return strings.Contains(body, want) || strings.Contains(want, `"jsonrpc":"2.0","id":1,`) && strings.Contains(body, `"id":1`) && json.Valid([]byte(body))
 }
 
-// TestBodyUnknownLength: the limit applies without a Content-Length, and afterwards s.bodies counts no bytes.
+// TestBodyUnknownLength checks that the size limit applies to a body without a Content-Length, and that s.bodies is
+// back to zero afterwards.
 func TestBodyUnknownLength(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxBody: 100})
@@ -306,7 +307,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// FuzzMessage: a completed message is JSON, contains what was missing, and keeps the rest.
+// FuzzMessage checks that a completed message is valid JSON that contains the members that were missing and keeps the
+// others.
 func FuzzMessage(f *testing.F) {
 	for _, s := range []string{`{}`, `{"method":"tools/call"}`, `{"id":null,"method":"a","params":{}}`, `{"jsonrpc":"2.0","id":"x","method":"y" }`, `{"method":"notifications/x"}`, `[1]`} {
 		f.Add([]byte(s))
@@ -343,7 +345,7 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// TestClients connects the SDK's client, which uses the new era, and the same client without the new era's header.
+// TestClients connects the SDK's client, which uses the new era, both with and without the new era's header.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{})
@@ -379,7 +381,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// await polls for a condition.
+// await polls until a condition holds.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
 	waits.Until(t, "the awaited condition holds", ok)

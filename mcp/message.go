@@ -12,7 +12,7 @@ type MessageAsk struct {
 	Agent string `json:"agent"` // the user's agent
 	ID    string `json:"id,omitempty"`
 
-	Text    string `json:"text,omitempty"`    // only for POST /mailtree/amend: see maildir.Amendable
+	Text    string `json:"text,omitempty"`    // only for POST /mailtree/amend; see maildir.Amendable
 	Version string `json:"version,omitempty"` // only for POST /mailtree/amend
 }
 
@@ -47,7 +47,7 @@ type Undoable struct {
 	Acts []maildir.OperationInfo `json:"operations"` // newest first
 }
 
-// mostUndoable is the maximum number of operations in a list of what can be undone.
+// mostUndoable is the maximum number of operations in a list of undoable operations.
 const mostUndoable = 50
 
 func (s *Server) undoable(ctx context.Context, p *maildir.Project, ask *MessageAsk) (*Undoable, error) {

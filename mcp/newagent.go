@@ -7,7 +7,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// NewAgent is the body of POST /mailtree/agent. It describes an agent to create with exactly the given name.
+// NewAgent is the body of POST /mailtree/agent. It describes an agent to create under exactly the given name.
 type NewAgent struct {
 	Name string `json:"name"`
 	maildir.Registration
@@ -23,7 +23,7 @@ func (s *Server) newAgent(ctx context.Context, p *maildir.Project, ask *NewAgent
 	return MadeAgent{ask.Name, p.Slug}, p.Agents.NewAgent(ctx, ask.Name, ask.Registration)
 }
 
-// NewDraft is the body of POST /mailtree/draft. It contains the author and the recipients of a draft to create.
+// NewDraft is the body of POST /mailtree/draft. It names the author and the recipients of a draft to create.
 type NewDraft struct {
 	Agent string   `json:"agent"`
 	To    []string `json:"to,omitempty"`
@@ -31,7 +31,7 @@ type NewDraft struct {
 
 // MadeDraft is the response to POST /mailtree/draft.
 type MadeDraft struct {
-	File   string `json:"file"`   // absolute path of the draft
+	File   string `json:"file"`   // drafts moved to this folder are sent
 	Outbox string `json:"outbox"` // the folder from which drafts are sent
 }
 

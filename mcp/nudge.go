@@ -9,14 +9,14 @@ import (
 
 // NudgeAsk is the body of POST /mailtree/nudge.
 type NudgeAsk struct {
-	Watch bool `json:"watch,omitempty"` // continue until the client or the server ends; false: once
+	Watch bool `json:"watch,omitempty"` // keep running until the client or the server ends; false: run once
 }
 
-// nudge notifies agents about their mail. The answer contains one line for each agent that has mail to announce.
+// nudge notifies agents about their mail. The answer contains one line for each agent that has unannounced mail.
 func (s *Server) nudge(ctx context.Context, _ *maildir.Project, ask *NudgeAsk, say func(any) error) error {
-	told := func(v any) { _ = say(v) } // if the client is gone, ctx ends
+	told := func(v any) { _ = say(v) } // ctx ends when the client disconnects
 	err := s.cfg.Nudge(ctx, tool.CallerOf(ctx), ask.Watch, told)
-	if ctx.Err() != nil && !ask.Watch { // without this line the client would mistake a short answer for a complete one
+	if ctx.Err() != nil && !ask.Watch { // without this line the client would take an incomplete answer for a complete one
 		return say(failure{"the server stopped before it had checked all agents: try again"})
 	}
 	return err

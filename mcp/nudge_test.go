@@ -13,8 +13,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// TestNudge: the caller receives a line for each agent that was notified, once, or with watch until the server
-// ends.
+// TestNudge checks that the caller receives one line for each notified agent, either once or, with watch, until the
+// server ends.
 func TestNudge(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.sock")
@@ -49,7 +49,7 @@ func TestNudge(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewReader(c)
-	for line := ""; !strings.HasPrefix(line, `{"tmux":"/tmp/s,1,0"}`); { // the line arrives as soon as it is written
+	for line := ""; !strings.HasPrefix(line, `{"tmux":"/tmp/s,1,0"}`); { // the line arrives as soon as it has been written
 		if line, err = lines.ReadString('\n'); err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestNudge(t *testing.T) {
 	cut := filepath.Join(t.TempDir(), "s.sock")
 	var s2 *Server
 	s2 = serveSocket(t, cut, false, Config{Nudge: func(ctx context.Context, _ tool.Caller, _ bool, _ func(any)) error {
-		s2.end() // while it watches
+		s2.end() // while the client is watching
 		<-ctx.Done()
 		return ctx.Err()
 	}})

@@ -9,24 +9,23 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Page is the web page for users. The Page itself decides who may read and write.
+// Page is the web page for users. It decides who may read and who may write.
 type Page interface {
 	http.Handler
-	// Link returns a path that can be opened once. Opening it begins a session for the user and shows the project with
-	// the given slug, or the home page if slug is "". auth says how the server identified the user.
+	// Link returns a path that can be opened once. Opening it signs the user in and shows the project with the given
+	// slug, or the home page if slug is "". The parameter auth says how the server identified the user.
 	Link(person, auth, slug string) string
 }
 
-// pagePaths are the addresses that only the page serves.
+// pagePaths are the addresses that are served only by the page.
 var pagePaths = []string{"/p/", "GET /open/", "GET /static/"}
 
-// servePage passes a request to the page. A stream is counted among the streams, and any other request among the
-// requests.
+// servePage passes a request to the page. Streams are counted as streams, and other requests as requests.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.cfg.Page == nil:
 		notFound(w, r)
-	case strings.HasSuffix(r.URL.Path, "/stream"): // regardless of the Accept header
+	case strings.HasSuffix(r.URL.Path, "/stream"): // whatever the Accept header says
 		s.lasting(w, r, func(ctx context.Context, a *answer) { s.cfg.Page.ServeHTTP(a, r.WithContext(ctx)) })
 	default:
 		place := s.limits.admit(r.ContentLength > smallBody)
@@ -39,8 +38,8 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// LinkAsk is the body of POST /mailtree/link. It contains the user who wants to open the page, and the project to
-// open if one is named.
+// LinkAsk is the body of POST /mailtree/link. It names the user who wants to open the page. The request may also name a
+// project to open.
 type LinkAsk struct {
 	Person string `json:"person"`
 }

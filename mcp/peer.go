@@ -18,23 +18,23 @@ import (
 
 // The Unix socket uses the same HTTP as the TCP port, with different addresses:
 //
-//	/toolset/<name>/mcp    that toolset in both eras, as at its URL
-//	/toolset/<name>/hold   GET: an answer that lasts until the client or the server ends.
-//	                       A bridge uses it to keep the server running and to notice when the server ends
-//	/health, /metrics      as over TCP, but the status of /health is always 200
+//	/toolset/<name>/mcp    the toolset in both protocol eras, as on TCP
+//	/toolset/<name>/hold   GET: a response that stays open until the client or the server ends.
+//	                       A bridge uses it to keep the server running and to notice when the server stops
+//	/health, /metrics      as on TCP, but the status of /health is always 200
 //	/mailtree/<verb>       POST, JSON: a request from a command of the same version, optionally with ?project=<a key,
 //	                       a slug, or the last element of a path> (each verb is in a file with its name)
 //	/yield                 POST: a background server makes room for a foreground server
 //
-// The caller is the OS user at the other end of the connection, looked up for every connection. The server's own
-// user and root may use everything. If SOCKET admits other users, they may use the toolsets for several users
-// (aimx). No caller needs a token. A bridge sends its agent, project and folder in protocol.HelloHeader. Over TCP
-// the server ignores that header. The socket has the same limits as HTTP. Other users have a separate share of
-// them.
+// For every connection, the server looks up the OS user at the other end, who is the caller. The server's own user and
+// root may use everything. If SOCKET admits other users, they may use the multi-user toolsets (aimx). No token is
+// needed. A bridge sends its agent, project and folder in protocol.HelloHeader. The server ignores this header on TCP.
+// The socket has the same limits as TCP, and other users have a separate share of them.
 
 type uidKey struct{}
 
-// SocketServer returns an http.Server for a socket.Listener, with the same limits as HTTPServer.
+// SocketServer returns an http.Server for a socket.Listener. It has the same limits as the server that HTTPServer
+// returns.
 func (s *Server) SocketServer() *http.Server {
 	srv := s.HTTPServer("")
 	srv.Handler = s.socketHandler()
@@ -111,7 +111,7 @@ func (s *Server) verbs() map[string]http.Handler {
 	return all
 }
 
-// peer records the calling OS user in the request.
+// peer records in the request which OS user is calling.
 func (s *Server) peer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		uid, ok := r.Context().Value(uidKey{}).(int)
@@ -139,7 +139,7 @@ func own(c tool.Caller) bool { return c.Root || c.UID == os.Geteuid() }
 // guest reports whether the caller is another OS user on the socket.
 func guest(c tool.Caller) bool { return c.Via != "" && !own(c) }
 
-// allowToolset admits the callers who may use the toolset.
+// allowToolset admits callers who may use the toolset.
 func (s *Server) allowToolset(d *route, next http.Handler) http.Handler {
 	if !d.guests {
 		return s.requireOwner(next)
@@ -167,17 +167,17 @@ func (s *Server) noToolset(w http.ResponseWriter, r *http.Request) {
 		fmt.Sprintf("there is no toolset %q here: use %s", r.PathValue("name"), strings.Join(names, ", ")))
 }
 
-// hold keeps its answer open until the client disconnects or the server stops.
+// hold keeps its response open until the client disconnects or the server stops.
 func (s *Server) hold(w http.ResponseWriter, r *http.Request) {
 	s.lasting(w, r, func(ctx context.Context, a *answer) {
 		a.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_ = a.FlushError() // if the client has gone, ctx ends
+		_ = a.FlushError() // ctx ends if the client has disconnected
 		<-ctx.Done()
 	})
 }
 
-// lasting runs do, which writes the answer. It ends do's context when the client disconnects or the server stops.
-// The request counts as a stream.
+// lasting calls do to write a long-lived answer. The context of do ends when the client disconnects or the server
+// stops. The request counts as a stream.
 func (s *Server) lasting(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, a *answer)) {
 	most := s.limitsOf(r)
 	if !most.streams.tryTake(1) {

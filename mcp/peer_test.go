@@ -21,14 +21,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// asked is a request on a socket and its answer.
+// asked is a request on a socket, together with its answer.
 type asked struct {
-	Head, Body string // as for request
+	Head, Body string // in the form that request expects
 	Status     int
 	Answer     string
 }
 
-// overSocket returns a client of the server at a socket path or a TCP address, with a connection for each request.
+// overSocket returns a client of the server at a socket path or a TCP address. The client opens a new connection for
+// each request.
 func overSocket(path string) *http.Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		if filepath.IsAbs(path) {
@@ -39,7 +40,7 @@ func overSocket(path string) *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
 }
 
-// ask makes the requests over the socket, as the user who runs this process.
+// ask makes the requests on the socket as the user who runs this process.
 func ask(path string, all ...asked) []asked {
 	c := overSocket(path)
 	for i := range all {
@@ -80,7 +81,7 @@ func (a *asked) ask(c *http.Client) error {
 	return err
 }
 
-// askEnv turns the test binary into a process of another user, which sends the requests in its input.
+// askEnv makes the test binary act as another user's process, which sends the requests that it reads from its input.
 const askEnv = "MAILTREE_ASK"
 
 func askAsGuest() {
@@ -93,7 +94,7 @@ func askAsGuest() {
 	}
 }
 
-// serveSocket serves whoami on a socket: as "whoami" for the server's user, as "open" for every user.
+// serveSocket serves whoami on a socket twice: as "whoami" for the server's own user, and as "open" for every user.
 func serveSocket(t *testing.T, path string, open bool, cfg Config) *Server {
 	t.Helper()
 	l, err := socket.Listen(t.Context(), socket.Config{Path: path, Open: open})
@@ -109,7 +110,7 @@ func serveSocket(t *testing.T, path string, open bool, cfg Config) *Server {
 	return s
 }
 
-// checkAnswers compares the answers with the expected answers.
+// checkAnswers compares the actual answers with the expected ones.
 func checkAnswers(t *testing.T, got, want []asked) {
 	t.Helper()
 	for i, w := range want {
@@ -121,7 +122,7 @@ func checkAnswers(t *testing.T, got, want []asked) {
 
 const callWhoami = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{}}}`
 
-// TestSocket: the caller is determined only by the connection's user and by what the bridge says about itself.
+// TestSocket checks that only the connection's user and the bridge's own header determine the caller.
 func TestSocket(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.sock")
@@ -136,7 +137,7 @@ func TestSocket(t *testing.T) {
 			200, me + `,"agent":"ann","project":"/p","work_tree":"/w","dir":"/w/d","tmux":"t","pane":"%1"}`},
 		{"POST /toolset/whoami/mcp\nMailtree-Hello: x", callWhoami, 400, "not JSON"},
 		{"POST /toolset/whoami/mcp\nMailtree-Caller: " + `{"agent":"ann"}`, callWhoami, 200, me + `}`},
-		// the headers that repeat the body are filled in for a bridge
+		// for a bridge, the server fills in the headers that repeat the body
 		{"POST /toolset/whoami/mcp\nMcp-Protocol-Version: 2026-07-28", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{},` + newEraMeta + `}}`, 200, me + `}`},
 		{"POST /toolset/mail/mcp\nMcp-Protocol-Version: 2026-07-28", `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"resource://nothing/\u00e9\nx",` + newEraMeta + `}}`, 400, "There is no resource"},
 		{"GET /toolset/whoami/hold", "", 200, ""},
@@ -157,7 +158,7 @@ func TestSocket(t *testing.T) {
 	checkAnswers(t, ask(foreground, want[0]), want)
 }
 
-// TestNoProject: a verb that needs a project is refused if the request names none.
+// TestNoProject checks that a verb that needs a project is refused if the request does not name one.
 func TestNoProject(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.sock")
@@ -169,7 +170,7 @@ func TestNoProject(t *testing.T) {
 	}
 }
 
-// TestHold: a held request lasts until the server stops, and then ends without an error.
+// TestHold checks that a held request lasts until the server stops, and then ends without an error.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.sock")
@@ -192,8 +193,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestOtherUser: another user can use the toolsets for several users under their own uid, but nothing else, and only
-// with a share of the limits.
+// TestOtherUser checks that another user can use the multi-user toolsets under their own uid but nothing else, and only
+// a share of the limits.
 func TestOtherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not done here: running as two users needs root")
@@ -222,7 +223,7 @@ func TestOtherUser(t *testing.T) {
 	})
 }
 
-// askAs makes the requests from a process of another user, in a folder that every user can enter.
+// askAs makes the requests from a process of another user, in a folder that all users can enter.
 func askAs(t *testing.T, uid uint32, dir, path string, all []asked) (got []asked) {
 	t.Helper()
 	data, err := json.Marshal(all)

@@ -7,12 +7,12 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// A plain body is {"tool": …, "args": …} in place of a JSON-RPC message, as postal's programs send it. The answer
-// is the result of the tool without an envelope. A refusal is the tool's {error, code, near} with status 400, or
-// with status 503 if retrying may help.
+// A plain body is {"tool": …, "args": …} instead of a JSON-RPC message. Programs written for postal send this form. The
+// answer is the tool's result without an envelope. A refusal is the tool's {error, code, near} with status 400, or with
+// status 503 if retrying may help.
 
-// translate converts a plain body to a tools/call. It reports false and changes nothing if the body is
-// not plain.
+// translate converts a plain body to a tools/call message. If the body is not plain, translate returns false and
+// changes nothing.
 func (m *message) translate() bool {
 	var p struct {
 		Tool *string         `json:"tool"`
@@ -42,10 +42,10 @@ func plainAnswer(body []byte, shape envelopeless) (status int, answer []byte) {
 		} `json:"error"`
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
-		panic(err) // the SDK has encoded body
+		panic(err) // the SDK encoded body
 	}
 	switch {
-	case m.Error != nil: // the problem is not the arguments: the tool does not exist
+	case m.Error != nil: // the arguments are not the problem: the tool does not exist
 		text := m.Error.Message + "; the method tools/list lists the existing tools"
 		return http.StatusBadRequest, tool.Encode(tool.Refusal{Error: text, Code: "invalid", Near: []string{}})
 	case !m.Result.IsError:
@@ -53,7 +53,7 @@ func plainAnswer(body []byte, shape envelopeless) (status int, answer []byte) {
 	}
 	var r tool.Refusal
 	if err := json.Unmarshal(m.Result.Structured, &r); err != nil {
-		panic(err) // package tool has encoded the refusal
+		panic(err) // package tool encoded the refusal
 	}
 	switch r.Code {
 	case "unavailable":

@@ -8,10 +8,10 @@ import (
 )
 
 // Envelope is the body of POST /mailtree/prepare. The answer is the same struct, filled in with the values that the
-// sent message would have.
+// message would have if it were sent.
 type Envelope struct {
 	Agent   string   `json:"agent"`
-	Answers string   `json:"answers,omitempty"` // id of the message that this message answers
+	Answers string   `json:"answers,omitempty"` // id of the message being answered
 	To      []string `json:"to,omitempty"`
 	CC      []string `json:"cc,omitempty"`
 	BCC     []string `json:"bcc,omitempty"`

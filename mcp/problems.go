@@ -8,16 +8,16 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Problems are the invalid files, sorted by path.
+// Problems lists the invalid files, sorted by path.
 type Problems struct {
 	Problems []format.Problem `json:"problems"`
 	More     bool             `json:"more"` // there are more invalid files
 }
 
-// mostProblems is the maximum number of files that POST /mailtree/problems lists.
+// mostProblems is the maximum number of files in the response to POST /mailtree/problems.
 const mostProblems = 1000
 
-// problems lists the invalid files of the project, or of every project if none is named.
+// problems lists the invalid files of the project, or of all projects if the request does not name one.
 func (s *Server) problems(ctx context.Context, of *maildir.Project, _ *struct{}) (answer Problems, err error) {
 	slug := ""
 	if of != nil {

@@ -8,18 +8,18 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// progress is the ResponseWriter of a call that may wait for mail for an hour. Clients give up on a call that shows no
-// sign of life. Therefore begin turns the answer into an event stream: it sends the headers, and a notification follows
-// in each interval until end is called. The JSON document that is written after begin becomes an event. progress is
-// safe for concurrent use. Spec: MCP 2025-06-18, progress.
+// progress is the ResponseWriter of a call that may wait up to an hour for mail. Clients give up on a call that shows
+// no sign of life. To prevent that, begin turns the answer into an event stream: it sends the headers, and then
+// notifications are sent at regular intervals until end is called. The JSON document that is written after begin
+// becomes an event. A progress is safe for concurrent use. Spec: MCP 2025-06-18, progress.
 type progress struct {
 	http.ResponseWriter
 	every time.Duration
-	gone  func() // called when writing to the client is no longer possible
+	gone  func() // called when writing to the client has failed
 
 	mu       sync.Mutex
 	begun    bool
-	answered bool          // something was written after begin
+	answered bool          // something has been written after begin
 	over     chan struct{} // closed by end
 	ticking  sync.WaitGroup
 }
@@ -33,11 +33,12 @@ func newProgress(w http.ResponseWriter, every time.Duration, gone func()) *progr
 	}
 }
 
-// Unwrap is used by http.ResponseController.
+// Unwrap is called by http.ResponseController.
 func (p *progress) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// begin turns the answer into an event stream, once, unless the answer has ended. token is the call's progress token.
-// If it is nil, the client expects no notifications and gets comments instead.
+// begin turns the answer into an event stream, unless the answer has ended. Only the first call has an effect. The
+// parameter token is the call's progress token. If it is nil, the client expects no notifications and gets comments
+// instead.
 func (p *progress) begin(token any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,7 +99,7 @@ func (p *progress) tick(token any) {
 	}
 }
 
-// comment writes a comment. It reports false if nothing more can be written.
+// comment writes a comment. It returns false if nothing more can be written.
 func (p *progress) comment() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,7 +120,7 @@ func (p *progress) isStream() bool {
 	return p.begun
 }
 
-// say writes a notification. It reports false if no more notifications can be written.
+// say writes a notification. It returns false if no more notifications can be written.
 func (p *progress) say(notification []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +131,7 @@ func (p *progress) say(notification []byte) bool {
 	return err == nil
 }
 
-// WriteHeader passes the status on, unless begin has sent a status already.
+// WriteHeader passes the status on, unless begin has already sent one.
 func (p *progress) WriteHeader(status int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,7 +150,7 @@ func (p *progress) Write(data []byte) (int, error) {
 	return p.ResponseWriter.Write(data)
 }
 
-// FlushError flushes. http.ResponseController calls it.
+// FlushError flushes the response. It is called by http.ResponseController.
 func (p *progress) FlushError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,7 +168,7 @@ func (p *progress) event(data []byte) (int, error) {
 	return len(data), p.flush()
 }
 
-// flush sends the written bytes. The caller must hold p.mu.
+// flush sends what has been written so far. The caller must hold p.mu.
 func (p *progress) flush() error {
 	extendDeadline(p.ResponseWriter, 0)
 	err := http.NewResponseController(p.ResponseWriter).Flush()

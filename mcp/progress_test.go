@@ -37,8 +37,8 @@ func events(t *testing.T, res *http.Response) func() (data string, ok bool) {
 	}
 }
 
-// TestProgress: a waiting call with a progress token gets the headers of its answer at once, then signs of life,
-// and mail when it arrives, in both eras.
+// TestProgress checks that a waiting call with a progress token gets the answer's headers at once, then regular signs
+// of life, and then the mail when it arrives, in both protocol eras.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -102,7 +102,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestProgressEnds: a call that shows its progress ends with its client and with the server.
+// TestProgressEnds checks that a call with progress notifications ends with its client and with the server.
 func TestProgressEnds(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -118,7 +118,7 @@ func TestProgressEnds(t *testing.T) {
 	open(t, ctx, http.MethodPost, url, fmt.Sprintf(waitWithToken, ""), protocol.SessionHeader, begin(t, url))
 	leave()
 	await(t, func() bool { return s.streams.used.Load() == 0 })
-	// This is a separate session, because in the first session the SDK may still have the id of the previous call.
+	// Use a new session, because the SDK may still have the previous call's id in the first one.
 	res := open(t, t.Context(), http.MethodPost, url, fmt.Sprintf(waitWithToken, ""), protocol.SessionHeader, begin(t, url))
 	s.end()
 	if data, _ := events(t, res)(); !strings.Contains(data, `"id":7`) || !strings.Contains(data, `"messages":[]`) {
@@ -126,7 +126,7 @@ func TestProgressEnds(t *testing.T) {
 	}
 }
 
-// TestLongestWait: without a sign of life a client gives up after a minute.
+// TestLongestWait checks the longest wait of a call that shows no sign of life. Its client gives up after a minute.
 func TestLongestWait(t *testing.T) {
 	if got := tool.LongestWait(t.Context()); got != tool.MaxWait {
 		t.Errorf("%d", got)

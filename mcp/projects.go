@@ -12,7 +12,7 @@ type ProjectsAsk struct {
 	Person string `json:"person,omitempty"` // the user whose unread mail is counted
 }
 
-// Projects contains every project of the store, sorted by slug.
+// Projects lists all projects in the store, sorted by slug.
 type Projects struct {
 	Projects []ProjectLine `json:"projects"`
 }

@@ -13,8 +13,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// receive wraps every method of the MCP server. The SDK runs methods in its own goroutines, in which a panic would end
-// the process even though the HTTP handler recovers from panics.
+// receive wraps every method of the MCP server. The SDK runs methods in its own goroutines, where the HTTP handler
+// cannot recover from a panic and the panic would end the process.
 func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		defer func() {
@@ -40,7 +40,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// countCalls reports each call to one of the toolset's tools to Config.Called.
+// countCalls reports each call of the toolset's tools to Config.Called.
 func (s *Server) countCalls(toolset string) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -53,8 +53,7 @@ func (s *Server) countCalls(toolset string) mcp.Middleware {
 	}
 }
 
-// namedBy returns the name or URI that a request asks for. If the name or URI is unknown, the SDK repeats it in its
-// error.
+// namedBy returns the name or URI that a request asks for. The SDK repeats it in its error if it is unknown.
 func namedBy(req mcp.Request) string {
 	switch p := req.GetParams().(type) {
 	case *mcp.CallToolParamsRaw:
@@ -71,13 +70,13 @@ func namedBy(req mcp.Request) string {
 	return ""
 }
 
-// lifetime ends the context of a method together with its HTTP request, and the context of a subscription together with
-// the server. In a session, the protocol would let a method continue after its connection breaks, for clients that come
-// back for the answer. This server's clients cannot do that, and a waiting call would pop mail that no client reads.
+// lifetime ends a method's context when its HTTP request ends, and a subscription's context when the server ends. The
+// protocol would let a method in a session continue after its connection breaks, for clients that come back for the
+// answer. This server's clients cannot come back, and a waiting call would pop mail that no client reads.
 func (s *Server) lifetime(ctx context.Context, method string, extra *mcp.RequestExtra) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := func() bool { return true }
-	if !strings.HasPrefix(method, "notifications/") { // a notification is answered before it is handled
+	if !strings.HasPrefix(method, "notifications/") { // a notification is acknowledged before it is handled
 		stop = s.inFlight.bind(extra, cancel)
 	}
 	if method == "subscriptions/listen" {

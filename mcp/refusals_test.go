@@ -27,7 +27,7 @@ import (
 	"mailtree/mcp/tool/tooltest"
 )
 
-// speaker is a toolset with the names that its clients can use: the names of its tools and their arguments.
+// speaker is a toolset together with the names that its clients can use: its tools and their arguments.
 type speaker struct {
 	*tool.Set
 	names map[string]bool
@@ -48,7 +48,7 @@ func speakers(t *testing.T) map[string]speaker {
 	return all
 }
 
-// namesOf asks a server for its tools.
+// namesOf asks a server for the names of its tools and their arguments.
 func namesOf(t *testing.T, server *mcp.Server) map[string]bool {
 	t.Helper()
 	here, there := mcp.NewInMemoryTransports()
@@ -81,10 +81,10 @@ func namesOf(t *testing.T, server *mcp.Server) map[string]bool {
 	return names
 }
 
-// compound matches a name that cannot be an English word, which is true of most names of tools and arguments.
+// compound matches a name that cannot be an English word. Most names of tools and arguments match it.
 var compound = regexp.MustCompile(`[A-Za-z]+(?:[_-][A-Za-z]+)+`)
 
-// TestRefusalsNameOwnTools: no toolset mentions a tool or an argument that only another toolset has.
+// TestRefusalsNameOwnTools checks that no toolset mentions a tool or an argument that only another toolset has.
 func TestRefusalsNameOwnTools(t *testing.T) {
 	all, whats, known := speakers(t), refusaltest.All(t), map[string]bool{}
 	for _, set := range all {
@@ -106,8 +106,8 @@ func TestRefusalsNameOwnTools(t *testing.T) {
 
 var setting = regexp.MustCompile(`\{Name: "([A-Z_]+)"`)
 
-// TestDomainNamesNoTool: no text in the domain packages mentions a tool, an argument, a setting or a command of the
-// program.
+// TestDomainNamesNoTool checks that no text in the domain packages mentions a tool, an argument, a setting or a command
+// of the program.
 func TestDomainNamesNoTool(t *testing.T) {
 	config, err := os.ReadFile("../cmd/mailtree/config.go")
 	if err != nil {
@@ -135,7 +135,7 @@ func TestDomainNamesNoTool(t *testing.T) {
 	}
 }
 
-// texts returns the strings in a package, and in the packages below it, that contain a space.
+// texts returns the strings that contain a space, from a package and the packages below it.
 func texts(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -17,17 +17,16 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Sessions survive a restart of the server, because most clients do not begin a new session when they get a 404 for a
-// request in the old session. The store keeps the messages with which a client began its session (package resume). If a
-// request names a session that the SDK no longer has, the server repeats these messages on the client's behalf, under
-// the same id. The server does not know which resources have changed in the meantime, so the client's next stream
-// begins with one notification for each subscription.
+// Sessions survive a restart of the server, because most clients do not begin a new session when a request in the old
+// one gets a 404. The store keeps the messages with which a client began its session (package resume). If a request
+// names a session that the SDK no longer has, the server replays these messages on the client's behalf under the same
+// id. The server does not know which resources have changed in the meantime, so the client's next stream begins with
+// one notification for each subscription.
 
-// sessionsDir is the folder of the store that contains the sessions.
+// sessionsDir is the folder in the store that contains the sessions.
 const sessionsDir = "sessions"
 
-// keepIn returns the folder of sessions below the store's folder. Without a store, sessions are not
-// kept.
+// keepIn sets the folder in which sessions are kept. If there is no store, sessions are not kept.
 func (s *Server) keepIn() {
 	s.kept = resume.Folder{Most: s.cfg.MaxSessions}
 	if s.cfg.Store != nil {
@@ -36,18 +35,17 @@ func (s *Server) keepIn() {
 	}
 }
 
-// signedFor returns the owner of a session that the caller begins.
+// signedFor returns the owner of a session that the caller begins through this route.
 func (d *route) signedFor(c tool.Caller) string { return d.name + " " + ownerOf(c) }
 
-// nextID chooses the id of the session that the SDK begins next. The SDK asks for an id without naming
-// the request.
+// nextID chooses the id of the session that the SDK begins next. The SDK does not say for which request it needs an id.
 type nextID struct {
 	mu   sync.Mutex
-	give func() string // called while mu is held; it unlocks mu
+	give func() string // called with mu held; unlocks mu
 }
 
-// serve makes h begin a session with the given id. The SDK asks for the id before it reads the body, so a slow
-// client does not make others wait.
+// serve makes h begin a session with the given id. The SDK asks for the id before it reads the body, so a slow client
+// does not make others wait.
 func (n *nextID) serve(h http.Handler, w http.ResponseWriter, r *http.Request, id string) {
 	n.mu.Lock()
 	given := false
@@ -64,10 +62,10 @@ func (n *nextID) serve(h http.Handler, w http.ResponseWriter, r *http.Request, i
 	h.ServeHTTP(w, r)
 }
 
-// get is the GetSessionID of every toolset. It is called only within serve.
+// get is the GetSessionID function of every toolset. It is called only during serve.
 func (n *nextID) get() string { return n.give() }
 
-// keepSession saves the effect of an answered message on its session.
+// keepSession saves the effect that an answered message has on its session.
 func (s *Server) keepSession(ctx context.Context, req mcp.Request) {
 	var edit func(k *resume.Session) error
 	switch p := req.GetParams().(type) {
@@ -99,9 +97,9 @@ func (s *Server) keepSession(ctx context.Context, req mcp.Request) {
 	}
 }
 
-// enterSession protects the session of a request until done is called, so that the session is not ended to make
-// room. The context of the returned request ends when the client ends the session. If the SDK no longer has the
-// session, enterSession resumes it. If the caller has no such session, the returned request names noSession.
+// enterSession protects the session of a request from being ended to make room, until done is called. The returned
+// request's context ends when the client ends the session. If the SDK no longer has the session, enterSession resumes
+// it. If the caller has no such session, the returned request names noSession.
 func (s *Server) enterSession(d *route, r *http.Request) (in *http.Request, done func()) {
 	id, c := r.Header.Get(protocol.SessionHeader), tool.CallerOf(r.Context())
 	ctx, done, ok := s.sessions.use(r.Context(), id, ownerOf(c))
@@ -121,8 +119,8 @@ func (s *Server) enterSession(d *route, r *http.Request) (in *http.Request, done
 	return r.WithContext(ctx), done
 }
 
-// resume begins a kept session again under its id, and reports whether the session now exists. It reports false
-// while the server has no room for one more session.
+// resume restarts a kept session under its id, and reports whether the session now exists. It returns false while the
+// server has no room for another session.
 func (s *Server) resume(d *route, r *http.Request, id string) bool {
 	s.resuming.Lock()
 	defer s.resuming.Unlock()
@@ -155,7 +153,7 @@ func (s *Server) resume(d *route, r *http.Request, id string) bool {
 	return true
 }
 
-// forClient creates a POST on behalf of the client whose request had the given header.
+// forClient creates a POST on behalf of the client whose request had the given headers.
 func forClient(ctx context.Context, header http.Header, text string) *http.Request {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/mcp", strings.NewReader(text))
 	if err != nil {
@@ -171,8 +169,8 @@ func forClient(ctx context.Context, header http.Header, text string) *http.Reque
 	return r
 }
 
-// missedEvents returns, once, the notifications with which the stream of a resumed session begins, as
-// events of the stream.
+// missedEvents returns the notifications with which the stream of a resumed session begins, encoded as stream events.
+// It returns them only once.
 func (s *Server) missedEvents(id string) (events []byte) {
 	for _, uri := range s.sessions.takeMissed(id) {
 		events = append(events, "event: message\ndata: "...)
@@ -182,7 +180,7 @@ func (s *Server) missedEvents(id string) (events []byte) {
 	return events
 }
 
-// discardResponse is a ResponseWriter that discards its input.
+// discardResponse is a ResponseWriter that discards what is written to it.
 type discardResponse struct{ header http.Header }
 
 func (n *discardResponse) Header() http.Header         { return n.header }

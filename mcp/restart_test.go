@@ -22,7 +22,7 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// restarting is an address that several servers use one after the other.
+// restarting is an address at which several servers run, one after another.
 type restarting struct {
 	*Server
 	url string
@@ -43,7 +43,7 @@ func startRestarting(t *testing.T, cfg Config) *restarting {
 	return r
 }
 
-// restart stops the server and starts another in its place.
+// restart stops the server and starts another one in its place.
 func (r *restarting) restart(t *testing.T) {
 	t.Helper()
 	r.stop()
@@ -61,7 +61,7 @@ func (r *restarting) restart(t *testing.T) {
 	}
 }
 
-// stream opens the stream of a session; next returns the data of its next event.
+// stream opens the stream of a session. The function next returns the data of the next event.
 func stream(t *testing.T, url, id string) (next func() string) {
 	t.Helper()
 	res := open(t, t.Context(), http.MethodGet, url, "", protocol.SessionHeader, id)
@@ -88,7 +88,7 @@ const (
 	annsUpdated = `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"` + annsInbox + `"}}`
 )
 
-// subscribing returns the message that subscribes to a URI, or unsubscribes from it.
+// subscribing returns the message that subscribes to a URI or unsubscribes from it.
 func subscribing(verb, uri string) string {
 	return `{"jsonrpc":"2.0","id":2,"method":"resources/` + verb + `","params":{"uri":"` + uri + `"}}`
 }
@@ -99,8 +99,9 @@ func mailAnn(t *testing.T, url string) {
 	result(t, url, "send_message", `{"project_key":"/abs/p","from_agent":"Ann","to":["Ann"],"subject":"s","body_md":""}`)
 }
 
-// TestRestart: a session of 2025-06-18 continues at the next server, whatever its client asks first. Its next
-// stream begins with one notification for each of its subscriptions, and the subscriptions continue.
+// TestRestart checks that a session of revision 2025-06-18 continues on the next server, whatever its client requests
+// first. The session's next stream begins with one notification for each of its subscriptions, and the subscriptions
+// continue.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]func(t *testing.T, url, id string){
@@ -159,8 +160,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestRestartSDK: a client that uses the SDK and supports only sessions continues at the next server. It is notified
-// that the resources it watches may have changed, and later about actual changes.
+// TestRestartSDK checks that an SDK client that supports only sessions continues on the next server. The client is
+// notified that the resources it watches may have changed, and later about actual changes.
 func TestRestartSDK(t *testing.T) {
 	t.Parallel()
 	s := startRestarting(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})
@@ -193,8 +194,8 @@ func TestRestartSDK(t *testing.T) {
 	}
 }
 
-// TestRestartStrangers: if the next server has no session for an id, the answer is 404. The id of another caller's
-// session gets the same answer. An initialize that names such an id begins another session.
+// TestRestartStrangers checks that the next server answers 404 for an id without a session. The id of another caller's
+// session gets the same answer. An initialize request that names such an id begins a new session.
 func TestRestartStrangers(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{}).Store
@@ -246,7 +247,7 @@ func TestRestartStrangers(t *testing.T) {
 	}
 }
 
-// TestRestartRoom: a session that was ended to make room is not kept.
+// TestRestartRoom checks that a session that was ended to make room is not kept.
 func TestRestartRoom(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{}).Store
@@ -254,7 +255,7 @@ func TestRestartRoom(t *testing.T) {
 	var ids [5]string
 	for i := range ids {
 		if i > 0 {
-			ping(t, s.url, ids[0]) // the next session has now been unused for the longest time
+			ping(t, s.url, ids[0]) // the next session is now the least recently used
 		}
 		ids[i] = begin(t, s.url)
 	}
@@ -268,7 +269,7 @@ func TestRestartRoom(t *testing.T) {
 	}
 }
 
-// TestIdle: a session that has been idle for a long time continues.
+// TestIdle checks that a session continues after it has been idle for a long time.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	s := startRestarting(t, Config{Store: storetest.Open(t, storetest.Config{}).Store, SessionTimeout: time.Millisecond})
@@ -279,8 +280,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestEndWhileWaiting: ending a session does not wait for a waiting call in that session. The call is answered with the
-// reason.
+// TestEndWhileWaiting checks that ending a session does not wait for a waiting call in it. The call is answered with
+// the reason.
 func TestEndWhileWaiting(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{})
@@ -310,7 +311,7 @@ func TestEndWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestResuming: nobody can use a session that is not completely resumed yet.
+// TestResuming checks that a session cannot be used before it is completely resumed.
 func TestResuming(t *testing.T) {
 	x := newSessions()
 	x.setOwner("id", "me")

@@ -12,7 +12,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Handler serves every route over TCP.
+// Handler returns the handler for every route on TCP.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, d := range s.routes {
@@ -35,7 +35,8 @@ func (s *Server) Handler() http.Handler {
 	return s.recover(s.logged(s.checkHost(s.checkOrigin(mux))))
 }
 
-// recover responds with 500 to a panic in this package's handlers. receive recovers from panics in the SDK.
+// recover responds with status 500 to a panic in this package's handlers. The receive method recovers from panics in
+// the SDK.
 func (s *Server) recover(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -49,12 +50,12 @@ func (s *Server) recover(next http.Handler) http.Handler {
 			s.log.Error("mcp: panic", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 			writeError(w, http.StatusInternalServerError, nil, protocol.CodeInternal, tool.InternalText)
 		}()
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // the previous request set one, see answer.deadline
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // the previous request set one; see answer.deadline
 		next.ServeHTTP(w, r)
 	})
 }
 
-// logged logs a line for each request at debug level.
+// logged writes a log line for each request at debug level.
 func (s *Server) logged(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.log.Enabled(r.Context(), slog.LevelDebug) {
@@ -68,7 +69,7 @@ func (s *Server) logged(next http.Handler) http.Handler {
 	})
 }
 
-// statusWriter records the status.
+// statusWriter records the response's status.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
@@ -91,7 +92,7 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	if !able && !onSocket(r) { // the commands on the socket read the report, and treat an error status as a refusal
+	if !able && !onSocket(r) { // commands on the socket read the report and treat an error status as a refusal
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	_, _ = w.Write(append(tool.Encode(report), '\n'))
@@ -106,7 +107,8 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	s.cfg.Metrics.ServeHTTP(w, r)
 }
 
-// register answers clients that try to register with OAuth after a 401. Two such clients print error_description.
+// register answers clients that respond to a 401 by trying to register with OAuth. Two such clients print
+// error_description.
 func (s *Server) register(w http.ResponseWriter, _ *http.Request) {
 	text := "this server does not support OAuth: " + howToToken
 	if !s.cfg.RequireToken && !s.cfg.UserOnly {
@@ -124,7 +126,7 @@ Postal, for the agent NAME: http://%[2]s/agents/NAME/mcp
 Health: http://%[2]s/health
 `
 
-// home shows the page to a browser, and a list of addresses to other clients.
+// home shows the page to browsers and a list of addresses to other clients.
 func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.Page != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
 		s.servePage(w, r)
@@ -134,8 +136,8 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, homePage, s.cfg.Version, r.Host)
 }
 
-// notFound answers with a real 404. Clients probe /.well-known/ for OAuth metadata and would mistake any page for
-// metadata. The server has only its card there.
+// notFound responds with a real 404. Clients probe /.well-known/ for OAuth metadata and would mistake any page for it.
+// The server serves only its card there.
 func notFound(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "404: there is nothing here. The MCP endpoint is /mcp, and the server's state is at /health.", http.StatusNotFound)
 }

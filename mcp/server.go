@@ -1,24 +1,24 @@
-// Package mcp implements the wire protocol: HTTP routes, protocol eras, callers. It contains no rules about mail. The
-// toolsets below it call the domain.
+// Package mcp implements the wire protocol: HTTP routes, protocol eras, callers. It has no rules about mail: the
+// toolsets below it call the domain packages.
 //
-// Each toolset has its own URLs (the table is in toolsets.go), and one URL serves every client. Only the headers
-// distinguish POSTs (see endpoint.go):
+// Each toolset has its own URLs (the table is in toolsets.go), and one URL serves every client. The headers of a POST
+// select its handler (see endpoint.go):
 //
 //	MCP-Protocol-Version >= 2026-07-28   the stateless handler: subscriptions/listen
 //	Mcp-Session-Id, or initialize        the stateful handler: sessions, GET streams
 //	neither                              a bare POST, answered statelessly as one JSON document
 //
-// The handlers are wrapped, from the outside in, by: recovery from panics, the request log, the Host and Origin checks,
-// the user, the token, limits. The limits restrict the cost of a request. They apply to the bytes of its body and of
-// all bodies together, and to the bytes of an answer and of all large answers together (answers.go). They also apply to
-// the number of requests, streams and sessions, and to the time that a client may take to send a body or to read an
-// answer. A batch counts as one request, because the server handles its messages one after the other (batch.go).
+// From the outside in, the handlers are wrapped by panic recovery, the request log, the Host and Origin checks, the
+// user check, the token check and the limits. The limits restrict the cost of requests. They apply to the size of each
+// body and of all bodies together, and to the size of each answer and of all large answers together (answers.go). They
+// also apply to the number of requests, streams and sessions, and to the time that a client may take to send a body or
+// read an answer. A batch counts as one request, because the server handles its messages one after another (batch.go).
 //
-// A client's large uploads or waiting calls do not keep other clients out. A body is counted as its bytes arrive,
-// whatever length was declared, and its request is counted once the body is complete. A fourth of the requests and
-// bodies is reserved for requests with a body of up to 64 KiB. A call that is waiting for mail counts as a stream until
-// it is answered. If there is no room for one more stream, the server refuses the call as unavailable. A call that
-// finds mail never waits. Other users on the socket have separate limits, each a fourth of the limits above.
+// One client's large uploads or waiting calls do not keep other clients out. A body is counted as its bytes arrive,
+// whatever its declared length, and its request is counted once the body is complete. A quarter of the requests and
+// bodies is reserved for requests with bodies of up to 64 KiB. A call that waits for mail counts as a stream until it
+// is answered. If there is no room for another stream, the server refuses the call as unavailable. A call that finds
+// mail never waits. Other users on the socket have separate limits, each a quarter of the limits above.
 package mcp
 
 import (
@@ -35,90 +35,90 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Defaults of Config.
+// Defaults for Config.
 const (
 	DefaultMaxBody        = 12 << 20  // a message of 8 MiB, escaped as JSON
 	DefaultMaxBodies      = 128 << 20 // the SDK has several copies of a body while it decodes it
-	DefaultMaxAnswers     = 64 << 20  // memory of large answers; measured: cmd/mailtree, TestFaultMemory
+	DefaultMaxAnswers     = 64 << 20  // memory for large answers, as measured by TestFaultMemory in cmd/mailtree
 	DefaultMaxRequests    = 1024
-	DefaultMaxStreams     = 4096 // 1,024 agents, each with a bridge's hold, a GET stream and a waiting call
+	DefaultMaxStreams     = 4096 // 1,024 agents, each with one hold of a bridge, one GET stream and one waiting call
 	DefaultMaxSessions    = 1024
 	DefaultSessionTimeout = time.Hour
-	DefaultProgress       = 25 * time.Second // proxies and clients give up after 30 s or 60 s without a sign of life
+	DefaultProgress       = 25 * time.Second // proxies and clients give up after 30 s or 60 s of silence
 )
 
-// Config configures a Server. Store is required. Zero values mean the defaults.
+// Config configures a Server. Store is required. Zero values select the defaults.
 type Config struct {
 	Store   *maildir.Store
 	Version string
 
-	Host  string   // address that the server is bound to; "" is 127.0.0.1. It decides which Host headers are accepted
-	Hosts []string // more names that a Host header may contain, such as a reverse proxy's
+	Host  string   // address that the server is bound to; "" means 127.0.0.1. It determines the valid Host headers
+	Hosts []string // additional names that a Host header may contain, such as a reverse proxy's
 
-	Token        string // bearer token; "" if there is none to compare with
-	RequireToken bool   // refuse requests without it (AUTH=token, or Host is not loopback)
-	UserOnly     bool   // over TCP, refuse other users of this machine who send no token (AUTH=user); peeruid.Check must be nil
+	Token        string // bearer token; "" if there is no token to check
+	RequireToken bool   // refuse requests without the token (AUTH=token, or Host is not loopback)
+	UserOnly     bool   // refuse other users on TCP unless they send the token (AUTH=user); peeruid.Check must succeed
 
-	// Nudge implements POST /mailtree/nudge on the socket. It notifies agents of new mail, once or until ctx ends,
-	// and calls told for each agent. If it is nil, the verb does not exist.
+	// Nudge implements POST /mailtree/nudge on the socket. It notifies agents of new mail, once or until ctx is done,
+	// and calls told for each notified agent. If it is nil, the verb does not exist.
 	Nudge func(ctx context.Context, by tool.Caller, watch bool, told func(any)) error
-	// Queue is the queue of mail to other domains. If it is nil, the server sends no mail to other domains.
+	// Queue is the queue of mail to other domains. If it is nil, the server does not send mail to other domains.
 	Queue Queue
-	// CheckAddress answers POST /mailtree/check-address. It explains what would happen to mail sent to an address.
+	// CheckAddress answers POST /mailtree/check-address. It explains what would happen to mail sent to the address.
 	CheckAddress func(ctx context.Context, address string) (any, error)
-	// Explain returns the wording for refusals of POST /mailtree/… on the socket. If it is nil, the refusals' own
-	// wording is used.
+	// Explain returns the text of a refusal of POST /mailtree/… on the socket. If it is nil, refusals keep their own
+	// text.
 	Explain func(error) string
 
-	// Page is the web page for users. It serves GET / and pagePaths. If it is nil, there is no page.
+	// Page is the web page for users. It serves GET / and pagePaths. If it is nil, there is no web page.
 	Page Page
-	// URL returns the URL of this server over TCP, without a path. If the server runs in the background, it begins to
-	// listen when URL is called. If URL is nil, the server does not listen on TCP.
+	// URL returns the server's TCP URL without a path. A background server starts to listen on TCP when URL is called.
+	// If URL is nil, the server does not listen on TCP.
 	URL func(context.Context) (string, error)
 
-	Stop  func() // stops the server; nil: the server cannot be stopped over the socket
-	Yield func() // stops a background server when another server starts; nil: the server does not yield
-	// Health returns the JSON of GET /health, and whether the server can do its work. If it cannot, the status over
-	// TCP is 503. If Health is nil, the answer is {"status":"ok"}.
+	Stop  func() // stops the server; if nil, the server cannot be stopped over the socket
+	Yield func() // stops a background server when another server starts; if nil, this server does not make way
+	// Health returns the JSON of GET /health, and whether the server can do its work. If it cannot, the status on TCP
+	// is 503. If Health is nil, the answer is {"status":"ok"}.
 	Health func(context.Context) (report any, able bool)
-	// Metrics answers GET /metrics. If it is nil, the address does not exist.
+	// Metrics serves GET /metrics. If it is nil, the path does not exist.
 	Metrics http.Handler
-	// Called is called after each call of a tool, with the toolset and whether the call was refused. It may be nil.
+	// Called is called after each tool call with the toolset and the tool, and whether the call was refused. It may be
+	// nil.
 	Called func(toolset, tool string, refused bool)
-	Log    *slog.Logger // nil: discarded
+	Log    *slog.Logger // if nil, log lines are discarded
 
-	MaxBody     int64 // bytes of one request body; a larger one is answered with 413
-	MaxBodies   int64 // bytes of all bodies being received or handled; more is answered with 503
-	MaxAnswer   int   // bytes of one answer; a longer list or text is split
-	MaxAnswers  int64 // bytes of memory for all large answers; calls wait for memory and are then refused
-	MaxRequests int   // requests being handled; more is answered with 503
+	MaxBody     int64 // maximum bytes of one request body; larger bodies are answered with 413
+	MaxBodies   int64 // maximum bytes of all bodies being received or handled; bodies beyond that are answered with 503
+	MaxAnswer   int   // maximum bytes of one answer; longer lists and texts are split
+	MaxAnswers  int64 // bytes of memory for all large answers; calls wait for memory, and after a while are refused
+	MaxRequests int   // maximum number of requests being handled; further requests are answered with 503
 
-	// MaxStreams bounds open GET and subscriptions/listen streams, bridges, and calls that wait for mail. A stream over
-	// the limit is answered with 503. A call over the limit is refused.
+	// MaxStreams limits the number of open GET and subscriptions/listen streams, bridges, and calls that wait for mail.
+	// Streams over the limit are answered with 503, and calls over the limit are refused.
 	MaxStreams int
-	// MaxSessions bounds the sessions in memory, and the sessions kept in the store. A new session over the limit ends
-	// the session that has been unused for the longest time. If all sessions are in use, the request for a new one is
+	// MaxSessions limits the number of sessions in memory, and the number of sessions kept in the store. A new session
+	// over the limit ends the least recently used session. If all sessions are in use, the request for a new one is
 	// answered with 503.
 	MaxSessions int
-	// SessionTimeout is how long a session stays in memory without a request or an open stream. After that it is
-	// resumed from the store, as after a restart.
+	// SessionTimeout is how long a session stays in memory without a request or an open stream. After that, the session
+	// is resumed from the store when it is next used, as after a restart.
 	SessionTimeout time.Duration
-	// Progress is the time between two notifications to a call that waits for mail, and between two comments
-	// on a stream.
+	// Progress is the interval between notifications to a call that waits for mail, and between comments on a stream.
 	Progress time.Duration
-	// Settle is how long mail for an idle session is collected before the session is woken.
+	// Settle is how long the server collects mail for an idle session before it wakes the session.
 	Settle time.Duration
 }
 
-// Server is the server's HTTP interface.
+// Server serves mailtree over HTTP.
 type Server struct {
 	cfg    Config
 	log    *slog.Logger
 	token  [sha256.Size]byte
 	routes []*route
 
-	limits          // for the server's own user, and for all callers over TCP
-	guests   limits // for other users on the socket, all together
+	limits          // for the server's own user and for all callers on TCP
+	guests   limits // for all other users on the socket together
 	answers  answers
 	sessions *sessions
 	ids      nextID
@@ -130,7 +130,7 @@ type Server struct {
 	stop     sync.Once
 }
 
-// New creates the server. It starts nothing. Run starts the background work.
+// New returns a new server. Call Run to start its background work.
 func New(cfg Config) *Server {
 	cfg.fill()
 	s := &Server{
@@ -162,7 +162,7 @@ func (c *Config) fill() {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	orElse(&c.MaxBody, DefaultMaxBody)
-	orElse(&c.MaxBodies, max(DefaultMaxBodies, 2*c.MaxBody)) // large bodies may take three fourths of it
+	orElse(&c.MaxBodies, max(DefaultMaxBodies, 2*c.MaxBody)) // large bodies may take up three quarters of the limit
 	orElse(&c.MaxAnswer, int(tool.DefaultBudget))
 	orElse(&c.MaxAnswers, DefaultMaxAnswers)
 	orElse(&c.MaxRequests, DefaultMaxRequests)
@@ -179,8 +179,9 @@ func orElse[T int | int64 | time.Duration](v *T, deflt T) {
 	}
 }
 
-// Run runs the background work of the toolsets, which notify subscribers of changes, until ctx ends. Then it ends every
-// stream and long poll, so that the HTTP server can shut down, and returns the toolsets' errors. It may be called once.
+// Run does the toolsets' background work, which notifies subscribers of changes, until ctx is done. Then it ends all
+// streams and long polls, so that the HTTP server can shut down, and returns the toolsets' errors. Run may be called
+// only once.
 func (s *Server) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -195,12 +196,12 @@ func (s *Server) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// end closes stopping, once.
+// end closes stopping. Further calls do nothing.
 func (s *Server) end() { s.stop.Do(func() { close(s.stopping) }) }
 
-// HTTPServer returns an http.Server for the handler, with suitable timeouts. There is no overall write timeout, because
-// streams and long polls take a long time. Instead, each write has a deadline. There is no overall read timeout,
-// because the body has a separate timeout.
+// HTTPServer returns an http.Server with suitable timeouts for the handler. There is no overall write timeout, because
+// streams and long polls take a long time. Instead, each write has a deadline. There is no overall read timeout either,
+// because bodies have their own timeout.
 func (s *Server) HTTPServer(addr string) *http.Server {
 	srv := &http.Server{
 		Addr:              addr,

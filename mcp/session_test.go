@@ -18,7 +18,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// open sends a request and returns as soon as the answer's head has arrived.
+// open sends a request and returns as soon as the response headers have arrived.
 func open(t *testing.T, ctx context.Context, method, url, body string, header ...string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, method, url+"/mcp", strings.NewReader(body))
@@ -45,8 +45,7 @@ func TestSession(t *testing.T) {
 	if res, body := request(t, url, inSession(id), `{"jsonrpc":"2.0","method":"notifications/initialized"}`); res.StatusCode != 202 {
 		t.Errorf("initialized: %d %s", res.StatusCode, body)
 	}
-	// Gemini CLI sends no version; mcp-remote sends Mcp-Method on old traffic. Both stay in their
-	// session.
+	// Gemini CLI sends no version, and mcp-remote sends Mcp-Method in old-era requests. Both stay in their sessions.
 	for _, extra := range []string{"", "\nMcp-Method: tools/call", "\nMcp-Protocol-Version: 2025-06-18"} {
 		res, body := request(t, url, inSession(id)+extra, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"create_agent","arguments":{}}}`)
 		if res.StatusCode != 200 || !strings.Contains(body, `"result":{"content":`) || strings.Contains(body, `"near":[],"structuredContent"`) {
@@ -71,7 +70,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestSessionTimeout: a session without requests ends, and a session with an open stream continues.
+// TestSessionTimeout checks that a session without requests ends, and that a session with an open stream continues.
 func TestSessionTimeout(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{SessionTimeout: 3 * time.Second})
@@ -82,7 +81,7 @@ func TestSessionTimeout(t *testing.T) {
 	})
 	for range 2 {
 		begin(t, url)
-		await(t, func() bool { return len(s.living()) == 1 }) // the new one has timed out; the old one was due earlier
+		await(t, func() bool { return len(s.living()) == 1 }) // the new session has timed out; the older one was due earlier
 	}
 	if res, body := request(t, url, inSession(watched), `{"jsonrpc":"2.0","id":5,"method":"ping"}`); res.StatusCode != 200 {
 		t.Errorf("the session with a stream: %d %s", res.StatusCode, body)
@@ -96,7 +95,8 @@ type blockResult struct {
 	Auth string `json:"auth"`
 }
 
-// blocking adds a method that waits for its context, and a method that reports how the server identified the caller.
+// blocking adds two methods: one waits for its context to end, and the other reports how the server identified the
+// caller.
 func blocking(t *testing.T, s *Server) (started, ended chan struct{}) {
 	t.Helper()
 	started, ended = make(chan struct{}, 10), make(chan struct{}, 10)
@@ -118,7 +118,7 @@ func blocking(t *testing.T, s *Server) (started, ended chan struct{}) {
 	return started, ended
 }
 
-// TestCancel: if the client of a request disconnects, the method's context ends, in a session too.
+// TestCancel checks that a method's context ends if the client disconnects, both inside and outside a session.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxRequests: 1})
@@ -167,7 +167,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestCaller: only the token identifies the caller, in a session too, and not a header that a client invents.
+// TestCaller checks that only the token identifies the caller, inside and outside a session. A header that a client
+// invents does not.
 func TestCaller(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{Token: "tok"})
@@ -184,7 +185,7 @@ func TestCaller(t *testing.T) {
 	}
 }
 
-// TestStop: streams of both eras end when the server stops, and are counted while they last.
+// TestStop checks that streams of both protocol eras are counted while they are open, and end when the server stops.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxStreams: 2})
@@ -215,8 +216,8 @@ func TestStop(t *testing.T) {
 	await(t, func() bool { return s.streams.used.Load() == 0 })
 }
 
-// TestHalfClosed: if a client closes its writing side before the answer, the call ends, and the client does not get an
-// empty success response.
+// TestHalfClosed checks that a call ends if the client closes its writing side before the answer. The client must not
+// get an empty success response.
 func TestHalfClosed(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})
@@ -231,7 +232,7 @@ func TestHalfClosed(t *testing.T) {
 		}
 		defer c.Close()
 		fmt.Fprintf(c, "POST /agents/bob/mcp/ HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-		await(t, func() bool { return s.streams.used.Load() == 1 }) // it is waiting
+		await(t, func() bool { return s.streams.used.Load() == 1 }) // the call is waiting
 		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
 			t.Fatal(err)
 		}

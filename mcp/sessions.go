@@ -16,39 +16,39 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// sessions records which sessions are in use. Most clients that die do not end their sessions. If there are too many
-// sessions, a new session therefore ends the session that has been unused for the longest time. If the ended session's
-// client is still alive, it gets a 404 and begins a new session. Spec: MCP 2025-06-18, transports, session management.
-// A session exists only for its owner, even if another caller knows its id. sessions is safe for concurrent use.
+// sessions keeps track of which sessions are in use. Most clients that die do not end their sessions, so if there are
+// too many sessions, a new session ends the least recently used one. If that session's client is still alive, it gets a
+// 404 and begins a new session. Spec: MCP 2025-06-18, transports, session management. A session exists only for its
+// owner, even if another caller knows its id. The type is safe for concurrent use.
 type sessions struct {
 	mu       sync.Mutex
 	byID     map[string]*session
 	starting int   // initialize requests in progress
-	clock    int64 // grows with each use
+	clock    int64 // incremented with each use
 
 	saving sync.Mutex // guards session.kept
 }
 
-// session is the server's record of a session, in addition to the SDK's record.
+// session is the server's own record of a session, in addition to the SDK's.
 type session struct {
 	id    string
-	begun bool                              // its initialize was answered
-	owner string                            // the ownerOf of its initialize, set before the client gets the id
+	begun bool                              // its initialize request has been answered
+	owner string                            // who began the session (see ownerOf); set before the client gets the id
 	uses  map[int64]context.CancelCauseFunc // requests in progress and open streams; each value cancels its context
-	last  int64                             // when a use last ended
-	ended chan struct{}                     // not nil while the session is being ended to make room; closed when it has ended
+	last  int64                             // when the last use ended
+	ended chan struct{}                     // non-nil while the session is ended to make room; closed when it has ended
 
 	kept     resume.Session // the data for resume
-	noted    time.Time      // when its use was last recorded on disk
-	resuming bool           // resume is not complete yet, so only resume may use the session
-	missed   []string       // URIs of resumed subscriptions, until the client has been notified
+	noted    time.Time      // when its last use was recorded on disk
+	resuming bool           // resuming is not complete, so only resume may use the session
+	missed   []string       // URIs of resumed subscriptions that the client has not been notified about yet
 }
 
 func newSessions() *sessions {
 	return &sessions{byID: map[string]*session{}}
 }
 
-// get returns the session with the given id, and creates it if it is missing. The caller must hold x.mu.
+// get returns the session with the given id, creating it if necessary. The caller must hold x.mu.
 func (x *sessions) get(id string) *session {
 	e := x.byID[id]
 	if e == nil {
@@ -58,7 +58,7 @@ func (x *sessions) get(id string) *session {
 	return e
 }
 
-// ownerOf returns the kind of caller to whom a session belongs: callers with the token or callers without it.
+// ownerOf returns the owner of the caller's sessions. It is a kind of caller: one with the token or one without it.
 func ownerOf(c tool.Caller) string { return "/" + c.Auth }
 
 // setOwner records the owner of a new session.
@@ -68,16 +68,15 @@ func (x *sessions) setOwner(id, owner string) {
 	x.get(id).owner = owner
 }
 
-// touch records that a use has ended. The caller must hold x.mu.
+// touch records that a use of the session has ended. The caller must hold x.mu.
 func (x *sessions) touch(e *session) {
 	x.clock++
 	e.last = x.clock
 }
 
-// use protects the session until done is called, so that it is not ended to make room. within ends when leave is
-// called. If the session is already being ended, use first waits until it has ended, or until ctx ends. ok is
-// false, and nothing is protected, if there is no such session, if it belongs to another owner, or if it is being
-// resumed.
+// use protects a session from being ended to make room, until done is called. The context within ends when leave is
+// called. If the session is already being ended, use first waits until it has ended or ctx is done. If there is no such
+// session, if it belongs to another owner, or if it is being resumed, ok is false and nothing is protected.
 func (x *sessions) use(ctx context.Context, id, owner string) (within context.Context, done func(), ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -101,10 +100,10 @@ func (x *sessions) use(ctx context.Context, id, owner string) (within context.Co
 	}, true
 }
 
-// errLeft is the cause with which a request is canceled if its client has ended the session.
+// errLeft is the cancellation cause of requests whose client has ended the session.
 var errLeft = errors.New("the session has ended")
 
-// leave cancels the requests of a session that its client ends.
+// leave cancels the requests in a session that its client is ending.
 func (x *sessions) leave(id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -115,7 +114,7 @@ func (x *sessions) leave(id string) {
 	}
 }
 
-// edit calls change on the kept data of a session and saves the result. Only one edit runs at a time.
+// edit calls change with the kept data of a session and saves the result. Only one edit runs at a time.
 func (x *sessions) edit(id string, change func(k *resume.Session) error) error {
 	x.saving.Lock()
 	defer x.saving.Unlock()
@@ -125,7 +124,7 @@ func (x *sessions) edit(id string, change func(k *resume.Session) error) error {
 	return change(&e.kept)
 }
 
-// noteUse reports whether to record the use of a session on disk, which is done once an hour.
+// noteUse reports whether to record the session's use on disk. It returns true once an hour.
 func (x *sessions) noteUse(id string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -137,8 +136,8 @@ func (x *sessions) noteUse(id string) bool {
 	return due
 }
 
-// beginResuming prevents the use of a session until resumed is called with the URIs of the resumed
-// subscriptions.
+// beginResuming prevents a session from being used until resumed is called. The caller passes the URIs of the resumed
+// subscriptions to resumed.
 func (x *sessions) beginResuming(id string) (resumed func(missed []string)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -151,7 +150,7 @@ func (x *sessions) beginResuming(id string) (resumed func(missed []string)) {
 	}
 }
 
-// takeMissed returns, once, the URIs that were passed to resumed.
+// takeMissed returns the URIs that were passed to resumed. It returns them only once.
 func (x *sessions) takeMissed(id string) (uris []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -161,7 +160,7 @@ func (x *sessions) takeMissed(id string) (uris []string) {
 	return uris
 }
 
-// has reports whether the owner has a usable session with the id, in memory or kept.
+// has reports whether the owner has a usable session with the given id, in memory or in the store.
 func (x *sessions) has(id, owner string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -169,7 +168,7 @@ func (x *sessions) has(id, owner string) bool {
 	return e != nil && e.owner == owner && !e.resuming
 }
 
-// await waits until e, which is being ended to make room, has ended. The caller must hold x.mu. await releases x.mu
+// await waits until e, which is being ended to make room, has ended. The caller must hold x.mu, which await releases
 // while it waits.
 func (x *sessions) await(ctx context.Context, e *session) (done func()) {
 	x.mu.Unlock()
@@ -181,9 +180,9 @@ func (x *sessions) await(ctx context.Context, e *session) (done func()) {
 	return func() {}
 }
 
-// start records that an initialize is in progress. began removes the record. ok is false, and nothing is recorded, if
-// the allowed number of sessions (most) is in use. If a session must end, makeRoom ends the session that has been
-// unused for the longest time, and returns its id. living returns the sessions that exist, by id.
+// start records that an initialize request is in progress, until began is called. If the maximum number of sessions,
+// most, is already in use, ok is false and nothing is recorded. If a session must end, the function makeRoom ends the
+// least recently used session and returns its id. The function living must return the existing sessions by id.
 func (x *sessions) start(most int, living func() map[string]*mcp.ServerSession) (makeRoom func() (ended string), ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -217,16 +216,16 @@ func (x *sessions) start(most int, living func() map[string]*mcp.ServerSession) 
 }
 
 // end ends a session to make room. No request in the session is in progress, except for notifications that have already
-// been answered.
+// been acknowledged.
 func (x *sessions) end(e *session, ss *mcp.ServerSession) {
-	_ = ss.Close() // the session has ended even if Close returns an error
+	_ = ss.Close() // the session has ended even if Close fails
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.byID, e.id)
 	close(e.ended)
 }
 
-// began removes the record that start made. id is the session that has begun, or "" if none has.
+// began removes the record made by start. The parameter id identifies the session that has begun, or is "" if none has.
 func (x *sessions) began(id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -238,7 +237,7 @@ func (x *sessions) began(id string) {
 	}
 }
 
-// startSession serves an initialize, which begins a session.
+// startSession serves an initialize request, which begins a session.
 func (s *Server) startSession(d *route, w http.ResponseWriter, r *http.Request, m *message) {
 	c := tool.CallerOf(r.Context())
 	if s.beginSession(d, w, r, s.kept.NewID(d.signedFor(c))) {
@@ -248,8 +247,8 @@ func (s *Server) startSession(d *route, w http.ResponseWriter, r *http.Request, 
 	busy(w, m.id, what, "end one, or try again when one has ended")
 }
 
-// beginSession serves an initialize whose session gets the given id. If there is no room for one more session,
-// beginSession reports false and does not answer.
+// beginSession serves an initialize request and gives the session the id. If there is no room for another session,
+// beginSession returns false without answering.
 func (s *Server) beginSession(d *route, w http.ResponseWriter, r *http.Request, id string) bool {
 	makeRoom, ok := s.sessions.start(s.cfg.MaxSessions, s.living)
 	if !ok {
@@ -263,8 +262,7 @@ func (s *Server) beginSession(d *route, w http.ResponseWriter, r *http.Request, 
 	return true
 }
 
-// living returns the sessions that have begun, by id. Sessions of stateless requests have no id
-// and are left out.
+// living returns the sessions that have begun, by id. It omits the sessions of stateless requests, which have no id.
 func (s *Server) living() map[string]*mcp.ServerSession {
 	all := map[string]*mcp.ServerSession{}
 	for _, d := range s.routes {
@@ -277,7 +275,7 @@ func (s *Server) living() map[string]*mcp.ServerSession {
 	return all
 }
 
-// lives reports whether the SDK has a session with that id.
+// lives reports whether the SDK has a session with the given id.
 func (d *route) lives(id string) bool {
 	for ss := range d.set.Server().Sessions() {
 		if ss.ID() == id {

@@ -13,7 +13,7 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// ping returns the status of a request in a session.
+// ping sends a request in a session and returns the response's status.
 func ping(t *testing.T, url, id string) int {
 	t.Helper()
 	res, body := request(t, url, inSession(id), `{"jsonrpc":"2.0","id":5,"method":"ping"}`)
@@ -23,7 +23,7 @@ func ping(t *testing.T, url, id string) int {
 	return res.StatusCode
 }
 
-// full checks that no new session can begin.
+// full checks that a new session cannot begin.
 func full(t *testing.T, url, why string) {
 	t.Helper()
 	res, body := request(t, url, post+"\nAccept: "+protocol.AcceptBoth, initialize)
@@ -33,8 +33,8 @@ func full(t *testing.T, url, why string) {
 	}
 }
 
-// TestSessionCap: if the maximum number of sessions exists, a new session replaces the session that has been unused for
-// the longest time. It never replaces a session with a stream or a request in progress.
+// TestSessionCap checks that a new session replaces the least recently used session if the maximum number of sessions
+// exists. It must never replace a session that has a stream or a request in progress.
 func TestSessionCap(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxSessions: 4})
@@ -89,8 +89,8 @@ func TestSessionCap(t *testing.T) {
 	}
 }
 
-// TestSessionCapLosesNoCall: a session that is ended to make room has no call in progress, even if many clients
-// call at that moment. Each call is answered, or refused because the session has ended.
+// TestSessionCapLosesNoCall checks that a session that is ended to make room has no call in progress, even if many
+// clients call at that moment. Each call is either answered or refused because its session has ended.
 func TestSessionCapLosesNoCall(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxSessions: 2})
@@ -127,7 +127,7 @@ func TestSessionCapLosesNoCall(t *testing.T) {
 	}
 }
 
-// socketOf returns the URL of a server whose connections belong to that user, as on the socket.
+// socketOf returns the URL of a server that treats every connection as that user's, as on the socket.
 func socketOf(t *testing.T, s *Server, uid int) string {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(s.socketHandler())
@@ -139,8 +139,8 @@ func socketOf(t *testing.T, s *Server, uid int) string {
 	return srv.URL
 }
 
-// TestSessionOwner: to another kind of caller, a session looks like a session that does not exist, and the session
-// continues.
+// TestSessionOwner checks that another kind of caller cannot tell a session from one that does not exist, and that the
+// session continues.
 func TestSessionOwner(t *testing.T) {
 	t.Parallel()
 	_, tcp := serve(t, Config{Token: "tok"})
@@ -178,8 +178,8 @@ func TestSessionOwner(t *testing.T) {
 	}
 }
 
-// TestNoSessionOnSocket: a bridge's initialize request does not start a session, and a request that names a session is
-// answered without one.
+// TestNoSessionOnSocket checks that a bridge's initialize request does not start a session. A request that names a
+// session is answered without one.
 func TestNoSessionOnSocket(t *testing.T) {
 	t.Parallel()
 	s := New(Config{})

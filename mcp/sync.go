@@ -12,7 +12,7 @@ type SyncAsk struct {
 	Do string `json:"do"` // on, off, now or status
 }
 
-// sync turns the sync of a project with other machines on or off, or runs one round of it, and returns its state.
+// sync turns a project's sync with other machines on or off, or runs one round of it. It returns the state of the sync.
 func (s *Server) sync(ctx context.Context, p *maildir.Project, ask *SyncAsk) (maildir.SyncState, error) {
 	switch ask.Do {
 	case "status":
@@ -23,7 +23,7 @@ func (s *Server) sync(ctx context.Context, p *maildir.Project, ask *SyncAsk) (ma
 			return maildir.SyncState{}, err
 		}
 		if ask.Do == "on" {
-			state, _ := p.Sync.Now(ctx) // the state says what is wrong; sync stays on
+			state, _ := p.Sync.Now(ctx) // the returned state describes the problem; sync stays on
 			return state, nil
 		}
 	default:
@@ -32,8 +32,8 @@ func (s *Server) sync(ctx context.Context, p *maildir.Project, ask *SyncAsk) (ma
 	return p.Sync.State(), nil
 }
 
-// JoinAsk is the body of POST /mailtree/join. It contains the repository through which other machines share their
-// mail, and the local path of the code base.
+// JoinAsk is the body of POST /mailtree/join. It contains the URL of the repository through which other machines share
+// their mail, and the local path of the code base.
 type JoinAsk struct {
 	URL string `json:"url"`
 	Key string `json:"key"`

@@ -15,8 +15,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// table lists the toolsets of the server, one line for each toolset package below this package. All toolsets are
-// also on the Unix socket, at /toolset/<name>/mcp (peer.go).
+// table lists the server's toolsets, one per line. Each is implemented by a package below this one. All toolsets are
+// also available on the Unix socket, at /toolset/<name>/mcp (peer.go).
 func (s *Server) table() []*route {
 	cfg := tool.Config{
 		Store:     s.cfg.Store,
@@ -30,41 +30,41 @@ func (s *Server) table() []*route {
 	return []*route{
 		{name: "mail", set: mail.New(cfg), paths: []string{"/mcp", "/mcp/{$}"}},
 		{name: "postal", set: postal.New(cfg), paths: agentPaths()},
-		{name: "aimx", set: aimx.New(cfg), guests: true}, // on the Unix socket only, because it needs the uid
-		{name: "agentmail", set: agentmail.New(cfg)},     // on the Unix socket only: it identifies callers by the folder or pane they run in
+		{name: "aimx", set: aimx.New(cfg), guests: true}, // only on the Unix socket, because it needs the caller's uid
+		{name: "agentmail", set: agentmail.New(cfg)},     // only on the Unix socket, because it needs the folder or pane
 	}
 }
 
-// agentPaths returns the paths of a toolset whose callers name themselves in the path (postal).
+// agentPaths returns the paths of a toolset whose callers put their own names in the path (postal).
 func agentPaths() []string { return []string{"/agents/{agent}/mcp", "/agents/{agent}/mcp/{$}"} }
 
-// toolset is the result of a toolset package: a *tool.Set, or a type around a *tool.Set.
+// toolset is what a toolset package provides: a *tool.Set, or a type that wraps one.
 type toolset interface {
 	Server() *mcp.Server
-	Run(ctx context.Context) error // runs until ctx ends, see tool.Set.Run
+	Run(ctx context.Context) error // runs until ctx is done; see tool.Set.Run
 }
 
-// envelopeless is a toolset that also accepts {"tool": …, "args": …} as a body, because its programs send that form,
-// and then answers without an envelope: see plain.go.
+// envelopeless is a toolset that also accepts {"tool": …, "args": …} as a body, because programs written for it send
+// that form. It answers such requests without an envelope: see plain.go.
 type envelopeless interface {
-	// Plain converts the structured content of a tool's result to the JSON of the answer. The result
-	// is not a refusal.
+	// Plain converts the structured content of a tool's result to the JSON of the answer. The result must not be a
+	// refusal.
 	Plain(structured []byte) []byte
 }
 
-// route is one toolset behind the handlers of both eras.
+// route serves one toolset through the handlers of both protocol eras.
 type route struct {
 	name  string // as in --toolset
 	set   toolset
-	paths []string // over TCP, for http.ServeMux; none for a toolset that is only on the Unix socket (peer.go)
+	paths []string // paths on TCP, for http.ServeMux; empty if the toolset is only on the Unix socket (peer.go)
 
-	guests bool // OS users other than the server's own may use the toolset on the socket
+	guests bool // whether OS users other than the server's own may use the toolset on the socket
 
 	stateless, stateful http.Handler
 }
 
-// mount creates the handlers of each toolset. Callers, limits, log lines and recovery are the same for all
-// toolsets.
+// mount creates the handlers of each toolset. All toolsets share the same handling of callers, limits, log lines and
+// panics.
 func (s *Server) mount(doors ...*route) {
 	for _, d := range doors {
 		d.set.Server().AddReceivingMiddleware(s.receive, s.countCalls(d.name))
@@ -75,7 +75,7 @@ func (s *Server) mount(doors ...*route) {
 			SessionTimeout:               s.cfg.SessionTimeout,
 			MaxRequestBodyBytes:          s.cfg.MaxBody,
 			PropagateRequestCancellation: true,
-			DisableLocalhostProtection:   true, // checkHost is stricter, and takes proxies into account
+			DisableLocalhostProtection:   true, // checkHost is stricter and takes proxies into account
 		}
 		d.stateful = mcp.NewStreamableHTTPHandler(serve, &options)
 		options.Stateless = true
@@ -84,7 +84,7 @@ func (s *Server) mount(doors ...*route) {
 	}
 }
 
-// address adds the name and the project in the address of the request to the caller.
+// address adds the agent's name and the project in the request's URL to the caller.
 func address(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := tool.CallerOf(r.Context())

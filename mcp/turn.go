@@ -7,15 +7,15 @@ import (
 	"mailtree/maildir"
 )
 
-// TurnReport is the body of POST /mailtree/turn. It contains what a client's files say about its session.
+// TurnReport is the body of POST /mailtree/turn. It describes a session's activity as the client's files show it.
 type TurnReport struct {
 	maildir.SessionKey
-	Dir  string               `json:"dir"`            // folder in which the client was started
-	Turn int                  `json:"turn,omitempty"` // turn that the files describe: HookAnswer.Turn; 0: current
+	Dir  string               `json:"dir"`            // folder where the client was started
+	Turn int                  `json:"turn,omitempty"` // turn described by the files (HookAnswer.Turn); 0: the current turn
 	Is   maildir.SessionState `json:"is"`
 }
 
-// turn records the activity of a session. A folder without a project has no sessions.
+// turn records the activity of a session. A folder that does not belong to a project has no sessions.
 func (s *Server) turn(ctx context.Context, _ *maildir.Project, r *TurnReport) (struct{}, error) {
 	p, err := s.cfg.Store.Project(ctx, r.Dir)
 	switch {

@@ -16,21 +16,21 @@ import (
 // userKey is the context key of a TCP connection's OS user.
 type userKey struct{}
 
-// tcpUser is the OS user at the other end of a TCP connection, or the reason why that user is unknown.
+// tcpUser is the OS user at the other end of a TCP connection, or the reason why the user is unknown.
 type tcpUser struct {
 	uid int
 	err error
 }
 
-// findUser looks up the OS user of a new TCP connection for checkUser. http.Server calls findUser once for each
-// connection, before the first request.
+// findUser looks up the OS user of a new TCP connection for checkUser. It is called once per connection by http.Server,
+// before the first request.
 func findUser(ctx context.Context, c net.Conn) context.Context {
 	uid, err := peeruid.Of(c)
 	return context.WithValue(ctx, userKey{}, tcpUser{uid, err})
 }
 
-// checkUser refuses requests from other OS users of this machine (Config.UserOnly). It admits the server's own user and
-// root, and also anyone with the right token.
+// checkUser refuses requests from this machine's other OS users (Config.UserOnly). It admits the server's own user,
+// root, and anyone who sends the right token.
 func (s *Server) checkUser(next http.Handler) http.Handler {
 	if !s.cfg.UserOnly {
 		return next
@@ -57,7 +57,7 @@ func (s *Server) checkUser(next http.Handler) http.Handler {
 	})
 }
 
-// refusal says why the user may not use the server, and describes both ways to change that.
+// refusal says why the user may not use the server, and describes both ways to get access.
 func (u tcpUser) refusal() string {
 	who := fmt.Sprintf("you are user %d", u.uid)
 	if u.err != nil {

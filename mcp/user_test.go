@@ -12,14 +12,15 @@ import (
 	"mailtree/mcp/peeruid"
 )
 
-// onePage is a page that shows the same text to everyone.
+// onePage is a web page that shows the same text to everyone.
 type onePage struct{}
 
 func (onePage) ServeHTTP(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("the page")) }
 
 func (onePage) Link(_, _, _ string) string { return "" }
 
-// TestUserOnly: the server's own user needs no token over TCP, at every address that needs no token with AUTH=open.
+// TestUserOnly checks that the server's own user needs no token on TCP, at every address that needs no token with
+// AUTH=open.
 func TestUserOnly(t *testing.T) {
 	t.Parallel()
 	if err := peeruid.Check(); err != nil {
@@ -37,12 +38,12 @@ func TestUserOnly(t *testing.T) {
 	}
 }
 
-// TestUserUnknown: a connection whose user is unknown is refused, unless it sends the token.
+// TestUserUnknown checks that a connection whose user is unknown is refused unless it sends the token.
 func TestUserUnknown(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Token: "tok", UserOnly: true})
 	t.Cleanup(s.end)
-	srv := httptest.NewServer(s.Handler()) // without the lookup
+	srv := httptest.NewServer(s.Handler()) // this server does not look up the user
 	t.Cleanup(srv.Close)
 	res, body := request(t, srv.URL, post, `{"method":"ping"}`)
 	if res.StatusCode != 403 || !strings.Contains(body, "it cannot tell which user you are") {
@@ -53,8 +54,8 @@ func TestUserUnknown(t *testing.T) {
 	}
 }
 
-// TestOtherUserTCP: another user without the token gets nothing over TCP except the description of both ways to get
-// access. With the token, the user gets everything.
+// TestOtherUserTCP checks that another user without the token gets nothing on TCP but a description of both ways to get
+// access. With the token, the user can do everything.
 func TestOtherUserTCP(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -87,7 +88,7 @@ func TestOtherUserTCP(t *testing.T) {
 	await(t, func() bool { return s.requests.used.Load() == 0 && s.streams.used.Load() == 0 })
 }
 
-// BenchmarkAccept measures a connection with one request, without and with the lookup of its user.
+// BenchmarkAccept measures a connection with one request, with and without looking up its user.
 func BenchmarkAccept(b *testing.B) {
 	for name, only := range map[string]bool{"open": false, "user": true} {
 		b.Run(name, func(b *testing.B) {

@@ -14,12 +14,12 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// maxVerb is the maximum size in bytes of the body of a POST /mailtree/…. It is enough for a message of the default
-// size with every byte escaped.
+// maxVerb is the maximum size in bytes of the body of a POST /mailtree/…. A message of the default maximum size fits
+// even if every byte is escaped.
 const maxVerb = 64 << 20
 
-// verb returns the handler of a POST /mailtree/…?project=… by the OS user who runs the server. do gets the decoded
-// body and the project, which is nil if the request names none, and returns the answer.
+// verb returns the handler for a POST /mailtree/…?project=… from the OS user who runs the server. The function do gets
+// the decoded body and the project, which is nil if the request does not name one, and returns the answer.
 func verb[Ask, Answer any](s *Server, do func(context.Context, *maildir.Project, *Ask) (Answer, error)) http.Handler {
 	return s.requireOwner(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, ask, err := readVerb[Ask](s, w, r)
@@ -31,10 +31,10 @@ func verb[Ask, Answer any](s *Server, do func(context.Context, *maildir.Project,
 	}))
 }
 
-// streamVerb is a verb whose answer consists of lines. Each value that do passes to say is sent at once as a line of
-// JSON. If do returns an error before the first line, the error is answered as verb answers it. After the first line,
-// the error becomes the last line, {"error": …}. The error is dropped if the client has disconnected or the server is
-// stopping.
+// streamVerb is like verb, but its answer is a stream of lines. Each value that do passes to say is sent at once as a
+// line of JSON. If do returns an error before the first line, the error is reported as by verb. After the first line,
+// the error is sent as the last line, {"error": …}. The error is dropped if the client has disconnected or the server
+// is stopping.
 func streamVerb[Ask any](s *Server, do func(ctx context.Context, p *maildir.Project, ask *Ask, say func(any) error) error) http.Handler {
 	return s.requireOwner(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, ask, err := readVerb[Ask](s, w, r)
@@ -64,7 +64,7 @@ func streamVerb[Ask any](s *Server, do func(ctx context.Context, p *maildir.Proj
 	}))
 }
 
-// inProject refuses a request that names no project if the verb needs one.
+// inProject wraps a verb that needs a project. It refuses requests that do not name one.
 func (s *Server) inProject(verb http.Handler) http.Handler {
 	return s.requireOwner(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("project") == "" {
@@ -75,12 +75,12 @@ func (s *Server) inProject(verb http.Handler) http.Handler {
 	}))
 }
 
-// failure is the last line of a stream that ends early.
+// failure is the last line of a stream that ended early.
 type failure struct {
 	Error string `json:"error"`
 }
 
-// readVerb decodes the body of a POST /mailtree/… and finds its project.
+// readVerb decodes the body of a POST /mailtree/… and finds the request's project.
 func readVerb[Ask any](s *Server, w http.ResponseWriter, r *http.Request) (p *maildir.Project, ask *Ask, err error) {
 	ask = new(Ask)
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxVerb)).Decode(ask); err != nil && !errors.Is(err, io.EOF) {
@@ -92,17 +92,17 @@ func readVerb[Ask any](s *Server, w http.ResponseWriter, r *http.Request) (p *ma
 	return p, ask, err
 }
 
-// answerVerb answers a POST /mailtree/… with v, or refuses it.
+// answerVerb answers a POST /mailtree/… with v, or with a refusal if err is not nil.
 func (s *Server) answerVerb(w http.ResponseWriter, r *http.Request, v any, err error) {
 	switch {
 	case err == nil:
 		text := tool.Encode(v)
 		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Length", strconv.Itoa(len(text))) // so that a flushed answer is complete
+		w.Header().Set("Content-Length", strconv.Itoa(len(text))) // so that the answer is complete even if it is flushed
 		_, _ = w.Write(text)
 	case r.Context().Err() == nil:
 		status, level := http.StatusConflict, slog.LevelWarn
-		if errors.Is(err, maildir.ErrNotFound) { // an ordinary answer, which each command outside a project gets
+		if errors.Is(err, maildir.ErrNotFound) { // a common answer: every command outside a project gets it
 			status, level = http.StatusNotFound, slog.LevelDebug
 		}
 		s.log.Log(r.Context(), level, "refused", "path", r.URL.Path, "error", err)

@@ -7,14 +7,14 @@ import (
 	"mailtree/maildir"
 )
 
-// WaitAnswer tells the client how to continue. If the server ended before there was an answer, both fields are
-// empty, and the client asks the next server.
+// WaitAnswer tells the client how to continue. If the server stopped before there was an answer, both fields are empty
+// and the client asks the next server.
 type WaitAnswer struct {
-	Tell string `json:"tell,omitempty"` // text for the model, which begins a turn
-	Over bool   `json:"over,omitempty"` // the client does not need to wait any longer
+	Tell string `json:"tell,omitempty"` // text for the model; it begins a turn
+	Over bool   `json:"over,omitempty"` // the client does not need to keep waiting
 }
 
-// wait answers when a client's session must be woken, or when there is no session to wake.
+// wait answers as soon as a client's session must be woken, or when there is no session to wake.
 func (s *Server) wait(ctx context.Context, _ *maildir.Project, v *maildir.SessionEvent, say func(any) error) error {
 	a, err := awaitNews(ctx, v, s.cfg)
 	if err != nil && ctx.Err() == nil {

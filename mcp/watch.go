@@ -6,10 +6,10 @@ import (
 	"mailtree/maildir"
 )
 
-// WatchAsk is the body of POST /mailtree/watch. The answer contains the events in the project, or in every project if
-// none is named. The first line contains only a Seq, the position from which events are reported.
+// WatchAsk is the body of POST /mailtree/watch. The response streams the events in the project, or in all projects if
+// the request does not name one. Its first line contains only a Seq: the position from which events are reported.
 type WatchAsk struct {
-	After *int64 `json:"after,omitempty"` // begin after this Seq; nil: from now on
+	After *int64 `json:"after,omitempty"` // start after this Seq; nil means from now on
 }
 
 func (s *Server) watch(ctx context.Context, p *maildir.Project, ask *WatchAsk, say func(any) error) error {
@@ -24,7 +24,7 @@ func (s *Server) watch(ctx context.Context, p *maildir.Project, ask *WatchAsk, s
 		return err
 	}
 	return s.cfg.Store.Watch(ctx, p, after, func(h *maildir.Event) error {
-		if p != nil { // the client named the project
+		if p != nil { // the client specified a project
 			h.Project = ""
 		}
 		return say(h)

@@ -15,36 +15,36 @@ import (
 	"mailtree/maildir/index"
 )
 
-// operation is one line in the activity.
+// operation is one line of the activity.
 type operation struct {
 	At        time.Time
 	Who, What string // Who is "" if unknown
-	Link      string // to the message, or to its history if it is gone; "" for a claim or an agent
+	Link      string // to the message, or to its history if it is gone; "" for claims and agents
 	Subject   string
 	Gone      bool // the message no longer exists
 	Path      string
 }
 
 type activityShown struct {
-	Only   string   // the agent whose activity is shown; "" for everyone's
-	Agents []string // agents that the reader can choose
+	Only   string   // the agent whose activity is shown; "" shows everyone's
+	Agents []string // agents that the reader can choose from
 	Rows   []operation
 	Read   time.Time // time of the oldest change that was read
 	Next   int64     // mark of the next page; 0 at the end
 }
 
-// activityRows is how many operations one page of the activity view shows. The page reads changes activityRead at a
-// time, at most activityReads times.
+// activityRows is the number of operations on one page of the activity. The page reads activityRead changes at a time,
+// up to activityReads times.
 const (
 	activityRows  = 100
 	activityRead  = 1000
 	activityReads = 5
 )
 
-// activityAgents is how many agents the reader can choose from in the activity view.
+// activityAgents is the number of agents that the reader can choose from.
 const activityAgents = 30
 
-// told contains the verb for each kind of change that represents an operation.
+// told contains a verb for each kind of change that corresponds to an operation.
 var told = map[format.Kind]map[string]string{
 	format.KindCanonical: {index.Added: "wrote", index.Changed: "changed", index.Removed: "removed"},
 	format.KindRead:      {index.Added: "read"},
@@ -56,7 +56,7 @@ var told = map[format.Kind]map[string]string{
 	format.KindStatus:    {index.Added: "set its status", index.Changed: "set its status"},
 }
 
-// activity shows the newest operations of the project, or those before a mark.
+// activity shows the project's newest operations, or those before a mark.
 func (h *Page) activity(v *view) error {
 	if err := v.in("activity", "Activity"); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (h *Page) activity(v *view) error {
 	return v.show("activity", a.shown)
 }
 
-// activeAgents lists the agents that were active most recently, plus the agent in also, sorted by name.
+// activeAgents returns the most recently active agents, plus the agent also, sorted by name.
 func (v *view) activeAgents(also string) (names []string, err error) {
 	var agents []maildir.AgentInfo
 	_, err = v.p.Agents.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
@@ -104,24 +104,25 @@ func (v *view) activeAgents(also string) (names []string, err error) {
 	return names, err
 }
 
-// activityReading turns changes into rows.
+// activityReading converts changes to rows.
 type activityReading struct {
 	*view
 	shown  activityShown
 	held   map[string]claim.Row // by claim file
-	before int64                // mark of the change that was read last; 0: nothing was read
-	over   bool                 // there is nothing more to read, or no room for it
+	before int64                // mark of the last change that was read; 0 if nothing was read
+	over   bool                 // there is nothing left to read, or no room for it
 
-	deeds map[deed][]history.Entry // the newest operations, newest first; nil: not read
+	deeds map[deed][]history.Entry // the newest operations, newest first; nil if not read yet
 }
 
-// deed identifies an operation's effect on a message's file. op is index.Added, index.Changed or index.Removed.
+// deed identifies the effect of an operation on a message's file. The field op is index.Added, index.Changed or
+// index.Removed.
 type deed struct{ id, op string }
 
 // deedsRead is the number of newest operations that are read to find out who undid, restored or changed a message.
 const deedsRead = 300
 
-// readDeeds reads the newest operations.
+// readDeeds reads the newest operations into a.deeds.
 func (a *activityReading) readDeeds() error {
 	a.deeds = map[deed][]history.Entry{}
 	return a.p.Log(a.ctx(), maildir.LogQuery{Limit: deedsRead}, func(e *history.Entry) error {
@@ -132,7 +133,7 @@ func (a *activityReading) readDeeds() error {
 	})
 }
 
-// opOf returns what an operation does to its message's file, or "" for nothing.
+// opOf returns the effect of an operation on its message's file, or "" if it has none.
 func opOf(verb string) string {
 	of, undone := strings.CutPrefix(verb, history.UndoPrefix)
 	if undone {
@@ -149,9 +150,9 @@ func opOf(verb string) string {
 	return ""
 }
 
-// deedOf takes from a.deeds the operation behind a change to a message's file, or returns nil if it is unknown. It
-// takes the operation nearest in time, because a commit comes after its operations. Among the operations of one commit
-// it takes the newest, because changes come newest first.
+// deedOf removes from a.deeds the operation behind a change to a message's file and returns it, or returns nil if the
+// operation is unknown. It chooses the operation nearest in time, because a commit is made after its operations. Among
+// operations in the same commit, it chooses the newest, because changes come newest first.
 func (a *activityReading) deedOf(c *index.Change) *history.Entry {
 	key := deed{c.ID, c.Op}
 	all, at := a.deeds[key], 0
@@ -202,14 +203,14 @@ func (a *activityReading) read() error {
 	return nil
 }
 
-// operationOf returns the operation that a change shows. It returns nil if the change shows no operation, or one that
-// the chosen agent did not do.
+// operationOf returns the operation that a change shows. It returns nil if the change does not show an operation, or if
+// the chosen agent did not perform it.
 func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 	what := told[c.Kind][c.Op]
 	if c.Kind == format.KindCanonical {
 		e := a.deedOf(c)
 		if e != nil && !a.Signed && e.Who != c.Agent {
-			e = nil // an agent other than the sender may be a blind recipient (Invariant I7)
+			e = nil // an agent other than the sender may be a bcc recipient (Invariant I7)
 		}
 		switch {
 		case e != nil && c.Op == index.Added && e.Verb != strings.TrimPrefix(strings.TrimPrefix(e.Verb, history.UndoPrefix), history.RedoPrefix):
@@ -219,7 +220,7 @@ func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 		case e != nil && c.Op != index.Added:
 			c.Agent = e.Who
 		case c.Op != index.Added:
-			c.Agent = "" // the feed contains the message's sender here
+			c.Agent = "" // here, the feed contains the message's sender
 		}
 	}
 	file := c.Path
@@ -242,7 +243,7 @@ func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 	return d, nil
 }
 
-// mark is an agent's mark on its copy of a message, with the mark's time.
+// mark is a mark that an agent made on its copy of a message at a certain time.
 type mark struct {
 	id, agent string
 	at        int64
@@ -250,8 +251,8 @@ type mark struct {
 
 func markOf(c *index.Change) mark { return mark{c.ID, c.Agent, c.At.UnixMicro()} }
 
-// readWith returns the marks for acknowledging and archiving. Each of these operations has also marked the message as
-// read, but is shown as one operation.
+// readWith returns the acknowledging and archiving marks. Each of these operations also marks the message as read, but
+// is shown as a single operation.
 func readWith(changes []index.Change) map[mark]bool {
 	all := map[mark]bool{}
 	for i := range changes {
@@ -262,7 +263,7 @@ func readWith(changes []index.Change) map[mark]bool {
 	return all
 }
 
-// tellMessage fills in an operation's message. open reports whether everyone may know that the agent is involved
+// tellMessage sets an operation's message. The result open reports whether everyone may know that the agent is involved
 // (Invariant I7).
 func (v *view) tellMessage(d *operation, c *index.Change) (open bool, err error) {
 	m, err := v.p.MessageHead(v.ctx(), c.ID)

@@ -10,22 +10,22 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// agentShown is an agent in the directory.
+// agentShown is an agent as shown in the directory.
 type agentShown struct {
 	maildir.AgentInfo
 	State      string    // what the agent is doing, in one word
 	Stuck      string    // why the agent needs help; "" if it does not
-	Oldest     time.Time // when its oldest unread mail arrived; zero: no unread mail
-	Wakes      bool      // a nudge can reach the agent
+	Oldest     time.Time // when its oldest unread mail arrived; zero if it has no unread mail
+	Wakes      bool      // whether a nudge can reach the agent
 	Reaches    []maildir.WakeStatus
-	On         string // the other machine that the agent belongs to; "": none
-	Unwakeable string // why mail cannot wake it; "" if mail can
+	On         string // the other machine to which the agent belongs; "" if none
+	Unwakeable string // why mail cannot wake the agent; "" if it can
 }
 
-// agentsMost is the maximum number of agents that one view shows.
+// agentsMost is the maximum number of agents in one view.
 const agentsMost = 1000
 
-// agents shows the agents, the most recently active first. For each agent, it shows what the agent is doing, its unread
+// agents shows the agents, most recently active first. For each agent, it shows what the agent is doing, its unread
 // mail and claims, how it can be woken, and how its last wake went.
 func (h *Page) agents(v *view) error {
 	if err := v.in("agents", "Agents"); err != nil {
@@ -67,10 +67,10 @@ func (h *Page) agents(v *view) error {
 	return v.show("agents", all)
 }
 
-// states contains the words for the agents' states.
+// states contains the words for agents' states.
 var states = map[string]string{format.Ready: "ready", format.Work: "working", format.Offline: "offline"}
 
-// quietAfter is how long an agent that reports no state is shown as active after its last call.
+// quietAfter is how long after its last call an agent that reports no state is shown as active.
 const quietAfter = 10 * time.Minute
 
 func (v *view) stateOf(a *agentShown) string {
@@ -85,10 +85,10 @@ func (v *view) stateOf(a *agentShown) string {
 	return "quiet"
 }
 
-// stuckAgent describes why an agent cannot continue by itself.
+// stuckAgent describes why an agent cannot continue on its own.
 type stuckAgent struct{ state, why string }
 
-// stuck returns the agents that cannot continue by themselves.
+// stuck returns the agents that cannot continue on their own.
 func (v *view) stuck() (map[string]stuckAgent, error) {
 	all := map[string]stuckAgent{}
 	asleep, err := v.p.Sessions.Unwoken(v.ctx())
@@ -110,8 +110,8 @@ func (v *view) stuck() (map[string]stuckAgent, error) {
 	return all, err
 }
 
-// CanNudge reports whether the user can nudge an agent: the agent has unread mail, and a nudge from this page can
-// reach it.
+// CanNudge reports whether the user can nudge an agent, that is, whether the agent has unread mail and a nudge from
+// this page can reach it.
 func (v *view) CanNudge(agent string) (bool, error) {
 	if !v.Signed || v.page.cfg.Nudge == nil || agent == v.Me {
 		return false, nil
@@ -120,13 +120,13 @@ func (v *view) CanNudge(agent string) (bool, error) {
 	return slices.ContainsFunc(sleepers, func(s maildir.IdleSeat) bool { return s.Way() != "" }), err
 }
 
-// toAgent is a view with a form that concerns an agent.
+// toAgent is a view together with the agent that a form in it concerns.
 type toAgent struct {
 	*view
 	Agent string
 }
 
-// To returns the view for a form that concerns an agent.
+// To returns the view for a form that concerns the agent.
 func (v *view) To(agent string) toAgent { return toAgent{v, agent} }
 
 // nudge wakes an agent now and reports the result.
@@ -137,7 +137,7 @@ func (h *Page) nudge(v *view) (to string, err error) {
 	agent := v.r.PathValue("agent")
 	text := ""
 	err = h.cfg.Nudge(v.ctx(), v.p.Slug, agent, func(how, why string) {
-		switch { // one woken session is enough
+		switch { // it is enough if one session was woken
 		case why == "":
 			text = agent + " was notified of its mail" + hows[how] + "."
 		case text == "":
@@ -152,7 +152,7 @@ func (h *Page) nudge(v *view) (to string, err error) {
 	return v.saidAt(v.at("agents"), text) + "#" + agent, err
 }
 
-// whyNobody returns the reason why no session was woken for an agent's mail.
+// whyNobody returns the reason why none of an agent's sessions was woken for its mail.
 func (v *view) whyNobody(agent string) (string, error) {
 	mail, err := v.p.Box(agent, v.origin()).Counts(v.ctx())
 	waits := slices.ContainsFunc(v.p.Sessions.WakeStatuses()[agent], func(r maildir.WakeStatus) bool { return r.Waits })
@@ -165,13 +165,13 @@ func (v *view) whyNobody(agent string) (string, error) {
 	return "none of its sessions can be woken", err
 }
 
-// hows contains the words for package seat's outcomes.
+// hows contains the words for the outcomes defined in package seat.
 var hows = map[string]string{
 	seat.Queued: ": the notice is in its client's queue",
 	seat.Typed:  ": the notice was typed into its window",
 }
 
-// Way returns how a session can be woken.
+// Way returns a phrase that says how a session can be woken.
 func (v *view) Way(r maildir.WakeStatus) string {
 	switch {
 	case r.Ended:
@@ -186,7 +186,7 @@ func (v *view) Way(r maildir.WakeStatus) string {
 	return r.Client + ", cannot be woken"
 }
 
-// Woke returns how the last wake of a session went, or "" if none was needed.
+// Woke returns a phrase that says how the last wake of a session went, or "" if the session has not been woken.
 func (v *view) Woke(r maildir.WakeStatus) string {
 	said := []string{}
 	for _, s := range []string{r.Wake.Outcome, r.Wake.Why} {

@@ -16,7 +16,7 @@ import (
 	"mailtree/page"
 )
 
-// words returns the text in a part of a view, without the HTML elements.
+// words returns the text of the part of a view between from and to, without the HTML tags.
 func (b *browser) words(view, from, to string) string {
 	b.Helper()
 	_, text, _ := strings.Cut(b.see(view), from)
@@ -24,8 +24,8 @@ func (b *browser) words(view, from, to string) string {
 	return strings.Join(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(text, " ")), " ")
 }
 
-// TestAgents checks that each agent has one line: what it is doing, its unread mail, its claims, and when it was last
-// seen.
+// TestAgents checks that each agent has one line, which shows what it is doing, its unread mail, its claims, and when
+// it was last seen.
 func TestAgents(t *testing.T) {
 	s := tell(t)
 	b := s.person()
@@ -45,8 +45,8 @@ func TestAgents(t *testing.T) {
 	contains(t, b.words(s.base+"/agents", `<li id="RedStone">`, "</li>"), "has had unread mail for", "gemini, ended")
 }
 
-// TestClaims checks that the claims are listed below their holders, starting with claims that have stopped an agent.
-// Claims that ended within a day are listed after that.
+// TestClaims checks that the claims are listed below their holders, starting with claims that have stopped another
+// agent. Claims that ended within the last day must follow.
 func TestClaims(t *testing.T) {
 	c := &clock{now: time.Now()}
 	s := open(t, page.Config{Now: c.time})
@@ -60,7 +60,7 @@ func TestClaims(t *testing.T) {
 	claimAs("Ann", 48*time.Hour, "a.go", "z.go")
 	claimAs("Bob", 48*time.Hour, "b.go", "c.go")
 	claimAs("Bob", time.Hour, "old.go")
-	claimAs("Ann", 48*time.Hour, "c.go") // is refused
+	claimAs("Ann", 48*time.Hour, "c.go") // this claim is refused
 	if _, err := s.p.Box("Ann", format.Origin{}).Release(t.Context(), []string{"z.go"}); err != nil {
 		t.Fatal(err)
 	}
@@ -83,13 +83,14 @@ func TestClaims(t *testing.T) {
 	}
 	b.press(s.base+"/claims", s.base+"/claims/release", "agent", "Bob", "path", "b.go")
 	contains(t, b.see(s.base+"/claims"), "Bob</bdi>’s, released by <bdi class=\"name\">pat</bdi>")
-	c.pass(23 * time.Hour) // by then, Ann's stop is forgotten
+	c.pass(23 * time.Hour) // by then, Ann's stop has been forgotten
 	if got := paths(); !slices.Equal(got, []string{"a.go", "c.go", "b.go"}) {
 		t.Errorf("a day later the claims are %v", got)
 	}
 }
 
-// TestAgentsElsewhere checks that an agent on another machine is shown with its machine if the project is shared.
+// TestAgentsElsewhere checks that, in a shared project, an agent on another machine is shown with the name of that
+// machine.
 func TestAgentsElsewhere(t *testing.T) {
 	t.Parallel()
 	s := open(t, page.Config{})

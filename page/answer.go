@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// Anyone who can reach the server may request any view without reading the answer. Therefore each answer has a limit,
-// all answers together use a limited amount of memory, and a browser that reads nothing for answerPatience loses its
-// connection.
+// Anyone who can reach the server may request any view without reading the response. Each response is therefore limited
+// in size, all responses share a limited amount of memory, and a browser that reads nothing for answerPatience is
+// disconnected.
 const (
-	mostHeld       = 64 << 20         // bytes that all answers together may hold
+	mostHeld       = 64 << 20         // bytes that all responses together may hold
 	whileMade      = 12 << 20         // bytes that a view may hold while it is being built: mostText, escaped
 	pieceBytes     = 64 << 10         // bytes per write
 	holdPatience   = 5 * time.Second  // how long a request waits for memory
-	answerPatience = 30 * time.Second // how long a browser may go without reading
+	answerPatience = 30 * time.Second // how long a browser may pause reading
 )
 
-// These limits apply to the message text that a view or a feed shows, in bytes.
+// Limits, in bytes, on the message text shown in a view or a feed.
 const (
 	mostText = 2 << 20
-	mostBody = 256 << 10 // of one body
-	mostHTML = 4 << 20   // of HTML built from bodies; further bodies are shown as plain text
+	mostBody = 256 << 10 // for one body
+	mostHTML = 4 << 20   // of HTML made from bodies; any further bodies are shown as plain text
 )
 
-// reserve reserves part of the memory for answers. If not enough becomes free within holdPatience, it answers 503 and
-// returns false. The caller must call giveBack(0) at the end.
+// reserve reserves part of the memory for responses. If not enough memory becomes free within holdPatience, it responds
+// with status 503 and returns false. The caller must call giveBack(0) at the end.
 func (v *view) reserve(bytes int64) bool {
 	ctx, cancel := context.WithTimeout(v.ctx(), holdPatience)
 	defer cancel()
@@ -44,7 +44,7 @@ func (v *view) reserve(bytes int64) bool {
 	return false
 }
 
-// giveBack releases the memory that the view holds beyond the given number of bytes.
+// giveBack releases the memory that the view holds in excess of beyond bytes.
 func (v *view) giveBack(beyond int64) {
 	if v.held > beyond {
 		v.page.memory.Release(v.held - beyond)
@@ -52,13 +52,13 @@ func (v *view) giveBack(beyond int64) {
 	}
 }
 
-// writeWhole writes a complete answer. Its header must be set already.
+// writeWhole writes a complete response. Its headers must already be set.
 func (v *view) writeWhole(status int, data []byte) {
 	v.giveBack(int64(cap(data)))
 	v.writePieces(status, int64(len(data)), bytes.NewReader(data))
 }
 
-// writePieces writes an answer of length bytes from a reader, in pieces.
+// writePieces writes a response of length bytes, in pieces that it reads from a reader.
 func (v *view) writePieces(status int, length int64, from io.Reader) {
 	v.w.Header().Set("Content-Length", strconv.FormatInt(length, 10))
 	v.w.WriteHeader(status)
@@ -66,9 +66,9 @@ func (v *view) writePieces(status int, length int64, from io.Reader) {
 	piece := make([]byte, min(length, pieceBytes))
 	for length > 0 {
 		n, err := io.ReadFull(from, piece[:min(length, int64(len(piece)))])
-		_ = out.SetWriteDeadline(time.Now().Add(answerPatience)) // if there is a connection
+		_ = out.SetWriteDeadline(time.Now().Add(answerPatience)) // ignored if there is no connection
 		if _, werr := v.w.Write(piece[:n]); err != nil || werr != nil {
-			return // the browser is gone or does not read, or the file has become shorter
+			return // the browser has disconnected or does not read, or the file has become shorter
 		}
 		length -= int64(n)
 	}

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// slow is a connection that records how an answer is written to it.
+// slow is a connection that records how a response is written to it.
 type slow struct {
 	*httptest.ResponseRecorder
 	pieces    []int
@@ -32,8 +32,8 @@ func (s *slow) Write(b []byte) (int, error) {
 	return s.ResponseRecorder.Write(b)
 }
 
-// TestWritePieces checks that an answer is written in pieces, each with its own deadline, and that no deadline
-// remains for the connection's next request.
+// TestWritePieces checks that a response is written in pieces, each with its own deadline, and that no deadline remains
+// for the next request on the connection.
 func TestWritePieces(t *testing.T) {
 	to := &slow{ResponseRecorder: httptest.NewRecorder()}
 	v := &view{page: &Page{memory: semaphore.NewWeighted(mostHeld)}, w: to, r: httptest.NewRequest(http.MethodGet, "/", nil)}
@@ -50,8 +50,8 @@ func TestWritePieces(t *testing.T) {
 	}
 }
 
-// TestMemory checks that, while the page's answers use all the memory for answers, the next request gets 503 with
-// Retry-After. The memory is available again once the answers are read.
+// TestMemory checks that a request gets status 503 with Retry-After while the page's responses use up all their memory.
+// The memory must be available again once the responses have been read.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	h := &Page{memory: semaphore.NewWeighted(mostHeld), cfg: Config{Now: time.Now}, key: []byte("k")}

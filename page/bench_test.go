@@ -14,8 +14,8 @@ import (
 	"mailtree/page"
 )
 
-// BenchmarkViews measures the time to a complete view of a store with 10,000 messages, or 100,000 with -large, in a
-// signed-in browser. One of the words in the searches is in every message.
+// BenchmarkViews measures how long a signed-in browser waits for a complete view of a store with 10,000 messages, or
+// 100,000 with -large. One of the words in the searches occurs in every message.
 func BenchmarkViews(b *testing.B) {
 	mail := bulk.Mail{Name: "page", Messages: 10_000, Linked: true, Git: true}
 	if bulk.Large() {
@@ -47,7 +47,7 @@ func BenchmarkViews(b *testing.B) {
 	}
 }
 
-// recent adds the latest mail: 300 messages in one thread, half of which request an acknowledgement.
+// recent adds recent mail: 300 messages in one thread, half of which request an acknowledgement.
 func recent(b *testing.B, s *maildir.Store) {
 	p, err := s.Project(b.Context(), bulk.Slug())
 	if err != nil {
@@ -67,7 +67,7 @@ func recent(b *testing.B, s *maildir.Store) {
 	}
 }
 
-// after returns a clock that begins after the last message, or the real clock.
+// after returns a clock that starts after the last message. If that is in the past, it returns the real clock.
 func after(mail bulk.Mail) func() time.Time {
 	last, _ := mail.Message(mail.Messages)
 	ahead := max(time.Until(last.Created), 0)

@@ -13,11 +13,11 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// ownFile is a regular expression for the address of an attachment, or of an image in the text of a message.
+// ownFile is a regular expression for the address of an attachment, or of an image embedded in a message's text.
 const ownFile = `^/p/[^/?#]+/(?:file|message/[^/?#]+/image)/[0-9a-f]{40}$`
 
-// clean keeps the HTML that markdown.Render produces and removes anything else. It is safe for concurrent use and is
-// built at first use.
+// clean removes everything from HTML that markdown.Render does not produce. It is safe for concurrent use and is built
+// when it is first used.
 var clean = sync.OnceValue(cleaner)
 
 func cleaner() *bluemonday.Policy {
@@ -35,18 +35,18 @@ func cleaner() *bluemonday.Policy {
 	p.AllowAttrs("loading").Matching(regexp.MustCompile(`^lazy$`)).OnElements("img")
 	p.AllowURLSchemes("http", "https", "mailto")
 	p.RequireParseableURLs(true)
-	p.AllowRelativeURLs(true) // but only addresses of files
+	p.AllowRelativeURLs(true) // only file addresses are allowed
 	p.RequireNoFollowOnLinks(true)
 	p.RequireNoReferrerOnLinks(true)
 	return p
 }
 
-// bodyHTML returns a body as HTML, or "" if the body must be shown as plain text.
+// bodyHTML returns a body as HTML, or "" if it must be shown as plain text.
 func bodyHTML(m *index.MessageRow) template.HTML {
 	if m.MediaType == format.PlainText {
 		return ""
 	}
-	inText := map[string]bool{} // the addresses of the images inside the body
+	inText := map[string]bool{} // addresses of the images in the body
 	body, _ := markdown.RewriteImages(m.Body, func(destination string) string {
 		if !strings.HasPrefix(destination, "data:") {
 			return destination
@@ -71,8 +71,8 @@ func bodyHTML(m *index.MessageRow) template.HTML {
 	return template.HTML(directed.Replace(clean().Sanitize(text))) //nolint:gosec // sanitized
 }
 
-// directed gives each paragraph, heading, list item and table cell of sanitized HTML the writing direction of its
-// first letter. In sanitized HTML, every < begins a tag.
+// directed gives each paragraph, heading, list item and table cell in sanitized HTML the writing direction of its first
+// letter. In sanitized HTML, every < begins a tag.
 var directed = strings.NewReplacer("<p>", `<p dir="auto">`, "<li>", `<li dir="auto">`, "<li ", `<li dir="auto" `,
 	"<td>", `<td dir="auto">`, "<td ", `<td dir="auto" `, "<th>", `<th dir="auto">`, "<th ", `<th dir="auto" `,
 	"<h1>", `<h1 dir="auto">`, "<h2>", `<h2 dir="auto">`, "<h3>", `<h3 dir="auto">`, "<h4>", `<h4 dir="auto">`,

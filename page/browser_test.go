@@ -28,13 +28,13 @@ import (
 	"mailtree/page"
 )
 
-// tab is a real Chromium that shows the site.
+// tab is a tab of a real Chromium browser that shows the site.
 type tab struct {
 	*site
 	browser context.Context
 }
 
-// tab opens a Chromium for the test. It skips the test if Chromium is not installed.
+// tab starts Chromium for the test, or skips the test if Chromium is not installed.
 func (s *site) tab() *tab {
 	s.Helper()
 	program, err := exec.LookPath("chromium")
@@ -49,14 +49,14 @@ func (s *site) tab() *tab {
 	s.Cleanup(stop)
 	ctx, stop = chromedp.NewContext(ctx)
 	s.Cleanup(stop)
-	if err := chromedp.Run(ctx); err != nil { // the browser runs as long as the context that starts it
+	if err := chromedp.Run(ctx); err != nil { // the browser runs as long as the context in which it is started
 		s.Fatal(err)
 	}
 	return &tab{s, ctx}
 }
 
-// profile returns a new folder for the browser. The browser's processes write to it for a moment after the browser has
-// ended, so removing it may take several attempts.
+// profile returns a new folder for the browser. The browser's processes write to the folder for a moment after the
+// browser has exited, so removing it may take several attempts.
 func (s *site) profile() string {
 	s.Helper()
 	dir, err := os.MkdirTemp("", "chromium-")
@@ -69,7 +69,7 @@ func (s *site) profile() string {
 	return dir
 }
 
-// must makes the browser perform the actions, for at most a minute.
+// must makes the browser perform the actions. They must take no longer than a minute.
 func (b *tab) must(what string, actions ...chromedp.Action) {
 	b.Helper()
 	ctx, stop := context.WithTimeout(b.browser, time.Minute)
@@ -86,13 +86,13 @@ func (b *tab) enter() {
 		chromedp.WaitVisible(`main h1`))
 }
 
-// visit opens a view of the project.
+// visit opens one of the project's views.
 func (b *tab) visit(view string) {
 	b.Helper()
 	b.must("visit "+view, chromedp.Navigate(b.url+b.base+view), chromedp.WaitVisible(`main h1`))
 }
 
-// expect compares the result of a script with the expected text.
+// expect checks that the script returns the expected text.
 func (b *tab) expect(want, script string) {
 	b.Helper()
 	var got string
@@ -102,7 +102,7 @@ func (b *tab) expect(want, script string) {
 	}
 }
 
-// await waits until a script returns true.
+// await waits until the script returns true.
 func (b *tab) await(script string) {
 	b.Helper()
 	b.must("wait for "+script, chromedp.Poll(script, nil, chromedp.WithPollingTimeout(time.Minute)))
@@ -113,12 +113,12 @@ func press(key string) chromedp.Action {
 	return input.DispatchKeyEvent(input.KeyDown).WithKey(key).WithText(key)
 }
 
-// pressWith types a key together with Ctrl, Alt or Cmd.
+// pressWith types a key while Ctrl, Alt or Cmd is held down.
 func pressWith(held input.Modifier, key string) chromedp.Action {
 	return input.DispatchKeyEvent(input.KeyDown).WithKey(key).WithModifiers(held)
 }
 
-// said selects an element that shows the given text.
+// said waits for an element that shows the given text.
 func said(element, text string) chromedp.Action {
 	return chromedp.WaitVisible(fmt.Sprintf(`//%s[contains(., %q)]`, element, text))
 }
@@ -151,8 +151,8 @@ func TestBrowserLive(t *testing.T) {
 	b.must("ask for it", chromedp.Click(`#stale button`), said("article", "A third"))
 }
 
-// TestBrowserTimes checks that times advance on an open page when nothing happens, and that this is not treated as
-// news: only new items fade, and selecting or opening something is not disturbed.
+// TestBrowserTimes checks that the times on an open page advance even if nothing happens, and that this is not treated
+// as news: only new items fade, and selecting or opening something is not disturbed.
 func TestBrowserTimes(t *testing.T) {
 	var ahead atomic.Int64
 	s := open(t, page.Config{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
@@ -176,8 +176,8 @@ func TestBrowserTimes(t *testing.T) {
 	b.expect("true ", `document.querySelector("article .more").open + " " + document.getElementById("stale").textContent`)
 }
 
-// TestBrowserTabs checks that ten tabs of one browser work, although the browser allows six connections to a host. A
-// tab that comes to the front again shows the new mail.
+// TestBrowserTabs checks that ten tabs of one browser work, even though the browser allows only six connections to a
+// host. A tab that comes to the front again must show the new mail.
 func TestBrowserTabs(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.tab()
@@ -197,14 +197,14 @@ func TestBrowserTabs(t *testing.T) {
 	b.must("come back", chromedp.Evaluate(hide("visible"), nil), said("a", "First"))
 }
 
-// hide makes a tab believe that it is hidden or visible. Without a screen, every tab is visible.
+// hide makes a tab believe that it is hidden or visible. Without a screen, all tabs are visible.
 func hide(state string) string {
 	return fmt.Sprintf(`Object.defineProperty(document, "hidden", {value: %t, configurable: true});
 		document.dispatchEvent(new Event("visibilitychange")); 0`, state == "hidden")
 }
 
 // TestBrowserDraft checks that a draft survives a restart of the server and a reload of the page, and that it is
-// dropped once it is sent. The page says when the server is not responding.
+// dropped once it has been sent. The page must say when the server is not responding.
 func TestBrowserDraft(t *testing.T) {
 	s := open(t, page.Config{})
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which?", Body: "a?"})
@@ -243,8 +243,8 @@ func TestBrowserDraft(t *testing.T) {
 	b.expect("", `localStorage.length ? JSON.stringify(localStorage) : ""`)
 }
 
-// TestBrowserKeys checks that each key does what the page says. A key does nothing together with Ctrl, Alt or Cmd, or
-// in a field.
+// TestBrowserKeys checks that each key does what the page says it does. Keys must do nothing while Ctrl, Alt or Cmd is
+// held down, or in a field.
 func TestBrowserKeys(t *testing.T) {
 	s := open(t, page.Config{})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "First", Body: "a"})
@@ -277,9 +277,9 @@ func TestBrowserKeys(t *testing.T) {
 	b.expect("to", `document.activeElement.id`)
 }
 
-// TestBrowserDesk does a day's work with the keyboard. The focus stays in place when mail arrives and after Back.
-// Opening a message marks it as read. A reply goes to everyone, and then the next thread is shown. Undo restores the
-// text. An action applies to all selected threads at once.
+// TestBrowserDesk does a day's work with the keyboard. It checks that the focus stays in place when mail arrives and
+// after Back, and that opening a message marks it as read. A reply must go to everyone, after which the next thread is
+// shown. Undo must restore the text, and an action must apply to all selected threads at once.
 func TestBrowserDesk(t *testing.T) {
 	s := open(t, page.Config{})
 	plan := s.send("Ann", maildir.Draft{To: []string{"pat"}, CC: []string{"Bob"}, Subject: "Plan", Body: "p", AckRequired: true})
@@ -339,7 +339,7 @@ func TestBrowserDesk(t *testing.T) {
 	b.await(`document.querySelectorAll(".new li").length === 5`)
 }
 
-// unread returns how many messages pat has not read.
+// unread returns the number of messages that pat has not read.
 func (s *site) unread() int {
 	s.Helper()
 	page, err := s.p.Box("pat", format.Origin{}).Inbox(s.Context(), index.InboxQuery{UnreadOnly: true, Peek: true}, false, maildir.Waiting{})
@@ -350,7 +350,7 @@ func (s *site) unread() int {
 }
 
 // TestBrowserCompose checks that names after the first one are completed too, that files are sent with a message, and
-// that a draft is kept after Cancel. Ctrl+Enter sends a message, and undo restores its form.
+// that a draft is kept after Cancel. Ctrl+Enter must send a message, and undo must restore its form.
 func TestBrowserCompose(t *testing.T) {
 	s := open(t, page.Config{})
 	file := filepath.Join(t.TempDir(), "plan.txt")
@@ -414,8 +414,8 @@ func TestBrowserNoScript(t *testing.T) {
 	}
 }
 
-// TestBrowserHostile shows texts from hostile agents in a browser. The browser opens no dialog, does not leave the
-// page, and requests nothing from any other server.
+// TestBrowserHostile shows texts from hostile agents in a browser. It checks that the browser does not open a dialog,
+// does not leave the page, and does not request anything from another server.
 func TestBrowserHostile(t *testing.T) {
 	s := open(t, page.Config{})
 	var views []string

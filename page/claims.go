@@ -13,13 +13,13 @@ import (
 	"mailtree/maildir/history"
 )
 
-// claimShown is a live claim.
+// claimShown is a live claim as shown in a view.
 type claimShown struct {
 	claim.Row
 	Stopped []stopShown
 }
 
-// stopShown is an agent that a claim has stopped.
+// stopShown is an agent that was stopped by a claim.
 type stopShown struct {
 	Agent string // "" if unknown
 	Doing string
@@ -27,36 +27,37 @@ type stopShown struct {
 	At    time.Time
 }
 
-// holderShown is an agent with its live claims.
+// holderShown is an agent and its live claims.
 type holderShown struct {
 	Agent  string
-	Claims []claimShown // claims that have stopped an agent come first, then by path
+	Claims []claimShown // sorted by path, but claims that have stopped an agent come first
 	stops  int
 }
 
-// claimsShown contains the live claims, grouped by holder, and the claims that ended recently.
+// claimsShown contains the live claims, grouped by holder, and the claims that have ended recently.
 type claimsShown struct {
-	Holders []*holderShown // holders that stop the most agents come first, then by name
-	Ended   []endedShown   // the most recent first
+	Holders []*holderShown // sorted by name, but holders that stop the most agents come first
+	Ended   []endedShown   // most recent first
 }
 
-// endedShown is a claim that ended.
+// endedShown is a claim that has ended.
 type endedShown struct {
 	claim.Row
 	At time.Time
 	By string // the agent that released it; "" if it expired
 }
 
-// Ended claims are shown for endedFor, at most endedMost of them.
+// Claims that have ended are shown for endedFor, but no more than endedMost of them.
 const (
 	endedFor  = 24 * time.Hour
 	endedMost = 20
 )
 
-// claimAnchor returns the anchor, in the view of claims, of the claim in the given file.
+// claimAnchor returns the anchor that the claim in the given file has in the view of claims.
 func claimAnchor(file string) string { return strings.TrimSuffix(path.Base(file), ".json") }
 
-// claimList shows the live claims with the agents that they have stopped, and the claims that ended recently.
+// claimList shows the live claims, along with the agents that they have stopped, and the claims that have ended
+// recently.
 func (h *Page) claimList(v *view) error {
 	if err := v.in("claims", "Claims"); err != nil {
 		return err
@@ -87,7 +88,7 @@ func (h *Page) claimList(v *view) error {
 	return v.show("claims", shown)
 }
 
-// ended returns a claim with the time at which it ended.
+// ended returns a claim along with the time when it ended.
 func (v *view) ended(c *claim.Row) endedShown {
 	at := c.Expires
 	if c.Released && !c.ReleasedAt.IsZero() {
@@ -99,7 +100,7 @@ func (v *view) ended(c *claim.Row) endedShown {
 	return endedShown{Row: *c, At: at}
 }
 
-// add adds a live claim to the list of its holder.
+// add adds a live claim to its holder's list.
 func (s *claimsShown) add(c claimShown) {
 	i := slices.IndexFunc(s.Holders, func(h *holderShown) bool { return h.Agent == c.Agent })
 	if i < 0 {
@@ -109,7 +110,7 @@ func (s *claimsShown) add(c claimShown) {
 	h.Claims, h.stops = append(h.Claims, c), h.stops+len(c.Stopped)
 }
 
-// sort sorts the lists, and shortens the list of ended claims.
+// sort sorts the lists and shortens the list of ended claims.
 func (s *claimsShown) sort() {
 	slices.SortFunc(s.Holders, func(a, b *holderShown) int { return cmp.Or(b.stops-a.stops, cmp.Compare(a.Agent, b.Agent)) })
 	for _, h := range s.Holders {
@@ -121,7 +122,7 @@ func (s *claimsShown) sort() {
 	s.Ended = s.Ended[:min(len(s.Ended), endedMost)]
 }
 
-// Ask returns the subject of a message that asks for a claimed path.
+// Ask returns the subject for a message that asks for a claimed path.
 func (v *view) Ask(pattern string) string { return "May I have " + pattern + "?" }
 
 func stoppedBy(stops []maildir.Stop, file string) (all []stopShown) {
@@ -135,7 +136,7 @@ func stoppedBy(stops []maildir.Stop, file string) (all []stopShown) {
 	return all
 }
 
-// release releases a claim. If another agent holds it, release notifies the holder.
+// release releases a claim. If the claim belongs to another agent, release notifies that agent.
 func (h *Page) release(v *view) (to string, err error) {
 	form := v.r.PostForm
 	agent, pattern := form.Get("agent"), form.Get("path")

@@ -16,34 +16,34 @@ import (
 	"mailtree/maildir/index"
 )
 
-// draftShown is the initial content of the form for a message.
+// draftShown is the form for a message with its initial content.
 type draftShown struct {
 	*view
-	ReplyTo    *index.MessageRow // the message that this message answers; nil for a new message
+	ReplyTo    *index.MessageRow // the message being answered; nil for a new message
 	To, CC     string
-	Only       string // the author of ReplyTo if it has other recipients; otherwise ""
+	Only       string // the author of ReplyTo if other agents received it too; otherwise ""
 	Subject    string
 	Body       string
 	Importance string
 	Ack        bool
 	Lost       bool   // the draft had files, which must be attached again
-	BCC        string // blind recipients, whom the form cannot send to again
-	Refused    string // why the server refused it; "" before the first try
+	BCC        string // bcc recipients; the form cannot send to them again
+	Refused    string // why the server refused the message; "" before the first attempt
 	Agents     []index.AgentRow
 
 	Asks  bool // the thread asks the user for an acknowledgement
 	Waits bool // the user can mark the thread as done
 }
 
-// ThreadID returns the thread that the reply belongs to.
+// ThreadID returns the id of the thread that the reply belongs to.
 func (d *draftShown) ThreadID() string { return cmp.Or(d.ReplyTo.ThreadID, d.ReplyTo.ID) }
 
-// Levels lists the levels of importance. The first is the default.
+// Levels returns the levels of importance, starting with the default.
 func (d *draftShown) Levels() []string {
 	return []string{format.Normal, format.Low, format.High, format.Urgent}
 }
 
-// isMe reports whether a sender or recipient is the user, by name or by an address at one of the store's domains.
+// isMe reports whether a sender or recipient is the user, named by name or by an address at one of the store's domains.
 func (v *view) isMe(party string) bool {
 	if party == v.Me {
 		return true
@@ -53,9 +53,9 @@ func (v *view) isMe(party string) bool {
 	return name != party && (strings.EqualFold(name, v.Me) || strings.EqualFold(before, v.Me))
 }
 
-// replyTo returns the form for a reply to a message. The reply goes to the author and all recipients except the user. A
-// reply to the user's own message goes to that message's recipients. If the address has a parameter "to", the reply
-// goes to the names in that parameter instead.
+// replyTo returns the form for a reply to a message. The reply goes to the author and all recipients except the user.
+// If the user wrote the message, the reply goes to that message's recipients. If the request has a "to" parameter, the
+// reply goes to the names in it instead.
 func (v *view) replyTo(m *index.MessageRow) (*draftShown, error) {
 	var to []string
 	for _, name := range slices.Concat([]string{m.From}, m.To, m.CC) {
@@ -91,7 +91,7 @@ func (h *Page) compose(v *view) error {
 	return v.showDraft(http.StatusOK, d)
 }
 
-// showDraft shows only the form for a message, next to the list.
+// showDraft shows just the form for a message, next to the list.
 func (v *view) showDraft(status int, d *draftShown) (err error) {
 	name, title := "compose", "New message"
 	if d.ReplyTo != nil {
@@ -106,13 +106,13 @@ func (v *view) showDraft(status int, d *draftShown) (err error) {
 	if d.Agents, err = v.p.Agents.List(v.ctx()); err != nil {
 		return err
 	}
-	d.view, v.Live = v, d.Refused == "" // reloading after a refused form would show nothing new
+	d.view, v.Live = v, d.Refused == "" // after a refused form, reloading would not show anything new
 	return v.showAs(status, name, d)
 }
 
-// undoneDraft is the text of a message whose author has undone the sending.
+// undoneDraft is the text of a message whose author has undone sending it.
 type undoneDraft struct {
-	who, id, reply string // reply is the message that it answered; "" for none
+	who, id, reply string // reply is the id of the message that it answered; "" if none
 	to, cc, bcc    string
 	subject, body  string
 	importance     string
@@ -120,10 +120,10 @@ type undoneDraft struct {
 	files          int
 }
 
-// undoneKept is how many texts are kept. Older texts are dropped.
+// undoneKept is the number of texts that are kept. Older ones are dropped.
 const undoneKept = 20
 
-// keepUndone keeps the text of a message whose sending was undone, unless the text is longer than a view can show.
+// keepUndone keeps the text of a message whose sending was undone, unless the text is longer than what a view can show.
 func (v *view) keepUndone(m *index.MessageRow, bcc []string) {
 	if len(m.Body) > mostBody {
 		return
@@ -149,7 +149,7 @@ func (v *view) keepUndone(m *index.MessageRow, bcc []string) {
 	}
 }
 
-// undoneDraft returns the text of the undone message in the address, or nil if there is none.
+// undoneDraft returns the text of the undone message named in the request, or nil if there is none.
 func (v *view) undoneDraft() *undoneDraft {
 	h := v.page
 	h.mu.Lock()
@@ -162,14 +162,13 @@ func (v *view) undoneDraft() *undoneDraft {
 	return nil
 }
 
-// again is the parameter of an address that fills the form with the text of an undone message.
+// again is the URL parameter that fills the form with the text of an undone message.
 const again = "again"
 
 // errNoText means that the message has no text.
 var errNoText = errors.New("the message has no text")
 
-// sending handles the form for a message. If the message is refused, sending shows the form again with the same
-// content.
+// sending handles the form for a message. If the message is refused, it shows the form again with the same content.
 func (h *Page) sending(v *view) error {
 	err := h.write(h.send)(v)
 	if err == nil || errors.Is(err, errNoWrite) || v.ctx().Err() != nil {
@@ -186,21 +185,21 @@ func (h *Page) sending(v *view) error {
 		Lost:       len(v.uploads()) > 0,
 	}
 	if original := form.Get("reply_to"); original != "" {
-		d.ReplyTo, _ = v.p.MessageHead(v.ctx(), original) // if the original is gone, the text can become a new message
+		d.ReplyTo, _ = v.p.MessageHead(v.ctx(), original) // if the original is gone, the text can be sent as a new message
 	}
 	var status int
 	status, d.Refused = v.reason(err)
 	return v.showDraft(status, d)
 }
 
-// becomeAgent registers the user as an agent of the project if necessary.
+// becomeAgent makes the user an agent of the project if necessary.
 func (v *view) becomeAgent() (err error) {
 	v.Me, _, err = v.p.Agents.Person(v.ctx(), v.Me)
 	return err
 }
 
-// send sends the message in a form: a new message or, with reply_to, a reply. After a reply, it shows the next waiting
-// thread.
+// send sends the message in a form: a new message or, if reply_to is set, a reply. After a reply, the next waiting
+// thread is shown.
 func (h *Page) send(v *view) (to string, err error) {
 	form := v.r.PostForm
 	d := maildir.Draft{
@@ -251,7 +250,7 @@ func (v *view) uploaded() (all []attachment.File, err error) {
 	return all, nil
 }
 
-// names parses a list of agents separated by commas or spaces.
+// names parses a list of names separated by commas, semicolons or spaces.
 func names(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == ';' })
 }
@@ -288,8 +287,8 @@ func (h *Page) mark(v *view) (to string, err error) {
 	return v.saying(to, as, id, readers), nil
 }
 
-// undo undoes the user's last operation on each of the given messages. If that operation sent the message, the
-// message's text is back in the form.
+// undo undoes the user's last operation on each of the given messages. If that operation was sending the message, the
+// form contains the message's text again.
 func (h *Page) undo(v *view) (to string, err error) {
 	ids := names(v.r.PathValue("id"))
 	var readers []string
@@ -319,7 +318,7 @@ func (h *Page) undo(v *view) (to string, err error) {
 				to = v.linkTo(back)
 			}
 		case "send", "reply":
-			if m == nil { // its file came back in the meantime
+			if m == nil { // its file has reappeared in the meantime
 				break
 			}
 			v.keepUndone(m, bcc)

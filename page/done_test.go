@@ -19,7 +19,7 @@ import (
 	"mailtree/page"
 )
 
-// press sends a form in a view, with some fields changed, and follows the redirect.
+// press submits a form in a view, with some fields changed, and follows the redirect.
 func (b *browser) press(view, action string, fields ...string) string {
 	b.Helper()
 	form := b.form(view)
@@ -34,7 +34,7 @@ func (b *browser) press(view, action string, fields ...string) string {
 	return b.see(to)
 }
 
-// TestUndo checks that a user can undo what they have just done, from the notice that it was done and from the
+// TestUndo checks that users can undo what they have just done, both from the notice that it was done and from the
 // message's history.
 func TestUndo(t *testing.T) {
 	s := open(t, page.Config{})
@@ -71,7 +71,8 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestUndoRelease checks that a user can undo the release of their own claim, and nothing that was done after it.
+// TestUndoRelease checks that users can undo the release of their own claims, and that this undoes nothing that was
+// done later.
 func TestUndoRelease(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -88,8 +89,8 @@ func TestUndoRelease(t *testing.T) {
 	contains(t, b.see(s.base+"/threads"), "Later")
 }
 
-// TestHistoryUndo checks that operations on the page appear in the history with the page's channel. A message that
-// was sent as a file can be undone like any other.
+// TestHistoryUndo checks that operations on the page appear in the history with the page's channel. A message that was
+// sent as a file can be undone like any other.
 func TestHistoryUndo(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -104,7 +105,7 @@ func TestHistoryUndo(t *testing.T) {
 	contains(t, b.see(message+"/history"), "via page", "undid: sent it")
 }
 
-// TestHistoryOpen checks that without a session the history does not show bcc recipients.
+// TestHistoryOpen checks that the history does not show bcc recipients without a session.
 func TestHistoryOpen(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, BCC: []string{"Bob"}, Subject: "s", Body: "b"})
@@ -123,7 +124,7 @@ func TestHistoryOpen(t *testing.T) {
 	}
 }
 
-// TestOnce checks that a second click does nothing, even while the first one is being handled. A changed form is
+// TestOnce checks that a second click does nothing, even while the first one is being handled. A changed form must be
 // treated as a new one.
 func TestOnce(t *testing.T) {
 	s := open(t, page.Config{})
@@ -159,7 +160,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestUndoBCC checks that the form of an undone message says who had a bcc copy.
+// TestUndoBCC checks that the form of an undone message says who got a blind copy.
 func TestUndoBCC(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -167,7 +168,7 @@ func TestUndoBCC(t *testing.T) {
 	contains(t, b.press(s.base+"/compose", s.base+"/message/"+sent.ID+"/undo"), "Undone: <bdi>Plan</bdi>.", "It was also sent to Ann in bcc")
 }
 
-// TestGoneOutside checks that an undo says which recipients at other domains keep the message.
+// TestGoneOutside checks that an undo says which recipients at other domains still have the message.
 func TestGoneOutside(t *testing.T) {
 	s := bareStore(t, page.Config{}, storetest.Config{
 		NoWatcher: true,
@@ -190,7 +191,7 @@ func TestGoneOutside(t *testing.T) {
 		"It was already sent to <bdi>cat@example.org</bdi> and cannot be recalled there.")
 }
 
-// TestForgedOutcome checks that someone else's link cannot make a view say what was done.
+// TestForgedOutcome checks that someone else's link cannot make a view claim that something was done.
 func TestForgedOutcome(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -211,7 +212,7 @@ func TestForgedOutcome(t *testing.T) {
 	}
 }
 
-// TestUndoShort checks that the address of an undo may contain an abbreviated id.
+// TestUndoShort checks that an abbreviated id is accepted in the address of an undo.
 func TestUndoShort(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -219,7 +220,7 @@ func TestUndoShort(t *testing.T) {
 	contains(t, b.press(s.base+"/compose", s.base+"/message/"+sent.ID[:len(sent.ID)-4]+"/undo"), "Undone: <bdi>Plan</bdi>.", `value="Plan"`)
 }
 
-// TestOncePanic checks that a form may be sent again if its handling panicked.
+// TestOncePanic checks that a form may be sent again if its handler panicked.
 func TestOncePanic(t *testing.T) {
 	tries := 0
 	s := open(t, page.Config{Nudge: func(_ context.Context, _, _ string, told func(how, why string)) error {
@@ -251,8 +252,8 @@ func TestOncePanic(t *testing.T) {
 	}
 }
 
-// TestNudge checks that the agents' view shows how each agent can be woken and how its last wake went. A nudge wakes an
-// agent and reports the result, in words that nobody else can put into the view.
+// TestNudge checks that the view of agents shows how each agent can be woken and how its last wake went. A nudge must
+// wake an agent and report the result, in words that no one else can put into the view.
 func TestNudge(t *testing.T) {
 	nudged := ""
 	s := open(t, page.Config{Nudge: func(_ context.Context, _, agent string, told func(how, why string)) error {
@@ -295,8 +296,8 @@ func TestNudge(t *testing.T) {
 	}
 }
 
-// TestActivityMarks checks that acknowledging and archiving are one line each, although they also mark the message as
-// read. Reading alone is a line too.
+// TestActivityMarks checks that acknowledging and archiving a message are shown as one line each, although they also
+// mark the message as read. Just reading it must be shown as a line too.
 func TestActivityMarks(t *testing.T) {
 	s := open(t, page.Config{})
 	bob := s.p.Box("Bob", format.Origin{})
@@ -316,8 +317,8 @@ func TestActivityMarks(t *testing.T) {
 	}
 }
 
-// TestActivityDeeds checks that the activity shows who undid, restored or changed a message, and that it does not
-// show a message as written twice.
+// TestActivityDeeds checks that the activity shows who undid, restored or changed a message, and that it does not show
+// a message as written twice.
 func TestActivityDeeds(t *testing.T) {
 	s := open(t, page.Config{})
 	pat := s.p.Box("pat", format.Origin{})
@@ -354,8 +355,8 @@ func TestActivityDeeds(t *testing.T) {
 	has("Ann", "wrote", 1)
 }
 
-// TestActivityGone checks that the activity shows that a deleted message is gone, and links to its history. It shows
-// the agent that deleted the message only with a session, because that agent may have received a blind copy.
+// TestActivityGone checks that the activity shows that a deleted message is gone, and links to its history. The agent
+// that deleted the message must be shown only with a session, because it may have received a blind copy.
 func TestActivityGone(t *testing.T) {
 	s := open(t, page.Config{})
 	sent := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Plan", Body: "b"})

@@ -22,8 +22,8 @@ import (
 	"mailtree/maildir/media"
 )
 
-// writeFile sends an attachment. If its bytes are a raster image, the browser shows the image. Anything else is sent as
-// a download, so that no browser opens it as one of our pages.
+// writeFile sends an attachment. If its bytes are a raster image, the browser shows the image. Everything else is sent
+// as a download, so that browsers do not open it as one of our pages.
 func (v *view) writeFile(f *attachment.Opened, name string) error {
 	head := make([]byte, min(f.Size, media.HeadBytes))
 	if _, err := io.ReadFull(f, head); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -45,12 +45,12 @@ func (v *view) writeFile(f *attachment.Opened, name string) error {
 // isPicture reports whether an attachment may be shown as an image.
 func isPicture(a format.Attachment) bool { return media.NamesPicture(a.Path) }
 
-// fileAt returns the address of an attachment of a message.
+// fileAt returns the address of one of a message's attachments.
 func fileAt(m *index.MessageRow, a *format.Attachment) string {
 	return inProject(m.Project, "file", a.SHA1)
 }
 
-// inlined returns the image in a data URI, and a name for it. It returns nil if the URI contains no image that may be
+// inlined returns the image in a data URI and a name for it, or nil if the URI does not contain an image that may be
 // shown.
 func inlined(destination string) (data []byte, name string) {
 	head, text, _ := strings.Cut(destination, ";base64,")
@@ -62,8 +62,8 @@ func inlined(destination string) (data []byte, name string) {
 	return data, name
 }
 
-// inlinedAt returns the address of an image in a message's body. If the image is an attachment too, that is the
-// attachment's address; otherwise it is the image's own.
+// inlinedAt returns the address of an image embedded in a message's body. If the image is also an attachment, it
+// returns the attachment's address.
 func inlinedAt(m *index.MessageRow, data []byte) string {
 	sum := sumOf(data)
 	for i := range m.Attachments {
@@ -79,7 +79,7 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// image serves an image in a message's body as a file.
+// image serves an image embedded in a message's body as a file.
 func (h *Page) image(v *view) error {
 	m, err := v.p.Message(v.ctx(), v.r.PathValue("id"))
 	if err != nil {
@@ -99,8 +99,8 @@ func (h *Page) image(v *view) error {
 	return v.writeFile(&attachment.Opened{ReadCloser: io.NopCloser(bytes.NewReader(found)), Size: int64(len(found))}, name)
 }
 
-// pictureAt returns the address of the attachment that an image in the message's body refers to, by its path in the
-// tree or by its name. It returns "" if the message has no such image.
+// pictureAt returns the address of the attachment that an image in the message's body refers to, either by its path in
+// the tree or by its name. If the message has no such attachment, it returns "".
 func pictureAt(m *index.MessageRow, destination string) string {
 	if whole, err := url.PathUnescape(destination); err == nil {
 		destination = whole
@@ -113,8 +113,8 @@ func pictureAt(m *index.MessageRow, destination string) string {
 	return ""
 }
 
-// means reports whether the destination of an image names an attachment. The image may have been stored in a format
-// other than the one that its sender named.
+// means reports whether an image's destination names an attachment. The image may have been stored in a different
+// format from the one named by its sender.
 func means(destination string, a *format.Attachment) bool {
 	stem := func(name string) string { return strings.TrimSuffix(name, path.Ext(name)) }
 	name := path.Base(destination)
@@ -127,8 +127,8 @@ func means(destination string, a *format.Attachment) bool {
 	return a.Name != "" && media.NamesPicture(name) && stem(name) == stem(a.Name)
 }
 
-// thumbnail returns the address of an attachment if it should be shown below its message. That is the case for an
-// image that the message's body, as HTML, does not show. Otherwise it returns "".
+// thumbnail returns the address of an attachment that should be shown below its message, and "" for other attachments.
+// These are the images that the HTML of the message's body does not already show.
 func thumbnail(body template.HTML, m index.MessageRow, a format.Attachment) string {
 	at := fileAt(&m, &a)
 	if !isPicture(a) || strings.Contains(string(body), `src="`+at) {
@@ -137,7 +137,7 @@ func thumbnail(body template.HTML, m index.MessageRow, a format.Attachment) stri
 	return at
 }
 
-// inWords returns a number of bytes in words, such as "99 KB".
+// inWords returns a number of bytes as text, such as "99 KB".
 func inWords(n int64) string {
 	switch {
 	case n < 1000:

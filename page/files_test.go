@@ -25,7 +25,7 @@ import (
 	"mailtree/page"
 )
 
-// drawn returns a small image in a format.
+// drawn returns a small image in the given format.
 func drawn(t *testing.T, kind string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -44,14 +44,14 @@ func drawn(t *testing.T, kind string) string {
 	return b.String()
 }
 
-// huge returns the header of a PNG image of 60,000 by 60,000 pixels.
+// huge returns the header of a PNG image that claims 60,000 by 60,000 pixels.
 func huge() string {
 	chunk := "IHDR" + string(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 60_000), 60_000)) + "\x08\x02\x00\x00\x00"
 	sum := binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(chunk)))
 	return "\x89PNG\r\n\x1a\n\x00\x00\x00\x0d" + chunk + string(sum)
 }
 
-// attach sends a message with a file.
+// attach sends a message with an attached file.
 func (s *site) attach(name, data, body string) *maildir.Sent {
 	s.Helper()
 	if err := os.WriteFile(filepath.Join(s.p.Dir(), name), []byte(data), 0o600); err != nil {
@@ -60,8 +60,8 @@ func (s *site) attach(name, data, body string) *maildir.Sent {
 	return s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: name, Body: body, Attachments: []string{name}})
 }
 
-// TestPictures checks that an image attachment of a message is shown where the message's text refers to it, otherwise
-// below the text. An image on another site is not shown.
+// TestPictures checks that an attached image is shown where the message's text refers to it, and otherwise below the
+// text. Images on other sites must not be shown.
 func TestPictures(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
@@ -90,8 +90,8 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// TestInlined checks that an image inside a message's text is shown in its place, and is served as safely as an
-// attachment. No view and no excerpt shows its data. Data that is not a raster image is not shown.
+// TestInlined checks that an image embedded in a message's text is shown in its place, and is served as safely as an
+// attachment. No view and no excerpt may show its data. Data that is not a raster image must not be shown.
 func TestInlined(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
@@ -99,7 +99,7 @@ func TestInlined(t *testing.T) {
 		return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString([]byte(data))
 	}
 	data := drawn(t, "png")
-	big := data + strings.Repeat("tail", 15<<10) // with its data, the text is longer than what markdown reads
+	big := data + strings.Repeat("tail", 15<<10) // with the image's data, the text is longer than what markdown reads
 	sum := sha1.Sum([]byte(big))
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Menu", Body: "Look: ![account menu](" + uri("image/png", big) +
 		") ![vector](" + uri("image/svg+xml", "<svg onload='alert(1)'/>") + ") ![page](" + uri("image/png", "<html>") + ") end"})
@@ -132,7 +132,7 @@ func TestInlined(t *testing.T) {
 }
 
 // TestHostileFiles checks that no attachment is shown as a page or as an image with scripts, whatever its name, its
-// bytes and its message are.
+// bytes and its message may be.
 func TestHostileFiles(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
@@ -161,7 +161,7 @@ func TestHostileFiles(t *testing.T) {
 		inert(t, f.name, b.see(s.base+"/thread/"+sent.ID))
 		s.servedAs(b, f.name, sent.Attachments[0].SHA1, f.want)
 	}
-	// These are a message and a file that were written by hand.
+	// a handwritten message and a handwritten file
 	for name, data := range map[string]string{"svg": svg, "html": page, "huge": huge(), "gif": drawn(t, "gif")} {
 		hash := sha1.Sum([]byte(data))
 		sum := hex.EncodeToString(hash[:])
@@ -180,10 +180,10 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// ownFile matches the address of an attachment, or of an image in a message's text.
+// ownFile matches the address of an attachment, or of an image embedded in a message's text.
 var ownFile = regexp.MustCompile(`^/p/[^/]+/(file|message/[^/]+/image)/[0-9a-f]{40}$`)
 
-// servedAs checks how a file is served: as an image of that type, or as a download.
+// servedAs checks whether a file is served as an image of the given type or as a download.
 func (s *site) servedAs(b *browser, name, sum, kind string) {
 	s.Helper()
 	how := "inline;"
@@ -201,7 +201,7 @@ func (s *site) servedAs(b *browser, name, sum, kind string) {
 	}
 }
 
-// write writes a file in the tree by hand.
+// write writes a file in the tree as a user would by hand.
 func (s *site) write(path, data string) {
 	s.Helper()
 	file := filepath.Join(s.p.Dir(), path)

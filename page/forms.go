@@ -18,33 +18,33 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Each form is handled only once: a second click gets the answer to the first. Every form is answered with the address
-// of a view that shows what was done (outcome) and offers to undo it.
+// Each form is handled only once. A second click gets the same response as the first. The response to a form redirects
+// to a view that shows what was done (outcome) and offers to undo it.
 
-// formsKept is how many handled forms are remembered.
+// formsKept is the number of handled forms to remember.
 const formsKept = 1000
 
-// forms contains the recently handled forms. It is safe for concurrent use.
+// forms contains the most recently handled forms. It is safe for concurrent use.
 type forms struct {
 	mu  sync.Mutex
-	by  map[formSum]*handling // by address and content: a changed form counts as new
-	old []formSum             // keys of by, the oldest first
+	by  map[formSum]*handling // by address and content; a changed form is a new one
+	old []formSum             // keys of by, oldest first
 }
 
 type formSum [sha256.Size]byte
 
-// handling is a form that is being handled or was handled.
+// handling is a form that is being handled or has been handled.
 type handling struct {
 	done chan struct{}
 	to   string
 	err  error
 }
 
-// errBroken is the error for later copies of a form if do panicked for the first.
+// errBroken is the error for later copies of a form if do panicked while handling the first one.
 var errBroken = errors.New("handling of the same form was interrupted")
 
-// handleOnce calls do for the first copy of a form, and returns the same result for later copies. A refused form may
-// be sent again.
+// handleOnce calls do for the first copy of a form and returns the same result for later copies. A refused form may be
+// sent again.
 func (f *forms) handleOnce(ctx context.Context, form formSum, do func() (string, error)) (to string, err error) {
 	f.mu.Lock()
 	first, again := f.by[form]
@@ -78,16 +78,17 @@ func (f *forms) handleOnce(ctx context.Context, form formSum, do func() (string,
 	return first.to, first.err
 }
 
-// maxForm is the maximum size in bytes of a form without its files: the largest message, escaped. maxUpload is the
-// maximum size of its files. inMemory is how many of the bytes are kept in memory; the rest go to temporary files.
+// maxForm is the maximum size in bytes of a form without its files. The largest message fits in it even if escaped.
+// maxUpload is the maximum size of the form's files. Up to inMemory bytes are kept in memory, and the rest in temporary
+// files.
 const (
 	maxForm   = 12 << 20
 	maxUpload = attachment.MaxTotal
 	inMemory  = 2 << 20
 )
 
-// write returns a handler that calls do for a form only if a page in this session has sent it, and only once for each
-// form. do returns the address that the browser shows next.
+// write returns a handler for a form. The handler calls do only if the form was sent by a page in this session, and
+// only once for each form. The function do returns the address that the browser shows next.
 func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 	return func(v *view) error {
 		if !v.Signed || !ownOrigin(v.r) {
@@ -102,7 +103,7 @@ func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 			v.fail(http.StatusBadRequest, "The form is incomplete or too large.")
 			return nil
 		}
-		// Handling does not stop when the request ends: a second click gets the result even if the first click's
+		// Handling continues when the request ends, so that a second click gets the result even if the first click's
 		// connection is gone.
 		v.r = v.r.WithContext(format.Through(context.WithoutCancel(v.r.Context()), format.DoorPage))
 		form := v.r.PostForm
@@ -128,7 +129,7 @@ func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 	}
 }
 
-// formSum returns the checksum of a form: its fields, and the names and sizes of its files.
+// formSum returns a checksum of a form: its fields and the names and sizes of its files.
 func (v *view) formSum() formSum {
 	text := v.Path + "?" + v.r.PostForm.Encode()
 	for _, f := range v.uploads() {
@@ -137,7 +138,7 @@ func (v *view) formSum() formSum {
 	return sha256.Sum256([]byte(text))
 }
 
-// uploads returns the files of a form.
+// uploads returns the files in a form.
 func (v *view) uploads() []*multipart.FileHeader {
 	if v.r.MultipartForm == nil {
 		return nil
@@ -145,7 +146,7 @@ func (v *view) uploads() []*multipart.FileHeader {
 	return v.r.MultipartForm.File["file"]
 }
 
-// CSRF returns the value that proves that a form comes from a view of this page.
+// CSRF returns a value that proves that a form comes from one of this page's views.
 func (v *view) CSRF() string {
 	if !v.Signed {
 		return ""
@@ -153,22 +154,22 @@ func (v *view) CSRF() string {
 	return v.page.signature("form", v.page.signed(&v.session))
 }
 
-// FormKey returns a form's idempotency key: with it, a second click sends nothing.
+// FormKey returns an idempotency key for a form, so that a second click does not send anything.
 func (v *view) FormKey() string { return "page-" + rand.Text() }
 
-// outcome describes what the user has just done, according to the address of the view.
+// outcome describes what the user has just done, according to the request's URL.
 type outcome struct {
 	Text    string
-	Subject string   // of the affected message; "" if there are several or Text contains it
-	Undo    string   // the address that undoes it; "" if it cannot be undone
-	Readers []string // the agents that had read it
-	Outside []string // recipients at other domains, who keep what they received
-	Told    bool     // the readers were notified
-	Link    string   // to the sent message; "" if none was sent
+	Subject string   // subject of the affected message; "" if there are several messages or Text contains the subject
+	Undo    string   // address that undoes it; "" if it cannot be undone
+	Readers []string // agents that had read it
+	Outside []string // recipients at other domains, who keep what they have received
+	Told    bool     // whether the readers were notified
+	Link    string   // address of the sent message; "" if none was sent
 }
 
-// didWhat and didID are the parameters of an address that say what was done, and to which messages (joined with
-// commas). dones are all parameters that describe an outcome.
+// didWhat and didID are the URL parameters that say what was done and to which messages (joined with commas). The
+// variable dones contains all parameters that describe an outcome.
 const (
 	didWhat = "did"
 	didID   = "of"
@@ -176,7 +177,7 @@ const (
 
 var dones = []string{didWhat, didID, "readers", "said", "by"}
 
-// didWords contains the sentences that say what was done.
+// didWords contains sentences that say what was done.
 var didWords = map[string]string{
 	"sent":         "Sent.",
 	"read":         "Marked as read.",
@@ -190,7 +191,7 @@ var didWords = map[string]string{
 	"freed":        "Released. The holder has been notified.",
 }
 
-// Done returns the outcome in the address, or nil if there is none.
+// Done returns the outcome in the request's URL, or nil if there is none.
 func (v *view) Done() *outcome {
 	if text := v.asked("said"); text != "" && hmac.Equal([]byte(v.asked("by")), []byte(v.page.signature("said", text))) {
 		return &outcome{Text: text}
@@ -232,7 +233,7 @@ func (v *view) Done() *outcome {
 	return d
 }
 
-// subjectOf returns the subject of a message, or of an undone message's text. It returns "" if there is neither.
+// subjectOf returns the subject of a message or of an undone message's text, or "" if there is neither.
 func (v *view) subjectOf(id string) string {
 	if m, err := v.p.MessageHead(v.ctx(), id); err == nil && v.Signed {
 		return m.Subject
@@ -243,7 +244,7 @@ func (v *view) subjectOf(id string) string {
 	return ""
 }
 
-// tellSent adds who received the sent message, and whether sending it acknowledged the message that it answers.
+// tellSent adds who received the message, and whether sending it acknowledged the message being answered.
 func (v *view) tellSent(d *outcome, id string) {
 	m, err := v.p.MessageHead(v.ctx(), id)
 	if err != nil || !v.Signed || m.From != v.Me {
@@ -262,21 +263,21 @@ func (v *view) tellSent(d *outcome, id string) {
 	d.Text += "."
 }
 
-// saidAt returns an address that contains one of the page's own sentences. The sentence is signed, so that other
-// people's links cannot make a view show their text.
+// saidAt returns an address that contains one of the page's own sentences. The sentence is signed, so that links made
+// by others cannot make a view show their text.
 func (v *view) saidAt(path, text string) string {
 	return with(path, url.Values{"said": {text}, "by": {v.page.signature("said", text)}})
 }
 
-// saying returns an address that says what was done to a message, and who had read it or received it at another
-// domain. It is signed as in saidAt.
+// saying returns an address that says what was done to a message, and who had read it or received it at another domain.
+// Like the address from saidAt, it is signed.
 func (v *view) saying(to, done, id string, readers []string) string {
 	q := saidOf(done, id, joined(readers))
 	q.Set("by", v.page.signature("done", q.Encode()))
 	return with(to, q)
 }
 
-// saidOf returns the parameters that say what was done.
+// saidOf returns the URL parameters that say what was done.
 func saidOf(done, ids, readers string) url.Values {
 	q := url.Values{didWhat: {done}, didID: {ids}}
 	if readers != "" {
@@ -285,7 +286,7 @@ func saidOf(done, ids, readers string) url.Values {
 	return q
 }
 
-// with returns an address with additional parameters.
+// with adds parameters to an address.
 func with(to string, q url.Values) string {
 	to, anchor, anchored := strings.Cut(to, "#")
 	sign := "?"

@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/history"
 )
 
-// historyMost is the maximum number of entries in one history; the newest are shown. patchMost is the maximum number
-// of bytes of changes that the history shows line by line.
+// historyMost is the maximum number of entries in a history, which shows the newest ones. patchMost is the maximum
+// number of bytes of changes that a history shows line by line.
 const (
 	historyMost = 100
 	patchMost   = 100_000
@@ -19,32 +19,32 @@ const (
 type historyShown struct {
 	ID      string
 	Subject string // "" if the message is gone
-	Link    string // to the message, if it still exists
+	Link    string // to the message if it still exists
 	Mine    bool   // the user did something to the message that can be undone
 	Entries []entryShown
 }
 
-// entryShown is one operation on a message, or one edit of its files.
+// entryShown is one operation on a message or one edit of its files.
 type entryShown struct {
 	history.Entry
 	What  string
 	Lines []fileShown
 }
 
-// fileShown is a changed file.
+// fileShown is a changed file as shown in the history.
 type fileShown struct {
 	Path, Change string
 	Lines        []diffLine // the lines that differ; nil if they are not shown
 }
 
-// diffLine is a line of a patch.
+// diffLine is a line in a patch.
 type diffLine struct {
-	Kind string // add, del, hunk; "" for an unchanged line
+	Kind string // add, del or hunk; "" if the line is unchanged
 	Text string
 }
 
-// history shows what was done to a message, according to Git, newest first. Without a session it omits everything
-// that would reveal blind copies.
+// history shows what was done to a message according to Git, newest first. Without a session, it omits everything that
+// would reveal bcc recipients.
 func (h *Page) history(v *view) error {
 	shown := historyShown{ID: v.r.PathValue("id")}
 	m, err := v.p.MessageHead(v.ctx(), shown.ID)
@@ -90,9 +90,9 @@ func (h *Page) history(v *view) error {
 	return v.show("history", shown)
 }
 
-// showFile shows a changed file and, while there is room, its changed lines. For a mark, the path and the time say
-// everything; for a new copy, the canonical file does. A sender's copy contains the bcc recipients, so without a
-// session no lines of copies are shown.
+// showFile shows a changed file and, while there is room, its changed lines. A mark is fully described by its path and
+// time, and a new copy by the canonical file, so their lines are not shown. Without a session, lines of copies are
+// never shown, because a sender's copy contains the bcc recipients.
 func (v *view) showFile(f *history.FileChange, room *int) (fileShown, error) {
 	shown := fileShown{Path: f.Path, Change: f.Op}
 	switch at := format.Locate(f.Path).Kind; {
@@ -127,12 +127,12 @@ func (v *view) showFile(f *history.FileChange, room *int) (fileShown, error) {
 	return shown, nil
 }
 
-// verbs are the history's words for the operations on a message.
+// verbs maps the history's names of operations on a message to words.
 var verbs = map[string]string{
 	"send":              "sent it",
 	"receive":           "received it from another domain",
 	"reply":             "sent it, as a reply",
-	"answer":            "answered it", // for a reply, in the history of the message that it answers
+	"answer":            "answered it", // for a reply, in the history of the message being answered
 	"read":              "read it",
 	"pop":               "took it from the inbox",
 	"acknowledge":       "acknowledged it",

@@ -21,7 +21,7 @@ func claimOf(agent, pattern string) claim.Request {
 	return claim.Request{Agent: agent, Patterns: []string{pattern}, Reason: "<script>alert(1)</script>"}
 }
 
-// hostile contains texts that a page must show and never run.
+// hostile contains texts that the page must show but never run.
 var hostile = []string{
 	`<script>alert(1)</script>`,
 	`<img src=x onerror=alert(1)>`,
@@ -51,7 +51,8 @@ var hostile = []string{
 	`<object data="x"></object><embed src="x">`,
 }
 
-// TestHostile checks that no text from an agent becomes an element, a handler or an address, wherever it is shown.
+// TestHostile checks that no text from an agent becomes an element, a handler or an address, wherever the text is
+// shown.
 func TestHostile(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -78,7 +79,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestForeignFiles checks that a file put into the tree by hand is shown as safely as mail.
+// TestForeignFiles checks that a file that was put into the tree by hand is shown as safely as mail.
 func TestForeignFiles(t *testing.T) {
 	s := open(t, page.Config{})
 	file := filepath.Join(s.p.Dir(), "messages", "2026", "11", "<img src=x onerror=alert(1)>.md")
@@ -96,7 +97,7 @@ func TestForeignFiles(t *testing.T) {
 	inert(t, "a file's name", text)
 }
 
-// oneLine drops characters that a subject must not contain.
+// oneLine drops characters that subjects must not contain.
 func oneLine(r rune) rune {
 	if unicode.In(r, unicode.Cc, unicode.Cf) {
 		return -1
@@ -112,7 +113,7 @@ func escape(text string) string {
 	return b.String()
 }
 
-// inert checks that a page has no element and no attribute that runs or loads foreign content.
+// inert checks that a page contains no element or attribute that runs or loads foreign content.
 func inert(t *testing.T, what, text string) {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader(text))
@@ -149,8 +150,8 @@ func inert(t *testing.T, what, text string) {
 	}
 }
 
-// TestSyncProblem checks that the problems say why the mail is not in sync with other machines, without the password
-// in the address.
+// TestSyncProblem checks that the view of problems says why the mail is not in sync with other machines, but does not
+// show the password in the address.
 func TestSyncProblem(t *testing.T) {
 	s := open(t, page.Config{})
 	url := "file://ann:secret@/nowhere/<b>.git"

@@ -5,7 +5,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// threadsSize is how many threads one view lists.
+// threadsSize is the number of threads in one view.
 const threadsSize = 50
 
 type threadsShown struct {
@@ -14,7 +14,7 @@ type threadsShown struct {
 	Note    string
 }
 
-// threads lists the threads that contain the messages that a search finds. Without a search, it lists all threads.
+// threads lists the threads of the messages found by a search, or all threads if there is no search.
 func (h *Page) threads(v *view) error {
 	if err := v.in("threads", "Threads"); err != nil {
 		return err
@@ -35,30 +35,30 @@ func (h *Page) threads(v *view) error {
 	return v.show("threads", shown)
 }
 
-// Query returns the search in the address; "" for none.
+// Query returns the search in the request's URL, or "" if there is none.
 func (v *view) Query() string { return v.asked("q") }
 
-// Few returns the first few names in a list, and the number of remaining names.
+// Few returns the first few names in a list and the number of remaining names.
 func (v *view) Few(names []string) (few fewNames) {
 	const most = 2
 	n := min(len(names), most)
 	return fewNames{names[:n], len(names) - n}
 }
 
-// fewNames contains the first few names of a list, and the number of remaining names.
+// fewNames contains the first few names in a list and the number of remaining names.
 type fewNames struct {
 	Names []string
 	More  int
 }
 
-// SyncReason returns why the mail is not in sync with other machines. It returns "" if it is in sync, or if the
-// project is not shared.
+// SyncReason returns the reason why the mail is not in sync with other machines. If it is in sync or the project is not
+// shared, SyncReason returns "".
 func (v *view) SyncReason() string { return v.p.Sync.State().String() }
 
-// problemsMost is the maximum number of invalid files that one view lists.
+// problemsMost is the maximum number of invalid files in one view.
 const problemsMost = 500
 
-// problemsView lists the invalid files by path.
+// problemsView lists the invalid files, sorted by path.
 func (h *Page) problemsView(v *view) error {
 	if err := v.in("problems", "Problems"); err != nil {
 		return err
@@ -70,8 +70,8 @@ func (h *Page) problemsView(v *view) error {
 	return v.show("problems", all)
 }
 
-// HistoryOf returns the address of the history of the message to which a file belongs, or "" if the file belongs to
-// none.
+// HistoryOf returns the address of the history of the message to which a file belongs. If the file does not belong to a
+// message, it returns "".
 func (v *view) HistoryOf(path string) string {
 	id := format.Locate(path).ID
 	if id == "" {

@@ -13,7 +13,7 @@ import (
 
 var nextLink = regexp.MustCompile(`<a rel="next" href="([^"]+)">`)
 
-// follow returns all pages of a list: the view, and the pages that its links to the next page lead to.
+// follow returns all pages of a list: the view itself and the pages reached by following the links to the next page.
 func (b *browser) follow(view string) (pages []string) {
 	b.Helper()
 	path, _, _ := strings.Cut(view, "?")
@@ -29,8 +29,7 @@ func (b *browser) follow(view string) (pages []string) {
 	return nil
 }
 
-// TestThreads checks that the list contains each thread once, with its own subject and the counts of all its
-// messages.
+// TestThreads checks that the list contains each thread once, with its own subject and with counts of all its messages.
 func TestThreads(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	for i := range 60 {
@@ -60,7 +59,7 @@ func TestThreads(t *testing.T) {
 	contains(t, b.see(s.base+"/threads?q=zirconium"), "No matching threads.")
 }
 
-// TestIcon checks that a browser that requests the icon at the traditional address gets it.
+// TestIcon checks that the icon is also served at its traditional address.
 func TestIcon(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	res, _ := s.browser().get("/favicon.ico")
@@ -69,7 +68,7 @@ func TestIcon(t *testing.T) {
 	}
 }
 
-// TestAllMail checks that all mail distinguishes unread from read messages.
+// TestAllMail checks that the view of all mail distinguishes unread messages from read ones.
 func TestAllMail(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	seen := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Seen", Body: "b"})
@@ -85,7 +84,7 @@ func TestAllMail(t *testing.T) {
 	}
 }
 
-// TestActivity checks that the activity continues over several pages, with each operation once. It claims nothing
+// TestActivity checks that the activity spans several pages and shows each operation once, and that it says nothing
 // about operations that it has not read.
 func TestActivity(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
@@ -120,8 +119,8 @@ func TestActivity(t *testing.T) {
 	contains(t, bobs[1], "came", `<a href="?agent=Bob" aria-current="true">`)
 }
 
-// TestActivityWindow checks a view in which the newest changes contain nothing by the chosen agent. The view says how
-// far back it has read, and links to older changes.
+// TestActivityWindow checks a view in which none of the newest changes are by the chosen agent. The view must say how
+// far back it has read, and link to older changes.
 func TestActivityWindow(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	var all []string
@@ -142,8 +141,8 @@ func TestActivityWindow(t *testing.T) {
 	contains(t, pages[1], "came")
 }
 
-// TestSearch checks that a search says how many messages it found, shows the matches without markup, and shows
-// nothing twice.
+// TestSearch checks that a search says how many messages it has found, shows the matches without markup, and does not
+// show anything twice.
 func TestSearch(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()

@@ -18,7 +18,7 @@ import (
 	"mailtree/page"
 )
 
-// clock is a clock that a test sets.
+// clock is a clock that is set by a test.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -37,7 +37,7 @@ func (c *clock) pass(d time.Duration) {
 }
 
 // story is a project in the middle of a day's work. A question and a request for an acknowledgement are waiting for
-// pat, others owe pat an acknowledgement, RedStone is idle with unread mail, files are claimed, and one file is
+// pat, other agents owe pat an acknowledgement, RedStone is idle with unread mail, files are claimed, and one file is
 // invalid.
 type story struct {
 	*site
@@ -71,7 +71,7 @@ func tell(t *testing.T) *story {
 	return s
 }
 
-// early creates the events of the first two hours.
+// early creates the events of the story's first two hours.
 func (s *story) early() {
 	plan := s.send("GreenCastle", maildir.Draft{
 		To:       []string{"BlueLake", "RedStone"},
@@ -102,7 +102,7 @@ func (s *story) early() {
 	s.clock.pass(20 * time.Minute)
 }
 
-// late creates the events of the last hour and a half.
+// late creates the events of the story's last hour and a half.
 func (s *story) late() {
 	s.send("BlueLake", maildir.Draft{To: []string{"RedStone"}, Subject: "Navbar tests need a browser", Body: "Skip them for now?"})
 	s.clock.pass(50 * time.Minute)
@@ -166,7 +166,7 @@ func (s *story) foreign(path, text string) {
 	}
 }
 
-// views returns the addresses of all views of the story's project, each with something to show.
+// views returns the addresses of all views of the story's project, each of which has something to show.
 func (s *story) views() []string {
 	return []string{
 		"/", "/inbox", "/threads", "/thread/users-api", "/search", "/search?q=users", "/search?q=zirconium", "/compose",
@@ -174,16 +174,16 @@ func (s *story) views() []string {
 	}
 }
 
-// scheme sets the browser's preference to dark or light.
+// scheme sets the browser's preference for a dark or light theme.
 func scheme(name string) chromedp.Action {
 	return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}})
 }
 
-// shape shows a view at the given width and at its full height.
+// shape makes the window as wide as given.
 func shape(width int64) chromedp.Action { return chromedp.EmulateViewport(width, 800) }
 
-// TestBrowserLooks checks that each view fits into 360 pixels and follows the preference for a dark theme, and that axe
-// finds no accessibility problems. If SCREENSHOTS is set to a folder, the test writes pictures there. MAILTREE_AXE is
+// TestBrowserLooks checks that each view fits in 360 pixels and follows the preference for a dark theme, and that axe
+// finds no accessibility problems. If SCREENSHOTS is set, the test writes pictures to that folder. MAILTREE_AXE must be
 // the path of axe-core's axe.min.js.
 func TestBrowserLooks(t *testing.T) {
 	s := tell(t)
@@ -223,19 +223,19 @@ func TestBrowserLooks(t *testing.T) {
 	b.expect("wide", wide)
 }
 
-// small lists controls that are hard to tap: outside a line of text and less than 40 pixels high.
+// small lists the controls that are hard to tap, that is, less than 40 pixels high and outside a line of text.
 const small = `[...document.querySelectorAll("a, button, summary, select, input:not([type=hidden], [type=checkbox]), label:has([type=checkbox])")]
 	.filter(e => e.checkVisibility() && !e.closest(".body, .skip, .done") && e.getBoundingClientRect().height < 40)
 	.map(e => e.outerHTML.slice(0, 80) + " " + e.getBoundingClientRect().height).join("\n")`
 
-// aligned reports whether the times in a list are aligned in one column.
+// aligned reports whether the times in a list are aligned in a single column.
 const aligned = `new Set([...document.querySelectorAll(".row > time")].map(e => Math.round(e.getBoundingClientRect().right))).size < 2
 	? "aligned" : "the times end in several columns"`
 
 // wide reports whether a view without a menu is as wide as the window.
 const wide = `document.querySelector("main").offsetWidth > 1000 ? "wide" : "main is " + document.querySelector("main").offsetWidth`
 
-// readAxe returns the script of axe-core, or "" if it is not installed.
+// readAxe returns the axe-core script, or "" if it is not installed.
 func readAxe(t *testing.T) string {
 	path := os.Getenv("MAILTREE_AXE")
 	if path == "" {
@@ -249,7 +249,7 @@ func readAxe(t *testing.T) string {
 	return string(script)
 }
 
-// findings returns axe-core's findings for the view, one line for each element.
+// findings is a script that returns axe-core's findings for the view, one line per element.
 const findings = `axe.run(document, {resultTypes: ["violations"]}).then(r =>
 	r.violations.flatMap(v => v.nodes.map(n => v.id + ": " + n.target.join(" ") + ": " + n.failureSummary)).join("\n"))`
 
@@ -267,7 +267,7 @@ func (b *tab) audit(axe, what string) {
 	}
 }
 
-// nameRune matches the characters of a view's address that are kept in a file's name.
+// nameRune returns r if it is allowed in the name of a picture, and '-' otherwise.
 func nameRune(r rune) rune {
 	if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
 		return r

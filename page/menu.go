@@ -7,14 +7,14 @@ import (
 	"mailtree/maildir"
 )
 
-// menu contains what is waiting for the user, and the counts in the menu.
+// menu contains what is waiting for the user, and the menu's counts.
 type menu struct {
 	Waits  *maildir.Waits
 	Agents int
 	Claims int // live claims
 }
 
-// Waiting returns how many threads need something from the user or are new to the user.
+// Waiting returns the number of threads that need something from the user or are new to the user.
 func (m *menu) Waiting() int {
 	if m.Waits == nil {
 		return 0
@@ -22,7 +22,7 @@ func (m *menu) Waiting() int {
 	return len(m.Waits.Answer) + len(m.Waits.New) + m.Waits.More
 }
 
-// Broken returns how many files are invalid.
+// Broken returns the number of invalid files.
 func (m *menu) Broken() int {
 	if m.Waits == nil {
 		return 0
@@ -46,7 +46,7 @@ func (v *view) countMenu() (err error) {
 	return err
 }
 
-// mailbox identifies a user's mail in one project, as that user sees it or as anyone sees it.
+// mailbox identifies a user's mail in a project, either as the user sees it or as anyone sees it.
 type mailbox struct {
 	p  *maildir.Project
 	me string
@@ -54,20 +54,20 @@ type mailbox struct {
 	signed bool
 }
 
-// keptWaits caches what is waiting for a user. Reading it takes tens of milliseconds in a large project, so a user's
-// views share the result. It is safe for concurrent use.
+// keptWaits caches what is waiting for a user. Reading it takes tens of milliseconds in a large project, so all views
+// of a user share the result. The cache is safe for concurrent use.
 type keptWaits struct {
-	mu    sync.Mutex      // held during a read: views requested in the meantime share the result
-	bell  <-chan struct{} // rings when the project has changed since the read
-	tick  int64           // the tick at which the last read began
+	mu    sync.Mutex      // held while reading: views requested in the meantime share the result
+	bell  <-chan struct{} // rings when the project has changed since the last read
+	tick  int64           // tick in which the last read began
 	waits *maildir.Waits
 }
 
-// waitsLast is how many ticks a read stays valid if the project does not change. The limit is needed because agents can
-// get stuck or become idle without an event.
+// waitsLast is the number of ticks for which a read stays valid if the project does not change. There is a limit
+// because agents can get stuck or become idle without any event.
 const waitsLast = 10
 
-// waitsOf returns the cache of what is waiting for the view's user. It creates an empty entry at first use.
+// waitsOf returns the cache for the view's user. If there is none yet, it creates an empty one.
 func (h *Page) waitsOf(v *view) *keptWaits {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,8 +78,8 @@ func (h *Page) waitsOf(v *view) *keptWaits {
 	return h.waits[of]
 }
 
-// read returns what is waiting now. For a part of a view, it may return what was waiting at the tick that the part asks
-// for, or later.
+// read returns what is waiting now. For a part of a view, it may return what was waiting at the requested tick or
+// later.
 func (k *keptWaits) read(v *view) (*maildir.Waits, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

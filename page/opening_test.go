@@ -55,8 +55,8 @@ func TestOpening(t *testing.T) {
 	}
 }
 
-// TestThread checks that read messages are folded, and that messages that ask for something and the newest message
-// are open. Only answers to a message that has several answers are indented. A phrase says who has read a message.
+// TestThread checks that read messages are folded, and that the newest message and messages that ask for something are
+// open. Only answers to a message that has several answers may be indented. A phrase must say who has read a message.
 func TestThread(t *testing.T) {
 	s := open(t, page.Config{})
 	first := s.send("Ann", maildir.Draft{To: []string{"pat", "Bob"}, Subject: "s", Body: "first", AckRequired: true})
@@ -90,8 +90,8 @@ func TestThread(t *testing.T) {
 	contains(t, b.see(thread+"?reply="+first.ID), `name="reply_to" value="`+first.ID+`"`, `value="Ann, Bob" required`)
 }
 
-// TestFiles checks that files are sent with a message, up to the limits of attachments. A form that exceeds any of
-// these limits is refused.
+// TestFiles checks that files are sent with a message, up to the limits for attachments. A form that exceeds any of
+// these limits must be refused.
 func TestFiles(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()

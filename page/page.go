@@ -1,15 +1,15 @@
-// Package page shows a user the mail in a browser: what is waiting, mailboxes, threads, agents, claims. It has no rules
-// of its own; it calls maildir and shows the answers.
+// Package page shows users their mail in a browser: what is waiting, mailboxes, threads, agents, claims. It has no
+// rules of its own. It calls maildir and shows the results.
 //
-//   - Every view is a URL, works without a script, and is rendered from one template below templates/.
-//   - Reading needs no session if the server is bound to loopback; Config.Closed requires one. Writing always
-//     needs a session: session.go.
-//   - Text from agents is data: names and subjects are escaped and isolated from the writing direction of the
+//   - Every view has a URL, works without scripts, and is rendered from one template in templates/.
+//   - On loopback, reading requires no session unless Config.Closed is set. Writing always
+//     requires a session (session.go).
+//   - Text from agents is data. Names and subjects are escaped and isolated from the writing direction of the
 //     surrounding text, and bodies go through maildir/markdown and bluemonday (body.go). No view loads anything from
 //     other sites, and Content-Security-Policy enforces that.
 //   - The page's own script replaces the part of a view that has changed (static/script.js, stream.go).
 //
-// The user is an agent like any other. The user's messages are sealed with format.DoorPage.
+// A user is an agent like any other. Messages that a user sends are sealed with format.DoorPage.
 package page
 
 import (
@@ -37,19 +37,19 @@ var static embed.FS
 // Config says whose mail is shown and to whom. Store is required.
 type Config struct {
 	Store   *maildir.Store
-	Person  string             // the user who reads without a session; "": no inbox is shown then
-	Closed  bool               // reading needs a session too
-	Explain func(error) string // words for refusals; nil: unchanged
-	Nudge   NudgeFunc          // nil: no agent can be woken from the page
-	Now     func() time.Time   // nil: time.Now
-	Log     *slog.Logger       // nil: discarded
+	Person  string             // the user shown without a session; if "", no inbox is shown without one
+	Closed  bool               // whether reading requires a session too
+	Explain func(error) string // returns the text for a refusal; if nil, refusals keep their own text
+	Nudge   NudgeFunc          // if nil, agents cannot be woken from the page
+	Now     func() time.Time   // if nil, time.Now
+	Log     *slog.Logger       // if nil, log lines are discarded
 }
 
-// NudgeFunc wakes an agent for its unread mail. It calls told for each of the agent's sessions that it tried. why is
-// "" if the session was notified.
+// NudgeFunc wakes an agent for its unread mail. It calls told for each of the agent's sessions that it has tried to
+// wake. If the session was notified, why is "".
 type NudgeFunc func(ctx context.Context, project, agent string, told func(how, why string)) error
 
-// Page serves the views. It is safe for concurrent use. New creates one.
+// Page serves the views. Use New to create one. A Page is safe for concurrent use.
 type Page struct {
 	cfg Config
 	key []byte // signs the sessions
@@ -60,12 +60,12 @@ type Page struct {
 	mu     sync.Mutex
 	links  map[string]link // by code
 	waits  map[mailbox]*keptWaits
-	undone []undoneDraft // the texts of recently undone messages, the oldest first
+	undone []undoneDraft // texts of recently undone messages, oldest first
 
-	memory *semaphore.Weighted // memory for answers: mostHeld
+	memory *semaphore.Weighted // memory for responses: mostHeld bytes
 }
 
-// New creates the page. It starts no goroutine.
+// New returns a page. It does not start any goroutines.
 func New(cfg Config) *Page {
 	if cfg.Explain == nil {
 		cfg.Explain = error.Error
@@ -89,7 +89,7 @@ func New(cfg Config) *Page {
 	return h
 }
 
-// mount registers the addresses.
+// mount registers the handlers.
 func (h *Page) mount() {
 	h.mux.Handle("GET /static/", cached(http.FileServerFS(static)))
 	h.mux.Handle("GET /favicon.ico", http.RedirectHandler("/static/icon.svg", http.StatusMovedPermanently))
@@ -130,25 +130,25 @@ func (h *Page) mount() {
 	h.mux.Handle("/", h.view(pieceBytes, func(*view) error { return errNoView }))
 }
 
-// errNoView means that the page has no view at an address.
+// errNoView means that the page has no view at the requested address.
 var errNoView = errors.New("page not found")
 
 // ServeHTTP answers one request.
 func (h *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
-// policy limits the page to its own content and forms.
+// policy restricts the page to its own content and forms.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 func protect(header http.Header) {
 	header.Set("Content-Security-Policy", policy)
 	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Referrer-Policy", "same-origin") // with no-referrer a form would come from the origin "null"
+	header.Set("Referrer-Policy", "same-origin") // with no-referrer, forms would come from the origin "null"
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-// cached serves files that change only with the program. Their addresses contain the version.
+// cached serves files that change only when the program does. Their addresses contain the version.
 func cached(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		protect(w.Header())
@@ -157,8 +157,8 @@ func cached(next http.Handler) http.Handler {
 	})
 }
 
-// view turns a function that shows a view into a handler. The view may hold the given number of bytes while it is
-// being built.
+// view converts a function that shows a view into a handler. While the view is being built, it may hold up to takes
+// bytes.
 func (h *Page) view(takes int64, show func(*view) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		protect(w.Header())
@@ -195,7 +195,7 @@ func (h *Page) view(takes int64, show func(*view) error) http.Handler {
 
 const needSession = "Open this page from a terminal on this machine: run `mailtree open`."
 
-// findProject finds the project in the address, if there is one.
+// findProject finds the project named in the request's path, if any.
 func (v *view) findProject() error {
 	slug := v.r.PathValue("project")
 	if slug == "" {
@@ -209,14 +209,14 @@ func (v *view) findProject() error {
 	return nil
 }
 
-// refuse sends an error as the response.
+// refuse responds with an error.
 func (v *view) refuse(err error) {
 	if v.ctx().Err() == nil {
 		v.fail(v.reason(err))
 	}
 }
 
-// reason returns the status and the sentence for an error. It logs errors that are not refusals.
+// reason returns the status and the text for an error. It logs errors that are not refusals.
 func (v *view) reason(err error) (status int, text string) {
 	switch {
 	case errors.Is(err, errNoView):
@@ -244,7 +244,7 @@ func (v *view) reason(err error) (status int, text string) {
 	return status, v.page.cfg.Explain(err)
 }
 
-// fail sends a view that consists of one sentence.
+// fail responds with a view that consists of one sentence.
 func (v *view) fail(status int, text string) {
 	v.Title = http.StatusText(status)
 	if err := v.showAs(status, "refused", text); err != nil {
@@ -252,7 +252,7 @@ func (v *view) fail(status int, text string) {
 	}
 }
 
-// show sends a view, rendered from a template and its data.
+// show responds with a view, rendered from a template and its data.
 func (v *view) show(name string, data any) error { return v.showAs(http.StatusOK, name, data) }
 
 func (v *view) showAs(status int, name string, data any) error {
@@ -270,11 +270,11 @@ func (v *view) showAs(status int, name string, data any) error {
 	return nil
 }
 
-// fragmentHeader requests only the part of a view that the script replaces. Its value is the tick since which the
-// view has changed, or 1 for now.
+// fragmentHeader asks for only the part of a view that the script replaces. Its value is the tick since which the view
+// has changed, or 1 for the current state.
 const fragmentHeader = "Mailtree-Fragment"
 
-// goTo responds to a form with a redirect to another view.
+// goTo responds to a form with a redirect to a view.
 func (v *view) goTo(path string) error {
 	http.Redirect(v.w, v.r, path, http.StatusSeeOther)
 	return nil
@@ -285,15 +285,15 @@ func (v *view) ctx() context.Context { return v.r.Context() }
 // box returns the user's mail in the view's project.
 func (v *view) box() *maildir.Box { return v.p.Box(v.Me, v.origin()) }
 
-// origin returns how the user's messages reached the server.
+// origin describes how the user's messages reached the server.
 func (v *view) origin() format.Origin {
 	return format.Origin{Auth: v.session.Auth, Door: format.DoorPage}
 }
 
-// asked returns a parameter of the address.
+// asked returns the value of a URL parameter.
 func (v *view) asked(name string) string { return v.r.URL.Query().Get(name) }
 
-// at returns the address of a view of the project.
+// at returns the address of a view of the current project.
 func (v *view) at(elements ...string) string { return inProject(v.Project.Slug, elements...) }
 
 func inProject(slug string, elements ...string) string {
@@ -307,8 +307,8 @@ func inProject(slug string, elements ...string) string {
 	return path
 }
 
-// segment returns a name as a path segment. URL escaping does not change "." and "..", which are valid thread ids.
-// Therefore segment escapes them itself, and fromSegment reverses that.
+// segment returns a name as a path segment. URL escaping leaves "." and ".." unchanged, but both are valid thread ids.
+// Therefore segment escapes them itself, and fromSegment undoes this.
 func segment(name string) string {
 	if name == "." || name == ".." {
 		name = strings.ReplaceAll(name, ".", "%2E")
@@ -316,7 +316,7 @@ func segment(name string) string {
 	return url.PathEscape(name)
 }
 
-// fromSegment returns the name in a path segment.
+// fromSegment returns the name that segment encoded as part.
 func fromSegment(part string) string {
 	if part == "%2E" || part == "%2E%2E" {
 		return strings.ReplaceAll(part, "%2E", ".")

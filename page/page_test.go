@@ -26,13 +26,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// site is the page of a store with a project in which Ann, Bob and a user, pat, work.
+// site is the web page of a store. The store has one project, in which Ann, Bob and a user, pat, work.
 type site struct {
 	*testing.T
 	page  *page.Page
 	store *storetest.Store
 	p     *maildir.Project
-	url   string // of the server
+	url   string // server's URL
 	base  string // path of the project
 }
 
@@ -47,13 +47,13 @@ func open(t *testing.T, cfg page.Config) *site {
 	return s
 }
 
-// bare returns the page of a store with a project without agents.
+// bare returns the web page of a store whose project has no agents.
 func bare(t *testing.T, cfg page.Config) *site {
 	t.Helper()
 	return bareStore(t, cfg, storetest.Config{NoWatcher: true, Now: cfg.Now})
 }
 
-// bareStore is bare with settings for the store.
+// bareStore is like bare, with settings for the store.
 func bareStore(t *testing.T, cfg page.Config, of storetest.Config) *site {
 	t.Helper()
 	s := &site{T: t, store: storetest.Open(t, of)}
@@ -78,7 +78,7 @@ func (s *site) send(from string, d maildir.Draft) *maildir.Sent {
 	return sent
 }
 
-// browser is a client that keeps cookies and does not follow redirects.
+// browser is a client that keeps cookies but does not follow redirects.
 type browser struct {
 	*site
 	cookies []*http.Cookie
@@ -86,7 +86,7 @@ type browser struct {
 
 func (s *site) browser() *browser { return &browser{site: s} }
 
-// person returns the browser of pat, who has opened a link.
+// person returns pat's browser, in which pat has opened a sign-in link.
 func (s *site) person() *browser {
 	b := s.browser()
 	res, _ := b.get(s.page.Link("pat", "uid:1000", ""))
@@ -134,7 +134,7 @@ func (b *browser) see(path string) string {
 	return text
 }
 
-// post sends a form. head are additional header lines, "Name: value".
+// post sends a form. The parameter head contains additional headers in the form "Name: value".
 func (b *browser) post(path string, form url.Values, head ...string) (*http.Response, string) {
 	b.Helper()
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, b.url+path, strings.NewReader(form.Encode()))
@@ -151,7 +151,7 @@ func (b *browser) post(path string, form url.Values, head ...string) (*http.Resp
 
 var hidden = regexp.MustCompile(`<input type="hidden" name="(\w+)" value="([^"]*)">`)
 
-// form returns the values of a view's hidden fields.
+// form returns the values of the hidden fields in a view.
 func (b *browser) form(path string) url.Values {
 	b.Helper()
 	values := url.Values{}
@@ -170,8 +170,8 @@ func contains(t *testing.T, text string, wanted ...string) {
 	}
 }
 
-// TestViews checks that every view shows the content of the store, with and without a session, and loads nothing from
-// other sites.
+// TestViews checks that every view shows the store's content, with and without a session, and does not load anything
+// from other sites.
 func TestViews(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "By *name*?", AckRequired: true})
@@ -220,7 +220,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// TestThreadNames checks that every thread id gives a working address.
+// TestThreadNames checks that every thread id results in a working address.
 func TestThreadNames(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -235,7 +235,7 @@ func TestThreadNames(t *testing.T) {
 	}
 }
 
-// TestSize checks that the first screen with style and script is at most 40 kB, and the script at most 12 KiB.
+// TestSize checks that the first screen, including style and script, takes up to 40 kB, and the script up to 12 KiB.
 func TestSize(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
@@ -266,7 +266,7 @@ func TestRefusals(t *testing.T) {
 	contains(t, text, "No project &#34;nothing&#34;.")
 }
 
-// TestSession checks that a link works once, and that a closed page shows nothing without a session.
+// TestSession checks that a link works only once, and that a closed page shows nothing without a session.
 func TestSession(t *testing.T) {
 	s := open(t, page.Config{Closed: true})
 	link := s.page.Link("pat", "uid:1000", s.p.Slug)
@@ -295,8 +295,8 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestReply checks that a user can answer, that a second click sends nothing, and that the message's voucher is a
-// user.
+// TestReply checks that a user can reply, that a second click does not send anything, and that the message's voucher is
+// a user.
 func TestReply(t *testing.T) {
 	s := open(t, page.Config{})
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "a?"})
@@ -320,8 +320,8 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// TestReplyToAll checks that a reply to all reaches no recipient twice. It does not go to the user, although the
-// message may contain the user's address.
+// TestReplyToAll checks that a reply to all does not reach any recipient twice. The reply must not go to the user, even
+// if the message contains the user's address.
 func TestReplyToAll(t *testing.T) {
 	s := open(t, page.Config{})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
@@ -342,7 +342,7 @@ func TestReplyToAll(t *testing.T) {
 	contains(t, b.see(s.base+"/thread/hand"), `value="eve@example.net, Ann"`)
 }
 
-// TestWrites checks that each form does what it says, on behalf of the session's user.
+// TestWrites checks that each form does what it says on behalf of the session's user.
 func TestWrites(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -387,7 +387,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// TestForgery checks that only forms from a page in the session are accepted.
+// TestForgery checks that forms are accepted only from a page in the session.
 func TestForgery(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.person()
@@ -431,8 +431,8 @@ func TestForgery(t *testing.T) {
 	}
 }
 
-// TestFormAgain checks that a refused message is not lost: the form is shown again with its content, below the
-// reason, and can be sent from there.
+// TestFormAgain checks that a refused message is not lost: the form is shown again with its content and the reason for
+// the refusal, and can be sent from there.
 func TestFormAgain(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()

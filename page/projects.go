@@ -1,6 +1,6 @@
 package page
 
-// projects lists the projects, or shows the only project.
+// projects lists the projects. If there is only one, it shows that project instead.
 func (h *Page) projects(v *view) error {
 	all := h.cfg.Store.Projects()
 	if len(all) == 1 {
@@ -13,7 +13,7 @@ func (h *Page) projects(v *view) error {
 	}
 	var rows []row
 	for _, p := range all {
-		mine, err := p.Box(v.Me, v.origin()).Counts(v.ctx()) // zero if the user is not an agent there
+		mine, err := p.Box(v.Me, v.origin()).Counts(v.ctx()) // zero if the user is not an agent of the project
 		if err != nil {
 			return err
 		}

@@ -9,23 +9,23 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// searchShown is a page of search results.
+// searchShown is one page of search results.
 type searchShown struct {
-	Ranked bool // by relevance; otherwise the newest first
-	Among  int  // how many of the newest matches were ranked
+	Ranked bool // sorted by relevance; otherwise newest first
+	Among  int  // number of newest matches that were ranked
 	Hits   []hitShown
-	Count  int // number of all hits, at most countMost+1; 0: unknown
+	Count  int // number of all hits, up to countMost+1; 0 if unknown
 	Next   string
 	Note   string
 }
 
-// hitShown is a message that a search found.
+// hitShown is a message found by a search.
 type hitShown struct {
 	index.MessageRow
-	Snippet []piece // nil if it only repeats the subject
+	Snippet []piece // nil if it would only repeat the subject
 }
 
-// searchSize is how many hits one view lists. countMost is how many it counts.
+// searchSize is the number of hits in one view. countMost is the number of hits up to which they are counted.
 const (
 	searchSize = 50
 	countMost  = 1000
@@ -73,10 +73,10 @@ func (s searchShown) Counted() string {
 // piece is a part of a snippet.
 type piece struct {
 	Text string
-	Hit  bool // this part matches the search
+	Hit  bool // whether this part matches the search
 }
 
-// These letters replace the marks of a snippet while its markup is removed. markdown treats them as letters, but
+// These letters replace the marks in a snippet while its markup is being removed, because markdown keeps letters but
 // removes control characters. If the text itself contains these letters, the wrong places are shown as matches.
 const (
 	openLetter  = "\uE000"
@@ -85,24 +85,25 @@ const (
 
 var letterMarks = strings.NewReplacer(index.MarkOpen, openLetter, index.MarkClose, closeLetter)
 
-// blockMarkup matches lines that consist only of markup. A fragment does not show to which block such a line belongs.
+// blockMarkup matches lines that consist only of markup. A fragment of a text does not show to which block such a line
+// belongs.
 var blockMarkup = regexp.MustCompile("(?m)^[ \t]*(?:(?:```|~~~).*|[-|:= \t]{3,})$")
 
-// tableRow matches table rows. markdown recognizes a table only by its head, which a fragment may lack.
+// tableRow matches rows of tables. Markdown recognizes a table only by its head, which a fragment may lack.
 var tableRow = regexp.MustCompile(`(?m)^[ \t]*\|.*$`)
 
-// imageData matches an image with its data, or the part of it that a fragment contains. The group is the image's
+// imageData matches an image with embedded data, or the part of it that a fragment contains. The group is the image's
 // description.
 var imageData = regexp.MustCompile(`(?:!\[)?([^\[\]\n]*)\]\(data:[^\s()]*\)?`)
 
-// snippet returns the text in a message that matches the search, without markup. It returns nil if the text is in the
-// subject.
+// snippet returns the part of a message's text that matches the search, without markup. If that text is in the subject,
+// snippet returns nil.
 func snippet(h *index.Hit) (all []piece) {
 	text := blockMarkup.ReplaceAllString(letterMarks.Replace(h.Matched), "")
 	text = imageData.ReplaceAllString(text, "$1")
 	text = tableRow.ReplaceAllStringFunc(text, func(row string) string { return strings.ReplaceAll(row, "|", " ") })
 	text = markdown.PlainText(text)
-	text = strings.ReplaceAll(text, "`", "") // its counterpart was cut off
+	text = strings.ReplaceAll(text, "`", "") // the matching one was cut off
 	for i, before := range strings.Split(text, openLetter) {
 		hit, after, found := strings.Cut(before, closeLetter)
 		switch {

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// A session associates a browser with a user. It begins with a one-time link, which the OS user who owns the store gets
-// over the socket. It exists only in a cookie: the server stores nothing, and sessions survive a restart. Replacing the
-// store's token ends all sessions.
+// A session associates a browser with a user. It begins with a one-time link, which only the OS user who owns the store
+// can get, over the socket. A session exists only in a cookie. The server stores nothing, so sessions survive a
+// restart. Replacing the store's token ends all sessions.
 
 const (
 	linkLasts    = 10 * time.Minute
@@ -23,29 +23,29 @@ const (
 	maxLinks     = 100 // maximum number of unused links
 )
 
-// session is the user of a browser.
+// session identifies the user of a browser.
 type session struct {
 	Person string    `json:"person"`
 	Auth   string    `json:"auth"` // how the server authenticated the user: uid:N
 	Ends   time.Time `json:"ends"`
 }
 
-// link is a one-time link that has not been used.
+// link is a one-time link that has not been used yet.
 type link struct {
 	session
 	to   string // path of the view to open
 	ends time.Time
 }
 
-// sessionKey returns the key that signs the sessions of the store that has the given token.
+// sessionKey returns the key that signs the sessions of a store with the given token.
 func sessionKey(token string) []byte {
 	sum := sha256.Sum256([]byte("mailtree page\n" + token))
 	return sum[:]
 }
 
-// Link creates a link that begins a session for a user whom the server authenticated by auth. The link opens the
-// project with that slug, or the home page if slug is "". Link returns the path on this server. The link works once,
-// for ten minutes.
+// Link creates a link that signs in a user whom the server has authenticated by auth. The link opens the project with
+// the given slug, or the home page if slug is "". Link returns the link's path on this server. The link works only once
+// and expires after ten minutes.
 func (h *Page) Link(person, auth, slug string) string {
 	to := "/"
 	if slug != "" {
@@ -64,7 +64,7 @@ func (h *Page) Link(person, auth, slug string) string {
 	return "/open/" + code
 }
 
-// enter begins the session to which a link belongs.
+// enter begins the session for a link.
 func (h *Page) enter(w http.ResponseWriter, r *http.Request) {
 	protect(w.Header())
 	if r.Method == http.MethodHead { // a HEAD request does not use up the link
@@ -91,8 +91,8 @@ func (h *Page) enter(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, l.to, http.StatusSeeOther)
 }
 
-// cookieName returns the name of this server's cookie. The name contains the port, because cookies do not distinguish
-// the ports of a host.
+// cookieName returns the name of this server's cookie. The name contains the port, because cookies are shared by all
+// ports of a host.
 func cookieName(r *http.Request) string {
 	_, port, err := net.SplitHostPort(r.Host)
 	if err != nil {
@@ -101,7 +101,7 @@ func cookieName(r *http.Request) string {
 	return "mailtree-" + port
 }
 
-// signed returns a session in the form in which the cookie stores it.
+// signed returns a session in the form that is stored in the cookie.
 func (h *Page) signed(s *session) string {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -117,13 +117,13 @@ func (h *Page) signature(what, value string) string {
 	return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
 }
 
-// sessionOf returns the session of a request.
+// sessionOf returns the session that a request belongs to.
 func (h *Page) sessionOf(r *http.Request) (s session, ok bool) {
 	c, err := r.Cookie(cookieName(r))
 	if err != nil || len(c.Value) < 44 {
 		return s, false
 	}
-	value, given := c.Value[:len(c.Value)-44], c.Value[len(c.Value)-43:] // 43: a SHA-256 in base64
+	value, given := c.Value[:len(c.Value)-44], c.Value[len(c.Value)-43:] // 43 is the length of a SHA-256 in base64
 	text, err := base64.RawURLEncoding.DecodeString(value)
 	if err != nil || !hmac.Equal([]byte(given), []byte(h.signature("session", value))) || json.Unmarshal(text, &s) != nil {
 		return session{}, false
@@ -134,11 +134,11 @@ func (h *Page) sessionOf(r *http.Request) (s session, ok bool) {
 	return s, true
 }
 
-// errNoWrite is the error for a refused form.
+// errNoWrite is the error for a form that is refused.
 var errNoWrite = errors.New("to write, run `mailtree open` once and open its link in this browser")
 
-// ownOrigin reports whether a form comes from a page at exactly this address, as far as the browser tells. Another
-// port is another program.
+// ownOrigin reports whether a form comes from a page at exactly this address, as far as the browser tells. Another port
+// belongs to another program.
 func ownOrigin(r *http.Request) bool {
 	for _, origin := range r.Header.Values("Origin") {
 		if u, err := url.Parse(origin); err != nil || u.Host != r.Host {

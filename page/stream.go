@@ -11,22 +11,22 @@ import (
 	"mailtree/maildir"
 )
 
-// The stream tells a browser only that something has changed, and since which tick. The script then requests the view
-// again (fragmentHeader) and replaces what differs.
+// A stream tells the browser only that something has changed, and since which tick. The script then requests the view
+// again (fragmentHeader) and replaces the parts that differ.
 //
-// Time is divided into ticks. All streams report changes at the beginning of a tick, with its number. All views that
-// were notified about the same tick then share one read of what is waiting for a user (keptWaits).
+// Time is divided into ticks. All streams report changes at the beginning of a tick, along with the tick's number. All
+// views that are notified about the same tick then share a single read of what is waiting for the user (keptWaits).
 
-// tickLasts is the time between two events of a stream. It keeps open pages from slowing down senders.
+// tickLasts is the minimum time between two events of a stream. It keeps open pages from slowing down senders.
 const tickLasts = time.Second
 
-// tickAt returns the tick of a time.
+// tickAt returns the tick that contains the time t.
 func tickAt(t time.Time) int64 { return t.UnixMilli() / tickLasts.Milliseconds() }
 
-// rightNow is the tick of a request for the current view.
+// rightNow is the tick for a request for the current state of a view.
 const rightNow = math.MaxInt64
 
-// sinceTick returns the tick in a request's fragmentHeader, or rightNow.
+// sinceTick returns the tick in a request's fragmentHeader, or rightNow if there is none.
 func sinceTick(r *http.Request) int64 {
 	tick, err := strconv.ParseInt(r.Header.Get(fragmentHeader), 10, 64)
 	if err != nil || tick <= 1 || r.Method != http.MethodGet {
@@ -35,13 +35,13 @@ func sinceTick(r *http.Request) int64 {
 	return tick
 }
 
-// untilTick returns the time until the next tick.
+// untilTick returns the time from t until the next tick.
 func untilTick(t time.Time) time.Duration {
 	return time.UnixMilli((tickAt(t) + 1) * tickLasts.Milliseconds()).Sub(t)
 }
 
 const (
-	streamBeat    = 20 * time.Second // after this silence, a beat is sent: a page that gets no event is considered stale
+	streamBeat    = 20 * time.Second // a beat follows this much silence: a page without events is stale
 	streamPatient = 10 * time.Second // time limit for a browser that reads nothing
 )
 
@@ -51,7 +51,7 @@ func (h *Page) stream(v *view) error {
 	out := http.NewResponseController(v.w)
 	bell := v.p.Changed()
 	for text := "retry: 2000\n\n"; text != ""; text, bell = nextEvent(v.ctx(), v.p, bell) {
-		_ = out.SetWriteDeadline(time.Now().Add(streamPatient)) // if there is a connection
+		_ = out.SetWriteDeadline(time.Now().Add(streamPatient)) // ignored if there is no connection
 		if _, err := fmt.Fprint(v.w, text); err != nil || out.Flush() != nil {
 			return nil //nolint:nilerr // the browser is gone, or is not reading
 		}
@@ -59,9 +59,9 @@ func (h *Page) stream(v *view) error {
 	return nil
 }
 
-// nextEvent waits for the bell, which rings when the project changes, and then for the next tick. Without a change,
-// it waits for the next beat. It returns the event, and the bell for later changes. The event is "" if the browser or
-// the server ends the connection.
+// nextEvent waits for the bell, which rings when the project changes, and then for the next tick. If nothing changes,
+// it waits for the next beat. It returns the event and the bell for later changes. If the browser or the server ends
+// the connection, the event is "".
 func nextEvent(ctx context.Context, p *maildir.Project, bell <-chan struct{}) (string, <-chan struct{}) {
 	beat := time.NewTimer(streamBeat)
 	defer beat.Stop()
@@ -72,7 +72,7 @@ func nextEvent(ctx context.Context, p *maildir.Project, bell <-chan struct{}) (s
 	case <-ctx.Done():
 		return "", nil
 	}
-	bell = p.Changed() // before the tick: a view that others have already read may lack a later change
+	bell = p.Changed() // before the tick, because a view that others have already read may lack a later change
 	now := time.Now()
 	tick := time.NewTimer(untilTick(now))
 	defer tick.Stop()

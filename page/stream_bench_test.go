@@ -28,10 +28,10 @@ const (
 	openedViews = 6
 )
 
-// BenchmarkStream measures how much 50 open pages slow down senders of 500 messages a second. Periods of sending
-// without open pages and with them alternate. "with-to-without" is the ratio of the mean times of a send, and
-// "cpu-to-without" the ratio of the total processor times. The pages belong to one user and show six views, which are
-// reloaded whenever their streams report a change. One operation is a round with pages.
+// BenchmarkStream measures how much 50 open pages slow down senders of 500 messages per second. It alternates between
+// sending with and without open pages. "with-to-without" is the ratio of the mean times per send, and "cpu-to-without"
+// the ratio of the total CPU times. The pages belong to one user and show six views, which are reloaded whenever their
+// streams report a change. One operation is a round with open pages.
 func BenchmarkStream(b *testing.B) {
 	mail := bulk.Mail{Name: "page", Messages: 10_000, Linked: true, Git: true}
 	if bulk.Large() {
@@ -48,7 +48,7 @@ func BenchmarkStream(b *testing.B) {
 	h := httptest.NewServer(page.New(page.Config{Store: s.Store, Person: "Agent01", Now: now}))
 	b.Cleanup(h.Close)
 	x := &crowd{B: b, p: p, url: h.URL + "/p/" + bulk.Slug() + "/"}
-	x.round() // the first one warms up
+	x.round() // the first round warms up
 	var without, with round
 	b.ResetTimer()
 	for range b.N {
@@ -68,7 +68,7 @@ func BenchmarkStream(b *testing.B) {
 	with.each.Report(b, "with-")
 }
 
-// round contains the times that some rounds of sending took.
+// round contains the times that sending took in some rounds.
 type round struct {
 	each bulk.Times
 	cpu  time.Duration
@@ -87,15 +87,15 @@ func (r *round) mean() float64 {
 	return all.Seconds() / float64(len(r.each))
 }
 
-// crowd contains the senders and the pages of one store.
+// crowd consists of the senders and the open pages of one store.
 type crowd struct {
 	*testing.B
 	p     *maildir.Project
-	url   string // of the project
+	url   string // the project's URL
 	shown atomic.Int64
 }
 
-// round sends for a while. Each message is sent at its scheduled time if a sender is free.
+// round sends messages for a while. Each message is sent at its scheduled time if a sender is free.
 func (x *crowd) round() round {
 	var all round
 	var mu sync.Mutex
@@ -131,7 +131,7 @@ func (x *crowd) round() round {
 	return all
 }
 
-// open opens the pages and returns a function that closes them.
+// open opens the pages. It returns a function that closes them.
 func (x *crowd) open() (shut func()) {
 	ctx, cancel := context.WithCancel(x.Context())
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: openPages}}
@@ -163,7 +163,7 @@ func (x *crowd) open() (shut func()) {
 	return func() { cancel(); reading.Wait(); client.CloseIdleConnections() }
 }
 
-// get requests a view or a part of it, and retries if the page is busy. It returns nil when the pages are closed.
+// get requests a view or a part of one, and retries if the page is busy. It returns nil once the pages are closed.
 func (x *crowd) get(ctx context.Context, client *http.Client, view, part string) *http.Response {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, x.url+view, nil)
 	if err != nil {

@@ -53,7 +53,7 @@ func TestFragment(t *testing.T) {
 	}
 }
 
-// part returns the part of a view that the script replaces, since a tick.
+// part returns the part of a view that the script replaces, for changes since a tick.
 func (b *browser) part(path, tick string) string {
 	b.Helper()
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.url+b.base+path, nil)
@@ -65,4 +65,4 @@ func (b *browser) part(path, tick string) string {
 	return text
 }
 
-const longPast = "100" // a tick long past
+const longPast = "100" // a tick in the distant past

@@ -19,30 +19,30 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// threadSize is how many messages of a thread one view shows.
+// threadSize is the number of a thread's messages in one view.
 const threadSize = 50
 
 type threadShown struct {
 	ID       string
-	Subject  string // of the first message
+	Subject  string // subject of the first message
 	Messages []messageShown
 	Earlier  bool        // there are earlier messages
 	Later    string      // cursor of the next messages; "" at the end
-	Urgent   string      // the importance of a message that is new or needs something; "" for normal
-	Reply    *draftShown // the form below the thread; nil for none
+	Urgent   string      // importance of a message that is new or needs something; "" if normal
+	Reply    *draftShown // form below the thread; nil if there is none
 }
 
-// messageShown is one message of a thread.
+// messageShown is one message in a thread.
 type messageShown struct {
 	index.MessageRow
-	HTML   template.HTML   // "": show Body as plain text
-	Mine   *index.Delivery // nil if it is not in the user's inbox, or without a session
-	Depth  int             // how many answers in its chain of replies have siblings
-	Open   bool            // shown in full, not as one line
-	Status string          // status of its sender
+	HTML   template.HTML   // if "", show Body as plain text
+	Mine   *index.Delivery // nil without a session, or if the message is not in the user's inbox
+	Depth  int             // number of answers with siblings in its chain of replies
+	Open   bool            // shown in full rather than on one line
+	Status string          // status of the message's sender
 }
 
-// at returns when the newest message was created.
+// at returns the time when the newest message was created.
 func (t *threadShown) at() (at time.Time) {
 	for i := range t.Messages {
 		at = t.Messages[i].Created
@@ -50,7 +50,7 @@ func (t *threadShown) at() (at time.Time) {
 	return at
 }
 
-// row returns the thread's row for the list.
+// row returns the thread's row in the list.
 func (t *threadShown) row() maildir.WaitingThread {
 	last := &t.Messages[len(t.Messages)-1]
 	return maildir.WaitingThread{
@@ -68,7 +68,7 @@ func (t *threadShown) row() maildir.WaitingThread {
 // Line returns the beginning of a message's text on one line.
 func (t *threadShown) Line(m messageShown) string { return markdown.PlainText(m.Body) }
 
-// threadPage reads one page of the thread in the address.
+// threadPage reads one page of the thread named in the request's path.
 func (v *view) threadPage() (*maildir.ThreadPage, error) {
 	q := index.ThreadQuery{
 		Thread:   fromSegment(v.r.PathValue("id")),
@@ -90,7 +90,7 @@ func (h *Page) thread(v *view) error {
 	if err != nil {
 		return err
 	}
-	if page.Note != nil { // the address named a message in the thread
+	if page.Note != nil { // the path named a message in the thread
 		return v.goTo(v.at("thread", page.Thread))
 	}
 	if err := v.in("thread", "Thread"); err != nil {
@@ -129,11 +129,11 @@ func (h *Page) thread(v *view) error {
 	return v.show("thread", &shown)
 }
 
-// fold fills in the messages of a thread. It opens messages that are new, messages that ask for something, and the
-// newest message. It returns the message that the user's answer refers to: the newest message that asks the user for
-// something. If none does, it returns the newest that the user received or wrote, and otherwise the newest. It returns
-// nil if there is none. asks reports that a message asks the user for an acknowledgement, and waits reports that a
-// message asks for anything.
+// fold prepares the messages of a thread. It opens messages that are new, messages that ask for something, and the
+// newest message. It returns the message that a reply by the user answers: the newest message that asks the user for
+// something. If there is none, it returns the newest message that the user received or wrote, and otherwise the newest
+// of all. If the thread is empty, it returns nil. The result asks reports whether a message asks the user for an
+// acknowledgement, and waits reports whether a message asks for anything.
 func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *messageShown, asks, waits bool, err error) {
 	agents, err := v.p.Agents.List(v.ctx())
 	if err != nil {
@@ -192,10 +192,10 @@ func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *mess
 	return answers, asks, waits, nil
 }
 
-// opens reports whether the user opens the view, that is, whether the user's browser follows a link or a form on this
-// page. Prefetches, requests from the script, and programs that copy the cookie are not treated as the user, and
-// another site cannot make such a request. The view that is shown after a form is not considered opened either, because
-// the user did not choose it.
+// opens reports whether the request means that the user is opening the view: the user's browser follows a link or a
+// form on this page. Prefetches, requests by the script, and programs that have copied the cookie do not count, and
+// another site cannot make such a request. A view that is shown after a form does not count either, because the user
+// did not choose to open it.
 func (v *view) opens() bool {
 	h := v.r.Header
 	return v.Signed && v.r.Method == http.MethodGet && h.Get(fragmentHeader) == "" &&
@@ -225,8 +225,8 @@ func (v *view) readAll(shown *threadShown) {
 	}
 }
 
-// Heard returns a phrase that says whether the other recipients have received and read a message. It returns "" if
-// nobody else received it.
+// Heard returns a phrase that says whether the other recipients have received and read a message. If there are no other
+// recipients, it returns "".
 func (v *view) Heard(m messageShown) string {
 	var others []string
 	read, acked, lost := 0, 0, 0
@@ -270,7 +270,7 @@ func (v *view) Heard(m messageShown) string {
 	return "not read by any of " + strconv.Itoa(all)
 }
 
-// message redirects to a message in its thread.
+// message redirects to a message within its thread.
 func (h *Page) message(v *view) error {
 	m, err := v.p.MessageHead(v.ctx(), v.r.PathValue("id"))
 	if err != nil {
@@ -279,15 +279,15 @@ func (h *Page) message(v *view) error {
 	return v.goTo(v.linkTo(m))
 }
 
-// linkTo returns the address of a message in its thread.
+// linkTo returns the address of a message within its thread.
 func (v *view) linkTo(m *index.MessageRow) string {
 	return v.at("thread", cmp.Or(m.ThreadID, m.ID)) + "#" + m.ID
 }
 
-// LinkTo is linkTo for templates.
+// LinkTo is like linkTo, for use in templates.
 func (v *view) LinkTo(m index.MessageRow) string { return v.linkTo(&m) }
 
-// raw shows a message's file as plain text. If the canonical file is gone, raw needs a session, because the sender's
+// raw shows a message's file as plain text. If the canonical file is gone, a session is required, because the sender's
 // copy contains the bcc recipients.
 func (h *Page) raw(v *view) error {
 	m, err := v.p.MessageHead(v.ctx(), v.r.PathValue("id"))
@@ -320,7 +320,7 @@ func (h *Page) file(v *view) error {
 	return v.writeFile(f, filepath.Base(f.Path))
 }
 
-// These types make up a thread's feed: RFC 4287.
+// These types make up the feed of a thread: RFC 4287.
 type (
 	atomFeed struct {
 		XMLName xml.Name    `xml:"http://www.w3.org/2005/Atom feed"`
@@ -346,7 +346,7 @@ type (
 	}
 )
 
-// atom serves the newest messages of a thread as a feed.
+// atom serves a thread's newest messages as a feed.
 func (h *Page) atom(v *view) error {
 	q := index.ThreadQuery{
 		Thread:   fromSegment(v.r.PathValue("id")),
@@ -387,7 +387,7 @@ func (h *Page) atom(v *view) error {
 	return nil
 }
 
-// rest returns the sentence after a body that is shown only in part, or "" if all of it is shown.
+// rest returns the sentence to show after a truncated body, or "" if all of the body is shown.
 func (v *view) rest(m *index.MessageRow) string {
 	if m.BodyNext == 0 {
 		return ""

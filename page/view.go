@@ -19,18 +19,18 @@ import (
 //go:embed templates
 var sources embed.FS
 
-// view is one response: the data that all templates use, and its own Data.
+// view is one response. It contains the data that all templates use and the template's own Data.
 type view struct {
 	Title   string
-	Section string // menu entry
+	Section string // entry in the menu
 	Project *projectShown
-	Me      string // the user whose mail is shown; "" for none
-	Signed  bool   // the browser has a session
+	Me      string // the user whose mail is shown; "" if none
+	Signed  bool   // whether the browser has a session
 	Now     time.Time
-	Path    string // path of the address
+	Path    string // path of the request's URL
 	Menu    menu
-	Desk    *desk // the list shown next to Data or instead of it; nil for none
-	Live    bool  // the script keeps it up to date
+	Desk    *desk // the list shown next to Data or in its place; nil if there is none
+	Live    bool  // whether the script keeps the view up to date
 	Data    any
 
 	page    *Page
@@ -38,7 +38,7 @@ type view struct {
 	p       *maildir.Project
 	w       http.ResponseWriter
 	r       *http.Request
-	held    int64 // bytes reserved from Page.memory
+	held    int64 // number of bytes reserved from Page.memory
 }
 
 type projectShown struct{ Slug, Name, Path string }
@@ -51,7 +51,7 @@ func shownProject(p *maildir.Project) *projectShown {
 	return s
 }
 
-// Projects lists the projects of the store, for the menu.
+// Projects returns the store's projects for the menu.
 func (v *view) Projects() (all []*projectShown) {
 	for _, p := range v.page.cfg.Store.Projects() {
 		all = append(all, shownProject(p))
@@ -59,13 +59,13 @@ func (v *view) Projects() (all []*projectShown) {
 	return all
 }
 
-// Reads reports whether something is shown next to the list: a thread or a form.
+// Reads reports whether a thread or a form is shown next to the list.
 func (v *view) Reads() bool { return v.Section == "thread" || v.Section == "compose" }
 
-// WithArchived reports whether the list shows archived mail too.
+// WithArchived reports whether the list includes archived mail.
 func (v *view) WithArchived() bool { return v.asked("archived") != "" }
 
-// inRow is a view with a row of its list.
+// inRow is a view together with one row of its list.
 type inRow struct {
 	*view
 	Row rowShown
@@ -74,7 +74,7 @@ type inRow struct {
 // Row returns the view for a row of its list.
 func (v *view) Row(r rowShown) inRow { return inRow{v, r} }
 
-// in sets the fields that every view of a project shows.
+// in sets the fields that all views of a project have in common.
 func (v *view) in(section, title string) error {
 	v.Section, v.Title, v.Live = section, title, true
 	return v.countMenu()
@@ -89,10 +89,10 @@ func (v *view) Verified(m index.MessageRow) string {
 	return voucher.String()
 }
 
-// Left returns the time that is left until t.
+// Left returns the time left until t.
 func (v *view) Left(t time.Time) string { return format.TimeLeft(t.Sub(v.Now)) }
 
-// Age returns how long ago something happened, as one number and one letter.
+// Age returns how long ago t was, as a number and a letter.
 func (v *view) Age(t time.Time) string {
 	d := v.Now.Sub(t)
 	switch {
@@ -108,7 +108,7 @@ func (v *view) Age(t time.Time) string {
 	return fmt.Sprintf("%dd", d/(24*time.Hour))
 }
 
-// Clock returns the time of day, with the day unless it is today.
+// Clock returns the time of day, preceded by the day unless t is today.
 func (v *view) Clock(t time.Time) string {
 	if t, now := t.Local(), v.Now.Local(); t.YearDay() != now.YearDay() || t.Year() != now.Year() {
 		return t.Format("Mon 2 Jan 15:04")
@@ -116,7 +116,7 @@ func (v *view) Clock(t time.Time) string {
 	return t.Local().Format("15:04")
 }
 
-// functions are the functions that templates call.
+// functions contains the functions that templates can call.
 var functions = template.FuncMap{
 	"seg":     segment,
 	"exact":   func(t time.Time) string { return t.Local().Format("Mon 2 Jan 2006 15:04:05") },
@@ -141,13 +141,13 @@ func firstOf(all ...string) string {
 	return ""
 }
 
-// sameSubject reports whether a subject adds nothing to the thread's subject.
+// sameSubject reports whether a message's subject adds nothing to the thread's subject.
 func sameSubject(subject, thread string) bool {
 	return strings.TrimPrefix(subject, "Re: ") == strings.TrimPrefix(thread, "Re: ")
 }
 
-// mixedScripts reports whether a name mixes letters of scripts that look alike: Latin letters with Cyrillic
-// or Greek ones.
+// mixedScripts reports whether a name mixes Latin letters with letters of the similar-looking Cyrillic or Greek
+// scripts.
 func mixedScripts(name string) bool {
 	latin, other := false, false
 	for _, r := range name {
@@ -157,8 +157,9 @@ func mixedScripts(name string) bool {
 	return latin && other
 }
 
-// templates contains the views by name: each file below templates/ combined with base.html. They are parsed at first
-// use. Otherwise every start of the program, even as a hook, would have to wait for the parsing.
+// templates returns the views' templates by name: each file in templates/, combined with base.html. The templates are
+// parsed when they are first used. Otherwise every start of the program, even as a hook, would have to wait until they
+// are parsed.
 var templates = sync.OnceValue(parseTemplates)
 
 func parseTemplates() map[string]*template.Template {

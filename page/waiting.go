@@ -15,16 +15,16 @@ import (
 	"mailtree/maildir/index"
 )
 
-// desk is the list of the user's mail: what is waiting, and below that the mail that was read earlier. Wide windows
-// show the list next to a thread.
+// desk is the list of the user's mail: what is waiting, followed by mail that was read earlier. In wide windows, the
+// list is shown next to a thread.
 type desk struct {
 	Groups []group
 	Rest   []rowShown // threads in which nothing is waiting, newest first
-	Older  string     // cursor of the mail older than Rest; "" at the end
-	All    bool       // this is the view of all mail, which has no Groups
-	Open   string     // the thread next to the list; "" for none
-	Next   string     // the thread to show after Open; "" for none
-	Looked time.Time  // when the user last looked; zero: unknown
+	Older  string     // cursor for mail older than Rest; "" at the end
+	All    bool       // whether this is the view of all mail, which has no Groups
+	Open   string     // the thread next to the list; "" if there is none
+	Next   string     // the thread to show after Open; "" if there is none
+	Looked time.Time  // when the user last looked; zero if unknown
 	News   *maildir.News
 }
 
@@ -34,7 +34,8 @@ type group struct {
 	Rows      []rowShown
 }
 
-// Count returns how many of the threads are waiting. A thread that is being read stays in the group but is not counted.
+// Count returns the number of threads that are waiting. A thread that is being read stays in the group but is not
+// counted.
 func (g group) Count() (n int) {
 	for _, r := range g.Rows {
 		n += min(r.Waiting, 1)
@@ -46,11 +47,11 @@ func (g group) Count() (n int) {
 type rowShown struct {
 	maildir.WaitingThread
 	Link   string
-	Waits  bool // the user can mark the thread as done
-	Unread bool // in all mail: one of its listed messages is unread
+	Waits  bool // whether the user can mark the thread as done
+	Unread bool // in the view of all mail: whether one of the thread's listed messages is unread
 }
 
-// waiting shows what is waiting for the user, and what has happened since the user last looked.
+// waiting shows what is waiting for the user and what has happened since the user last looked.
 func (h *Page) waiting(v *view) error {
 	if err := v.in("waiting", "Waiting for you"); err != nil {
 		return err
@@ -68,11 +69,11 @@ func (h *Page) waiting(v *view) error {
 	return v.show("waiting", nil)
 }
 
-// restMost is the maximum number of previously read messages that the list shows. It is also the page size of the view
-// of all mail.
+// restMost is the maximum number of previously read messages in the list. It is also the page size of the view of all
+// mail.
 const restMost = 30
 
-// all shows the user's inbox: all mail except archived mail or, on request, including it.
+// all shows all mail in the user's inbox. Archived mail is included only on request.
 func (h *Page) all(v *view) error {
 	if err := v.in("waiting", "All mail"); err != nil {
 		return err
@@ -84,7 +85,8 @@ func (h *Page) all(v *view) error {
 	return v.show("waiting", nil)
 }
 
-// lay fills in the list. If the open thread next to the list was new, it keeps its place in the list while it is read.
+// lay builds the list. If the thread next to the list was new when it was opened, it keeps its place in the list while
+// it is being read.
 func (v *view) lay(open *threadShown) error {
 	d, w := &desk{}, v.Menu.Waits
 	v.Desk = d
@@ -112,7 +114,7 @@ func (v *view) lay(open *threadShown) error {
 	return v.layRest(index.InboxQuery{})
 }
 
-// isNew is the parameter of a thread's address that keeps the thread among the new mail.
+// isNew is the URL parameter that keeps a thread among the new mail.
 const isNew = "new"
 
 func urgent(importance string) bool { return importance == format.Urgent || importance == format.High }
@@ -172,8 +174,8 @@ func (v *view) layRest(q index.InboxQuery) error {
 	return nil
 }
 
-// myInbox returns a page of the user's inbox. It is empty if the user has written nothing yet, because the user is
-// then not an agent of the project.
+// myInbox returns a page of the user's inbox. If the user has not written anything yet, the page is empty, because the
+// user is not an agent of the project until then.
 func (v *view) myInbox(q index.InboxQuery) (*maildir.InboxPage, error) {
 	const leaveUnread = false
 	q.Agent, q.Peek = v.Me, true
@@ -184,8 +186,8 @@ func (v *view) myInbox(q index.InboxQuery) (*maildir.InboxPage, error) {
 	return page, err
 }
 
-// nextOf returns the thread after the given thread in a list, or otherwise the first thread. It returns "" if there is
-// no other thread.
+// nextOf returns the thread after the given thread in a list, or the first thread if there is none after it. If there
+// is no other thread, nextOf returns "".
 func nextOf(list []maildir.WaitingThread, thread string) string {
 	at := slices.IndexFunc(list, func(t maildir.WaitingThread) bool { return t.Thread == thread })
 	for _, t := range slices.Concat(list[at+1:], list) {
@@ -196,8 +198,8 @@ func nextOf(list []maildir.WaitingThread, thread string) string {
 	return ""
 }
 
-// nextAfter returns the address of the thread to show after some threads were dealt with. That is the thread that the
-// form names if it is still waiting, or otherwise the first waiting thread. If none is waiting, nextAfter returns the
+// nextAfter returns the address of the thread to show after some threads have been dealt with. That is the thread named
+// in the form if it is still waiting, or else the first waiting thread. If no thread is waiting, nextAfter returns the
 // argument otherwise.
 func (v *view) nextAfter(threads []string, otherwise string) (string, error) {
 	w, err := v.box().Waits(v.ctx(), !v.Signed)
@@ -214,7 +216,7 @@ func (v *view) nextAfter(threads []string, otherwise string) (string, error) {
 	return all[max(at, 0)].Link, nil
 }
 
-// done marks threads as done for the user: see maildir.Box.Finish.
+// done marks threads as done for the user. See maildir.Box.Finish.
 func (h *Page) done(v *view) (to string, err error) {
 	form := v.r.PostForm
 	var ids []string
@@ -245,7 +247,7 @@ func (h *Page) done(v *view) (to string, err error) {
 	return v.saying(to, did, joined(ids), nil), nil
 }
 
-// back returns the address of the view that contained the form, or of the list.
+// back returns the address of the view that contained the form, or of the list if that is unknown.
 func (v *view) back() string {
 	from, err := url.Parse(v.r.Referer())
 	if err != nil || from.Host != v.r.Host || len(from.Path) < len(v.at()) || from.Path[:len(v.at())] != v.at() {
@@ -258,22 +260,22 @@ func (v *view) back() string {
 	return (&url.URL{Path: from.Path, RawPath: from.RawPath, RawQuery: q.Encode()}).String()
 }
 
-// awayAfter is how long a user must be inactive to count as having been away.
+// awayAfter is how long a user must be inactive to be considered away.
 const awayAfter = 10 * time.Minute
 
-// lastLooked returns when the user last looked at the project before being away, or zero if that is unknown. The
-// browser stores it in a cookie of the project, so each browser keeps its own time.
+// lastLooked returns the time when the user last looked at the project before being away, or the zero time if that is
+// unknown. The browser stores this time in a cookie for the project, so each browser has its own.
 func (v *view) lastLooked() (looked time.Time) {
 	name := "looked-" + cookieName(v.r)
-	var before, last int64 // the visit before the last, and the last visit, in seconds
+	var before, last int64 // times of the last two visits, in seconds
 	if c, err := v.r.Cookie(name); err == nil {
-		_, _ = fmt.Sscanf(c.Value, "%d.%d", &before, &last) // a damaged cookie is treated as missing
+		_, _ = fmt.Sscanf(c.Value, "%d.%d", &before, &last) // a damaged cookie is treated like a missing one
 	}
 	now := v.Now.Unix()
 	if now-last > int64(awayAfter/time.Second) {
 		before = last
 	}
-	if v.r.Header.Get(fragmentHeader) == "" { // reloading a part of an open view is not a visit
+	if v.r.Header.Get(fragmentHeader) == "" { // reloading part of an open view is not a visit
 		http.SetCookie(v.w, &http.Cookie{
 			Name:     name,
 			Value:    fmt.Sprintf("%d.%d", before, now),
@@ -289,7 +291,7 @@ func (v *view) lastLooked() (looked time.Time) {
 	return time.Unix(before, 0)
 }
 
-// counted returns a number of things in words, such as "2 messages".
+// counted returns a number of things as text, such as "2 messages".
 func counted(n int, what string) string {
 	if n != 1 {
 		what += "s"

@@ -18,7 +18,7 @@ import (
 	"mailtree/page"
 )
 
-// TestWaiting checks that each thing keeps waiting until it is dealt with: questions, agents that claims have stopped,
+// TestWaiting checks that things keep waiting until they are dealt with: questions, agents stopped by claims, and
 // invalid files.
 func TestWaiting(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
@@ -71,7 +71,7 @@ func TestWaiting(t *testing.T) {
 	waits(true, "Nothing is waiting for you.")
 }
 
-// TestAsleep checks that a nudge is offered only for an agent that it can reach.
+// TestAsleep checks that a nudge is offered only for agents that it can reach.
 func TestAsleep(t *testing.T) {
 	var jump atomic.Int64
 	s := open(t, page.Config{
@@ -92,8 +92,8 @@ func TestAsleep(t *testing.T) {
 	}
 }
 
-// TestWaitingOpen checks that without a session no view shows the bcc recipients for whom the user is waiting, even if
-// the user has loaded the view just before.
+// TestWaitingOpen checks that, without a session, no view shows the bcc recipients for whom the user is waiting, even
+// if the user has just loaded the same view.
 func TestWaitingOpen(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	s.send("pat", maildir.Draft{To: []string{"Ann"}, BCC: []string{"Bob"}, Subject: "Plan", Body: "b", AckRequired: true})
@@ -108,8 +108,8 @@ func TestWaitingOpen(t *testing.T) {
 	}
 }
 
-// TestMenu checks that every view counts the current state. Open pages that are notified about the same change share
-// a count.
+// TestMenu checks that every view counts the current state, and that open pages that are notified about the same change
+// share one count.
 func TestMenu(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -150,7 +150,7 @@ func TestMenu(t *testing.T) {
 	has(b.part("/agents", "1"), "Waiting 52", "Agents 3")
 }
 
-// TestSince checks that a user who was away sees how much has happened in the meantime. Leaving a view open does not
+// TestSince checks that a user who was away sees how much has happened in the meantime. Leaving a view open must not
 // count as a visit.
 func TestSince(t *testing.T) {
 	var jump atomic.Int64
@@ -172,9 +172,9 @@ func TestSince(t *testing.T) {
 		}
 	}
 	jump.Store(int64(-time.Hour))
-	hasNews(false) // nobody has visited before
+	hasNews(false) // no one has visited before
 	jump.Store(int64(2*time.Minute - time.Hour))
-	hasNews(false) // nobody was away
+	hasNews(false) // the user was not away
 	first := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 	s.send("Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Re: s", Body: "b", ThreadID: first.ID})
 	if _, err := s.p.Box(claimOf("Bob", "app").Agent, format.Origin{}).Claim(t.Context(), claimOf("Bob", "app")); err != nil {
@@ -204,7 +204,7 @@ func TestSince(t *testing.T) {
 		t.Error("a view that is left open is treated as a visit")
 	}
 	contains(t, look(), "Since you last looked", "2 messages</a> · 1 thread", "1 claim ended", "1 edit by hand")
-	hasNews(true) // they were here a moment ago, and may not have read the news
+	hasNews(true) // the user was here a moment ago, and may not have read the news
 	jump.Store(int64(time.Hour))
 	contains(t, look(), "Nothing new.")
 }

@@ -1,13 +1,13 @@
-// Package auth checks who vouches for the sender of an email. It evaluates SPF and DKIM, and DMARC, which ties the
-// two to the From field.
+// Package auth checks who vouches for the sender of an email. It evaluates SPF, DKIM, and DMARC, which ties the two to
+// the From field.
 //
 //	Checker.Check  evaluates one message
 //	dmarc.go       policies, and alignment of domains
 //	authres.go     results from this machine's own mail server, if it can be trusted
 //
-// Only Result.Domain has consequences. It is the domain of the single From address, if that domain publishes a DMARC
-// policy and a signature or the sending machine was verified as belonging to it. Every unclear case fails: two From
-// fields, a DNS server that does not respond, a policy that cannot be read. Spec: RFC 7208, RFC 6376, RFC 7489.
+// Only Result.Domain has consequences. It is the domain of the single From address, provided that the domain publishes
+// a DMARC policy and that a signature or the sending machine has been verified to belong to it. Every unclear case
+// fails: two From fields, an unresponsive DNS server, an unreadable policy. Spec: RFC 7208, RFC 6376, RFC 7489.
 package auth
 
 import (
@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	maxSignatures = 8                // maximum number of signatures to verify; the others are ignored
-	timeout       = 20 * time.Second // for all lookups of one message together
+	maxSignatures = 8                // maximum number of signatures to verify; the rest are ignored
+	timeout       = 20 * time.Second // total for all DNS lookups for one message
 )
 
 // Resolver looks up names. *net.Resolver implements it.
@@ -43,27 +43,27 @@ type Resolver interface {
 // Checker evaluates messages. It is safe for concurrent use.
 type Checker struct {
 	Resolver Resolver
-	Trusted  string // authserv-id of the mail server in front of us; "": no results are trusted
+	Trusted  string // authserv-id of the mail server in front of us; if "", no results are trusted
 }
 
-// Peer is the other side of the connection that delivers a message.
+// Peer is the other end of the connection that delivers a message.
 type Peer struct {
-	IP       netip.Addr // the sending machine; zero behind our own mail server, when SPF is not evaluated
+	IP       netip.Addr // the sending machine; zero behind our own mail server, where SPF is not evaluated
 	Helo     string
-	MailFrom string // envelope sender; "" is the null sender
-	Trusted  bool   // the kernel reports that the connection comes from our mail server
+	MailFrom string // envelope sender; "" for the null sender
+	Trusted  bool   // according to the kernel, the connection comes from our mail server
 }
 
 // Result is the outcome of a check.
 type Result struct {
-	Domain string   // the domain of From, if it passes; "" if nothing vouches for it
-	By     string   // what vouches for it: dkim, spf, or the authserv-id of the server that reports it
+	Domain string   // the From domain if the message passes; "" if nothing vouches for it
+	By     string   // what vouches for it: dkim, spf, or the authserv-id of the server that reported it
 	SPF    string   // none, neutral, pass, fail, softfail, temperror, permerror; "" if not evaluated
 	DKIM   []string // domains with a valid signature, in lower case
-	Reason string   // why the message does not pass, as a sentence without the final period
+	Reason string   // why the message does not pass: a sentence without the final period
 }
 
-// Auth returns the result as a message file records it: dmarc:DOMAIN, or none.
+// Auth returns the result in the form in which message files record it: dmarc:DOMAIN, or none.
 func (r Result) Auth() string {
 	if r.Domain == "" {
 		return "none"
@@ -71,8 +71,9 @@ func (r Result) Auth() string {
 	return "dmarc:" + r.Domain
 }
 
-// Check evaluates a message from a peer: raw is the message as received, and m is its parsed header. DNS lookups take
-// at most 20 seconds together. Check returns no error: a sender that cannot be verified does not pass.
+// Check evaluates a message from a peer. The message is passed as received (raw) and as its parsed header (m). All DNS
+// lookups together take up to 20 seconds. Check does not return errors: a sender that cannot be verified simply does
+// not pass.
 func (c *Checker) Check(ctx context.Context, raw io.Reader, m *message.Message, peer Peer) Result {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -99,7 +100,7 @@ func (c *Checker) Check(ctx context.Context, raw io.Reader, m *message.Message, 
 	return r
 }
 
-// evaluate evaluates DMARC and fills in r.
+// evaluate evaluates DMARC and sets the fields of r.
 func (c *Checker) evaluate(ctx context.Context, raw io.Reader, domain string, peer Peer, r *Result) {
 	policy, err := c.policy(ctx, domain)
 	if err != nil {
@@ -126,7 +127,7 @@ func (c *Checker) evaluate(ctx context.Context, raw io.Reader, domain string, pe
 	}
 }
 
-// signers returns the domains with a valid signature.
+// signers returns the domains that have a valid signature.
 func (c *Checker) signers(ctx context.Context, raw io.Reader) (domains []string) {
 	found, err := dkim.VerifyWithOptions(raw, &dkim.VerifyOptions{
 		LookupTXT:        func(name string) ([]string, error) { return c.keys(ctx, name) },
@@ -143,7 +144,7 @@ func (c *Checker) signers(ctx context.Context, raw io.Reader) (domains []string)
 	return domains
 }
 
-// keys looks up a key and drops keys in test mode, because a message signed with such a key must be treated as
+// keys looks up keys, and drops those in test mode, because a message signed with such a key must be treated as
 // unsigned. Spec: RFC 6376 3.6.1.
 func (c *Checker) keys(ctx context.Context, name string) ([]string, error) {
 	all, err := c.Resolver.LookupTXT(ctx, name)
@@ -158,7 +159,7 @@ func (c *Checker) keys(ctx context.Context, name string) ([]string, error) {
 	}), err
 }
 
-// spf evaluates SPF and records the result in r. It returns the domain that passes, or "".
+// spf evaluates SPF and records the result in r. It returns the domain that passed, or "".
 func (c *Checker) spf(ctx context.Context, peer Peer, r *Result) (domain string) {
 	if !peer.IP.IsValid() {
 		return ""

@@ -22,7 +22,7 @@ import (
 	"mailtree/gateway/message"
 )
 
-// zone is a resolver for tests. It maps names to TXT records. If a name has several records, they are in one string.
+// zone is a resolver for tests that maps names to TXT records. If a name has several records, they share one string.
 type zone map[string]string
 
 func (z zone) LookupTXT(_ context.Context, name string) ([]string, error) {
@@ -58,7 +58,7 @@ func keyRecord(tags string) string {
 	return "v=DKIM1; k=rsa; " + tags + "p=" + base64.StdEncoding.EncodeToString(der)
 }
 
-// world is the DNS of the tests. All domains have the same key, and the tests sign with it.
+// world returns the DNS of the tests. All domains have the same key, and the tests sign with it.
 func world() zone {
 	return zone{
 		"_dmarc.bank.example": "v=DMARC1; p=reject", "_dmarc.strict.example": "v=DMARC1; p=reject; adkim=s; aspf=s",
@@ -85,7 +85,7 @@ const (
 	evil  = "203.0.113.9"
 )
 
-// signed returns a message with a signature from a domain.
+// signed returns a message signed by a domain.
 func signed(t *testing.T, raw, domain, selector string, change func(*dkim.SignOptions)) string {
 	t.Helper()
 	o := &dkim.SignOptions{Domain: domain, Selector: selector, Signer: key(), Hash: crypto.SHA256, HeaderKeys: []string{"From", "Subject", "To"},
@@ -100,8 +100,7 @@ func signed(t *testing.T, raw, domain, selector string, change func(*dkim.SignOp
 	return b.String()
 }
 
-// signedInPart returns a message with a valid signature that covers only the first n bytes of its body, as tag
-// declares.
+// signedInPart returns a message whose valid signature covers only the first n bytes of its body, as tag declares.
 func signedInPart(t *testing.T, raw, domain string, n int, tag string) string {
 	t.Helper()
 	_, body, _ := strings.Cut(raw, "\r\n\r\n")
@@ -123,7 +122,7 @@ func smtp(ip, sender string) Peer {
 	return Peer{IP: netip.MustParseAddr(ip), Helo: "mx.example", MailFrom: sender}
 }
 
-// TestPasses: the domain vouches for the sender of these messages.
+// TestPasses checks messages whose sender is vouched for by the domain.
 func TestPasses(t *testing.T) {
 	t.Parallel()
 	results := "Authentication-Results: mx.ours.example; spf=pass (x; y) smtp.mailfrom=\"a;b\"@c.example;\r\n dmarc=pass (p=reject) header.from=bank.example\r\n"
@@ -158,7 +157,7 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// TestSpoofs: these messages forge a sender in every known way. No domain vouches for any of them.
+// TestSpoofs checks messages that forge a sender in every known way. No domain may vouch for any of them.
 func TestSpoofs(t *testing.T) {
 	t.Parallel()
 	ours := func(rest string) string { return "Authentication-Results: mx.ours.example; " + rest + "\r\n" }

@@ -8,10 +8,10 @@ import (
 	"mailtree/gateway/message"
 )
 
-// believed returns the DMARC result for domain from the mail server in front of us. It returns "" if the server
-// reports no result or several results, or if the server must not be trusted. It trusts only that server's
-// connection, and only fields above the topmost Received field, which that server wrote. The sender may have written
-// any field below it. Spec: RFC 8601 5.
+// believed returns the DMARC result for domain that the mail server in front of us reported. It returns "" if the
+// server reported no result or several, or if the result cannot be trusted. Results are trusted only on that server's
+// own connection, and only in fields above the topmost Received field, which that server wrote. Any field below it may
+// come from the sender. Spec: RFC 8601 5.
 func (c *Checker) believed(m *message.Message, domain string, peer Peer) (verdict string) {
 	if c.Trusted == "" || !peer.Trusted {
 		return ""
@@ -37,8 +37,8 @@ func (c *Checker) believed(m *message.Message, domain string, peer Peer) (verdic
 	return verdict
 }
 
-// results returns the DMARC results in a field of the trusted server. It removes comments and quoted
-// strings before it splits at semicolons, because the sender may have chosen their text.
+// results returns the DMARC results in a field written by the trusted server. It removes comments and quoted strings
+// before splitting at semicolons, because the sender may have chosen their text.
 func (c *Checker) results(field string) (all []*authres.DMARCResult) {
 	bare, whole := message.Bare(field)
 	if !whole {

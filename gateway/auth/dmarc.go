@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// policy returns a domain's DMARC policy or, if it has none, the policy of its organization's domain. The error is a
+// policy returns a domain's DMARC policy or, if there is none, the policy of its organization's domain. The error is a
 // sentence without the final period. Spec: RFC 7489 6.6.3.
 func (c *Checker) policy(ctx context.Context, domain string) (*dmarc.Record, error) {
 	for _, at := range slices.Compact([]string{domain, organization(domain)}) {
@@ -24,8 +24,8 @@ func (c *Checker) policy(ctx context.Context, domain string) (*dmarc.Record, err
 	return nil, errors.New(domain + " has no DMARC policy")
 }
 
-// published returns the policy that a domain publishes. It returns nil without an error if the domain publishes no
-// policy, or several policies, which are treated as none.
+// published returns the policy that a domain publishes, or nil without an error if it publishes none. Several policies
+// are treated like none.
 func (c *Checker) published(ctx context.Context, domain string) (*dmarc.Record, error) {
 	all, err := c.Resolver.LookupTXT(ctx, "_dmarc."+domain)
 	var missing *net.DNSError
@@ -48,8 +48,7 @@ func (c *Checker) published(ctx context.Context, domain string) (*dmarc.Record, 
 	return record, nil
 }
 
-// aligned reports whether a domain that sent a message may speak for the domain of From. Spec: RFC 7489
-// 3.1.
+// aligned reports whether a domain that sent a message may speak for the From domain. Spec: RFC 7489 3.1.
 func aligned(found, from string, mode dmarc.AlignmentMode) bool {
 	if mode == dmarc.AlignmentStrict {
 		return found == from
@@ -57,7 +56,7 @@ func aligned(found, from string, mode dmarc.AlignmentMode) bool {
 	return found == from || organization(found) == organization(from)
 }
 
-// organization returns the registered domain that contains a domain. A public suffix, below which anyone may
+// organization returns the registered domain to which a domain belongs. A public suffix, below which anyone may
 // register domains, is its own organization.
 func organization(domain string) string {
 	registered, err := publicsuffix.EffectiveTLDPlusOne(domain)

@@ -1,4 +1,4 @@
-// Package dns creates what a domain must publish so that other servers accept its mail: the signing key, and the MX,
+// Package dns creates what a domain must publish so that other servers accept its mail: the signing key and the MX,
 // SPF, DKIM and DMARC records.
 package dns
 
@@ -21,11 +21,11 @@ import (
 
 const keyBits = 2048 // fits in a DNS record, and every server can verify it
 
-// Selector returns the name of a key that is created at now: "mt" followed by the year.
+// Selector returns the name for a key created at the given time: "mt" followed by the year.
 func Selector(now time.Time) string { return "mt" + strconv.Itoa(now.UTC().Year()) }
 
-// MakeKey creates a key and writes it to a new file that only its owner may read. It returns write errors, such as
-// fs.ErrExist if the file exists.
+// MakeKey creates a key and writes it to a new file that only its owner can read. It returns write errors, such as
+// fs.ErrExist if the file already exists.
 func MakeKey(path string) (*rsa.PrivateKey, error) {
 	key, err := rsa.GenerateKey(rand.Reader, keyBits)
 	if err != nil {
@@ -46,7 +46,7 @@ func MakeKey(path string) (*rsa.PrivateKey, error) {
 	return key, nil
 }
 
-// LoadKey reads a key that MakeKey wrote. It refuses a file that other users may read.
+// LoadKey reads a key written by MakeKey. It refuses to read a file that other users can read.
 func LoadKey(path string) (*rsa.PrivateKey, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -81,8 +81,8 @@ type Record struct {
 	Value string
 }
 
-// Records returns the records of a domain, assuming that host receives and sends the domain's mail and signs it
-// with the key.
+// Records returns the records that a domain must publish if host receives and sends the domain's mail and signs it with
+// the key.
 func Records(domain, host, selector string, key *rsa.PublicKey) ([]Record, error) {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
@@ -96,7 +96,7 @@ func Records(domain, host, selector string, key *rsa.PublicKey) ([]Record, error
 	}, nil
 }
 
-// String returns the record as a line in a zone file. The text of a TXT record is split into strings of at most 255
+// String returns the record as a line of a zone file. The text of a TXT record is split into strings of up to 255
 // bytes.
 func (r Record) String() string {
 	value := r.Value + "."
@@ -116,8 +116,9 @@ type Resolver interface {
 	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
 }
 
-// Check looks up the record. The error says what is published instead, as a sentence without the final period. For
-// SPF and DMARC any single policy is enough, because a domain's policy may contain more than Records returns.
+// Check looks up the record. If it is not published, the error says what is published instead, as a sentence without
+// the final period. For SPF and DMARC, any single policy is accepted, because a domain's policy may contain more than
+// what Records returns.
 func (r Record) Check(ctx context.Context, resolver Resolver) error {
 	if r.Type == "MX" {
 		return r.checkServer(ctx, resolver)
@@ -144,7 +145,7 @@ func (r Record) Check(ctx context.Context, resolver Resolver) error {
 	return nil
 }
 
-// missing returns the error for a lookup that found nothing.
+// missing returns the error to report if a lookup found nothing.
 func (r Record) missing(err error) error {
 	var none *net.DNSError
 	if errors.As(err, &none) && none.IsNotFound {

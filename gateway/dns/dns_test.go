@@ -14,8 +14,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// TestKey: a key is written once, only its owner can read the file, and the key can be read back. Other files are
-// refused.
+// TestKey checks that a key is written once to a file that only its owner can read, and that it can be read back. Other
+// files are refused.
 func TestKey(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key.pem")
@@ -49,8 +49,8 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestRecords: a name server accepts the printed records, and Check finds each of them. Check fails if a
-// record is missing or replaced.
+// TestRecords checks that a name server accepts the printed records, and that Check finds each of them. Check must fail
+// if a record is missing or replaced.
 func TestRecords(t *testing.T) {
 	t.Parallel()
 	key, err := MakeKey(filepath.Join(t.TempDir(), "a"))
@@ -99,7 +99,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// serve starts a DNS server for a zone, and returns a resolver that uses it.
+// serve starts a DNS server for a zone and returns a resolver that uses it.
 func serve(t *testing.T, zone []string) *net.Resolver {
 	t.Helper()
 	var all []dns.RR

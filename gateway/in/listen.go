@@ -17,12 +17,12 @@ import (
 // Address is an address that a server listens on.
 type Address struct {
 	Network string // unix or tcp
-	Addr    string // a path, or host:port
-	LMTP    bool   // otherwise SMTP
+	Addr    string // path or host:port
+	LMTP    bool   // LMTP instead of SMTP
 }
 
-// ParseListen parses comma-separated addresses: lmtp+unix:PATH, lmtp://HOST:PORT, smtp://HOST:PORT. The error says
-// what to write instead.
+// ParseListen parses a comma-separated list of addresses: lmtp+unix:PATH, lmtp://HOST:PORT, smtp://HOST:PORT. If an
+// address is invalid, the error says what to write instead.
 func ParseListen(list string) (all []Address, err error) {
 	for one := range strings.SplitSeq(list, ",") {
 		if one = strings.TrimSpace(one); one == "" {
@@ -46,7 +46,7 @@ func ParseListen(list string) (all []Address, err error) {
 	return all, nil
 }
 
-// listen creates a listener. It replaces a socket that no server is listening on.
+// listen creates a listener. It replaces a Unix socket on which no server is listening.
 func (s *Server) listen(ctx context.Context, a Address) (net.Listener, error) {
 	if a.Network == "unix" {
 		if err := removeStale(a.Addr); err != nil {
@@ -91,7 +91,7 @@ func removeStale(path string) error {
 	return os.Remove(path)
 }
 
-// limited is a listener that closes connections over the limits.
+// limited is a listener that closes connections beyond the limits.
 type limited struct {
 	net.Listener
 	server *Server
@@ -101,7 +101,7 @@ type limited struct {
 	hosts map[string]int
 }
 
-// Accept waits for the next connection within the limits.
+// Accept waits for the next connection within the limits and returns it.
 func (l *limited) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -120,8 +120,8 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-// hostOf returns the host to which the connection limit applies. It is an IPv4 address, or an IPv6 /64, because a
-// provider assigns a whole /64 to one customer. It is "" for a Unix socket.
+// hostOf returns the host to which a connection is charged. This is an IPv4 address, or an IPv6 /64, because providers
+// assign a whole /64 to each customer. For a Unix socket, it is "".
 func hostOf(a net.Addr) string {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {

@@ -6,8 +6,8 @@
 //	recipient.go  finds the mailbox of an address
 //	strict.go     rejects invalid line ends
 //
-// The server answers 250 only after Deliverer has returned, when the message is durable. It never relays mail: it
-// refuses recipients in other domains.
+// The server replies 250 only after Deliverer has returned and the message is durable. It never relays mail: it refuses
+// recipients in other domains.
 package in
 
 import (
@@ -25,39 +25,39 @@ import (
 	"mailtree/gateway/spool"
 )
 
-// Limits for a connection.
+// Limits on a connection.
 const (
 	maxRecipients = 100
 	maxLine       = 8 << 10          // bytes; the standard allows 998, but not all programs comply
 	maxErrors     = 10               // refused recipients per connection
-	firstTime     = 30 * time.Second // how long to wait for the first command
-	commandTime   = 5 * time.Minute  // how long to wait for a command or a whole message
-	stopTime      = 4 * time.Second  // how long messages in progress may take to finish when the server stops
-	sessionTime   = 30 * time.Minute // for a whole connection
+	firstTime     = 30 * time.Second // time limit for the first command
+	commandTime   = 5 * time.Minute  // time limit for each later command and for a whole message
+	stopTime      = 4 * time.Second  // time that messages in progress have to finish when the server stops
+	sessionTime   = 30 * time.Minute // time limit for a whole connection
 )
 
 // Deliverer stores mail.
 type Deliverer interface {
 	// Deliver stores a message. It returns one result for each recipient. The result is nil if the message is durable
-	// or was already stored for that recipient. It may return ErrFull, or a *smtp.SMTPError, which is the reply.
-	// After any other error the server tells the sender to try again later.
+	// or had already been stored for that recipient. The result may also be ErrFull, or a *smtp.SMTPError, which
+	// becomes the reply. For any other error, the server tells the sender to try again later.
 	Deliver(ctx context.Context, d *Delivery) []error
 }
 
-// ErrFull means that a mailbox accepts no more mail now.
+// ErrFull means that a mailbox currently accepts no more mail.
 var ErrFull = errors.New("the mailbox is full")
 
-// Recipient is a recipient of a message.
+// Recipient is one of a message's recipients.
 type Recipient struct {
 	Address string // envelope recipient
-	Mailbox string // the name that Directory returned
+	Mailbox string // the name returned by Directory
 }
 
-// Delivery is a message with its recipients.
+// Delivery is a message and its recipients.
 type Delivery struct {
 	To       []Recipient
-	Sender   string // envelope sender; "" is the null sender
-	Raw      []byte // the message after this server's Return-Path and Received fields; valid until Deliver returns
+	Sender   string // envelope sender; "" for the null sender
+	Raw      []byte // the message with this server's Return-Path and Received fields above it; valid until Deliver returns
 	Message  *message.Message
 	Auth     auth.Result
 	Received time.Time
@@ -66,18 +66,18 @@ type Delivery struct {
 // Config configures a Server.
 type Config struct {
 	Listen     []Address
-	Host       string      // the server's own name
-	Domains    []string    // our domains, in lower case
-	CatchAll   string      // the mailbox for unknown addresses; "": mail to them is refused
+	Host       string      // the server's host name
+	Domains    []string    // our domains in lower case
+	CatchAll   string      // the mailbox for unknown addresses; if "", mail to them is refused
 	Postmaster string      // the mailbox for postmaster@ and abuse@
-	TLS        *tls.Config // nil: no STARTTLS
-	MTAUser    int         // uid of the mail server in front of us; below 0: none is trusted
-	SocketGID  int         // group of Unix sockets; 0: unchanged
+	TLS        *tls.Config // if nil, STARTTLS is not offered
+	MTAUser    int         // uid of the mail server in front of us; if negative, none is trusted
+	SocketGID  int         // group of the Unix sockets; 0 leaves it unchanged
 
-	MaxConns        int // 0: 100
-	MaxConnsPerHost int // 0: 10; an IPv6 /64 is one host; does not apply to Unix sockets
+	MaxConns        int // 0 means 100
+	MaxConnsPerHost int // 0 means 10; an IPv6 /64 is one host; Unix sockets have no such limit
 
-	Spool     *spool.Spool // the memory and files for messages that are being received
+	Spool     *spool.Spool // memory and files for messages that are being received
 	Directory Directory
 	Deliverer Deliverer
 	Checker   *auth.Checker
@@ -88,7 +88,7 @@ type Config struct {
 // Server receives mail.
 type Server struct{ cfg Config }
 
-// New creates a server without starting it. The configuration must be complete.
+// New returns a server without starting it. The configuration must be complete.
 func New(cfg Config) *Server {
 	if cfg.MaxConns == 0 {
 		cfg.MaxConns = 100
@@ -99,9 +99,9 @@ func New(cfg Config) *Server {
 	return &Server{cfg}
 }
 
-// Run listens on all addresses and serves until ctx ends. Messages in progress then have stopTime to finish. Run
-// calls ready, which may be nil, once it is listening. If it cannot listen, it returns an error that includes the
-// address.
+// Run listens on all addresses and serves until ctx is done. Messages in progress then have stopTime to finish. Once
+// the server is listening, Run calls ready unless it is nil. If the server cannot listen on an address, Run returns an
+// error that includes the address.
 func (s *Server) Run(ctx context.Context, ready func([]net.Listener)) error {
 	var listeners []net.Listener
 	defer func() {
@@ -138,7 +138,7 @@ func (s *Server) Run(ctx context.Context, ready func([]net.Listener)) error {
 		if server.Shutdown(end) != nil {
 			server.Close()
 		}
-		listeners[i].Close() // Serve may not have registered the listener yet
+		listeners[i].Close() // Serve may not have registered this listener yet
 	}
 	for range servers {
 		err = errors.Join(err, <-failed)
@@ -146,7 +146,7 @@ func (s *Server) Run(ctx context.Context, ready func([]net.Listener)) error {
 	return err
 }
 
-// server creates the SMTP or LMTP server for an address.
+// server returns the SMTP or LMTP server for an address.
 func (s *Server) server(ctx context.Context, a Address) *smtp.Server {
 	server := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) {
 		return &session{server: s, ctx: ctx, conn: c, lmtp: a.LMTP}, nil
@@ -154,7 +154,7 @@ func (s *Server) server(ctx context.Context, a Address) *smtp.Server {
 	server.Domain = s.cfg.Host
 	server.LMTP = a.LMTP
 	server.TLSConfig = s.cfg.TLS
-	server.EnableSMTPUTF8 = true // otherwise Postfix also bounces a non-ASCII Subject
+	server.EnableSMTPUTF8 = true // otherwise Postfix would also bounce a non-ASCII Subject
 	server.MaxRecipients = maxRecipients
 	server.MaxMessageBytes = message.MaxBytes
 	server.MaxLineLength = maxLine

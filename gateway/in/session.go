@@ -23,31 +23,31 @@ import (
 	"mailtree/mcp/socket"
 )
 
-// session is an SMTP session, from one client greeting to the next.
+// session is an SMTP session: the part of a connection from one client greeting to the next.
 type session struct {
 	server *Server
-	ctx    context.Context // Run's context, because the library does not pass a context to a session
+	ctx    context.Context // Run's context; the library does not pass a context to sessions
 	conn   *smtp.Conn
 	lmtp   bool
 
-	begun   bool // MAIL was accepted
+	begun   bool // MAIL has been accepted
 	sender  string
 	to      []Recipient
-	refused int // recipients refused on this connection
+	refused int // number of recipients refused on this connection
 }
 
-// Reset discards the message.
+// Reset discards the current message.
 func (s *session) Reset() { s.begun, s.sender, s.to = false, "", nil }
 
 // Logout does nothing.
 func (s *session) Logout() error { return nil }
 
-// Mail begins a message.
+// Mail starts a message.
 func (s *session) Mail(sender string, _ *smtp.MailOptions) error {
 	switch {
 	case s.begun:
 		return refuse(503, 5, 5, 1, "A message is in progress: finish it, or send RSET")
-	case sender != "" && strings.Count(sender, "@") != 1: // programs disagree about which of two @ starts the domain
+	case sender != "" && strings.Count(sender, "@") != 1: // programs disagree about which of two @ signs begins the domain
 		return refuse(553, 5, 1, 7, "The sender address is not valid")
 	case len(sender) > 320 || !utf8.ValidString(sender) ||
 		strings.ContainsFunc(sender, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }):
@@ -57,7 +57,7 @@ func (s *session) Mail(sender string, _ *smtp.MailOptions) error {
 	return nil
 }
 
-// Rcpt adds a recipient.
+// Rcpt adds a recipient to the message.
 func (s *session) Rcpt(address string, _ *smtp.RcptOptions) error {
 	if s.refused >= maxErrors {
 		return refuse(421, 4, 7, 0, "Too many recipients were refused, try again later")
@@ -71,9 +71,8 @@ func (s *session) Rcpt(address string, _ *smtp.RcptOptions) error {
 	return nil
 }
 
-// Data receives a message for all recipients. SMTP has only one reply for all of them, so if delivery to one
-// recipient fails, the sender retries for all of them. Deliverer does not store a second copy for the other
-// recipients.
+// Data receives a message for all recipients. SMTP has only one reply for all of them, so if delivery to one recipient
+// fails, the sender retries for all. Deliverer then does not store a second copy for the others.
 func (s *session) Data(r io.Reader) error {
 	var worst error
 	err := s.receive(r, func(_ Recipient, err error) {
@@ -89,14 +88,14 @@ func temporary(err error) bool {
 	return errors.As(err, &reply) && reply.Temporary()
 }
 
-// LMTPData receives a message and replies for each recipient.
+// LMTPData receives a message and sends one reply for each recipient.
 func (s *session) LMTPData(r io.Reader, status smtp.StatusCollector) error {
 	return s.receive(r, func(to Recipient, err error) { status.SetStatus(to.Address, err) })
 }
 
-// receive receives a message, checks it and delivers it. It calls done for each recipient with the SMTP reply,
-// which is nil if the message is durable. The error is the SMTP reply for all recipients. If there is an error,
-// done is not called.
+// receive receives, checks and delivers a message. It calls done for each recipient with the SMTP reply, which is nil
+// if the message is durable. If receive returns an error, that error is the SMTP reply for all recipients, and done is
+// not called.
 func (s *session) receive(r io.Reader, done func(Recipient, error)) error {
 	m, err := s.server.cfg.Spool.Receive()
 	if err != nil {
@@ -132,7 +131,7 @@ func (s *session) receive(r io.Reader, done func(Recipient, error)) error {
 	return s.server.reply(lerr)
 }
 
-// read reads a message to its end. The error is the SMTP reply.
+// read reads a message to its end. Its error is the SMTP reply.
 func (s *session) read(r io.Reader, to io.Writer) error {
 	_, err := io.Copy(to, &strictReader{r: r})
 	var known *smtp.SMTPError
@@ -161,7 +160,7 @@ func unreadable(err error) error {
 	return refuse(550, 5, 6, 0, err.Error())
 }
 
-// peer returns the other side of the connection: a remote machine for SMTP, and our own mail server for LMTP.
+// peer returns the other end of the connection: a remote machine for SMTP, or our own mail server for LMTP.
 func (s *session) peer() auth.Peer {
 	p := auth.Peer{Helo: s.conn.Hostname(), MailFrom: s.sender}
 	switch a := s.conn.Conn().RemoteAddr().(type) {
@@ -175,7 +174,8 @@ func (s *session) peer() auth.Peer {
 	return p
 }
 
-// uid returns the OS user at the other end of a Unix socket. It is below 0 if the kernel does not report the user.
+// uid returns the OS user at the other end of a Unix socket. If the kernel does not report the user, the result is
+// negative.
 func (s *session) uid() int {
 	c, ok := s.conn.Conn().(*strictConn)
 	if !ok {
@@ -192,7 +192,7 @@ func (s *session) uid() int {
 	return uid
 }
 
-// trace returns the fields that this server writes above a message. Spec: RFC 5321 4.4.
+// trace returns the header fields that this server puts above a message. Spec: RFC 5321 4.4.
 func (s *session) trace(p auth.Peer, now time.Time) []byte {
 	var b bytes.Buffer
 	protocol := "ESMTP"
@@ -218,7 +218,7 @@ func literal(ip netip.Addr) string {
 	return "[" + ip.String() + "]"
 }
 
-// printable returns the name that the client announced, in a form that can safely be written in a header.
+// printable returns the name that the client announced, in a form that is safe to put in a header.
 func printable(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r <= ' ' || r >= 0x7f || strings.ContainsRune("()<>;\"\\", r) {

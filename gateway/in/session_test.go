@@ -28,7 +28,7 @@ import (
 	"mailtree/gateway/spool"
 )
 
-// store is a store for tests. It contains the mailboxes build and ops, a full mailbox, and a mailbox that fails.
+// store is a store for tests. It has the mailboxes build and ops, a mailbox that is full, and one that fails.
 type store struct {
 	mu   sync.Mutex
 	kept []*Delivery
@@ -71,7 +71,7 @@ func (s *store) deliveries() string {
 	return b.String()
 }
 
-// nowhere is a resolver that finds nothing.
+// nowhere is a resolver that never finds anything.
 type nowhere struct{}
 
 func (nowhere) LookupTXT(_ context.Context, name string) ([]string, error) {
@@ -84,15 +84,14 @@ func (nowhere) LookupIPAddr(context.Context, string) ([]net.IPAddr, error) { ret
 
 func (nowhere) LookupAddr(context.Context, string) ([]string, error) { return nil, nil }
 
-// serve starts a server for the duration of a test, and returns its addresses.
+// serve starts a server that runs until the test ends, and returns its addresses.
 func serve(t testing.TB, change func(*Config)) ([]net.Addr, *store) {
 	t.Helper()
 	at, kept, _ := serveUntil(t, change)
 	return at, kept
 }
 
-// serveUntil does the same as serve. It also returns a function that stops the server and returns when the server's
-// sessions have ended.
+// serveUntil is like serve, but also returns a function that stops the server and waits for its sessions to end.
 func serveUntil(t testing.TB, change func(*Config)) (at []net.Addr, kept *store, stop func()) {
 	t.Helper()
 	kept = &store{}
@@ -137,8 +136,8 @@ func serveUntil(t testing.TB, change func(*Config)) (at []net.Addr, kept *store,
 	}
 }
 
-// TestSessions plays the sessions in testdata/sessions. A file contains what a client sends ("> line", or ">> bytes"
-// in Go syntax), how each reply begins ("< 250"), and which messages are stored.
+// TestSessions plays the sessions in testdata/sessions. Each file contains what the client sends ("> line", or ">>
+// bytes" in Go syntax), how each reply begins ("< 250"), and which messages are stored.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/sessions/*.txtar")
@@ -162,7 +161,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// long replaces placeholders with text that is too long for a file.
+// long replaces placeholders with text that is too long for the files.
 var long = strings.NewReplacer(
 	"{{x*9000}}", strings.Repeat("x", 9000),
 	"{{header}}\n", strings.Repeat("> X: "+strings.Repeat("x", 900)+"\n", 300),
@@ -170,7 +169,7 @@ var long = strings.NewReplacer(
 	"{{recipients}}\n", strings.Repeat("> RCPT TO:<build@mail.example.net>\n< 250\n", maxRecipients),
 )
 
-// play sends the client's side of a session and checks the replies.
+// play plays the client's side of a session and checks the server's replies.
 func play(t *testing.T, at net.Addr, session string) {
 	t.Helper()
 	c, err := net.Dial(at.Network(), at.String())
@@ -193,7 +192,7 @@ func play(t *testing.T, at net.Addr, session string) {
 				t.Fatalf("step %d: %q, %v; want %s", i, got, err, text)
 			}
 		case what == ">":
-			io.WriteString(c, text+"\r\n") // if writing fails, the next reply will be missing
+			io.WriteString(c, text+"\r\n") // if this fails, the next reply will be missing
 		case what == ">>":
 			raw, err := strconv.Unquote(`"` + text + `"`)
 			if err != nil {
@@ -206,7 +205,7 @@ func play(t *testing.T, at net.Addr, session string) {
 	}
 }
 
-// reply reads a reply and returns its last line.
+// reply reads one reply and returns its last line.
 func reply(r *bufio.Reader) (string, error) {
 	for {
 		line, err := r.ReadString('\n')
@@ -216,7 +215,7 @@ func reply(r *bufio.Reader) (string, error) {
 	}
 }
 
-// TestListen: addresses are parsed, and the error for an invalid address says what to write.
+// TestListen checks that addresses are parsed, and that the error for an invalid address says what to write instead.
 func TestListen(t *testing.T) {
 	t.Parallel()
 	got, err := ParseListen("lmtp+unix:/run/m.sock, lmtp://127.0.0.1:2400,smtp://:25,")
@@ -231,8 +230,8 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestUnix: the socket has mode 0660 and replaces a stale socket. The server identifies the user at the other end,
-// and trusts only the mail server's user.
+// TestUnix checks that the socket has mode 0660 and replaces a stale socket. The server must identify the user at the
+// other end and trust only the mail server's user.
 func TestUnix(t *testing.T) {
 	t.Parallel()
 	for _, uid := range []int{os.Getuid(), os.Getuid() + 1, -1} {
@@ -262,8 +261,8 @@ func TestUnix(t *testing.T) {
 	}
 }
 
-// TestTooMany: connections over a limit are closed. New connections are accepted again once other connections have
-// ended.
+// TestTooMany checks that connections beyond a limit are closed, and that new connections are accepted again once
+// others have ended.
 func TestTooMany(t *testing.T) {
 	t.Parallel()
 	for _, change := range []func(*Config){func(c *Config) { c.MaxConns = 2 }, func(c *Config) { c.MaxConnsPerHost = 2 }} {
@@ -294,8 +293,8 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// TestUnfinished: a message that is being received is in a temporary file, and its space is released no matter how
-// the transfer ends. If there is no space left, the sender must try again later.
+// TestUnfinished checks that a message that is being received is in a temporary file, and that the file's space is
+// released no matter how the transfer ends. If there is no space left, the sender must try again later.
 func TestUnfinished(t *testing.T) {
 	t.Parallel()
 	room, err := spool.New(t.TempDir(), 4<<20)
@@ -346,13 +345,13 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// until waits for a condition.
+// until waits until a condition holds.
 func until(t *testing.T, ok func() bool) {
 	t.Helper()
 	waits.Until(t, "the condition is met", ok)
 }
 
-// TestHosts: an IPv6 /64 is one host.
+// TestHosts checks that an IPv6 /64 is treated as one host.
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
@@ -368,7 +367,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// pipes is a listener whose only connection is the other end of a pipe.
+// pipes is a listener that accepts a single connection: the other end of a pipe.
 type pipes struct{ one chan net.Conn }
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -383,8 +382,8 @@ func (pipes) Close() error { return nil }
 
 func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestFirstCommand: a client that sends nothing is disconnected after firstTime. A client that has sent something
-// is disconnected after commandTime.
+// TestFirstCommand checks that a client that sends nothing is disconnected after firstTime. A client that has sent
+// something is disconnected after commandTime.
 func TestFirstCommand(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[string]time.Duration{"": firstTime, "EHL": firstTime, "NOOP\r\n": commandTime} {
@@ -410,8 +409,8 @@ func TestFirstCommand(t *testing.T) {
 	}
 }
 
-// TestSTARTTLS: after STARTTLS, the server accepts a message, and refuses a message with bad line ends. It discards
-// the plain text that came before.
+// TestSTARTTLS checks that, after STARTTLS, the server accepts a message, refuses a message with bad line ends, and
+// discards any plain text that came before.
 func TestSTARTTLS(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewTLSServer(nil) // only its certificate is used
@@ -444,8 +443,8 @@ func TestSTARTTLS(t *testing.T) {
 	}
 }
 
-// FuzzSession: whatever a client sends, the server keeps running and stores only complete messages with valid line
-// ends.
+// FuzzSession checks that the server keeps running whatever a client sends, and stores only complete messages with
+// valid line ends.
 func FuzzSession(f *testing.F) {
 	files, err := filepath.Glob("testdata/sessions/*.txtar")
 	if err != nil {

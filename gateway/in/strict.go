@@ -9,13 +9,13 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// errLineEnd is the reply to a message or a session that contains a lone CR, a lone LF or a NUL. Mail servers
-// disagree about whether such a character ends a line, and therefore about where a message ends. One server may see
-// text where another server sees a second message.
+// errLineEnd is the reply to a message or session that contains a lone CR, a lone LF or a NUL. Mail servers disagree
+// about whether such a character ends a line, and thus about where a message ends. One server may see text where
+// another sees a second message.
 var errLineEnd = &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 6, 0},
 	Message: "A lone CR or LF, or a NUL, is not allowed: end lines with CR LF"}
 
-// lines finds, in a stream of bytes, the line ends that errLineEnd describes.
+// lines detects, in a stream of bytes, the characters that errLineEnd describes.
 type lines struct{ last byte }
 
 // scan checks the next bytes.
@@ -29,7 +29,8 @@ func (l *lines) scan(p []byte) error {
 	return nil
 }
 
-// strictReader reads a message. It also checks messages that strictConn cannot see because of TLS.
+// strictReader reads a message and checks its line ends. It also covers messages sent over TLS, which strictConn cannot
+// see.
 type strictReader struct {
 	r io.Reader
 	lines
@@ -47,24 +48,24 @@ func (s *strictReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// strictConn is a connection that closes if the client sends a line end that errLineEnd describes, even in a command.
-// It stops checking once the server has announced the start of TLS.
+// strictConn is a connection that is closed if the client sends a line end that errLineEnd describes, even in a
+// command. It stops checking once the server has announced the start of TLS.
 type strictConn struct {
 	net.Conn
 	lines
 
-	replies int  // number of 220 replies: the first is the greeting, the second starts TLS
+	replies int  // number of 220 replies: the first is the greeting, and the second starts TLS
 	passes  bool // TLS has started
 	refused bool
 	leave   func()
 	end     *time.Timer
 
-	begun bool      // the first line from the client has arrived
+	begun bool      // the client's first line has arrived
 	first time.Time // deadline for the first line
 }
 
-// SetReadDeadline implements net.Conn. Until the first line has arrived, the deadline is never later than the limit
-// for that line.
+// SetReadDeadline implements net.Conn. Until the first line has arrived, it caps the deadline at the limit for that
+// line.
 func (c *strictConn) SetReadDeadline(t time.Time) error {
 	if !c.begun && (t.IsZero() || t.After(c.first)) {
 		t = c.first

@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// sender returns the address in From. It returns "" unless the message has exactly one From field, with
-// exactly one address, outside a group.
+// sender returns the address in the From field. It returns "" unless the message has exactly one From field with
+// exactly one address, which is not in a group.
 func (m *Message) sender() string {
 	values := m.all("From")
 	if len(values) != 1 {
@@ -39,17 +39,17 @@ func (m *Message) sender() string {
 	return address
 }
 
-// isAmbiguous reports whether different programs might read different senders in a field. That is the case if the
-// field contains a group, which is a name followed by a colon, addresses and a semicolon. It is also the case if a
-// comment or quoted string is not closed and the field does not contain exactly one @.
+// isAmbiguous reports whether different programs might find different senders in a field. That is the case if the field
+// contains a group, which is a name followed by a colon, addresses and a semicolon. It is also the case if a comment or
+// quoted string is left open and the field does not contain exactly one @.
 func isAmbiguous(field string) bool {
 	bare, whole := Bare(field)
 	colon, semicolon := strings.IndexByte(bare, ':'), strings.LastIndexByte(bare, ';')
 	return colon >= 0 && semicolon > colon || !whole && strings.Count(field, "@") != 1
 }
 
-// lookAlike reports whether a display name looks like an address other than its own, or contains characters that
-// could disguise it.
+// lookAlike reports whether a display name looks like an address other than its own, or contains characters that could
+// disguise it.
 func lookAlike(name, address string) bool {
 	if strings.ContainsFunc(name, format.Misleading) {
 		return true
@@ -58,8 +58,8 @@ func lookAlike(name, address string) bool {
 	return at && !strings.EqualFold(strings.Trim(name, "<>'\" "), address)
 }
 
-// addresses returns the addresses in all fields with that name. It skips invalid addresses and reports them
-// as problems.
+// addresses returns the addresses in all fields with the given name. It skips invalid addresses and reports them as
+// problems.
 func (m *Message) addresses(name string) (all []string) {
 	field := strings.Join(m.all(name), ", ")
 	for _, a := range m.mailboxes(field) {
@@ -77,9 +77,9 @@ func (m *Message) addresses(name string) (all []string) {
 	return all
 }
 
-// mailboxes returns the names and addresses in a field, including those in its groups. If the field is not valid, it
-// returns each text between < and >, and each remaining element of the list as an address, because many programs do
-// not quote names that need quoting.
+// mailboxes returns the names and addresses in a field, including those in groups. If the field is invalid, mailboxes
+// treats any text between < and >, and each remaining list element, as an address, because many programs do not quote
+// names that need quoting.
 func (m *Message) mailboxes(field string) []*mail.Address {
 	field = m.utf8(field)
 	if strings.TrimSpace(field) == "" {
@@ -98,7 +98,7 @@ func (m *Message) charsetReader(name string, r io.Reader) (io.Reader, error) {
 	return strings.NewReader(m.toUTF8(name, data)), err
 }
 
-// singly returns the mailboxes of a field that is not valid as a whole.
+// singly returns the mailboxes of a field that is invalid as a whole, by reading its elements one by one.
 func (m *Message) singly(field string) (list []*mail.Address) {
 	var words []string // elements that are not addresses: parts of a name with unquoted commas
 	for _, one := range elements(field) {
@@ -117,13 +117,13 @@ func (m *Message) singly(field string) (list []*mail.Address) {
 				name = m.readable(strings.Join(append(words, name), ","))
 			}
 			for _, match := range found {
-				_, address, _ := lastCut(match[1], ":") // after a route: <@a,@b:ann@example.org>
+				_, address, _ := lastCut(match[1], ":") // skip a route: <@a,@b:ann@example.org>
 				list = append(list, &mail.Address{Name: name, Address: strings.TrimSpace(address)})
 			}
 			words = nil
 			continue
 		}
-		_, bare, _ = lastCut(strings.TrimRight(bare, "; "), ":") // the name and the end of a group
+		_, bare, _ = lastCut(strings.TrimRight(bare, "; "), ":") // skip a group's name and end
 		if bare = strings.TrimSpace(bare); strings.Contains(bare, "@") {
 			list = append(list, &mail.Address{Address: bare})
 		} else if bare != "" {
@@ -141,7 +141,7 @@ func (m *Message) noAddress(elements []string) {
 	}
 }
 
-// lastCut cuts s at its last sep. If s does not contain sep, after is s.
+// lastCut cuts s at the last occurrence of sep. If s does not contain sep, after is s.
 func lastCut(s, sep string) (before, after string, found bool) {
 	if i := strings.LastIndex(s, sep); i >= 0 {
 		return s[:i], s[i+len(sep):], true
@@ -149,8 +149,8 @@ func lastCut(s, sep string) (before, after string, found bool) {
 	return "", s, false
 }
 
-// elements splits a list at the commas outside quoted strings, comments and brackets. If a quotation mark or
-// parenthesis is not closed, it splits at each comma.
+// elements splits a list at commas outside quoted strings, comments and brackets. If a quotation mark or a parenthesis
+// is left open, it splits at every comma.
 func elements(field string) (all []string) {
 	begin, bracket := 0, false
 	whole := eachBare(field, func(i int, c byte) {
@@ -170,7 +170,7 @@ func elements(field string) (all []string) {
 	return append(all, field[begin:])
 }
 
-// ascii returns an address in the form that the store uses, with the domain in ASCII and lower case.
+// ascii returns an address in the form used by the store, with the domain in ASCII and lower case.
 func ascii(address string) (string, error) {
 	at := strings.LastIndexByte(address, '@')
 	if at < 0 {

@@ -7,14 +7,14 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Bounce is the content of a delivery status report. Before a caller believes a report, it must also check that the
-// report comes from the null sender. Spec: RFC 3464.
+// Bounce is the content of a delivery status report. Before trusting a report, the caller must also check that it comes
+// from the null sender. Spec: RFC 3464.
 type Bounce struct {
-	MessageID  string      // the message that the report is about, without < and >; "" if not given
-	Recipients []Recipient // in the order of the report
+	MessageID  string      // id of the message that the report is about, without < and >; "" if not given
+	Recipients []Recipient // in the order in which the report lists them
 }
 
-// Recipient is the result of a delivery to one address, in the other side's words.
+// Recipient is the outcome of a delivery to one address, as reported by the other side.
 type Recipient struct {
 	Address    string // local@domain, as written in the report
 	Action     string // failed, delayed, delivered, relayed or expanded
@@ -22,7 +22,7 @@ type Recipient struct {
 	Diagnostic string // one line
 }
 
-// bounce fills in m.Bounce from one part of a delivery status report.
+// bounce sets m.Bounce from one part of a delivery status report.
 func (m *Message) bounce(kind string, data []byte) {
 	if kindOfReport, params := m.parameters(value(m.Header, "Content-Type")); kindOfReport != "multipart/report" ||
 		!strings.EqualFold(params["report-type"], "delivery-status") {
@@ -43,8 +43,8 @@ func (m *Message) bounce(kind string, data []byte) {
 	}
 }
 
-// recipients parses the groups of fields in a report. The first group is about the message, and every other group is
-// about one recipient.
+// recipients parses the groups of fields in a report. The first group describes the message, and each of the others
+// describes one recipient.
 func (m *Message) recipients(data []byte) (all []Recipient) {
 	for len(data) > 0 && len(all) < maxAddresses {
 		var group []byte
@@ -67,7 +67,7 @@ func (m *Message) recipients(data []byte) (all []Recipient) {
 	return all
 }
 
-// behindType returns a value without its type: a@example.org for "rfc822; a@example.org".
+// behindType returns a value without the type in front of it: a@example.org for "rfc822; a@example.org".
 func behindType(value string) string {
 	if _, text, ok := strings.Cut(value, ";"); ok {
 		value = text

@@ -19,7 +19,8 @@ import (
 
 const begin = "From: a@example.org\r\n"
 
-// TestRefused: a message that is empty, too large or in a loop is refused. A message at the limit is not.
+// TestRefused checks that a message that is empty, too large or in a loop is refused, and that a message at the limit
+// is not.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	received := strings.Repeat("Received: by a\r\n", MaxReceived)
@@ -48,7 +49,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestBounds: parts over a limit are omitted and reported as problems, and parsing stays fast.
+// TestBounds checks that parts beyond a limit are omitted and reported as problems, and that parsing stays fast.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	deep := begin
@@ -116,8 +117,8 @@ func manyAddresses(n int) string {
 	return strings.Join(all, ", ")
 }
 
-// TestHash: two copies of a message have the same hash, despite trace fields and folding. A different
-// message has a different hash.
+// TestHash checks that two copies of a message have the same hash despite different trace fields and folding. A
+// different message must have a different hash.
 func TestHash(t *testing.T) {
 	t.Parallel()
 	hash := func(raw string) [32]byte {
@@ -147,7 +148,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// TestBare: comments and quoted strings cannot hide or forge a mark.
+// TestBare checks that comments and quoted strings can neither hide nor forge a mark.
 func TestBare(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
@@ -164,7 +165,7 @@ func TestBare(t *testing.T) {
 	}
 }
 
-// FuzzParse: no message breaks the parser, and the store can write every result.
+// FuzzParse checks that no message breaks the parser, and that the store can write every result.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/corpus/*.txtar")
 	if err != nil {

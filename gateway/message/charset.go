@@ -21,15 +21,15 @@ import (
 	"mailtree/maildir/format"
 )
 
-// toUTF8 converts text from a charset. If the charset is unknown or the text is invalid in that charset, toUTF8
-// interprets the text as UTF-8 if possible, and otherwise as Windows-1252.
+// toUTF8 converts text to UTF-8 from the charset with the given name. If the charset is unknown or the text is invalid
+// in it, toUTF8 interprets the text as UTF-8 if possible, and as Windows-1252 otherwise.
 func (m *Message) toUTF8(name string, data []byte) string {
 	name = strings.ToLower(strings.TrimSpace(name))
 	ascii, unicode := name == "" || name == "us-ascii" || name == "ascii", name == "utf-8" || name == "utf8"
 	switch {
 	case (ascii || unicode) && utf8.Valid(data):
 		return string(data)
-	case ascii, name == "iso-8859-1", name == "latin1": // programs use these names but mean Windows-1252
+	case ascii, name == "iso-8859-1", name == "latin1": // programs that use these names mean Windows-1252
 		return latin(string(data))
 	case unicode:
 		m.problem("some text is marked as UTF-8 but is not UTF-8: it may be garbled")
@@ -47,13 +47,13 @@ func latinWhereNotUTF8(data []byte) string {
 	if utf8.Valid(data) {
 		return string(data)
 	}
-	if strings.Count(strings.ToValidUTF8(string(data), "\ufffd"), "\ufffd")*20 < len(data) { // a few invalid bytes
+	if strings.Count(strings.ToValidUTF8(string(data), "\ufffd"), "\ufffd")*20 < len(data) { // few bytes are invalid
 		return strings.ToValidUTF8(string(data), "\ufffd")
 	}
 	return latin(string(data))
 }
 
-// latin converts text from Windows-1252, which has a character for nearly every byte.
+// latin decodes Windows-1252, which has a character for nearly every byte.
 func latin(s string) string {
 	text, err := charmap.Windows1252.NewDecoder().String(s)
 	if err != nil {
@@ -62,8 +62,8 @@ func latin(s string) string {
 	return text
 }
 
-// fromCharset converts text from a charset. The name is one that the library supports or one that programs commonly
-// use.
+// fromCharset decodes text in the charset with the given name. The name may be one that the library supports, or
+// another one in common use.
 func fromCharset(name string, data []byte) (string, error) {
 	if name == "" { // the library accepts "" as a charset
 		return "", errors.New("no charset")
@@ -83,7 +83,7 @@ func fromCharset(name string, data []byte) (string, error) {
 	return strings.ToValidUTF8(string(text), "\ufffd"), err
 }
 
-// spelled returns a name in lower case, reduced to letters and digits, and without a leading x-.
+// spelled returns a charset's name in lower case, reduced to letters and digits, and without a leading x-.
 func spelled(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -100,7 +100,7 @@ var codePage = regexp.MustCompile(`^(?:cp|win|windows|ms|ibm|dos|codepage|csibm|
 // iso8859 matches the name of a part of ISO 8859, such as iso8859_15, 8859-2 or iso-8859-8-i.
 var iso8859 = regexp.MustCompile(`^(?:iso|isoiec|csiso)?8859(\d{1,2})[ei]?$`)
 
-// byUsualName returns the charset for a common nonstandard name, or nil if the name is unknown.
+// byUsualName returns the charset with a common nonstandard name, or nil if the name is unknown.
 func byUsualName(name string) encoding.Encoding {
 	name = spelled(name)
 	if page := codePage.FindStringSubmatch(name); page != nil {
@@ -112,7 +112,7 @@ func byUsualName(name string) encoding.Encoding {
 	return usualNames[name]
 }
 
-// codePages maps numbers to the code pages of Windows, DOS and IBM, and to the parts of ISO 8859.
+// codePages maps the numbers of Windows, DOS and IBM code pages, and names of ISO 8859 parts, to charsets.
 var codePages = map[string]encoding.Encoding{
 	"37": charmap.CodePage037, "437": charmap.CodePage437, "850": charmap.CodePage850, "852": charmap.CodePage852,
 	"855": charmap.CodePage855, "858": charmap.CodePage858, "860": charmap.CodePage860, "862": charmap.CodePage862,
@@ -134,7 +134,7 @@ var codePages = map[string]encoding.Encoding{
 	"iso14": charmap.ISO8859_14, "iso15": charmap.ISO8859_15, "iso16": charmap.ISO8859_16,
 }
 
-// usualNames maps other common names, as spelled returns them, to charsets.
+// usualNames maps other common names, in the form returned by spelled, to charsets.
 var usualNames = map[string]encoding.Encoding{
 	"eucjp": japanese.EUCJP, "ujis": japanese.EUCJP, "sjis": japanese.ShiftJIS, "shiftjis": japanese.ShiftJIS, "mskanji": japanese.ShiftJIS,
 	"iso2022jp": japanese.ISO2022JP, "iso2022jp1": japanese.ISO2022JP, "iso2022jp2": japanese.ISO2022JP, "iso2022jp3": japanese.ISO2022JP,
@@ -153,8 +153,8 @@ var usualNames = map[string]encoding.Encoding{
 	"utf32le": utf32.UTF32(utf32.LittleEndian, utf32.UseBOM), "utf32be": utf32.UTF32(utf32.BigEndian, utf32.UseBOM),
 }
 
-// withoutShifts converts ISO-2022-KR to EUC-KR. Between the control characters SO and SI, each byte belongs to a
-// Korean character. Spec: RFC 1557.
+// withoutShifts converts ISO-2022-KR to EUC-KR. Between the control characters SO and SI, all bytes belong to Korean
+// characters. Spec: RFC 1557.
 func withoutShifts(data []byte) []byte {
 	const so, si = 0x0e, 0x0f
 	data = bytes.ReplaceAll(data, []byte("\x1b$)C"), nil)
@@ -164,7 +164,7 @@ func withoutShifts(data []byte) []byte {
 		switch {
 		case c == so || c == si:
 			shifted = c == so
-		case c == '\n': // a line begins unshifted
+		case c == '\n': // every line begins unshifted
 			shifted = false
 			out = append(out, c)
 		case shifted && c > ' ' && c < 0x7f:

@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// decode decodes the transfer encoding of a part. If the text is invalid, decode reports a problem and leaves the
-// text unchanged. This keeps a message readable even if a program has cut or wrapped its lines.
+// decode undoes a part's transfer encoding. If the encoded text is invalid, decode reports a problem and leaves the
+// text unchanged. This way, a message stays readable even if a program has cut or wrapped its lines.
 func (m *Message) decode(header []Field, body []byte) (data []byte) {
 	whole := true
 	encoding := keyword(value(header, "Content-Transfer-Encoding"))
@@ -40,8 +40,8 @@ func (m *Message) decode(header []Field, body []byte) (data []byte) {
 	return data
 }
 
-// quotedPrintable decodes text and copies invalid parts unchanged. whole reports whether all of the text was valid.
-// Spec: RFC 2045 6.7.
+// quotedPrintable decodes quoted-printable text, and copies invalid parts unchanged. The result whole reports whether
+// all of the text was valid. Spec: RFC 2045 6.7.
 func quotedPrintable(body []byte) (data []byte, whole bool) {
 	data, whole = make([]byte, 0, len(body)), true
 	for line := range bytes.Lines(body) {
@@ -67,13 +67,13 @@ func quotedPrintable(body []byte) (data []byte, whole bool) {
 	return data, whole
 }
 
-// fromBase64 decodes base64. The input may consist of several padded blocks in sequence. fromBase64 skips characters
-// outside the alphabet. whole reports whether the input was valid.
+// fromBase64 decodes base64. The input may consist of several padded blocks in a row. Characters outside the alphabet
+// are skipped. The result whole reports whether the input was valid.
 func fromBase64(body []byte) (data []byte, whole bool) {
 	whole = true
 	var letters []byte
 	flush := func() {
-		if len(letters)%4 == 1 { // a single remaining letter does not make a byte
+		if len(letters)%4 == 1 { // a single leftover letter does not make a byte
 			letters, whole = letters[:len(letters)-1], false
 		}
 		var err error
@@ -105,7 +105,7 @@ func inBase64(c byte) bool {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
-// looksLikeBase64 reports whether body may be base64 with a few invalid characters: at most one character in ten is
+// looksLikeBase64 reports whether body could be base64 with a few invalid characters: up to one in ten characters is
 // outside the alphabet, and no line contains a space.
 func looksLikeBase64(body []byte) bool {
 	letters, others := 0, 0
@@ -121,8 +121,8 @@ func looksLikeBase64(body []byte) bool {
 	return others*10 <= letters
 }
 
-// fromUU decodes uuencoded text: the lines between "begin MODE NAME" and "end". whole reports whether both lines
-// exist and each line in between has the length that it states.
+// fromUU decodes uuencoded text, which consists of the lines between "begin MODE NAME" and "end". The result whole
+// reports whether both of these lines exist and every line in between has the length that it states.
 func fromUU(body []byte) (data []byte, whole bool) {
 	begun := false
 	for line := range bytes.Lines(body) {
@@ -140,8 +140,8 @@ func fromUU(body []byte) (data []byte, whole bool) {
 	return data, false
 }
 
-// uuLine decodes a line, which has one character for its length in bytes and then four characters for every three
-// bytes. whole reports whether the line has the length that it states.
+// uuLine decodes a line of uuencoded text. The first character is the line's length in bytes. It is followed by four
+// characters for every three bytes. The result whole reports whether the line has the length that it states.
 func uuLine(line []byte) (data []byte, whole bool) {
 	size, text := int(line[0]-' ')&63, line[1:]
 	for ; len(text) > 0 && len(data) < size; text = text[min(4, len(text)):] {
@@ -156,13 +156,13 @@ func uuLine(line []byte) (data []byte, whole bool) {
 	return data[:min(size, len(data))], len(data) >= size
 }
 
-// decodeText returns the text of a part, decoded to UTF-8, with LF as the line end.
+// decodeText returns a part's text in UTF-8, with LF line ends.
 func (m *Message) decodeText(header []Field, body []byte, params map[string]string) string {
 	return plainLines(m.toUTF8(params["charset"], m.decode(header, body)))
 }
 
-// decodeHTML returns the HTML of a part as decodeText does. If the part does not declare its charset, decodeHTML uses
-// the charset that the HTML declares. The returned HTML declares UTF-8.
+// decodeHTML is like decodeText, but for HTML. If the part does not declare its charset, decodeHTML uses the charset
+// declared in the HTML. The returned HTML declares UTF-8.
 func (m *Message) decodeHTML(header []Field, body []byte, params map[string]string) string {
 	data := m.decode(header, body)
 	name := params["charset"]
@@ -172,13 +172,13 @@ func (m *Message) decodeHTML(header []Field, body []byte, params map[string]stri
 	return plainLines(inUTF8(m.toUTF8(name, data)))
 }
 
-// maxMeta is the number of bytes of HTML that are searched for its charset. Browsers search 1,024 bytes.
+// maxMeta is the number of bytes of HTML to search for the charset. Browsers search 1,024 bytes.
 const maxMeta = 4096
 
-// metaCharset matches the charset in a meta element.
+// metaCharset matches a meta element up to the end of its charset.
 var metaCharset = regexp.MustCompile(`(?i)(<meta\b[^>]*\bcharset\s*=\s*["']?)([^"'\s/>;]+)`)
 
-// inUTF8 changes the charset in the meta elements at the beginning of HTML to UTF-8.
+// inUTF8 changes the charset declared in meta elements at the beginning of HTML to UTF-8.
 func inUTF8(text string) string {
 	head := format.Cut(text, maxMeta)
 	return metaCharset.ReplaceAllString(head, "${1}utf-8") + text[len(head):]

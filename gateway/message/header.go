@@ -18,20 +18,20 @@ import (
 // Field is one field of a header.
 type Field struct {
 	Name  string // as written, without trailing spaces
-	Value string // on one line, not decoded
+	Value string // on one line, but not decoded
 }
 
-// Is reports whether the field has that name, ignoring case.
+// Is reports whether the field has the given name, ignoring case.
 func (f Field) Is(name string) bool { return strings.EqualFold(f.Name, name) }
 
-// single lists the fields that may occur at most once. If a field is repeated, one program may show the first
-// occurrence and another program the last, and a signature may cover either. Spec: RFC 5322 3.6.
+// single contains the fields that may occur only once. If such a field is repeated, one program may show the first
+// occurrence and another the last, and a signature may cover either. Spec: RFC 5322 3.6.
 var single = []string{"From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID", "In-Reply-To", "References",
 	"MIME-Version", "Content-Type", "Content-Transfer-Encoding"}
 
-// splitHeader splits a message, or a part of a message, at its first blank line.
+// splitHeader splits a message or a part at its first blank line.
 func splitHeader(raw []byte) (head, body []byte) {
-	end := 0 // end of the line
+	end := 0 // end of the current line
 	for line := range bytes.Lines(raw) {
 		end += len(line)
 		if string(line) == "\n" || string(line) == "\r\n" {
@@ -41,10 +41,10 @@ func splitHeader(raw []byte) (head, body []byte) {
 	return raw, nil
 }
 
-// fields parses a header. It skips lines that are not fields and reports them as problems.
+// fields parses a header. Lines that are not fields are skipped and reported as problems.
 func (m *Message) fields(head []byte) (all []Field) {
-	continues := false  // a line that begins with a space or tab belongs to the last field
-	var folded []string // those lines, joined only once because they may fill a 256 KiB header
+	continues := false  // whether a line that begins with a space or tab belongs to the last field
+	var folded []string // such lines, joined only once because they may fill a 256 KiB header
 	unfold := func() {
 		if len(folded) > 0 {
 			all[len(all)-1].Value += " " + strings.Join(folded, " ")
@@ -74,7 +74,7 @@ func (m *Message) fields(head []byte) (all []Field) {
 
 func notInFieldName(r rune) bool { return r <= ' ' || r >= 0x7f }
 
-// all returns the values of all fields with that name, from the top.
+// all returns the values of all fields with the given name, from top to bottom.
 func (m *Message) all(name string) (values []string) {
 	for _, f := range m.Header {
 		if f.Is(name) {
@@ -84,7 +84,7 @@ func (m *Message) all(name string) (values []string) {
 	return values
 }
 
-// value returns the value of the first field with that name in a header.
+// value returns the value of the first field in header that has the given name.
 func value(header []Field, name string) string {
 	if i := slices.IndexFunc(header, func(f Field) bool { return f.Is(name) }); i >= 0 {
 		return header[i].Value
@@ -114,15 +114,15 @@ func (m *Message) readHeader() {
 	}
 }
 
-// zones maps the time zone names that a date may contain to their offsets. Spec: RFC 5322 4.3.
+// zones maps the names of time zones that a date may contain to their offsets. Spec: RFC 5322 4.3.
 var zones = map[string]string{
 	"UT": "+0000", "UTC": "+0000", "GMT": "+0000", "Z": "+0000",
 	"EST": "-0500", "EDT": "-0400", "CST": "-0600", "CDT": "-0500",
 	"MST": "-0700", "MDT": "-0600", "PST": "-0800", "PDT": "-0700",
 }
 
-// date parses a date. If it cannot read the date, it returns the zero time. It treats a time zone with an unknown
-// name as UTC. It reports both cases as problems. Spec: RFC 5322 3.3, 4.3.
+// date parses a date. If the date is invalid, it returns the zero time. If the name of the time zone is unknown, it
+// assumes UTC. Both are reported as problems. Spec: RFC 5322 3.3, 4.3.
 func (m *Message) date(field string) time.Time {
 	text, _ := Bare(field)
 	text = strings.TrimSpace(text)
@@ -142,7 +142,7 @@ func (m *Message) date(field string) time.Time {
 	return t.UTC()
 }
 
-// keyword returns the first word of a machine-readable field, in lower case.
+// keyword returns the first word of a machine-readable field in lower case.
 func keyword(value string) string {
 	bare, _ := Bare(value)
 	word, _, _ := strings.Cut(bare, ";")
@@ -156,8 +156,8 @@ func last(l []string) string {
 	return l[len(l)-1]
 }
 
-// Bare returns a field without its comments and without the text of its quoted strings, so that a caller can search
-// for a mark that must not come from a comment or string. whole reports whether every comment and string is closed.
+// Bare returns a field without comments and without the text of quoted strings, so that a caller can search for a mark
+// that must not come from a comment or string. The result whole reports whether every comment and string is closed.
 // Spec: RFC 5322 3.2.2, 3.2.4.
 func Bare(field string) (bare string, whole bool) {
 	var b strings.Builder
@@ -165,8 +165,8 @@ func Bare(field string) (bare string, whole bool) {
 	return b.String(), whole
 }
 
-// eachBare calls f for each byte of Bare, with its offset in the field. The end of a comment is passed as a space.
-// eachBare returns whole as Bare does, and stops at an unmatched closing parenthesis.
+// eachBare calls f for each byte that Bare would return, with the byte's offset in the field. The end of a comment is
+// passed as a space. eachBare returns the same value for whole as Bare, and stops at an unmatched closing parenthesis.
 func eachBare(field string, f func(i int, c byte)) (whole bool) {
 	depth, quoted := 0, false
 	for i := 0; i < len(field); i++ {
@@ -191,11 +191,11 @@ func eachBare(field string, f func(i int, c byte)) (whole bool) {
 	return depth == 0 && !quoted
 }
 
-// bracketed finds text between < and >.
+// bracketed matches text between < and >.
 var bracketed = regexp.MustCompile(`<([^>]*)>`)
 
-// ids returns the last ids, up to most of them, in the first field with that name. An id is the text between < and >.
-// If there are no brackets, each word that contains an @ is an id. In Message-ID, every word is an id.
+// ids returns the last ids, up to most of them, in the first field with the given name. An id is the text between < and
+// >. If the field has no brackets, every word with an @ is an id or, in Message-ID, every word.
 func (m *Message) ids(name string, most int) (all []string) {
 	field := value(m.Header, name)
 	var found []string
@@ -223,7 +223,7 @@ func validID(id string) bool {
 		!strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(" <>", r) })
 }
 
-// utf8 decodes a field that contains non-ASCII characters but does not declare a charset.
+// utf8 decodes a field that contains non-ASCII characters but no charset.
 func (m *Message) utf8(value string) string {
 	if utf8.ValidString(value) {
 		return value
@@ -243,12 +243,12 @@ func oneLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// trace lists the fields that servers add in transit. They may differ between two copies of the same message.
+// trace contains the fields that servers add in transit. Two copies of the same message may differ in these fields.
 var trace = []string{"Return-Path", "Received", "Delivered-To", "X-Original-To", "Authentication-Results", "Received-SPF",
 	"ARC-Seal", "ARC-Message-Signature", "ARC-Authentication-Results", "X-Received", "X-Spam-Status", "X-Spam-Score"}
 
-// hash identifies a message: SHA-256 over fields and body, except for trace fields. Folding does not change
-// the hash.
+// hash identifies a message. It is the SHA-256 of the fields, except for trace fields, and the body. Folding does not
+// affect it.
 func hash(header []Field, body []byte) [32]byte {
 	h := sha256.New()
 	for _, f := range header {

@@ -14,18 +14,17 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Limits on HTML that is converted to markdown. On each line, markdown repeats a mark for each enclosing quote and
-// list, and it pads the rows of a table. The size of the markdown can therefore grow with the square of the HTML's
-// size.
+// Limits on HTML that is converted to markdown. Every line of markdown repeats a mark for each enclosing quote and
+// list, and rows of tables are padded. The size of the markdown can therefore be quadratic in the size of the HTML.
 const (
 	maxIndent = 20          // nested quotes and lists
-	maxCells  = 1_000_000   // total number of table rows times total number of cells
+	maxCells  = 1_000_000   // total number of rows, multiplied by total number of cells
 	maxSearch = 100_000_000 // bytes that the converter reads to find the ends of all opening brackets
 )
 
-// markdown converts HTML to markdown. It truncates the HTML at maxHTML, which is the limit for all of a message's
-// HTML together. If the HTML exceeds the other limits, or if the parser rejects it, markdown returns the bare text.
-// The parser rejects HTML with more than 512 nested elements.
+// markdown converts HTML to markdown. All HTML in a message together is truncated at maxHTML. If the HTML exceeds other
+// limits, or the parser rejects it, markdown returns just the text. The parser rejects HTML with more than 512 nested
+// elements.
 func (m *Message) markdown(text string) string {
 	room := maxHTML - m.converted
 	m.converted += min(len(text), room)
@@ -49,11 +48,11 @@ func (m *Message) markdown(text string) string {
 	return strings.ToValidUTF8(string(out), "\ufffd")
 }
 
-// withinLimits reports whether the markdown will be about as large as the HTML, and whether the conversion will take
-// roughly linear time. It also removes rowspan and colspan from cells.
+// withinLimits reports whether the markdown will be about as large as the HTML, and the conversion will take roughly
+// linear time. It also removes rowspan and colspan from table cells.
 func withinLimits(doc *html.Node) bool {
 	rows, cells := 0, 0
-	open, search := 0, 0 // unclosed opening brackets so far, and bytes that the converter reads to find their ends
+	open, search := 0, 0 // opening brackets that are still open, and bytes that the converter reads to find their ends
 	for n := range doc.Descendants() {
 		for _, a := range n.Attr {
 			search += open * len(a.Val)
@@ -94,7 +93,7 @@ func indent(n *html.Node) (depth int) {
 	return depth
 }
 
-// bareText returns the text of HTML, without markup.
+// bareText returns the text in HTML without the markup.
 func bareText(text string) string {
 	var b strings.Builder
 	z := html.NewTokenizer(strings.NewReader(text))
@@ -104,7 +103,7 @@ func bareText(text string) string {
 			return strings.TrimSpace(b.String())
 		case html.StartTagToken:
 			if name, _ := z.TagName(); string(name) == "script" || string(name) == "style" {
-				z.Next() // skip the text of the element
+				z.Next() // skip the element's text
 			}
 		case html.TextToken:
 			if line := strings.TrimSpace(string(z.Text())); line != "" {

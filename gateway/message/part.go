@@ -12,11 +12,11 @@ import (
 	"mailtree/maildir/format"
 )
 
-// piece is text that a message shows, as plain text, as HTML or both.
+// piece is a piece of text to be shown, as plain text, as HTML, or as both.
 type piece struct{ plain, html string }
 
-// part reads a part and the parts inside it, and returns the pieces of text to show. It adds attachments to the
-// message. byDefault is the type of a part without a Content-Type.
+// part reads a part and the parts inside it, and returns the pieces of text to be shown. It adds attachments to the
+// message. byDefault is the type to assume if the part has no Content-Type.
 func (m *Message) part(header []Field, body []byte, depth int, byDefault string) []piece {
 	kind, params := m.contentType(header, byDefault)
 	if strings.HasPrefix(kind, "multipart/") {
@@ -46,15 +46,15 @@ func (m *Message) part(header []Field, body []byte, depth int, byDefault string)
 	return nil
 }
 
-// isText reports whether a part without a name is text to show. A text part of unknown type is shown as plain text.
+// isText reports whether a part without a name is text to be shown. A text part of unknown type is shown as plain text.
 // Spec: RFC 2046 4.1.4.
 func isText(kind string) bool {
 	_, file := extensions[kind]
 	return kind == "text/plain" || kind == "text/html" || strings.HasPrefix(kind, "text/") && !file
 }
 
-// first reports whether a part with a name is nevertheless the text of the message, and not an attached file. That is
-// the case if no text came before it, or if it is another version of that text.
+// first reports whether a part with a name is nevertheless the message's text rather than an attached file. That is the
+// case if it is preceded by no text, or if it is another version of the preceding text.
 func (m *Message) first(kind string) bool {
 	return (kind == "text/plain" || kind == "text/html") && (m.texts == 0 || m.alternatives > 0)
 }
@@ -94,10 +94,10 @@ func (m *Message) multipart(kind string, parts [][]byte, depth int) (pieces []pi
 	return pieces
 }
 
-// mediaType matches two words with a slash between them. Spec: RFC 2045 5.1.
+// mediaType matches two words separated by a slash. Spec: RFC 2045 5.1.
 var mediaType = regexp.MustCompile(`^[^\x00-\x20\x7f-\x{10ffff}()<>@,;:\\"/\[\]?=]+/[^\x00-\x20\x7f-\x{10ffff}()<>@,;:\\"/\[\]?=]+$`)
 
-// contentType returns the media type of a part, and its parameters.
+// contentType returns the media type of a part and its parameters.
 func (m *Message) contentType(header []Field, byDefault string) (kind string, params map[string]string) {
 	field := value(header, "Content-Type")
 	if strings.TrimSpace(field) == "" {
@@ -111,10 +111,10 @@ func (m *Message) contentType(header []Field, byDefault string) (kind string, pa
 	return kind, params
 }
 
-// parameter matches a name, "=", and a word or quoted string.
+// parameter matches a name, an equals sign, and a word or quoted string.
 var parameter = regexp.MustCompile(`;\s*([^=;"]*?)\s*=\s*(?:"([^"]*)|([^;]*))`)
 
-// parameters parses a value with parameters. If the field is invalid, it takes whatever looks like a parameter.
+// parameters parses a value with parameters. If the field is invalid, it accepts anything that looks like a parameter.
 func (m *Message) parameters(field string) (value string, params map[string]string) {
 	value, params, err := mime.ParseMediaType(field)
 	if err == nil && !strings.Contains(field, "*") {
@@ -137,7 +137,7 @@ func (m *Message) parameters(field string) (value string, params map[string]stri
 	return strings.ToLower(strings.TrimSpace(value)), params
 }
 
-// extendedValue decodes charset'language'text, where text is percent-encoded. Spec: RFC 2231 4.
+// extendedValue decodes charset'language'text, in which the text is percent-encoded. Spec: RFC 2231 4.
 func extendedValue(s string) string {
 	parts := strings.SplitN(s, "'", 3)
 	if len(parts) != 3 {
@@ -154,8 +154,8 @@ func extendedValue(s string) string {
 	return decoded
 }
 
-// split splits a multipart at its boundary lines. Text before the first and after the last boundary is not
-// a part.
+// split splits a multipart at its boundary lines. Text before the first boundary and after the last one does not belong
+// to any part.
 func (m *Message) split(body []byte, boundary string) (parts [][]byte) {
 	mark := []byte("--" + boundary)
 	begin := -1 // beginning of the current part
@@ -183,12 +183,12 @@ func (m *Message) split(body []byte, boundary string) (parts [][]byte) {
 	return parts
 }
 
-// withoutLineEnd removes the line end that belongs to the next boundary.
+// withoutLineEnd removes the line end at the end of a part, which belongs to the boundary after the part.
 func withoutLineEnd(part []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(part, []byte("\n")), []byte("\r"))
 }
 
-// fileName returns the file name of a part, or "" if it has none.
+// fileName returns a part's file name, or "" if it has none.
 func (m *Message) fileName(header []Field, params map[string]string) string {
 	_, disposition := m.parameters(value(header, "Content-Disposition"))
 	name := disposition["filename"]
@@ -198,7 +198,7 @@ func (m *Message) fileName(header []Field, params map[string]string) string {
 	return cleanName(m.readable(name))
 }
 
-// cleanName returns a name without folders that is valid on every system.
+// cleanName returns a file name without folders that is valid on every system.
 func cleanName(name string) string {
 	name = oneLine(strings.ToValidUTF8(name, "\ufffd"))
 	name = path.Base(strings.ReplaceAll(name, `\`, "/"))

@@ -8,26 +8,26 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// maxCell is the maximum number of bytes of text in a cell of a data table. A table with a longer cell is a layout
+// maxCell is the maximum number of bytes of text in a cell of a data table. A table with a longer cell must be a layout
 // table, which only arranges the page.
 const maxCell = 300
 
-// prepareTables changes the tables of a document, because a cell of a markdown table has one line, and the converter
-// joins the cells of any other table without a space. In a data table, each cell becomes one line. In a layout table,
-// each cell becomes a block. prepareTables visits each node a fixed number of times, whatever the tables look like,
-// because the HTML comes from strangers.
+// prepareTables changes the tables of a document, because a cell in a markdown table has only one line, and the
+// converter joins the cells of any other table without a space. In a data table, each cell becomes one line. In a
+// layout table, each cell becomes a block. The HTML comes from strangers, so prepareTables visits each node only a
+// fixed number of times, whatever the tables look like.
 func prepareTables(doc *html.Node) { new(tableParts).collect(doc) }
 
-// tableParts contains the elements of a table, without the elements of nested tables.
+// tableParts contains the elements of a table, excluding those of nested tables.
 type tableParts struct {
 	table   *html.Node
 	groups  []*html.Node // row groups, rows and the caption
 	cells   []*html.Node
-	longest int  // bytes of text in the cell with the longest text
-	blocks  bool // the table contains a data table, or another element that a markdown table cannot contain
+	longest int  // bytes of text in the longest cell
+	blocks  bool // the table contains a data table or another element that markdown tables cannot contain
 }
 
-// collect adds the elements below n to the parts, prepares the tables below n, and returns the bytes of text
+// collect adds the elements below n to the parts, prepares the tables below n, and returns the number of bytes of text
 // below n.
 func (t *tableParts) collect(n *html.Node) (text int) {
 	for c := range n.ChildNodes() {
@@ -41,7 +41,7 @@ func (t *tableParts) collect(n *html.Node) (text int) {
 	return text
 }
 
-// add adds an element and the elements below it to the parts, and returns the bytes of text below it.
+// add adds an element and the elements below it to the parts, and returns the number of bytes of text below it.
 func (t *tableParts) add(n *html.Node) (text int) {
 	switch n.Data {
 	case "table":
@@ -61,7 +61,7 @@ func (t *tableParts) add(n *html.Node) (text int) {
 	return t.collect(n)
 }
 
-// prepare changes the table. It reports whether an enclosing table cannot be a data table.
+// prepare changes the table. It reports whether the table keeps an enclosing table from being a data table.
 func (t *tableParts) prepare() (blocks bool) {
 	if t.isData() {
 		for _, cell := range t.cells {
@@ -76,7 +76,7 @@ func (t *tableParts) prepare() (blocks bool) {
 }
 
 // isData reports whether a table is a data table, with short text in two or more columns or below a heading. A layout
-// table has one column, long text, or elements that a markdown table cannot contain.
+// table has one column, long text, or elements that markdown tables cannot contain.
 func (t *tableParts) isData() bool {
 	role := attribute(t.table, "role")
 	if role == "presentation" || role == "none" || t.blocks || t.longest > maxCell || isMarked(t.table) {
@@ -90,8 +90,8 @@ func (t *tableParts) isData() bool {
 	return false
 }
 
-// elementsOf returns the elements below n with one of the names. An inner element comes before the elements that
-// enclose it.
+// elementsOf returns the elements below n that have one of the names. Inner elements come before the elements that
+// enclose them.
 func elementsOf(n *html.Node, names ...string) (all []*html.Node) {
 	for d := range n.Descendants() {
 		if d.Type == html.ElementNode && slices.Contains(names, d.Data) {
@@ -102,7 +102,7 @@ func elementsOf(n *html.Node, names ...string) (all []*html.Node) {
 	return all
 }
 
-// isMarked reports whether a table is inside a link or emphasis, which cannot contain a table in markdown.
+// isMarked reports whether a table is inside a link or emphasis, which cannot contain tables in markdown.
 func isMarked(t *html.Node) bool {
 	for a := range t.Ancestors() {
 		if slices.Contains([]string{"a", "strong", "b", "em", "i", "del", "s", "strike"}, a.Data) {
@@ -121,11 +121,11 @@ func attribute(n *html.Node, key string) string {
 	return ""
 }
 
-// lines lists the elements that start a new line.
+// lines contains the elements that start a new line.
 var lines = []string{"br", "p", "div", "pre", "ul", "ol", "dl", "dt", "dd", "li", "address", "section", "article", "center"}
 
-// flatten puts the content of a cell on one line. A space replaces each line break and separates paragraphs. A
-// semicolon separates list items.
+// flatten puts a cell's content on one line. Spaces replace line breaks and separate paragraphs. Semicolons separate
+// list items.
 func flatten(cell *html.Node) {
 	for _, n := range elementsOf(cell, lines...) {
 		separator := " "

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// encodedWord matches an encoded word. It also matches invalid words with spaces or non-ASCII characters in the text.
-// A language after the charset is allowed. Spec: RFC 2047 2, RFC 2231 5.
+// encodedWord matches an encoded word, even an invalid one whose text contains spaces or non-ASCII characters. The
+// charset may be followed by a language. Spec: RFC 2047 2, RFC 2231 5.
 var encodedWord = regexp.MustCompile(`=\?([^?\s*]+)(?:\*[^?\s]*)?\?([bBqQ])\?([^?]*)\?=`)
 
-// readable decodes the encoded words of a human-readable field.
+// readable decodes the encoded words in a human-readable field.
 func (m *Message) readable(value string) string {
 	var b strings.Builder
 	var charset string
-	var words [][]byte // adjacent words in one charset, not converted yet
+	var words [][]byte // adjacent words in the same charset that have not been converted yet
 	flush := func() {
 		b.WriteString(m.wordsToUTF8(charset, words))
 		words = nil
@@ -39,8 +39,8 @@ func (m *Message) readable(value string) string {
 	return b.String()
 }
 
-// wordsToUTF8 converts the words together if that works without an error, because a program may have split a
-// character between them. Otherwise it converts them one by one.
+// wordsToUTF8 converts the words together if that succeeds, because a program may have split a character between two
+// words. Otherwise it converts them one by one.
 func (m *Message) wordsToUTF8(charset string, words [][]byte) string {
 	if text, err := fromCharset(charset, bytes.Join(words, nil)); err == nil && !strings.Contains(text, "\ufffd") {
 		return text
@@ -52,7 +52,7 @@ func (m *Message) wordsToUTF8(charset string, words [][]byte) string {
 	return b.String()
 }
 
-// wordText decodes the text of an encoded word and copies invalid parts unchanged.
+// wordText decodes the text of an encoded word, and copies invalid parts unchanged.
 func wordText(encoding, text string) []byte {
 	if strings.EqualFold(encoding, "b") {
 		data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.Join(strings.Fields(text), ""), "="))

@@ -7,8 +7,8 @@
 //	mx.go         delivery directly to the recipient's server
 //	transfer.go   one message over one connection
 //
-// A message that the other side has accepted is never sent again. If the other side did not answer after the end of
-// a message, it may have accepted the message. Such a message is sent again only at the user's request.
+// A message that the other side has accepted is never sent again. If the other side did not reply after the end of a
+// message, it may have accepted the message. Such a message is sent again only at the user's request.
 package out
 
 import (
@@ -31,31 +31,31 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// Mail is a message to send. Addresses have the form local@domain, and ids omit < and >.
+// Mail is a message to send. Addresses have the form local@domain. Ids do not include < and >.
 type Mail struct {
-	From        mail.Address // with the display name
+	From        mail.Address // including the display name
 	To, Cc      []string
 	Subject     string
 	Date        time.Time
 	MessageID   string
 	InReplyTo   string
-	References  []string // oldest first, with or without InReplyTo
+	References  []string // oldest first; may include InReplyTo
 	Body        string   // markdown
 	TextOnly    bool     // Body is plain text, and the message has no HTML
-	HTML        string   // sent unchanged; "": the HTML is created from Body
+	HTML        string   // sent unchanged; if "", the HTML is created from Body
 	Attachments []Attachment
-	Automatic   string // the value of Auto-Submitted: auto-generated or auto-replied; "": no such field
+	Automatic   string // value of the Auto-Submitted field: auto-generated or auto-replied; if "", there is no such field
 }
 
 // Attachment is a file that is sent with a message.
 type Attachment struct {
 	Name string
-	Type string // a media type; "": application/octet-stream
+	Type string // media type; "" means application/octet-stream
 	Data []byte
 }
 
-// Compose writes the message. The same message always produces the same bytes. The result is ASCII, unless the local
-// part of an address is not ASCII. The error says which field cannot be written.
+// Compose returns the message as it is sent. The same message always results in the same bytes. The result is ASCII
+// unless the local part of an address is not ASCII. If a field cannot be written, the error names the field.
 func (m *Mail) Compose() ([]byte, error) {
 	if err := m.refused(); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (m *Mail) Compose() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// refused returns an error if a field would break the header.
+// refused returns an error if a field's content would break the header.
 func (m *Mail) refused() error {
 	for name, values := range map[string][]string{
 		"from": {m.From.Address}, "to": m.To, "cc": m.Cc, "message_id": {m.MessageID},
@@ -105,12 +105,12 @@ func (m *Mail) refused() error {
 func unwritable(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`<>",;`, r) }
 
 // strangeID reports whether an id from another program cannot be written in an email, because only ASCII is sure to
-// arrive intact. A reply to such a message omits the id.
+// arrive intact. Replies to such a message omit the id.
 func strangeID(id string) bool { return !ascii(id) || strings.ContainsFunc(id, unwritable) }
 
 func (m *Mail) header() gomessage.Header {
 	var h mail.Header
-	// The library writes fields in the reverse order of the calls to Set.
+	// The library writes the fields in reverse order of the calls to Set.
 	h.Set("MIME-Version", "1.0")
 	if m.Automatic != "" {
 		h.Set("Auto-Submitted", m.Automatic)
@@ -139,7 +139,7 @@ func addresses(list []string) (all []*mail.Address) {
 	return all
 }
 
-// writeText writes the body: as plain text, or as plain text and HTML.
+// writeText writes the body as plain text, or as both plain text and HTML.
 func (m *Mail) writeText(header gomessage.Header, create func(gomessage.Header) (*gomessage.Writer, error)) error {
 	html := m.html()
 	if html == "" {
@@ -193,17 +193,17 @@ func lineEnds(s string) string {
 	return strings.ReplaceAll(strings.TrimRight(s, "\n")+"\n", "\n", "\r\n")
 }
 
-// multipart returns a media type with a boundary that is derived from the message.
+// multipart returns a media type with a boundary derived from the message.
 func (m *Mail) multipart(kind string) string {
 	sum := sha256.Sum256([]byte(kind + m.MessageID + m.Body))
 	return mime.FormatMediaType("multipart/"+kind, map[string]string{"boundary": "mt_" + hex.EncodeToString(sum[:12])})
 }
 
-// header returns the header of an attachment. A non-ASCII name is encoded as RFC 2231 specifies.
+// header returns the header of an attachment. Non-ASCII names are encoded according to RFC 2231.
 func (a Attachment) header() (h gomessage.Header) {
 	kind := a.Type
 	if _, _, err := mime.ParseMediaType(kind); err != nil || strings.HasPrefix(kind, "multipart/") || strings.HasPrefix(kind, "message/") {
-		kind = "application/octet-stream" // multiparts and messages must not be in base64
+		kind = "application/octet-stream" // base64 is not allowed for multiparts and messages
 	}
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": strings.ToValidUTF8(a.Name, "_")}))
 	h.Set("Content-Transfer-Encoding", "base64")
@@ -211,7 +211,7 @@ func (a Attachment) header() (h gomessage.Header) {
 	return h
 }
 
-// html returns the HTML of the body, or "" if the message has none.
+// html returns the body's HTML, or "" if the message has none.
 func (m *Mail) html() string {
 	if m.TextOnly || m.HTML != "" {
 		return m.HTML
@@ -223,7 +223,7 @@ func (m *Mail) html() string {
 	return clean().Sanitize(text)
 }
 
-// clean allows only the HTML that markdown.Render creates. It is safe for concurrent use.
+// clean returns a policy that allows only the HTML that markdown.Render creates. It is safe for concurrent use.
 var clean = sync.OnceValue(func() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
 	p.AllowElements("h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "em", "strong", "del", "code", "pre", "ul", "ol", "li",

@@ -28,8 +28,8 @@ func letter() *Mail {
 	}
 }
 
-// TestCompose: parsing a composed message returns the same fields. It contains only ASCII and short lines, and
-// composing it twice produces the same bytes.
+// TestCompose checks that parsing a composed message returns the same fields. The message must contain only ASCII and
+// short lines, and composing it twice must produce the same bytes.
 func TestCompose(t *testing.T) {
 	t.Parallel()
 	raw, err := letter().Compose()
@@ -45,7 +45,7 @@ func TestCompose(t *testing.T) {
 		}
 	}
 	m, err := message.Parse(raw)
-	if err != nil || len(m.Problems) != 1 || !strings.Contains(m.Problems[0], "the name next to the address") { // the name is hostile
+	if err != nil || len(m.Problems) != 1 || !strings.Contains(m.Problems[0], "the name next to the address") { // a hostile name
 		t.Fatalf("%v %q", err, m.Problems)
 	}
 	got := []string{m.From, strings.Join(append(m.To, m.Cc...), " "), m.Subject, m.Date.String(), m.MessageID, m.InReplyTo,
@@ -64,7 +64,7 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// TestComposeText: a body may be sent only as plain text, and HTML is sent unchanged.
+// TestComposeText checks that a body can be sent as plain text only, and that HTML is sent unchanged.
 func TestComposeText(t *testing.T) {
 	t.Parallel()
 	m := letter()
@@ -96,7 +96,7 @@ func TestComposeText(t *testing.T) {
 	}
 }
 
-// TestSign: the signature is valid. Adding or changing a field, or changing the body, breaks it.
+// TestSign checks that the signature is valid. Adding or changing a field, or changing the body, must break it.
 func TestSign(t *testing.T) {
 	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

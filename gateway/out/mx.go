@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-const maxServers = 5 // maximum number of a domain's servers to try
+const maxServers = 5 // maximum number of servers to try for a domain
 
 // Resolver looks up mail servers. *net.Resolver implements it.
 type Resolver interface {
@@ -19,13 +19,13 @@ type Resolver interface {
 	LookupIPAddr(ctx context.Context, host string) ([]net.IPAddr, error)
 }
 
-// MX is a Transport that delivers directly to the servers of the recipient's domain. It uses TLS if a server offers
-// it. MX does not verify the server's certificate, because only DNS says which server to use.
+// MX is a Transport that delivers directly to the servers of the recipient's domain. It uses TLS if the server offers
+// it. MX does not verify the server's certificate, because the choice of server depends on DNS alone.
 type MX struct {
 	Resolver Resolver
-	Name     string // our name in EHLO
+	Name     string // our host name, for EHLO
 
-	dial dialer // nil: make a real connection
+	dial dialer // if nil, connections are real
 }
 
 // Deliver implements Transport.
@@ -48,7 +48,7 @@ func (m *MX) Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending 
 	return "", err
 }
 
-// Servers lists the mail servers of a domain, most preferred first. Spec: RFC 5321 5.1, RFC 7505.
+// Servers returns a domain's mail servers, most preferred first. Spec: RFC 5321 5.1, RFC 7505.
 func (m *MX) Servers(ctx context.Context, domain string) (hosts []string, err error) {
 	all, err := m.Resolver.LookupMX(ctx, domain)
 	var missing *net.DNSError
@@ -67,16 +67,16 @@ func (m *MX) Servers(ctx context.Context, domain string) (hosts []string, err er
 	return hosts[:min(len(hosts), maxServers)], nil
 }
 
-// shared is the address space that providers use for several customers at once. Spec: RFC 6598.
+// shared is the address space that providers share among several customers. Spec: RFC 6598.
 var shared = net.IPNet{IP: net.IPv4(100, 64, 0, 0).To4(), Mask: net.CIDRMask(10, 32)}
 
-// public reports whether an address can belong to a mail server of another domain. The owner of a domain controls its
-// DNS, and must not be able to make this server connect to machines that are reachable only from this network.
+// public reports whether an address can belong to another domain's mail server. The owner of a domain controls its DNS,
+// and must not be able to make this server connect to machines that only this network can reach.
 func public(ip net.IP) bool {
 	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !shared.Contains(ip)
 }
 
-// through delivers a message through one server.
+// through delivers a message through a single server.
 func (m *MX) through(ctx context.Context, host string, i *outgoing.Item, raw []byte, sending func() error) (string, error) {
 	addresses, err := m.Resolver.LookupIPAddr(ctx, host)
 	var missing *net.DNSError

@@ -15,47 +15,46 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// The waits between attempts. The first wait is firstWait, and each later wait is twice as long as the one before, up
-// to longestWait. When the message is older than tooOld, there are no more attempts.
+// The waits between attempts. The first wait is firstWait. Each of the following is twice as long as the one before, up
+// to longestWait. Once the message is older than tooOld, there are no more attempts.
 const (
 	firstWait   = 5 * time.Minute
 	longestWait = 4 * time.Hour
 	tooOld      = 5 * 24 * time.Hour
-	maxParallel = 8 // concurrent deliveries
-	maxToDomain = 2 // concurrent deliveries to one domain, so that slow servers do not block others
+	maxParallel = 8 // maximum number of concurrent deliveries
+	maxToDomain = 2 // the same for one domain, so that slow servers do not block mail to others
 )
 
-// Store keeps the queue. Queue calls it from one goroutine at a time.
+// Store keeps the queue's items. The Queue calls it from one goroutine at a time.
 type Store interface {
-	// Open lists the items that have not ended.
+	// Open returns the items that have not ended.
 	Open(ctx context.Context) ([]outgoing.Item, error)
-	// Find lists the items of the message with the given Message-ID.
+	// Find returns the items of the message with the given Message-ID.
 	Find(ctx context.Context, messageID string) ([]outgoing.Item, error)
 	// Get returns the item with the given id, or ErrNoItem.
 	Get(ctx context.Context, id string) (outgoing.Item, error)
-	// Save returns when the item is durable.
+	// Save saves an item. It returns once the item is durable.
 	Save(ctx context.Context, i outgoing.Item) error
-	// Raw returns the signed email of an item. It returns ErrTakenBack, or *Refusal if the message cannot
-	// be composed.
+	// Raw returns the signed email of an item. It returns ErrTakenBack, or a *Refusal if the message cannot be
+	// composed.
 	Raw(ctx context.Context, i outgoing.Item) ([]byte, error)
-	// Report notifies the sender, in the thread, about the items of a message that failed or are unknown. If the
-	// server stops before the items are saved as reported, Report may be called again for the same items, or for some
-	// of them including the item with the last id. Report must still notify the sender only once.
+	// Report notifies the sender, in the message's thread, that the given items failed or are unknown. If the server
+	// stops before the items have been saved as reported, Report may be called again for the same items, or for some of
+	// them including the item with the last id. Even so, Report must notify the sender only once.
 	Report(ctx context.Context, items []outgoing.Item) error
 }
 
-// errStore marks errors from the store that pass through a Transport.
+// errStore marks errors of the store that pass through a Transport.
 var errStore = errors.New("the queue cannot be written")
 
-// ErrNoItem means that the queue has no such item.
+// ErrNoItem means that the queue does not contain the item.
 var ErrNoItem = errors.New("the queue has no such item")
 
-// ErrTakenBack means that the message of an item was withdrawn or deleted. The message is not sent, and no one is
-// notified.
+// ErrTakenBack means that the item's message was withdrawn or deleted. The message is not sent, and no one is notified.
 var ErrTakenBack = errors.New("the message was withdrawn or deleted before it went out. Restoring it does not send it: " +
 	"send it again")
 
-// Queue sends the items of its store.
+// Queue sends the items in its store.
 type Queue struct {
 	store     Store
 	transport Transport
@@ -63,17 +62,17 @@ type Queue struct {
 	log       *slog.Logger
 
 	mu     sync.Mutex        // guards store and active
-	active map[string]string // the domains of the items that are being delivered, by id
+	active map[string]string // domains of the items that are being delivered, by the items' ids
 	wg     sync.WaitGroup
 	wake   chan struct{}
 }
 
-// NewQueue creates a queue without starting it.
+// NewQueue returns a queue without starting it.
 func NewQueue(store Store, transport Transport, now func() time.Time, log *slog.Logger) *Queue {
 	return &Queue{store: store, transport: transport, now: now, log: log, active: map[string]string{}, wake: make(chan struct{}, 1)}
 }
 
-// Wake tells Run that an item was added to the store. It does not block.
+// Wake tells Run that an item has been added to the store. It does not block.
 func (q *Queue) Wake() {
 	select {
 	case q.wake <- struct{}{}:
@@ -81,7 +80,7 @@ func (q *Queue) Wake() {
 	}
 }
 
-// Run sends until ctx ends, and returns when no delivery is in progress.
+// Run sends mail until ctx is done. It returns once no delivery is in progress.
 func (q *Queue) Run(ctx context.Context) {
 	defer q.wg.Wait()
 	for {
@@ -101,8 +100,8 @@ func (q *Queue) Run(ctx context.Context) {
 	}
 }
 
-// pass examines all open items. It starts items that are due, marks as unknown any items that a stopped server left
-// half sent, and reports failed items. It returns the latest time at which it must be called again.
+// pass examines all open items. It starts those that are due, marks items as unknown that a stopped server left half
+// sent, and reports failed items. It returns the latest time at which it must be called again.
 func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -136,8 +135,8 @@ func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 	return next, err
 }
 
-// waits reports whether an item is not due yet. If an item would wait longer than the pause after its last attempt,
-// it was saved while the clock was ahead, and it is due now.
+// waits reports whether an item is not due yet. If an item would have to wait longer than the pause after its last
+// attempt, it was saved while the clock was ahead, so it is due now.
 func waits(i *outgoing.Item, now time.Time) bool {
 	left := i.Next.Sub(now)
 	return left > 0 && left <= pause(i.Attempts)
@@ -161,10 +160,10 @@ func (q *Queue) under(domain string) (n int) {
 	return n
 }
 
-// report notifies the sender of a message about failed and unknown recipients once every recipient was tried. It does
-// not wait for recipients that will be tried again. Their results are reported later. report saves the items in the
-// order of their ids. If the server is killed in between, the item with the last id is still unreported, and Report
-// uses that item to recognize the notice.
+// report notifies a message's sender about failed and unknown recipients once every recipient has been tried. It does
+// not wait for recipients that will be tried again, whose results are reported later. The items are saved in order of
+// their ids. If the server is killed in the middle, the item with the last id is therefore still unreported, and Report
+// uses it to recognize the notice.
 func (q *Queue) report(ctx context.Context, items []outgoing.Item) error {
 	var ends []outgoing.Item
 	for _, i := range items {
@@ -191,20 +190,20 @@ func (q *Queue) report(ctx context.Context, items []outgoing.Item) error {
 	return nil
 }
 
-// deliver tries to send one item, and saves the result. If saving fails, the item keeps its state in the store. An
-// item that is stored as Sending becomes Unknown.
+// deliver tries to send one item and saves the result. If saving fails, the item keeps the state that it has in the
+// store. An item stored as Sending becomes Unknown.
 func (q *Queue) deliver(ctx context.Context, i outgoing.Item) {
 	reply, err := q.attempt(ctx, &i)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.active, i.ID)
-	if errors.Is(err, errStore) { // the queue asks the store again after a pause
+	if errors.Is(err, errStore) { // the queue tries the store again after a pause
 		q.log.Error("mail was not sent", "to", i.To, "error", err)
 		return
 	}
 	defer q.Wake()
 	if ctx.Err() != nil && err != nil && i.State != outgoing.Sending {
-		return // the queue stopped before the message was sent: the item is still due
+		return // the queue stopped before the message was sent, so the item is still due
 	}
 	settle(&i, reply, err, q.now())
 	if err := q.store.Save(context.WithoutCancel(ctx), i); err != nil {
@@ -212,8 +211,7 @@ func (q *Queue) deliver(ctx context.Context, i outgoing.Item) {
 	}
 }
 
-// attempt delivers an item through the transport. It saves the item as Sending before the end of the
-// message is sent.
+// attempt delivers an item through the transport. Before the end of the message is sent, it saves the item as Sending.
 func (q *Queue) attempt(ctx context.Context, i *outgoing.Item) (reply string, err error) {
 	q.mu.Lock()
 	raw, err := q.store.Raw(ctx, *i)
@@ -238,7 +236,7 @@ func (q *Queue) attempt(ctx context.Context, i *outgoing.Item) (reply string, er
 	})
 }
 
-// settle sets the state of an item after an attempt.
+// settle sets an item's state after an attempt.
 func settle(i *outgoing.Item, reply string, err error, now time.Time) {
 	i.Attempts++
 	wait := pause(i.Attempts)
@@ -259,8 +257,8 @@ func settle(i *outgoing.Item, reply string, err error, now time.Time) {
 	}
 }
 
-// Bounce sets items to Failed if a delivery status report lists them as failed. The caller must have checked that the
-// report came from the null sender. A report about unknown items has no effect.
+// Bounce marks items as Failed if a delivery status report lists them as failed. The caller must have checked that the
+// report came from the null sender. Reports about unknown items are ignored.
 func (q *Queue) Bounce(ctx context.Context, b *message.Bounce) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -286,15 +284,15 @@ func (q *Queue) Bounce(ctx context.Context, b *message.Bounce) error {
 	return nil
 }
 
-// List lists the items that have not ended.
+// List returns the items that have not ended.
 func (q *Queue) List(ctx context.Context) ([]outgoing.Item, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.store.Open(ctx)
 }
 
-// Retry queues a failed, unknown or waiting item again, as if it were new, at the user's request. It returns
-// any error from alter.
+// Retry queues a failed, unknown or waiting item again, as if it were new, at the user's request. It returns the same
+// errors as alter.
 func (q *Queue) Retry(ctx context.Context, id string) error {
 	defer q.Wake()
 	return q.alter(ctx, id, func(i *outgoing.Item) {
@@ -302,7 +300,7 @@ func (q *Queue) Retry(ctx context.Context, id string) error {
 	})
 }
 
-// Drop ends a waiting item. It returns any error from alter.
+// Drop ends a waiting item. It returns the same errors as alter.
 func (q *Queue) Drop(ctx context.Context, id string) error {
 	return q.alter(ctx, id, func(i *outgoing.Item) {
 		if i.Pending() {
@@ -312,8 +310,8 @@ func (q *Queue) Drop(ctx context.Context, id string) error {
 	})
 }
 
-// alter changes an item. It returns ErrNotFound if there is no such item, ErrConflict if the item was sent or is being
-// sent, and errors from the store.
+// alter changes an item. If there is no such item, it returns ErrNotFound. If the item was sent or is being sent, it
+// returns ErrConflict. It also returns errors from the store.
 func (q *Queue) alter(ctx context.Context, id string, to func(*outgoing.Item)) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

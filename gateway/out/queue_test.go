@@ -22,16 +22,16 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// peer is a mail server for tests. answers contains its reply to each command; the key "end" means the end of a
-// message. The reply "drop" closes the connection.
+// peer is a mail server for tests. The map answers contains its reply to each command. The key "end" is the reply to
+// the end of a message. The reply "drop" closes the connection.
 type peer struct {
 	answers map[string]string
-	tls     *tls.Config // offers STARTTLS
+	tls     *tls.Config // if not nil, STARTTLS is offered
 	caps    string
 
 	mu    sync.Mutex
-	taken []string // messages that were accepted with 250
-	whole int      // messages that were received to their end
+	taken []string // messages accepted with 250
+	whole int      // number of messages that were received completely
 	said  []string
 }
 
@@ -105,14 +105,14 @@ func (p *peer) answer(verb string) string {
 	return p.answers[verb]
 }
 
-// say changes the replies.
+// say replaces the peer's replies.
 func (p *peer) say(answers map[string]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answers = answers
 }
 
-// ended returns the number of messages that were received to their end.
+// ended returns the number of messages that were received completely.
 func (p *peer) ended() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +126,7 @@ func (p *peer) takes() int {
 	return len(p.taken)
 }
 
-// heard returns the commands received from clients since the last call.
+// heard returns the commands that clients have sent since the last call.
 func (p *peer) heard() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,14 +165,14 @@ func (p *peer) message(c net.Conn, r *bufio.Reader) bool {
 	return true
 }
 
-// memory is a store for tests. If failAt is n, all writes from the n-th on fail.
+// memory is a store for tests. If failAt is n, the n-th write and all later ones fail.
 type memory struct {
 	mu      sync.Mutex
 	items   map[string]outgoing.Item
 	reports []string
 	writes  int
 	failAt  int
-	raw     error // error that Raw returns
+	raw     error // error returned by Raw
 }
 
 func (s *memory) Open(context.Context) (all []outgoing.Item, err error) {
@@ -241,7 +241,7 @@ func (s *memory) Report(_ context.Context, items []outgoing.Item) error {
 	return nil
 }
 
-// scene is a queue with one item, a clock and a peer.
+// scene is a queue with one item, along with a clock and a peer.
 type scene struct {
 	*peer
 	store *memory
@@ -258,11 +258,11 @@ func newScene(t *testing.T, p *peer) *scene {
 	}}}, start, &Smarthost{Host: host, Port: port, Name: "mx.example.net"}}
 }
 
-// pass runs the due items in a new queue, as if the server had restarted.
+// pass processes the due items in a new queue, as if the server had restarted.
 func (s *scene) pass(t *testing.T) {
 	t.Helper()
 	q := s.queue()
-	for range 3 { // one pass to start, one to report, one that finds nothing
+	for range 3 { // the first pass starts the items, the second reports them, and the third finds nothing
 		q.pass(t.Context())
 		q.wg.Wait()
 	}
@@ -272,7 +272,7 @@ func (s *scene) queue() *Queue {
 	return NewQueue(s.store, s.smart, func() time.Time { return s.now }, slog.New(slog.DiscardHandler))
 }
 
-// TestStates: the other side's reply determines the state of the item.
+// TestStates checks that the other side's reply determines the item's state.
 func TestStates(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -308,8 +308,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestNoEmail: if a message was undone, its items end without a report. If an item cannot be composed, it fails and
-// is reported.
+// TestNoEmail checks that the items of an undone message end without a report, and that an item that cannot be composed
+// fails and is reported.
 func TestNoEmail(t *testing.T) {
 	t.Parallel()
 	for err, reports := range map[error]int{ErrTakenBack: 0, &Refusal{"to: cannot be written in a header"}: 1} {
@@ -325,7 +325,8 @@ func TestNoEmail(t *testing.T) {
 	}
 }
 
-// TestRetries: the waits grow from five minutes to four hours. After five days, the retries end with a report.
+// TestRetries checks that the waits grow from five minutes to four hours, and that after five days the retries end with
+// a report.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{answers: map[string]string{"RCPT": "450 later"}})
@@ -352,8 +353,9 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestKilled: the server is killed at each write, and another server takes over. An accepted message is sent once, a
-// possibly accepted message is not sent again, and the sender is notified about unsent messages.
+// TestKilled kills the server at each write and lets another server take over. It checks that an accepted message is
+// sent once, that a message that may have been accepted is not sent again, and that the sender is notified about unsent
+// messages.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	for name, answers := range map[string]map[string]string{"taken": nil, "refused": {"end": "554 no"}, "unanswered": {"end": "drop"}} {
@@ -375,7 +377,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestBounce: a report changes sent items to failed for the recipients that it lists as failed.
+// TestBounce checks that a report marks sent items as failed for the recipients that it lists as failed.
 func TestBounce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{})
@@ -395,8 +397,8 @@ func TestBounce(t *testing.T) {
 	}
 }
 
-// TestReports: failed recipients are reported once every recipient was tried. Recipients that are tried again are
-// reported separately, when their attempts end.
+// TestReports checks that failed recipients are reported once every recipient has been tried. Recipients that are tried
+// again are reported separately, when their attempts end.
 func TestReports(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{answers: map[string]string{"RCPT": "550 no"}})
@@ -426,7 +428,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestClockAhead: an item that was postponed while the clock was ahead does not wait for that time.
+// TestClockAhead checks that an item that was postponed while the clock was ahead does not wait until that time.
 func TestClockAhead(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{answers: map[string]string{"RCPT": "450 later"}})
@@ -447,7 +449,7 @@ func TestClockAhead(t *testing.T) {
 	}
 }
 
-// TestOperator: the user can send an item again or drop it, but not an item that was sent.
+// TestOperator checks that the user can send an item again or drop it, unless it was sent.
 func TestOperator(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{answers: map[string]string{"end": "drop"}})
@@ -475,8 +477,8 @@ func TestOperator(t *testing.T) {
 	}
 }
 
-// TestSmarthost: TLS is verified and the password is read from its file. Neither mail nor the password is sent to a
-// server with a wrong certificate.
+// TestSmarthost checks that TLS is verified and that the password is read from its file. Neither mail nor the password
+// may be sent to a server with a wrong certificate.
 func TestSmarthost(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewTLSServer(nil)
@@ -533,8 +535,7 @@ func (n names) LookupIPAddr(_ context.Context, host string) ([]net.IPAddr, error
 	return []net.IPAddr{{IP: net.ParseIP(n.ip)}}, nil
 }
 
-// TestMX: mail goes to the server of the domain, over TLS if the server offers it, and never to this
-// machine.
+// TestMX checks that mail goes to the domain's server, over TLS if the server offers it, and never to this machine.
 func TestMX(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewTLSServer(nil)

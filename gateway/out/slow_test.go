@@ -12,10 +12,10 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// tarpit accepts mail for good.example immediately, and mail for every other domain only when the test allows it.
+// tarpit accepts mail for good.example immediately, and mail for other domains only when the test allows it.
 type tarpit struct {
 	free  chan struct{}
-	under atomic.Int32 // concurrent slow deliveries
+	under atomic.Int32 // number of concurrent slow deliveries
 	most  atomic.Int32
 }
 
@@ -28,7 +28,7 @@ func (p *tarpit) Deliver(_ context.Context, i *outgoing.Item, _ []byte, _ func()
 	return "250 ok", nil
 }
 
-// TestSlowDomain: many items to a domain with slow servers do not block mail to other domains.
+// TestSlowDomain checks that many items for a domain with slow servers do not block mail to other domains.
 func TestSlowDomain(t *testing.T) {
 	t.Parallel()
 	store := &memory{items: map[string]outgoing.Item{}}

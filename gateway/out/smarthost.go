@@ -20,16 +20,17 @@ import (
 // Smarthost is a Transport through one server, which relays all our mail.
 type Smarthost struct {
 	Host, Port   string
-	TLS          bool        // from the first byte; otherwise STARTTLS, or plain text if Host is this machine
-	User         string      // "": no login
-	PasswordFile string      // file with the password on its first line; read for each message
-	Name         string      // our name in EHLO
-	Config       *tls.Config // nil: the machine's certificates; the server is always verified
+	TLS          bool        // use TLS from the first byte; otherwise STARTTLS, or plain text if Host is this machine
+	User         string      // if "", do not log in
+	PasswordFile string      // file whose first line is the password; read again for each message
+	Name         string      // our host name, for EHLO
+	Config       *tls.Config // if nil, the machine's certificates are used; the server is always verified
 
-	Resolver *net.Resolver // looks up Host; nil: the machine's resolver
+	Resolver *net.Resolver // used to look up Host; if nil, the machine's resolver is used
 }
 
-// ParseSmarthost parses smtps://USER@HOST:465 or smtp://HOST:587. The error says what to write instead.
+// ParseSmarthost parses smtps://USER@HOST:465 or smtp://HOST:587. If s is invalid, the error says what to write
+// instead.
 func ParseSmarthost(s string) (*Smarthost, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Hostname() == "" || u.Path != "" || u.Scheme != "smtp" && u.Scheme != "smtps" {
@@ -43,7 +44,7 @@ func ParseSmarthost(s string) (*Smarthost, error) {
 	return &Smarthost{Host: u.Hostname(), Port: port, TLS: secure, User: u.User.Username()}, nil
 }
 
-// here reports whether a host is this machine.
+// here reports whether host is this machine.
 func here(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.IsLoopback()
@@ -86,7 +87,7 @@ func (s *Smarthost) Deliver(ctx context.Context, i *outgoing.Item, raw []byte, s
 	return reply, err
 }
 
-// authenticator is the part of an SMTP client that logs in.
+// authenticator is the part of an SMTP client that is needed to log in.
 type authenticator interface {
 	SupportsAuth(mechanism string) bool
 	Auth(sasl.Client) error

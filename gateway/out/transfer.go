@@ -18,13 +18,13 @@ import (
 // Transport delivers a message to one recipient.
 type Transport interface {
 	// Deliver returns the other side's reply once the message has been accepted. It calls sending before it sends the
-	// end of the message, and does not send the end if sending returns an error. Deliver returns *Refusal if the
-	// other side will never accept the message, and ErrUnanswered if the other side did not answer after the end. Any
+	// end of the message. If sending returns an error, Deliver does not send the end. Deliver returns a *Refusal if the
+	// other side will never accept the message, and ErrUnanswered if the other side did not reply after the end. Any
 	// other error means that the message was not accepted and may be tried again.
 	Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending func() error) (reply string, err error)
 }
 
-// Refusal is a permanent refusal by the other side.
+// Refusal is the other side's permanent refusal.
 type Refusal struct{ Reply string }
 
 // Error returns the other side's reply.
@@ -35,12 +35,12 @@ var ErrUnanswered = errors.New("the other side did not confirm the message: it m
 
 const (
 	connectTime  = 30 * time.Second
-	deliveryTime = 30 * time.Minute // for one message to one server
-	stopTime     = 4 * time.Second  // to wait for a reply after ctx has ended
-	maxReply     = 500              // bytes of a reply to keep
+	deliveryTime = 30 * time.Minute // time limit for one message to one server
+	stopTime     = 4 * time.Second  // how long to wait for a reply after ctx is done
+	maxReply     = 500              // bytes of a reply that are kept
 )
 
-// dialer connects. Tests replace it.
+// dialer connects to a server. Tests replace it.
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -48,9 +48,9 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return d.DialContext(ctx, network, address)
 }
 
-// connect sets up an SMTP connection and sends name in EHLO. If config is not nil, connect starts TLS if the server
-// offers it. If must is set, connect fails if the server does not offer TLS. The connection is closed stopTime after
-// ctx ends, so that the reply to a complete message can still arrive.
+// connect sets up an SMTP connection and sends EHLO with the given name. If config is not nil and the server offers
+// TLS, connect starts TLS. If must is set, connect fails if the server does not offer TLS. The connection is closed
+// stopTime after ctx is done, so that the reply to a complete message can still arrive.
 func connect(ctx context.Context, conn net.Conn, name string, config *tls.Config, must bool) (*smtp.Client, error) {
 	context.AfterFunc(ctx, func() { time.AfterFunc(stopTime, func() { conn.Close() }) })
 	c := smtp.NewClient(conn)
@@ -77,8 +77,8 @@ func connect(ctx context.Context, conn net.Conn, name string, config *tls.Config
 	return c, nil
 }
 
-// greeted is a connection whose greeting has already been read. It repeats the greeting, because the library starts
-// TLS only on connections from which nothing has been read.
+// greeted is a connection whose greeting has already been read. It returns the greeting again, because the library can
+// start TLS only on connections from which nothing has been read.
 type greeted struct {
 	net.Conn
 	again bool
@@ -93,7 +93,7 @@ func (g *greeted) Read(p []byte) (int, error) {
 	return g.Conn.Read(p)
 }
 
-// transfer sends one message over a connection after EHLO.
+// transfer sends one message over a connection. EHLO must have been sent.
 func transfer(c *smtp.Client, i *outgoing.Item, raw []byte, sending func() error) (string, error) {
 	options := &smtp.MailOptions{Size: int64(len(raw))}
 	if !ascii(i.From) || !ascii(i.To) || !ascii(header(raw)) {
@@ -129,7 +129,7 @@ func transfer(c *smtp.Client, i *outgoing.Item, raw []byte, sending func() error
 	return words("250", response.StatusText), nil
 }
 
-// answered converts an error from the library to an error that Transport documents.
+// answered converts an error from the library to one of the errors documented at Transport.
 func answered(err error) error {
 	var reply *smtp.SMTPError
 	if !errors.As(err, &reply) {
@@ -145,7 +145,7 @@ func answered(err error) error {
 	return errors.New(text)
 }
 
-// words returns the other side's reply on one line.
+// words returns the other side's reply as a single line.
 func words(code, text string) string {
 	clean := strings.Map(func(r rune) rune {
 		if format.Misleading(r) {

@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// prefix starts the names of temporary files, on systems where a new file must have a name, even if only briefly.
+// prefix begins the names of temporary files on systems where a new file must briefly have a name.
 const prefix = ".incoming-"
 
-// temporary creates a file without a name in the file system of dir. The system removes the file when it is closed,
-// even if the process is killed. temporary returns disk errors.
+// temporary creates a nameless file in the file system of dir. The system removes the file when it is closed, even if
+// the process is killed. The returned error may be a disk error.
 func temporary(dir string) (*os.File, error) {
 	f, err := withoutName(dir)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -49,7 +49,7 @@ func removeLeft(dir string) error {
 	return err
 }
 
-// diskFree returns the number of bytes that a user other than root can still write to the file system of dir.
+// diskFree returns the number of bytes that users other than root can still write to the file system of dir.
 func diskFree(dir string) (int64, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {

@@ -1,12 +1,12 @@
-// Package spool limits the memory and disk space that mail from other domains uses while the gateway is receiving it.
+// Package spool limits how much memory and disk space mail from other domains uses while the gateway is receiving it.
 //
 //	Spool        a server's two budgets: bytes in memory, and bytes in temporary files
 //	Incoming     a message that is being received: a small buffer, then a temporary file
 //	Message      a received message in memory, for as long as the server parses and stores it
 //	file.go      temporary files without a name
 //
-// A message that is being received takes BufferBytes of memory, regardless of its size. A complete message is then
-// loaded into memory as a whole. At most Parses messages are loaded at a time; the others wait in their files.
+// While a message is being received, it takes BufferBytes of memory regardless of its size. Once complete, the message
+// is loaded into memory as a whole. Only Parses messages are loaded at a time, and the others wait in their files.
 package spool
 
 import (
@@ -20,37 +20,37 @@ import (
 	"syscall"
 )
 
-// Limits for a Spool, in bytes. MemoryLimit has room for Parses messages of maxMessage bytes, and for the buffers of
-// the messages that are being received.
+// Limits on a Spool, in bytes. MemoryLimit has room for Parses messages of maxMessage bytes, and for the buffers of
+// messages that are being received.
 const (
 	BufferBytes = 64 << 10
 	MemoryLimit = 64 << 20
 	FileLimit   = 512 << 20 // for the whole server
 
-	maxMessage = 26 << 20  // a message of 25 MiB, plus the fields that the server writes above it
-	minFree    = 128 << 20 // kept free on the disk: storing a message takes about three times its size
-	step       = 1 << 20   // a message's file takes bytes from the budget in units of this size
+	maxMessage = 26 << 20  // a message of 25 MiB and the fields that the server writes above it
+	minFree    = 128 << 20 // kept free on the disk, because storing a message takes about three times its size
+	step       = 1 << 20   // files take bytes from the budget in units of this size
 )
 
-// Parses is the maximum number of messages that are loaded into memory as a whole at a time.
+// Parses is the maximum number of messages that are fully loaded into memory at a time.
 const Parses = 2
 
-// ErrNoRoom means that a budget is used up or the disk is nearly full. The sender may try again later.
+// ErrNoRoom means that a budget is exhausted or the disk is nearly full. The sender may try again later.
 var ErrNoRoom = errors.New("there is currently no room for the message")
 
-// Spool contains the budgets of one server. It is safe for concurrent use.
+// Spool contains one server's budgets. It is safe for concurrent use.
 type Spool struct {
 	dir    string
-	free   func(dir string) (int64, error) // bytes that a user other than root can still write
+	free   func(dir string) (int64, error) // bytes that users other than root can still write
 	parses chan struct{}
 
 	buffers budget       // for messages that are being received
-	loaded  atomic.Int64 // bytes of messages that are in memory as a whole
+	loaded  atomic.Int64 // bytes of messages that are fully loaded into memory
 	files   budget
 }
 
-// New returns the spool of a server that puts at most limit bytes of temporary files into the file system of dir. It
-// removes the files that a killed server left in dir, and returns any errors from removing them.
+// New returns the spool of a server that may put up to limit bytes of temporary files in the file system of dir. It
+// removes the files that a killed server left in dir, and returns any errors that occur in the process.
 func New(dir string, limit int64) (*Spool, error) {
 	if err := removeLeft(dir); err != nil {
 		return nil, fmt.Errorf("remove temporary files of incoming mail: %w", err)
@@ -61,7 +61,7 @@ func New(dir string, limit int64) (*Spool, error) {
 	}, nil
 }
 
-// Usage is the number of bytes that a spool is using.
+// Usage is the number of bytes in use by a spool.
 type Usage struct{ Memory, Files int64 }
 
 // Usage returns the spool's current usage.
@@ -75,7 +75,7 @@ type budget struct {
 	used  atomic.Int64
 }
 
-// take adds n bytes and returns true. If that would exceed the limit, it adds nothing and returns false.
+// take adds n bytes and returns true. If that would exceed the limit, take adds nothing and returns false.
 func (b *budget) take(n int64) bool {
 	if b.used.Add(n) <= b.limit {
 		return true
@@ -98,8 +98,8 @@ type Incoming struct {
 	buffered int64 // bytes taken from the buffer budget
 }
 
-// Receive starts receiving a message. The caller must close the message. It returns ErrNoRoom if too many messages
-// are being received.
+// Receive starts receiving a message, which the caller must close. If too many messages are being received, it returns
+// ErrNoRoom.
 func (s *Spool) Receive() (*Incoming, error) {
 	if !s.buffers.take(BufferBytes) {
 		return nil, ErrNoRoom
@@ -107,8 +107,8 @@ func (s *Spool) Receive() (*Incoming, error) {
 	return &Incoming{spool: s, buffered: BufferBytes}, nil
 }
 
-// Write adds bytes. It returns ErrNoRoom if the file budget is used up or the disk is nearly full. It also returns
-// disk errors.
+// Write adds bytes to the message. If the file budget is exhausted or the disk is nearly full, it returns ErrNoRoom. It
+// also returns disk errors.
 func (m *Incoming) Write(p []byte) (int, error) {
 	n := min(len(p), BufferBytes-len(m.head))
 	m.head = append(m.head, p[:n]...)
@@ -125,7 +125,7 @@ func (m *Incoming) Write(p []byte) (int, error) {
 	return n + more, err
 }
 
-// writeFile adds bytes to the file, which it creates if necessary.
+// writeFile adds bytes to the file, creating it if necessary.
 func (m *Incoming) writeFile(p []byte) (n int, err error) {
 	if err = m.reserve(int64(len(p))); err != nil {
 		return 0, err
@@ -140,7 +140,7 @@ func (m *Incoming) writeFile(p []byte) (n int, err error) {
 	return n, err
 }
 
-// reserve takes enough of the budget for n more bytes of the file.
+// reserve takes enough of the budget for the file to grow by n bytes.
 func (m *Incoming) reserve(n int64) error {
 	for m.size+n > m.taken {
 		if !m.spool.files.take(step) {
@@ -159,8 +159,8 @@ func (m *Incoming) reserve(n int64) error {
 // Size returns the number of bytes written so far.
 func (m *Incoming) Size() int64 { return int64(len(m.head)) + m.size }
 
-// Reader returns a reader of the whole message from its beginning. Do not write to or close the message while the
-// reader is in use.
+// Reader returns a reader for the whole message from its beginning. While the reader is in use, the message must not be
+// written to or closed.
 func (m *Incoming) Reader() io.Reader {
 	head := bytes.NewReader(m.head)
 	if m.file == nil {
@@ -169,9 +169,9 @@ func (m *Incoming) Reader() io.Reader {
 	return io.MultiReader(head, io.NewSectionReader(m.file, 0, m.size))
 }
 
-// Head returns the beginning of the message: its header, or the first n bytes if the header is longer. Memory that
-// Head allocates is charged to the buffer budget until Close, and the returned bytes are valid until then. Head
-// returns ErrNoRoom or disk errors.
+// Head returns the beginning of the message: its header, or the first n bytes if the header is longer. Memory that Head
+// allocates is charged to the buffer budget until Close, and the returned bytes are valid until then. Head returns
+// ErrNoRoom and disk errors.
 func (m *Incoming) Head(n int) ([]byte, error) {
 	if m.file == nil || n <= len(m.head) || bytes.Contains(m.head, []byte("\r\n\r\n")) {
 		return m.head, nil
@@ -193,16 +193,16 @@ func (m *Incoming) Close() {
 		return
 	}
 	if m.file != nil {
-		m.file.Close() // the file has no name: closing it removes it
+		m.file.Close() // the file has no name, so closing it removes it
 	}
 	m.spool.files.give(m.taken)
 	m.spool.buffers.give(m.buffered)
 	*m = Incoming{}
 }
 
-// Load reads the message into memory, after the bytes of above, and calls use with the result. It waits while Parses
-// other messages are loaded. The bytes are valid until use returns. If ctx ends first, Load returns its cause. Load
-// also returns disk errors.
+// Load reads the message into memory, below the bytes of above, and calls use with the result. It waits while Parses
+// other messages are loaded. The bytes are valid until use returns. If ctx is done first, Load returns ctx's
+// cancellation cause. Load also returns disk errors.
 func (m *Incoming) Load(ctx context.Context, above []byte, use func(whole []byte)) error {
 	s := m.spool
 	select {

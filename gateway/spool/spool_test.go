@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// open returns a spool with a file budget of limit bytes, and its folder.
+// open returns a spool whose file budget is limit bytes, along with its folder.
 func open(t *testing.T, limit int64) (*Spool, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,8 +34,8 @@ func receive(t *testing.T, s *Spool, n int) (*Incoming, error) {
 	return m, err
 }
 
-// TestSizes: whatever its size, a message is read back as it was written, its file has no name, and its bytes are
-// returned to the budgets.
+// TestSizes checks that a message of any size is read back as it was written, that its file has no name, and that its
+// bytes are returned to the budgets.
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	s, dir := open(t, 8<<20)
@@ -68,8 +68,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestNoRoom: if a budget is used up or the disk is nearly full, the message is refused. The next message is
-// accepted.
+// TestNoRoom checks that a message is refused if a budget is exhausted or the disk is nearly full. The next message
+// must be accepted.
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t, 2<<20)
@@ -109,7 +109,8 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestParses: at most Parses messages are in memory at a time. A waiting message stops waiting when its context ends.
+// TestParses checks that no more than Parses messages are in memory at a time. A waiting message must stop waiting when
+// its context ends.
 func TestParses(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t, FileLimit)
@@ -149,7 +150,7 @@ func TestParses(t *testing.T) {
 	}
 }
 
-// TestLeft: the next start removes a file that a killed server left behind, and no other file.
+// TestLeft checks that the next start removes a file left behind by a killed server, and no other file.
 func TestLeft(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -167,7 +168,7 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestUnlinked: if a system does not support files without names, the name is removed immediately.
+// TestUnlinked checks that a file's name is removed immediately if the system does not support nameless files.
 func TestUnlinked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -1,11 +1,11 @@
 // Package agentmail implements the *agentmail* toolset. It consists of four tools for agents that know each other by
 // name.
 //
-// The caller's name comes from --as or AGENT_NAME. Without either, it is the name of the caller's tmux window. Inside
-// tmux the recipients are the session's windows, which need no registration. Outside tmux the recipients are the
-// project's agents. A call creates the caller and the recipient as ordinary agents, whose mail is in the same tree. The
-// package defines the tools' names, shapes, wording, size limit and ignore list. It contains no rule that another
-// toolset would need. See docs/agentmail.md.
+// The caller's name comes from --as or AGENT_NAME. If neither is set, it is the name of the caller's tmux window.
+// Inside tmux, the recipients are the session's windows, which need no registration. Outside tmux, they are the
+// project's agents. A call creates the caller and the recipient as ordinary agents, so their mail is in the same tree
+// as everyone else's. The package defines the tools' names, shapes and wording, the size limit and the ignore list.
+// Rules that other toolsets need are not in this package. See docs/agentmail.md.
 package agentmail
 
 import (
@@ -25,7 +25,7 @@ type toolset struct {
 	log *slog.Logger
 }
 
-// New creates the toolset. It starts nothing.
+// New returns the toolset.
 func New(cfg tool.Config) *tool.Set {
 	return tool.NewSet(cfg, tool.About{
 		Name:         "mailtree-agentmail",
@@ -48,7 +48,7 @@ func (t *toolset) tools() []tool.Tool {
 	return []tool.Tool{t.send(), t.receive(), t.status(), t.listRecipients()}
 }
 
-// meet identifies the caller and the project, and registers the caller in the project.
+// meet identifies the caller and the project, and registers the caller with the project.
 func (t *toolset) meet(ctx context.Context) (*who, *maildir.Project, error) {
 	w, err := caller(ctx)
 	if err != nil {

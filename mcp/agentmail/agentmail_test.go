@@ -59,7 +59,7 @@ func TestDeclared(t *testing.T) {
 
 func TestWords(t *testing.T) { tooltest.Words(t, &words, newToolset(tool.Config{}).tools()...) }
 
-// world is a store and the toolset that uses it.
+// world is a store with the toolset under test.
 type world struct {
 	t     *testing.T
 	store *storetest.Store
@@ -79,13 +79,13 @@ func newWorld(t *testing.T) *world {
 	}
 }
 
-// lastRead matches the time of the last read, which only TestLastRead checks.
+// lastRead matches the time of an agent's last read, which only TestLastRead checks.
 var lastRead = regexp.MustCompile(`,"last_read_at":[0-9]+`)
 
 var messageID = regexp.MustCompile(`msg_[0-9a-f_]+`)
 
-// call calls a tool and returns its answer, with ID in place of a message id. If the tool refuses, call returns the
-// refusal's text and code.
+// call calls a tool and returns its answer, with message ids replaced by ID. If the tool refuses the call, call returns
+// the text and code of the refusal.
 func (w *world) call(c tool.Caller, name, args string) string {
 	out := w.answer(c, name, args)
 	return messageID.ReplaceAllString(lastRead.ReplaceAllString(out, ""), "ID")
@@ -105,7 +105,7 @@ func (w *world) answer(c tool.Caller, name, args string) string {
 	return r.Error + " [" + r.Code + "]"
 }
 
-// calls runs steps: caller, tool, arguments, expected answer.
+// calls runs a list of steps, each consisting of the caller, the tool, the arguments and the expected answer.
 func (w *world) calls(callers map[string]tool.Caller, steps [][4]string) {
 	w.t.Helper()
 	for i, s := range steps {
@@ -126,7 +126,7 @@ func (w *world) project(key string) *maildir.Project {
 
 func message(n int) string { return `{"recipient":"bob","message":"` + strings.Repeat("m", n) + `"}` }
 
-// TestCalls: the contract outside tmux, which covers results, texts, and the order of the checks.
+// TestCalls checks the contract outside tmux: the results, their text, and the order of the checks.
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -152,7 +152,7 @@ func TestCalls(t *testing.T) {
 		{"alice", "send", `{"recipient":"bob","message":7}`, `message is 7, but must be a string, such as "the build is green". [invalid]`},
 		{"alice", "send", `{"message":"m"}`, `The argument recipient is missing: name of the recipient, such as "BlueLake". [invalid]`},
 		{"alice", "send", `{"recipient":null,"message":"m"}`, `The argument recipient is missing: name of the recipient, such as "BlueLake". [invalid]`},
-		{"alice", "send", `{}`, "no message provided [invalid]"}, // before the recipient
+		{"alice", "send", `{}`, "no message provided [invalid]"}, // checked before the recipient
 		{"alice", "send", ``, "no message provided [invalid]"},
 		{"alice", "send", `{"recipient":null,"message":null}`, "no message provided [invalid]"},
 		{"alice", "send", `{"message":""}`, "no message provided [invalid]"},
@@ -162,16 +162,16 @@ func TestCalls(t *testing.T) {
 		{"alice", "send", `{"recipient":"","message":"m"}`, "recipient not found [not_found]"},
 		{"alice", "send", `{"recipient":"BOB","message":"m"}`, "recipient not found [not_found]"},
 		{"alice", "send", `{"recipient":"../bob","message":"m"}`, "recipient not found [not_found]"},
-		{"nobody", "send", `{"recipient":"alice","message":""}`, "no message provided [invalid]"}, // before identity
+		{"nobody", "send", `{"recipient":"alice","message":""}`, "no message provided [invalid]"}, // before the identity
 		{"nobody", "send", message(65537), "message exceeds maximum size of 64KB [too_large]"},
-		{"nobody", "send", `{"recipient":"carol","message":"m"}`, "Your agent name is not known: start the bridge with --as NAME, set AGENT_NAME, or run it inside tmux. [invalid]"}, // before the recipient
+		{"nobody", "send", `{"recipient":"carol","message":"m"}`, "Your agent name is not known: start the bridge with --as NAME, set AGENT_NAME, or run it inside tmux. [invalid]"}, // before recipient
 		{"nobody", "receive", `{}`, "Your agent name is not known: start the bridge with --as NAME, set AGENT_NAME, or run it inside tmux. [invalid]"},
 		{"..", "receive", `{}`, `The name "../x" is not a valid agent name: use letters, digits, '.', '_' and '-', at most 64, the first a letter or digit. [invalid]`},
 		{"Bob", "receive", `{}`, `The agent name "Bob" differs from "bob" only in case: use "bob", or a different name. [conflict]`},
 		{"postmaster", "receive", `{}`, `The agent name "Postmaster" cannot be used: it is reserved. [invalid]`},
 
 		{"carol", "list-recipients", `{}`, `{"recipients":[{"name":"alice","is_current":false},{"name":"bob","is_current":false},{"name":"carol","is_current":true}]}`},
-		{"alice", "send", `{"recipient":"carol","message":"m"}`, `{"message_id":"ID"}`}, // this was carol's first call
+		{"alice", "send", `{"recipient":"carol","message":"m"}`, `{"message_id":"ID"}`}, // carol's first call
 		{"Bob", "list-recipients", `{}`, `The agent name "Bob" differs from "bob" only in case: use "bob", or a different name. [conflict]`},
 
 		{"bob", "status", `{"status":"Ready"}`, "Invalid status: Ready. Valid: ready, work, offline [invalid]"},
@@ -188,11 +188,11 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestBody: a body is received exactly as it was sent, and the answer contains the sender as the server identified it.
+// TestBody checks that a body is received exactly as it was sent, along with the sender as identified by the server.
 func TestBody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann, bob := tool.Caller{Agent: "ann"}, tool.Caller{Agent: "bob"} // no project: default
+	ann, bob := tool.Caller{Agent: "ann"}, tool.Caller{Agent: "bob"} // no project specified, so the default one
 	w.call(bob, "receive", `{}`)
 	for _, body := range []string{"one", "  two\r\n\n---\n", "\n\n# three\n", "---json\n{}\n---\n", "日本 <b>&", "   "} {
 		args, _ := json.Marshal(map[string]string{"recipient": "bob", "message": body})
@@ -208,8 +208,8 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// TestOnce: 200 messages that 2 senders send to 4 receivers concurrently become 200 deliveries. A file in the mailbox
-// that is not a message hides none of them.
+// TestOnce checks that 200 messages, sent concurrently by 2 senders to 4 receivers, result in 200 deliveries. A file in
+// the mailbox that is not a message must not hide any of them.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -288,8 +288,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestToolsetsShare: agents of other toolsets are agents of this toolset, and vice versa. The attachments and
-// fields of a message are received with its body.
+// TestToolsetsShare checks that the toolsets share their agents, and that a message is received with its attachments
+// and fields.
 func TestToolsetsShare(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -338,7 +338,7 @@ func TestToolsetsShare(t *testing.T) {
 	})
 }
 
-// repository creates a repository with a linked working tree.
+// repository creates a Git repository with a linked working tree.
 func repository(t *testing.T) (repo, linked string) {
 	t.Helper()
 	top := t.TempDir()
@@ -352,7 +352,7 @@ func repository(t *testing.T) (repo, linked string) {
 	return repo, linked
 }
 
-// TestWorkTrees: agents in two working trees of one repository can reach each other.
+// TestWorkTrees checks that agents in two working trees of the same repository can write to each other.
 func TestWorkTrees(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -367,8 +367,8 @@ func TestWorkTrees(t *testing.T) {
 	})
 }
 
-// TestIgnore: a name in the ignore file of any of the working trees is not a recipient. An ignore file that is not a
-// regular file, or is too large, is skipped without blocking.
+// TestIgnore checks that a name in the ignore file of any working tree is not accepted as a recipient. An ignore file
+// that is too large or not a regular file is skipped without blocking.
 func TestIgnore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -412,7 +412,7 @@ func TestIgnore(t *testing.T) {
 	}
 	w.calls(me, [][4]string{
 		{"me", "send", `{"recipient":"bob","message":"m"}`, "recipient not found [not_found]"},
-		{"ann", "send", `{"recipient":"bob","message":"m"}`, `{"message_id":"ID"}`}, // her working tree does not
+		{"ann", "send", `{"recipient":"bob","message":"m"}`, `{"message_id":"ID"}`}, // her working tree does not list bob
 		{"ann", "send", `{"recipient":"me","message":"m"}`, `{"message_id":"ID"}`},
 	})
 	if err := os.WriteFile(main, []byte("me\n"), 0o600); err != nil {
@@ -420,13 +420,13 @@ func TestIgnore(t *testing.T) {
 	}
 	w.calls(me, [][4]string{
 		{"me", "send", `{"recipient":"me","message":"m"}`, "cannot send message to self [invalid]"}, // before the ignore list
-		{"me", "send", `{"recipient":"ann","message":"m"}`, `{"message_id":"ID"}`},                  // it can write, and is in its own list
+		{"me", "send", `{"recipient":"ann","message":"m"}`, `{"message_id":"ID"}`},                  // an ignored agent can still write
 		{"me", "list-recipients", `{}`, list("ann")},
 	})
 }
 
-// TestTmux: inside tmux the windows of the session are the recipients, and the window's name is the
-// caller's name.
+// TestTmux checks that, inside tmux, the recipients are the session's windows and the caller's name is its window's
+// name.
 func TestTmux(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)
@@ -486,7 +486,8 @@ func TestTmux(t *testing.T) {
 	})
 }
 
-// TestTmuxBlanks: a window represents the agent whose name is the window's name without spaces, regardless of case.
+// TestTmuxBlanks checks that a window represents the agent whose name is the window's name without spaces, ignoring
+// case.
 func TestTmuxBlanks(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)
@@ -499,12 +500,12 @@ func TestTmuxBlanks(t *testing.T) {
 	}
 	const sent = `{"message_id":"ID"}`
 	w.calls(callers, [][4]string{
-		{"carol", "receive", `{}`, `{"status":"No unread messages"}`}, // BlueLake becomes an agent here
+		{"carol", "receive", `{}`, `{"status":"No unread messages"}`}, // BlueLake becomes an agent
 		{"alice", "list-recipients", `{}`,
 			`{"recipients":[{"name":"BlueLake","is_current":false},{"name":"alice","is_current":true},{"name":"thereviewer","is_current":false}]}`},
 		{"alice", "send", `{"recipient":"BlueLake","message":"one"}`, sent},
 		{"blue", "receive", `{}`, `{"from":"alice","id":"ID","auth":"uid 7 (program)","message":"one"}`},
-		{"alice", "send", `{"recipient":"blue lake","message":"two"}`, sent}, // as tmux shows the name
+		{"alice", "send", `{"recipient":"blue lake","message":"two"}`, sent}, // the name as tmux shows it
 		{"again", "receive", `{}`, `{"from":"alice","id":"ID","auth":"uid 7 (program)","message":"two"}`},
 		{"blue", "send", `{"recipient":"Blue Lake","message":"m"}`, "cannot send message to self [invalid]"},
 		{"alice", "send", `{"recipient":"The Reviewer","message":"three"}`, sent},
@@ -513,7 +514,7 @@ func TestTmuxBlanks(t *testing.T) {
 	})
 }
 
-// TestCancelled: if the caller has disconnected, the call is not reported as a server fault.
+// TestCancelled checks that a call whose caller has disconnected is not reported as a server fault.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(tool.WithCaller(t.Context(), tool.Caller{Tmux: "/nowhere,1,0", Pane: "%1"}))
@@ -523,7 +524,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestLastRead: list-recipients reports when each agent last read its mail.
+// TestLastRead checks that list-recipients reports when each agent last read its mail.
 func TestLastRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

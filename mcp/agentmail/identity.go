@@ -13,16 +13,16 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// who is an identified caller.
+// who is a caller that has been identified.
 type who struct {
 	name    string
 	seat    maildir.Pane // the zero value outside tmux
-	windows []string     // agents that the windows of the session are named after; nil outside tmux
+	windows []string     // agents named by the session's windows; nil outside tmux
 }
 
-// caller identifies the caller by the name that the connection specifies, or otherwise by the name of the tmux window.
-// It returns ErrInvalid if there is no name or if the name is not a valid agent name, and ErrUnavailable if tmux does
-// not answer. See docs/agentmail.md, "Who is who".
+// caller identifies the caller. The name comes from the connection, or otherwise from the tmux window. If there is no
+// name, or it is not a valid agent name, caller returns ErrInvalid. If tmux does not answer, it returns ErrUnavailable.
+// See docs/agentmail.md, "Who is who".
 func caller(ctx context.Context) (*who, error) {
 	c := tool.CallerOf(ctx)
 	w := &who{name: c.Agent}
@@ -44,7 +44,7 @@ func caller(ctx context.Context) (*who, error) {
 	return w, nil
 }
 
-// lookAround lists the windows of the tmux session, and finds the caller's own window.
+// lookAround lists the windows of the tmux session and finds the caller's own window.
 func (w *who) lookAround(ctx context.Context, c tool.Caller) error {
 	session, err := tmux.Parse(c.Tmux)
 	if err != nil {
@@ -68,7 +68,7 @@ func (w *who) lookAround(ctx context.Context, c tool.Caller) error {
 	return nil
 }
 
-// spell changes the names of windows to the spelling that the project's agents use.
+// spell respells the windows' names the way the project's agents are spelled.
 func (w *who) spell(ctx context.Context, p *maildir.Project) error {
 	if w.windows == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 type recipientShape struct {
 	Name      string `json:"name"`                   // agent name
 	IsCurrent bool   `json:"is_current"`             // whether this is you
-	LastRead  int64  `json:"last_read_at,omitempty"` // when it last read mail, Unix time in ms
+	LastRead  int64  `json:"last_read_at,omitempty"` // when it last read mail, as Unix time in ms
 }
 
 type recipientsShape struct {
@@ -26,7 +26,7 @@ type recipientsRequest struct {
 func (t *toolset) listRecipients() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "list-recipients",
-		Hints: tool.Marks(), // the call registers the caller
+		Hints: tool.Marks(), // the call registers its caller
 		About: "Use to see whom you can write to: lists the names of all agents, including your own.",
 		Out:   recipientsShape{},
 	}, func(ctx context.Context, r *recipientsRequest) (any, error) {

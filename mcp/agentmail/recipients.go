@@ -12,8 +12,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// recipients returns the names that the caller may write to and the caller's own name, sorted. The result
-// includes ignored names.
+// recipients returns the names that the caller may write to, along with the caller's own name, sorted. Ignored names
+// are included.
 func recipients(ctx context.Context, p *maildir.Project, w *who) ([]string, error) {
 	names := slices.Clone(w.windows)
 	if w.windows == nil {
@@ -32,8 +32,9 @@ func recipients(ctx context.Context, p *maildir.Project, w *who) ([]string, erro
 	return names, nil
 }
 
-// reach returns the name of a recipient. The caller may give the name of a window instead. reach returns a refusal if
-// the caller cannot write to the recipient. The contract prescribes the order of the checks: unknown, self, ignored.
+// reach returns the name of the agent that the caller names in the parameter to, directly or by the name of its window.
+// If the caller cannot write to that agent, reach returns a refusal. The contract prescribes the order of the checks:
+// unknown, self, ignored.
 func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to string) (string, error) {
 	names, err := recipients(ctx, p, w)
 	if err != nil {
@@ -60,8 +61,8 @@ func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to stri
 	return to, nil
 }
 
-// unknownRecipient refuses an unknown name. The error lists the recipients with the most similar names, and the first
-// few of all recipients.
+// unknownRecipient returns the refusal of an unknown name. It lists the most similar names, and the first few
+// recipients.
 func unknownRecipient(to string, names []string) error {
 	const most = 20
 	hint := "Nobody else is here yet."
@@ -85,12 +86,12 @@ func unknownRecipient(to string, names []string) error {
 
 const notFound = "recipient not found"
 
-// ignoreFile is the ignore file at the top of the code repository: one name per line.
+// ignoreFile is the name of the ignore file at the top of the code repository. It contains one name per line.
 const ignoreFile = ".agentmailignore"
 
-// ignored returns the names in the ignore files of the project's repository and of the caller's own working tree. It
-// skips an ignore file that is not a regular file or that it may not read, and logs this. If a machine fault prevents
-// it from reading a file, it returns ErrUnavailable, because the file may contain the recipient's name.
+// ignored returns the names in the ignore files of the project's repository and the caller's own working tree. An
+// ignore file that is not a regular file or may not be read is skipped, and this is logged. If a file cannot be read
+// because of a machine fault, ignored returns ErrUnavailable, because that file may contain the recipient's name.
 func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []string, err error) {
 	tops := []string{p.HumanKey(), tool.CallerOf(ctx).WorkTree}
 	for _, top := range slices.Compact(tops) {
@@ -115,8 +116,8 @@ func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []stri
 	return names, nil
 }
 
-// readTop reads the ignore file in the directory top. It opens only a regular file of reasonable size,
-// follows no symbolic link and never blocks.
+// readTop reads the ignore file in the directory top. It opens only a regular file of reasonable size, does not follow
+// symbolic links and never blocks.
 func readTop(top string) ([]byte, error) {
 	t, err := tree.Open(top, 0)
 	if err != nil {

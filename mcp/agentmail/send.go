@@ -8,15 +8,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// maxMessage is the maximum size of a message in bytes: see docs/agentmail.md.
+// maxMessage is the maximum size of a message in bytes. See docs/agentmail.md.
 const maxMessage = 64 << 10
 
 type sentShape struct {
 	ID string `json:"message_id"` // id of the message
 }
 
-// sendRequest is a message. The contract requires the message to be checked before the recipient, so the schema does
-// not require a recipient.
+// sendRequest is a message to send. The contract requires that the message is checked before the recipient, so the
+// schema does not mark the recipient as required.
 type sendRequest struct {
 	Recipient *string `json:"recipient" jsonschema:"name of the recipient" example:"BlueLake" as:"late"`
 	Message   string  `json:"message" jsonschema:"text of the message, at most 65536 bytes" example:"the build is green" as:"late"`
@@ -49,7 +49,7 @@ func checkSize(message string) error {
 	return nil
 }
 
-// deliver sends text to a recipient. If the recipient is a tmux window without a mailbox, deliver registers it.
+// deliver sends text to a recipient. If the recipient is a tmux window without a mailbox, deliver registers it first.
 func (t *toolset) deliver(ctx context.Context, to, text string) (any, error) {
 	w, p, err := t.meet(ctx)
 	if err != nil {

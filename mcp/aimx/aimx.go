@@ -1,14 +1,14 @@
-// Package aimx implements the *aimx* toolset. It consists of 12 tools for mailboxes, email and hooks. The caller's OS
-// user determines what each call may do. The server offers the toolset only on the Unix socket, because only the socket
+// Package aimx implements the *aimx* toolset. It consists of 12 tools for mailboxes, email and hooks. What a call may
+// do depends on the caller's OS user. The server offers the toolset only on the Unix socket, because only the socket
 // identifies that user.
 //
-// A mailbox is an agent, and its address is its name at MAIL_DOMAIN. The rules are in maildir/access. This package
-// contains the tools' names, argument checks, shapes and refusals. Programs written for aimx depend on the exact
-// text of the refusals. See docs/email.md, "Wording of refusals".
+// Every mailbox belongs to an agent, and its address is the agent's name at MAIL_DOMAIN. The rules are in
+// maildir/access. This package contains the tools' names, argument checks, shapes and refusals. Programs written for
+// aimx depend on the exact text of the refusals. See docs/email.md, "Wording of refusals".
 //
-// Package tool documents what every toolset guarantees about its answers. This toolset guarantees one more thing. If
-// the contract calls a result a list or a sentence, the text is exactly that list or sentence, and structuredContent is
-// an object that contains it.
+// Package tool documents the guarantees that every toolset gives about its answers. This toolset gives one more: if the
+// contract calls a result a list or a sentence, the text is exactly that list or sentence, and structuredContent is an
+// object that contains it.
 package aimx
 
 import (
@@ -35,10 +35,10 @@ type toolset struct {
 	budget tool.Budget
 }
 
-// leaves reports whether email may be sent to other domains.
+// leaves reports whether the server can send email to other domains.
 func (t *toolset) leaves() bool { return t.store != nil && t.store.SendsOutside() }
 
-// New creates the toolset. It starts nothing.
+// New returns the toolset.
 func New(cfg tool.Config) *tool.Set {
 	t := newToolset(cfg)
 	set := tool.NewSet(cfg, tool.About{
@@ -53,10 +53,10 @@ func New(cfg tool.Config) *tool.Set {
 	return set
 }
 
-// primerURI is the URI at which clients read the primer: skill://NAME/SKILL.md (SEP-2640, "Resource Mapping").
+// primerURI is the URI of the primer: skill://NAME/SKILL.md (SEP-2640, "Resource Mapping").
 const primerURI = "skill://mailtree-email/SKILL.md"
 
-// addPrimer adds the primer as a resource. The primer explains what an agent must know about the tools, trust and the
+// addPrimer adds the primer as a resource. The primer explains what agents need to know about the tools, trust and the
 // files.
 func addPrimer(server *mcp.Server) {
 	head := skills.Head(skills.Email)
@@ -83,7 +83,7 @@ func newToolset(cfg tool.Config) *toolset {
 	return t
 }
 
-// tools lists the tools in the order of docs/email.md.
+// tools returns the tools in the order of docs/email.md.
 func (t *toolset) tools() []tool.Tool {
 	all := []tool.Tool{
 		t.mailboxList(), t.mailboxCreate(), t.mailboxDelete(), t.emailList(), t.emailRead(), t.emailSend(), t.emailReply(),
@@ -97,8 +97,8 @@ func (t *toolset) tools() []tool.Tool {
 
 type run = func(context.Context, json.RawMessage) (any, error)
 
-// known wraps a tool. It refuses callers whose uid the server does not know, and logs calls by root, because root
-// passes every check.
+// known wraps a tool so that callers with an unknown uid are refused. It also logs calls by root, because root passes
+// every check.
 func (t *toolset) known(name string, next run) run {
 	return func(ctx context.Context, arguments json.RawMessage) (any, error) {
 		c := tool.CallerOf(ctx)
@@ -112,7 +112,7 @@ func (t *toolset) known(name string, next run) run {
 	}
 }
 
-// local returns the name of a mailbox, given its name or its address.
+// local returns the name of a mailbox. It accepts the mailbox's name or its address.
 func (t *toolset) local(given string) string { return t.store.Domains().Named(given) }
 
 // project returns the caller's project as the caller sees it.
@@ -121,8 +121,8 @@ func (t *toolset) project(ctx context.Context) (*maildir.View, error) {
 	return t.store.As(c.User(), c.Origin).Project(ctx, c.ProjectKey())
 }
 
-// box opens a mailbox, given its name or its address. A missing mailbox and another user's mailbox get the same
-// refusal, so that no caller learns which names are taken. Only root learns that a mailbox is missing.
+// box opens a mailbox by its name or its address. For a missing mailbox and for another user's mailbox, the refusal is
+// the same, so that callers cannot find out which names are taken. Only root is told that a mailbox does not exist.
 func (t *toolset) box(ctx context.Context, name string) (*maildir.UserBox, error) {
 	name = t.local(name)
 	v, err := t.project(ctx)
@@ -140,7 +140,7 @@ func (t *toolset) box(ctx context.Context, name string) (*maildir.UserBox, error
 	return b, err
 }
 
-// email opens a mailbox and returns the full id of an email in it.
+// email opens a mailbox and returns the full id of one of its emails.
 func (t *toolset) email(ctx context.Context, mailbox string, id emailID) (*maildir.UserBox, string, error) {
 	b, err := t.box(ctx, mailbox)
 	if err != nil {

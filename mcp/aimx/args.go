@@ -9,15 +9,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// This file contains the arguments that several tools share, and checks their syntax.
+// This file contains the arguments that several tools share, and the checks of their syntax.
 
 // pageRequest selects the next page of a list that was too long for one answer.
 type pageRequest struct {
 	Offset int `json:"offset,omitempty" jsonschema:"next_offset of the previous answer"`
 }
 
-// goesOn returns the second text of a truncated answer. It is separate, because the first text is a list or a file and
-// cannot contain such a note.
+// goesOn returns the second text of an answer that was truncated. It is a separate text because the first one is a list
+// or a file, which cannot contain such a note.
 func goesOn(next int) string {
 	if next == 0 {
 		return ""
@@ -28,13 +28,13 @@ func goesOn(next int) string {
 // folder is one folder of a mailbox.
 type folder string
 
-// These are the folders of a mailbox.
+// The folders of a mailbox.
 const (
 	inbox folder = "inbox"
 	sent  folder = "sent"
 )
 
-// known refuses an unknown folder.
+// known returns a refusal if the folder is unknown.
 func (f folder) known() error {
 	if f != inbox && f != sent {
 		return tool.Invalid(`Invalid folder '%s': expected "inbox" or "sent".`, tool.Clip(string(f)))
@@ -42,10 +42,10 @@ func (f folder) known() error {
 	return nil
 }
 
-// emailID is a message id.
+// emailID is the id of a message.
 type emailID string
 
-// usable refuses a malformed message id.
+// usable returns a refusal if the id is malformed.
 func (id emailID) usable() error {
 	switch {
 	case id == "":
@@ -56,13 +56,13 @@ func (id emailID) usable() error {
 	return nil
 }
 
-// variants are the two forms of a body. A caller passes at most one of them.
+// variants are the two alternative forms of a body. A caller may pass only one of them.
 type variants struct {
 	TextOnly bool   `json:"text_only,omitempty" jsonschema:"the body is plain text, not markdown; cannot be combined with html_body"`
 	HTML     string `json:"html_body,omitempty" jsonschema:"the body as HTML, sent unchanged with the text; cannot be combined with text_only" example:"<p>Hello</p>"`
 }
 
-// exclusive refuses a call that passes both forms.
+// exclusive returns a refusal if a call passes both forms.
 func (v variants) exclusive() error {
 	if v.TextOnly && v.HTML != "" {
 		return tool.Invalid("text_only and html_body are mutually exclusive: pass one of them.")
@@ -70,8 +70,7 @@ func (v variants) exclusive() error {
 	return nil
 }
 
-// checkName refuses a name for a new mailbox that this toolset does not allow. The domain's rules for names apply
-// too.
+// checkName refuses names that this toolset does not allow for new mailboxes. The domain's rules for names apply too.
 func checkName(name string) error {
 	rule := ""
 	switch {
@@ -96,5 +95,5 @@ func notInName(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 }
 
-// reserved reports whether the name is reserved for mail that does not belong to any mailbox.
+// reserved reports whether the name is reserved for mail that does not belong to a mailbox.
 func reserved(name string) bool { return maildir.ReservedMailbox(name) }

@@ -15,22 +15,22 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// attachmentURI is the address at which the attachments of emails can be read. mcp/mail uses the same address for
-// callers who may read every attachment.
+// attachmentURI is the prefix of the URIs of email attachments. Package mcp/mail uses the same URIs for callers who may
+// read every attachment.
 const (
 	attachmentURI      = "resource://attachment/"
 	attachmentTemplate = attachmentURI + "{sha1}{?project,offset}"
 )
 
-// uriOf returns the URI of an attachment of a project.
+// uriOf returns the URI of an attachment in a project.
 func uriOf(sum, project string) string { return attachmentURI + sum + "?project=" + project }
 
-// sniffed is the number of bytes of a file from which its type is detected.
+// sniffed is the number of bytes of a file that are used to detect its type.
 const sniffed = 4 << 10
 
 type uriKey struct{}
 
-// addAttachments adds a resource for the attachments of emails.
+// addAttachments adds a resource template for email attachments.
 func (t *toolset) addAttachments(set *tool.Set) {
 	set.Server().AddResourceTemplate(&mcp.ResourceTemplate{
 		URITemplate: attachmentTemplate,
@@ -45,8 +45,8 @@ func (t *toolset) addAttachments(set *tool.Set) {
 		}
 		return t.readAttachment(ctx, uri)
 	})
-	// The SDK matches URIs strictly against the template, and ?offset=1&project=/abs/path does not match. Therefore the
-	// handler takes the requested URI from ctx.
+	// The SDK matches URIs strictly against the template, so ?offset=1&project=/abs/path would not match. The handler
+	// therefore takes the requested URI from ctx.
 	set.Server().AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			r, ok := req.(*mcp.ReadResourceRequest)
@@ -64,14 +64,14 @@ func (t *toolset) addAttachments(set *tool.Set) {
 	})
 }
 
-// attachmentRef is a parsed URI of an attachment.
+// attachmentRef is the parsed URI of an attachment.
 type attachmentRef struct {
 	sum     string
-	project string // key or slug; "": the caller's project
+	project string // key or slug; "" means the caller's project
 	offset  int64
 }
 
-// parseAttachment parses the URI of an attachment. Its error is ErrInvalid.
+// parseAttachment parses the URI of an attachment. It returns ErrInvalid if the URI is malformed.
 func parseAttachment(uri string) (r attachmentRef, err error) {
 	sum, query, _ := strings.Cut(strings.TrimPrefix(uri, attachmentURI), "?")
 	r.sum = sum
@@ -97,8 +97,8 @@ func parseAttachment(uri string) (r attachmentRef, err error) {
 	return r, nil
 }
 
-// readAttachment returns a file as text if it is text and fits into one answer. Otherwise it returns the file's bytes,
-// starting at an offset. It returns ErrNotFound if no email in one of the caller's mailboxes lists the file.
+// readAttachment returns the file as text if it is text that fits in one answer. Otherwise it returns the file's bytes
+// starting at the offset. If no email in the caller's mailboxes lists the file, it returns ErrNotFound.
 func (t *toolset) readAttachment(ctx context.Context, uri string) (*mcp.ReadResourceResult, error) {
 	c := tool.CallerOf(ctx)
 	if c.UID < 0 {
@@ -166,7 +166,7 @@ func (t *toolset) piece(
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{content}}, nil
 }
 
-// isText reports whether a file is text that JSON can represent. An empty file is not text.
+// isText reports whether the file is text that can be represented in JSON. An empty file does not qualify.
 func isText(file string) bool {
 	return file != "" && utf8.ValidString(file) && !strings.Contains(file, "\x00")
 }

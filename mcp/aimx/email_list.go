@@ -8,13 +8,12 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// rowShape is one email in a list. Only inbox rows have Read, and only rows of sent mail have Status. Status is
-// delivered or pending for local mail. For mail to other domains it is queued, deferred, sending, sent, unknown or
-// failed.
+// rowShape is one email in a list. Read is present only for the inbox, and Status only for sent mail. For local mail,
+// Status is delivered or pending. For mail to other domains it is queued, deferred, sending, sent, unknown or failed.
 type rowShape struct {
 	ID      string `json:"id"`
 	From    string `json:"from"` // address
-	To      string `json:"to"`   // addresses, separated by commas
+	To      string `json:"to"`   // comma-separated addresses
 	Subject string `json:"subject"`
 	Date    string `json:"date"`
 	Auth    string `json:"auth"`                      // who vouches for the sender, or self-asserted
@@ -24,7 +23,7 @@ type rowShape struct {
 
 type emailsShape struct {
 	Emails []rowShape `json:"emails"`                // newest first
-	Next   int        `json:"next_offset,omitempty"` // offset of the next page, if this page ended early because of its size
+	Next   int        `json:"next_offset,omitempty"` // offset of the next page, if the size limit cut this one short
 }
 
 type listRequest struct {

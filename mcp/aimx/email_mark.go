@@ -6,7 +6,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// These are the marks of an email. The names of the two tools end with these words.
+// The marks of an email. They are also the last words of the two tools' names.
 const (
 	markRead   = "read"
 	markUnread = "unread"

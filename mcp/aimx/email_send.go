@@ -12,7 +12,7 @@ import (
 )
 
 type sentShape struct {
-	To        string `json:"to"` // the recipients
+	To        string `json:"to"` // recipients
 	MessageID string `json:"message_id"`
 
 	Notes []string `json:"notes,omitempty"`
@@ -68,7 +68,7 @@ func (t *toolset) emailSend() tool.Tool {
 	})
 }
 
-// lines refuses line breaks in arguments that must be one line.
+// lines returns a refusal if an argument that must be a single line contains line breaks.
 func (r *sendRequest) lines() error {
 	for _, line := range []struct{ name, text string }{
 		{"to", r.To}, {"subject", r.Subject}, {"reply_to", r.ReplyTo}, {"references", r.References},
@@ -80,8 +80,8 @@ func (r *sendRequest) lines() error {
 	return nil
 }
 
-// answers turns the draft into a reply to the messages that reply_to and references name. Without reply_to it ignores
-// references.
+// answers turns the draft into a reply to the messages named in reply_to and references. If reply_to is missing,
+// references are ignored.
 func (t *toolset) answers(r *sendRequest, d *maildir.Draft) (err error) {
 	if strings.TrimSpace(r.ReplyTo) == "" {
 		return nil
@@ -90,7 +90,7 @@ func (t *toolset) answers(r *sendRequest, d *maildir.Draft) (err error) {
 	if d.InReplyTo, err = domains.IDOf(refusal.InReplyTo, r.ReplyTo); err != nil {
 		return err
 	}
-	for _, m := range strings.Fields(strings.ReplaceAll(r.References, "><", "> <")) { // RFC 5322: no space needed
+	for _, m := range strings.Fields(strings.ReplaceAll(r.References, "><", "> <")) { // RFC 5322: the space is optional
 		id, err := domains.IDOf(refusal.References, m)
 		if err != nil {
 			return err

@@ -12,7 +12,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// callIn makes a call as a user, naming a project.
+// callIn makes a call as the given user, and names a project.
 func (d *desk) callIn(uid int, project, workTree, name, args string) *mcp.CallToolResult {
 	d.t.Helper()
 	d.caller.Store(&tool.Caller{
@@ -25,8 +25,8 @@ func (d *desk) callIn(uid int, project, workTree, name, args string) *mcp.CallTo
 	return d.ask("aimx", name, args)
 }
 
-// TestGuestMakesNoProject: whatever project a guest names, the server uses only existing projects and the default
-// project. Only the store's user and root can create projects.
+// TestGuestMakesNoProject checks that only existing projects and the default project are used, whatever project a guest
+// names. Only the store's user and root can create projects.
 func TestGuestMakesNoProject(t *testing.T) {
 	t.Parallel()
 	const guest = 1000
@@ -36,16 +36,16 @@ func TestGuestMakesNoProject(t *testing.T) {
 		project, workTree string
 		box               string // name of the mailbox to create
 		want              string // expected text
-		projects          int    // expected number of projects in the store afterwards
+		projects          int    // expected number of projects in the store after the call
 	}{
 		{guest, "/srv/shop", "", "ann", `No project "/srv/shop"`, 0},
 		{guest, "", "/srv/shop", "ann", "--project default", 0},
 		{guest, "none", "", "ann", `No project "none"`, 0},
 		{guest, "", "", "ann", "ann@", 1},
 		{guest, "default", "/srv/shop", "ann", "ann@", 1},
-		{storeUser, "/srv/shop", "", "ann", "EACCES", 2}, // the address belongs to another user
+		{storeUser, "/srv/shop", "", "ann", "EACCES", 2}, // the address already belongs to another user
 		{storeUser, "/srv/shop", "", "eve", "eve@", 2},
-		{guest, "/srv/shop", "", "eve", "EACCES", 2}, // the project exists, and the mailbox eve belongs to another user
+		{guest, "/srv/shop", "", "eve", "EACCES", 2}, // the project exists, but another user owns the mailbox eve
 		{guest, "/srv/shops", "", "ann", `No project "/srv/shops"`, 2},
 		{0, "/srv/other", "", "zoe", "zoe@", 3},
 	} {

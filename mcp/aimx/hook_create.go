@@ -52,7 +52,7 @@ func (t *toolset) hookCreate() tool.Tool {
 	})
 }
 
-// hookBox works like box, but tells every caller if a mailbox does not exist, because the contract requires this for
+// hookBox is like box, but tells every caller that a mailbox does not exist, because the contract requires this for
 // hooks.
 func (t *toolset) hookBox(ctx context.Context, name string) (*maildir.UserBox, error) {
 	b, err := t.box(ctx, name)

@@ -7,7 +7,7 @@ import (
 )
 
 type addressShape struct {
-	Address string `json:"address"` // the mailbox's full address
+	Address string `json:"address"` // full address of the mailbox
 }
 
 type createRequest struct {

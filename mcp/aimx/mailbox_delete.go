@@ -7,7 +7,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// doneShape is an answer that only confirms an action.
+// doneShape is an answer that only confirms that something was done.
 type doneShape struct {
 	Message string `json:"message"` // what was done
 }

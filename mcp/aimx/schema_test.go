@@ -18,7 +18,7 @@ import (
 	"mailtree/mcp/tool/tooltest"
 )
 
-// surface lists the tools with all their arguments. Optional arguments end in ?.
+// surface lists the tools with all their arguments. A ? marks optional arguments.
 const surface = `
 mailbox_list offset?
 mailbox_create name
@@ -42,7 +42,8 @@ func TestDeclared(t *testing.T) {
 
 func TestWords(t *testing.T) { tooltest.Words(t, &words, newToolset(tool.Config{}).tools()...) }
 
-// TestDenied: a caller without permission gets the contract's refusal, whatever the caller tried.
+// TestDenied checks that a caller without permission gets the refusal prescribed by the contract, whatever the caller
+// attempted.
 func TestDenied(t *testing.T) {
 	for _, what := range refusaltest.All(t) {
 		e := tooltest.Refusal(what, refusal.Mailbox)
@@ -88,8 +89,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestRootIsLogged: calls by root are logged, calls by other users are not, and callers with an unknown uid are
-// refused.
+// TestRootIsLogged checks that calls by root are logged, that calls by other users are not, and that callers with an
+// unknown uid are refused.
 func TestRootIsLogged(t *testing.T) {
 	var out bytes.Buffer
 	ts := newToolset(tool.Config{Log: slog.New(slog.NewTextHandler(&out, nil))})
@@ -114,7 +115,7 @@ func TestRootIsLogged(t *testing.T) {
 	}
 }
 
-// TestFacts: text in a header that was written by hand stays on its line and cannot add another fact.
+// TestFacts checks that text from a handwritten header stays on its own line and cannot add a fact.
 func TestFacts(t *testing.T) {
 	t.Parallel()
 	s := letterShape{

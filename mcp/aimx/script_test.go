@@ -34,19 +34,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestScripts plays every file below fixtures/aimx: calls, each followed by its answer.
+// TestScripts plays the scripts in fixtures/aimx, in which each call is followed by its expected answer.
 //
 //	# a comment
 //	1000 mailbox_create {"name": "ann"}        uid, tool, arguments
-//	= ann@mailtree.local                       the text of the answer, or after ! of a refusal with its code
+//	= ann@mailtree.local                       the text of the answer; after ! instead, a refusal with its code
 //	~ {"address": "ann@mailtree.local"}        structuredContent, if it differs from the text
-//	1000 read resource://attachment/SHA1       a resource: its text, or after ! the refusal
-//	mail send_message {…}                      a call to the mail toolset, by an unnamed caller
-//	write agents/ann/inbox/x.md TEXT           the user saves a file, \n for a line end
+//	1000 read resource://attachment/SHA1       reads a resource: its text, or a refusal after !
+//	mail send_message {…}                      a call to the mail toolset by an unnamed caller
+//	write agents/ann/inbox/x.md TEXT           the user saves a file; \n is a line end
 //
-// The ids of messages become M1, M2 … in order of appearance, also in calls, and the short forms of the ids
-// become S1, S2 …. Times become TIME, and the
-// store's folder becomes STORE.
+// Message ids are replaced by M1, M2, … in order of appearance, in calls too, and their short forms by S1, S2, …. Times
+// are replaced by TIME, and the store's folder by STORE.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("../../fixtures/aimx/*.txt")
 	if err != nil || len(files) == 0 {
@@ -71,16 +70,16 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// desk is a store with the toolsets that the scripts call.
+// desk is a store together with the toolsets that the scripts call.
 type desk struct {
 	*storetest.Store
 	t      testing.TB
 	caller atomic.Pointer[tool.Caller]
 	sets   map[string]*mcp.ClientSession
-	ids    []string // message ids, M1 first
+	ids    []string // message ids, starting with M1
 }
 
-// storeUser is the uid of the store's user in these tests, whichever user runs them.
+// storeUser is the uid of the store's user in these tests, regardless of which user runs them.
 const storeUser = 500
 
 func newDesk(t testing.TB) *desk {
@@ -107,7 +106,7 @@ func newDesk(t testing.TB) *desk {
 	return d
 }
 
-// play makes every call of a script and returns the script with the actual answers.
+// play makes every call in a script and returns the script with the actual answers.
 func (d *desk) play(script string) string {
 	var out strings.Builder
 	for line := range strings.Lines(script) {
@@ -133,7 +132,7 @@ func (d *desk) play(script string) string {
 	return out.String()
 }
 
-// write saves a file as an editor would, and waits until it is indexed.
+// write saves a file as an editor would, and waits until the file is indexed.
 func (d *desk) write(rest string) {
 	path, text, _ := strings.Cut(rest, " ")
 	p, err := d.Project(d.t.Context(), maildir.DefaultProject)
@@ -177,7 +176,7 @@ func (d *desk) call(who, name, args string) string {
 	return b.String()
 }
 
-// read reads a resource of aimx.
+// read reads a resource of the aimx toolset.
 func (d *desk) read(who, uri string) string {
 	d.become(who)
 	res, err := d.sets["aimx"].ReadResource(d.t.Context(), &mcp.ReadResourceParams{URI: uri})
@@ -192,7 +191,7 @@ func (d *desk) request(who, name, args string) *mcp.CallToolResult {
 	return d.ask(d.become(who), name, args)
 }
 
-// become makes who the caller of the following requests, and returns the toolset that who uses.
+// become makes who the caller of the following requests and returns the name of the toolset that who uses.
 func (d *desk) become(who string) (set string) {
 	set, c := "aimx", tool.Unknown()
 	if who == "mail" {
@@ -208,7 +207,7 @@ func (d *desk) become(who string) (set string) {
 	return set
 }
 
-// ask calls a tool of the given toolset, as the caller in d.caller.
+// ask calls a tool of the given toolset as the current caller (d.caller).
 func (d *desk) ask(set, name, args string) *mcp.CallToolResult {
 	if args == "" {
 		args = "{}"
@@ -227,7 +226,7 @@ var (
 	sealPattern = regexp.MustCompile(`"seal": "[0-9a-f]{16}:[A-Za-z0-9_-]{86}"`)
 )
 
-// plain replaces everything in an answer that differs from run to run.
+// plain replaces every part of an answer that differs between runs.
 func (d *desk) plain(s string) string {
 	s = idPattern.ReplaceAllStringFunc(s, func(id string) string {
 		for i, known := range d.ids {
@@ -246,7 +245,7 @@ func (d *desk) plain(s string) string {
 	return strings.ReplaceAll(s, d.Root(), "STORE")
 }
 
-// real replaces the names of ids with the ids, and the names of short forms with the short forms.
+// real replaces M1, S1 and so on with the actual ids and short forms.
 func (d *desk) real(s string) string {
 	return namePattern.ReplaceAllStringFunc(s, func(name string) string {
 		n, _ := strconv.Atoi(name[1:])
@@ -265,8 +264,8 @@ func sameJSON(text string, structured []byte) bool {
 	return json.Unmarshal([]byte(text), &a) == nil && json.Unmarshal(structured, &b) == nil && cmp.Equal(a, b)
 }
 
-// ordered returns an object with its keys in order. For email_read it omits the content, because that is the same as
-// the text.
+// ordered returns an object with sorted keys. For email_read it omits the content, because the text already contains
+// it.
 func ordered(data []byte) string {
 	var v map[string]any
 	if err := json.Unmarshal(data, &v); err != nil {
@@ -276,7 +275,7 @@ func ordered(data []byte) string {
 	return string(tool.Encode(v))
 }
 
-// TestPrimer: the primer is the toolset's only resource, and mentions every tool.
+// TestPrimer checks that the primer is the toolset's only resource and mentions every tool.
 func TestPrimer(t *testing.T) {
 	t.Parallel()
 	client := newDesk(t).sets["aimx"]

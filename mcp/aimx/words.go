@@ -6,14 +6,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// denied is the complete text of the refusal for a caller without permission. It gives no reason and no name.
+// denied is the complete text of the refusal that a caller without permission gets. It gives neither a reason nor a
+// name.
 const denied = "EACCES not authorized"
 
-// noEmail is the refusal if no folder of the mailbox contains the message.
+// noEmail is the refusal for a message that no folder of the mailbox contains.
 const noEmail = "Email '{=name}' not found in mailbox '{=other}'."
 
-// words is the wording of the tools. Programs written for aimx depend on the exact text of many sentences.
-// See docs/email.md, "Wording of refusals".
+// words is the tools' wording. Programs written for aimx depend on the exact text of many sentences. See docs/email.md,
+// "Wording of refusals".
 var words = refusal.Words{
 	Args: map[refusal.Field]string{
 		refusal.Message:     "id",
@@ -64,5 +65,5 @@ var words = refusal.Words{
 	},
 }
 
-// notAuthorized refuses a caller whose user the server does not know.
+// notAuthorized returns the refusal for a caller whose OS user is unknown to the server.
 func notAuthorized() error { return tool.Refused(refusal.ErrDenied, denied) }

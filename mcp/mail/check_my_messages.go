@@ -10,7 +10,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// inboxRequest selects messages of an inbox and says whether to mark them as read.
+// inboxRequest selects messages in an inbox, and says whether to mark them as read.
 type inboxRequest struct {
 	Project     string    `json:"project_key" jsonschema:"path of the top of the working tree" example:"/abs/path/backend"`
 	Agent       string    `json:"agent_name" jsonschema:"your agent name" example:"BlueLake"`
@@ -77,8 +77,8 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 	})
 }
 
-// coherent refuses an offset without a message, and filters that have no effect. Filters do not apply to one
-// message, to a thread, or to the list of messages to acknowledge.
+// coherent returns a refusal if there is an offset without a message, or a filter that would have no effect. Filters do
+// not apply to a single message, to a thread, or to the list of messages that need an acknowledgement.
 func (r *inboxRequest) coherent() error {
 	reads := ""
 	switch {

@@ -11,8 +11,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// TestStopWhileMarked: if a server stops while it marks the messages that a waiting call is about to return, the
-// call still returns them.
+// TestStopWhileMarked checks that a waiting call still returns its messages if the server stops while it is marking
+// them.
 func TestStopWhileMarked(t *testing.T) {
 	t.Parallel()
 	stopping, marked, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -62,14 +62,15 @@ func TestStopWhileMarked(t *testing.T) {
 		}
 	}()
 	select {
-	case got := <-answered: // without the messages that it marked
+	case got := <-answered: // the call lost the messages that it marked
 		answered <- got
 	case <-time.After(100 * time.Millisecond):
 	}
 	close(goOn)
 }
 
-// TestPeek: reading an inbox as another agent, or as a resource, does not count as activity of the inbox's agent.
+// TestPeek checks that reading an inbox as another agent, or as a resource, does not count as activity of the inbox's
+// agent.
 func TestPeek(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})

@@ -26,7 +26,7 @@ type Claimed struct {
 	Granted   []claimShape    `json:"granted"`
 	Conflicts []conflictShape `json:"conflicts"`
 	Expires   string          `json:"expires_ts,omitempty"`
-	More      int             `json:"more,omitempty"` // number not listed
+	More      int             `json:"more,omitempty"` // number of conflicts that are not listed
 	Note      string          `json:"note,omitempty"`
 }
 
@@ -69,12 +69,12 @@ func (t *Toolset) claimPaths() tool.Tool {
 	})
 }
 
-// callerFrom returns the location of a caller who names the project by that key.
+// callerFrom returns the location of a caller that names the project by the given key.
 func callerFrom(ctx context.Context, p *maildir.Project, key string) claim.From {
 	return claim.From{Folder: p.KeyFolder(key), WorkDir: tool.CallerOf(ctx).WorkDir(key)}
 }
 
-// movedNote explains the first maxMoved corrected paths.
+// movedNote explains corrected paths, up to maxMoved of them.
 func movedNote(moved []claim.Moved) string {
 	const maxMoved = 10
 	var b strings.Builder
@@ -88,7 +88,7 @@ func movedNote(moved []claim.Moved) string {
 	return strings.TrimSpace(b.String())
 }
 
-// unmatchedNote lists the first maxUnmatched claimed paths that cover no file.
+// unmatchedNote lists claimed paths that match no file, up to maxUnmatched of them.
 func unmatchedNote(paths []string) string {
 	const maxUnmatched = 10
 	if len(paths) == 0 {
@@ -105,12 +105,12 @@ func unmatchedNote(paths []string) string {
 	return note
 }
 
-// hasBrackets reports whether a pattern contains brackets or braces that are not escaped with \.
+// hasBrackets reports whether a pattern contains brackets or braces that are not escaped with a backslash.
 func hasBrackets(pattern string) bool {
 	return strings.ContainsAny(strings.NewReplacer(`\[`, "", `\{`, "", `\\`, "").Replace(pattern), "[{")
 }
 
-// aloneNote returns the note that the other machines do not know about the claims in the answer.
+// aloneNote returns a note that other machines do not know about the claims in the answer.
 func aloneNote(r *claim.Result) string {
 	switch {
 	case r.Alone == "":
@@ -148,8 +148,8 @@ func shapeClaimed(r *claim.Result) Claimed {
 	return out
 }
 
-// fitClaimed drops the claims or conflicts that do not fit into the answer. It cannot refuse the call instead, because
-// the claims already exist. One of the two lists is always empty.
+// fitClaimed drops the claims or conflicts that do not fit in the answer. It cannot refuse the call instead, because
+// the claims have already been made. One of the two lists is always empty.
 func (t *Toolset) fitClaimed(ctx context.Context, out Claimed) Claimed {
 	rest := Claimed{Note: out.Note}
 	granted, _ := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Granted)

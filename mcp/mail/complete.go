@@ -9,10 +9,10 @@ import (
 	"mailtree/maildir/format"
 )
 
-// maxCompletions is the maximum number of values that the protocol allows in one answer.
+// maxCompletions is the maximum number of values in one answer, according to the protocol.
 const maxCompletions = 100
 
-// completes maps each argument of a template or prompt to the kind of thing that the argument names.
+// completes gives, for each argument of a template or prompt, the kind of thing that it names.
 var completes = map[string]map[string]format.Kind{
 	inboxTemplate:      {"agent": format.KindProfile, "project": format.KindProject},
 	messageTemplate:    {"project": format.KindProject},
@@ -25,8 +25,8 @@ var completes = map[string]map[string]format.Kind{
 	"handoff": {"to": format.KindProfile},
 }
 
-// complete suggests values for an argument of a template or prompt. For an unknown argument, it suggests nothing and
-// returns no error.
+// complete suggests values for an argument of a template or prompt. For an unknown argument, it returns no suggestions
+// and no error.
 func (t *Toolset) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 	res := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
 	of := req.Params.Ref

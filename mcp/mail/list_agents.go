@@ -8,14 +8,14 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// maxListedClaims is the maximum number of claims that the directory shows for each agent.
+// maxListedClaims is the maximum number of claims listed for each agent.
 const maxListedClaims = 20
 
-// Listed is an agent of a Directory.
+// Listed is an agent in a Directory.
 type Listed struct {
 	profileShape
-	Machine  string       `json:"machine,omitempty"`  // if the agent is on another machine
-	Wakeable string       `json:"wakeable,omitempty"` // why mail cannot wake it; "" if mail can
+	Machine  string       `json:"machine,omitempty"`  // set if the agent is on another machine
+	Wakeable string       `json:"wakeable,omitempty"` // why mail cannot wake the agent; "" if it can
 	Unread   int          `json:"unread"`
 	Claims   []claimShape `json:"claims"`
 	More     int          `json:"more_claims,omitempty"`
@@ -33,7 +33,7 @@ func shapeListed(p *maildir.Project, a *maildir.AgentInfo) Listed {
 	}
 }
 
-// Directory is the result of list_agents. It contains either agents or projects.
+// Directory is the result of list_agents. It lists either agents or projects.
 type Directory struct {
 	Project  string   `json:"project,omitempty"`
 	Agents   []Listed `json:"agents"`
@@ -84,7 +84,7 @@ func (t *Toolset) listAgents() tool.Tool {
 	})
 }
 
-// listProjects lists the projects after a slug, each in the form that project_key accepts.
+// listProjects lists the projects that come after the given slug, each in a form that project_key accepts.
 func (t *Toolset) listProjects(ctx context.Context, after string) (any, error) {
 	out := Directory{Agents: []Listed{}}
 	list := t.budget.Listing(ctx, tool.InTool, out)

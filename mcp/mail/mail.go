@@ -1,14 +1,15 @@
 // Package mail implements the *mail* toolset. It consists of 13 tools, resources, prompts, completions and
 // subscriptions.
 //
-// It defines argument names and schemas, defaults and clamps, the shape of the replies and the wording of refusals. It
-// contains no rules. A handler decodes the arguments, calls one verb of maildir and shapes the answer. See
+// It defines argument names and schemas, defaults and limits, the shape of answers and the wording of refusals. It
+// contains no rules: a handler decodes the arguments, calls one verb of maildir and shapes the answer. See
 // docs/tools.md.
 //
-// Package tool documents what every toolset guarantees about its answers. In addition, this toolset guarantees:
+// Package tool documents the guarantees that every toolset gives about its answers. In addition, this toolset
+// guarantees that:
 //
-//   - the body of a message is in a separate field (body_md);
-//   - a resource has the same shape as the result of the tool that reads the same thing.
+//   - a message's body is in a separate field (body_md);
+//   - a resource has the same shape as the result of the tool that reads the same data.
 package mail
 
 import (
@@ -28,13 +29,13 @@ import (
 //go:embed instructions.md
 var instructions string
 
-// These are the names of the toolset and of the whole server.
+// The names of the toolset and of the whole server.
 const (
 	Title       = "Mailtree"
-	Description = "Mail, threads, search and file claims for coding agents" // at most 100 bytes: SEP-2127
+	Description = "Mail, threads, search and file claims for coding agents" // up to 100 bytes: SEP-2127
 )
 
-// Toolset is the MCP server that provides the tools and keeps its clients' subscriptions.
+// Toolset is the MCP server that provides the tools and keeps track of its clients' subscriptions.
 type Toolset struct {
 	*tool.Set
 	store    *maildir.Store
@@ -44,13 +45,13 @@ type Toolset struct {
 
 	mu       sync.Mutex // guards subs and projects
 	subs     map[string]*subscription
-	projects map[string]bool // slugs of projects for which Run has seen a change
+	projects map[string]bool // slugs of projects in which Run has seen a change
 
 	starting sync.Mutex // guards from
-	from     int64      // see start; negative: not known yet
+	from     int64      // see start; negative if not known yet
 }
 
-// New creates the toolset. It starts nothing. Run starts the background work.
+// New returns the toolset. Run does its background work.
 func New(cfg tool.Config) *Toolset {
 	t := &Toolset{
 		store:    cfg.Store,
@@ -81,7 +82,7 @@ func New(cfg tool.Config) *Toolset {
 	return t
 }
 
-// tools lists the tools in the order of docs/tools.md. (The SDK sorts them by name on the wire.)
+// tools returns the tools in the order of docs/tools.md. The SDK sorts them by name on the wire.
 func (t *Toolset) tools() []tool.Tool {
 	return []tool.Tool{
 		t.createAgent(), t.whois(), t.listAgents(), t.checkMyMessages(), t.sendMessage(), t.replyMessage(), t.acknowledgeMessage(),
@@ -89,8 +90,8 @@ func (t *Toolset) tools() []tool.Tool {
 	}
 }
 
-// project finds the project with the given key or slug. If the key is a folder below the project's folder, note says
-// so, and it also says if that folder does not exist. Otherwise note is "".
+// project finds the project with the given key or slug. If the key is a folder inside the project's folder, note says
+// so, and mentions if that folder does not exist. Otherwise note is "".
 func (t *Toolset) project(ctx context.Context, key string) (p *maildir.Project, note string, err error) {
 	p, err = t.store.Project(ctx, key)
 	if err != nil {
@@ -102,7 +103,7 @@ func (t *Toolset) project(ctx context.Context, key string) (p *maildir.Project, 
 	return p, note, nil
 }
 
-// notes joins the notes that are not empty.
+// notes joins all notes that are not empty.
 func notes(all ...string) string {
 	return strings.Join(slices.DeleteFunc(all, func(note string) bool { return note == "" }), " ")
 }

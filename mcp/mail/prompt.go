@@ -20,18 +20,18 @@ import (
 //go:embed prompts
 var promptTexts embed.FS
 
-// prompt is a prompt that the user chooses in a client, such as /mail. Claude Code splits the line at spaces, gives
-// each argument one word and drops the other words, but shows the model the whole line. Therefore an argument with free
-// text comes last, and the text of the prompt refers to the line.
+// prompt is a prompt that the user chooses in a client, such as /mail. Claude Code splits the user's line at spaces,
+// assigns one word to each argument and drops the remaining words, but shows the model the whole line. A free-text
+// argument therefore comes last, and the prompt's text refers to the line.
 type prompt struct {
 	name, title, about string
 	args               []promptArgument
 }
 
-// promptArgument is an argument of one or more words that the user types after the prompt's name.
+// promptArgument is an argument of one or more words that the user types after the name of the prompt.
 type promptArgument struct {
 	name, about string
-	absent      string // replaces the argument in the text if it is left out; "": the argument is required
+	absent      string // replaces the argument in the text if it is omitted; "" means that it is required
 }
 
 // prompts lists the prompts in the order of docs/tools.md.
@@ -61,7 +61,7 @@ var prompts = []prompt{
 
 var toWhom = promptArgument{"to", "agent name", ""}
 
-// maxArgument is the maximum size of an argument in bytes. There is a limit because the answer repeats the argument.
+// maxArgument is the maximum size of an argument in bytes. Arguments are limited because the answer repeats them.
 const maxArgument = 4096
 
 func (t *Toolset) addPrompts() {
@@ -74,7 +74,7 @@ func (t *Toolset) addPrompts() {
 	}
 }
 
-// get answers prompts/get with one message, as if the user had written it.
+// get answers prompts/get with a single message, as if the user had written it.
 func (p *prompt) get(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 	text, err := p.textWith(req.Params.Arguments)
 	if err != nil {
@@ -86,7 +86,7 @@ func (p *prompt) get(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetProm
 	}, nil
 }
 
-// textWith puts the arguments into the text. An empty argument is treated as omitted, because clients also send the
+// textWith inserts the arguments into the text. Empty arguments are treated as omitted, because clients also send the
 // empty fields of a form.
 func (p *prompt) textWith(given map[string]string) (string, error) {
 	var pairs []string

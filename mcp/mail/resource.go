@@ -18,8 +18,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// These are the URI templates in docs/tools.md, "Resources". The only resource with a fixed URI is the skill
-// (skill.go). listRecent lists other resources.
+// The URI templates in docs/tools.md, "Resources". Only the skill has a fixed URI (skill.go). Other resources are
+// listed by listRecent.
 const (
 	inboxTemplate      = "resource://inbox/{agent}{?project,since_ts,urgent_only,include_bodies,limit,cursor,as_of}"
 	historyTemplate    = "resource://history/{id}{?project}"
@@ -29,7 +29,7 @@ const (
 	claimsTemplate     = "resource://claims/{project}{?cursor}"
 )
 
-// jsonType is the media type of all resources except attachments, which have their own types.
+// jsonType is the media type of all resources except attachments, which have types of their own.
 const jsonType = "application/json"
 
 func (t *Toolset) addResources() {
@@ -92,12 +92,12 @@ func (t *Toolset) addResources() {
 // ref is a parsed resource URI.
 type ref struct {
 	of      string      // the resource: inbox, message and so on
-	kind    format.Kind // as in refKinds; Store.ProjectOf takes the same kind
+	kind    format.Kind // as in refKinds and as Store.ProjectOf expects it
 	name    string      // agent, message id, thread id, SHA-1 or project
-	project string      // key or slug; "" for none
+	project string      // key or slug; "" if not specified
 	query   index.InboxQuery
-	offset  int64           // in the body of a message
-	asOf    *history.Moment // nil: now
+	offset  int64           // position in a message's body
+	asOf    *history.Moment // nil means now
 }
 
 var refKinds = map[string]format.Kind{
@@ -118,10 +118,10 @@ var refParams = map[string]string{
 	"history":    "project",
 }
 
-// maxURI is the maximum size of a URI in bytes. There is a limit because the server stores the URIs of subscriptions.
+// maxURI is the maximum size of a URI in bytes. URIs are limited because the server stores those of subscriptions.
 const maxURI = 4096
 
-// parseRef parses a resource URI. It accepts the expansions of the templates (RFC 6570), and unescaped slashes in
+// parseRef parses a resource URI. It accepts expansions of the templates (RFC 6570), and also unescaped slashes in
 // project, as people write them. A '+' is a plus sign, not a space.
 func parseRef(uri string) (ref, error) {
 	rest, ok := strings.CutPrefix(uri, "resource://")
@@ -155,7 +155,7 @@ func parseRef(uri string) (ref, error) {
 	return r, nil
 }
 
-// set stores one parameter of the URI.
+// set sets one parameter of the URI.
 func (r *ref) set(k, v string) (err error) {
 	known := strings.Fields(refParams[r.of])
 	if !strings.Contains(" "+refParams[r.of]+" ", " "+k+" ") {
@@ -214,7 +214,7 @@ func parseLimit(v string) (int, error) {
 	return min(n, maildir.MaxPage), err
 }
 
-// parseMoment parses a time, a commit's hash, or a prefix of such a hash. A string of digits is a time, unless it is as
+// parseMoment parses a time, a commit hash, or a prefix of a commit hash. A string of digits is a time unless it is as
 // long as a full hash.
 func parseMoment(v string) (*history.Moment, error) {
 	name := strings.ToLower(v)
@@ -229,12 +229,12 @@ func parseMoment(v string) (*history.Moment, error) {
 type (
 	uriKey struct{}
 
-	// MessageResource is resource://message.
+	// MessageResource is the content of resource://message.
 	MessageResource struct {
 		Project string `json:"project"`
 		Message
 	}
-	// ThreadResource is resource://thread.
+	// ThreadResource is the content of resource://thread.
 	ThreadResource struct {
 		Project  string    `json:"project"`
 		ThreadID string    `json:"thread_id"`
@@ -242,7 +242,7 @@ type (
 		Next     string    `json:"next_cursor,omitempty"`
 		Note     string    `json:"note,omitempty"`
 	}
-	// ClaimsResource is resource://claims.
+	// ClaimsResource is the content of resource://claims.
 	ClaimsResource struct {
 		Project string      `json:"project"`
 		Claims  []heldClaim `json:"claims"`
@@ -254,9 +254,9 @@ type (
 	}
 )
 
-// anyURI passes every URI to the handler of resources/read. The SDK would match the URI strictly against the templates,
-// and a URI that a person writes, with ?project=/abs/path/backend, does not match. The handler takes the requested URI
-// from ctx. anyURI also gives errors the code that the protocol era requires.
+// anyURI passes every URI to the handler of resources/read, which takes the requested URI from ctx. The SDK would match
+// the URI strictly against the templates, so a handwritten URI with ?project=/abs/path/backend would not match. Errors
+// get the code that the protocol era requires.
 func (t *Toolset) anyURI(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if method == "resources/list" {
@@ -276,11 +276,11 @@ func (t *Toolset) anyURI(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// maxRecent is the maximum number of inboxes, and of threads, that resources/list lists.
+// maxRecent is the maximum number of inboxes, and of threads, in resources/list.
 const maxRecent = 20
 
-// listRecent serves resources/list: the skill, the inboxes of the most recently active agents and the
-// newest threads. A list of all inboxes and threads would be too long for a client.
+// listRecent serves resources/list. It lists the skill, the inboxes of the most recently active agents and the newest
+// threads. A list of all inboxes and threads would be too long for clients.
 func (t *Toolset) listRecent(ctx context.Context, next mcp.MethodHandler, req mcp.Request) (mcp.Result, error) {
 	res, err := next(ctx, "resources/list", req)
 	list, ok := res.(*mcp.ListResourcesResult)
@@ -308,12 +308,12 @@ func (t *Toolset) listRecent(ctx context.Context, next mcp.MethodHandler, req mc
 	return list, nil
 }
 
-// resourceError converts an error from reading a resource to a protocol error.
+// resourceError converts an error that occurred when reading a resource to a protocol error.
 func (t *Toolset) resourceError(ctx context.Context, uri, version string, err error) error {
 	return t.ResourceError(ctx, &resourceWords, uri, version, err)
 }
 
-// read is the handler of all resources.
+// read handles reads of all resources.
 func (t *Toolset) read(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	uri, _ := ctx.Value(uriKey{}).(string)
 	if uri == skillURI {
@@ -354,8 +354,8 @@ func (t *Toolset) read(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.Re
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: jsonType, Text: text}}}, nil
 }
 
-// locate returns the project of a resource. It is the project that the URI names, or otherwise the project that the
-// domain chooses. If the URI contains a shortened message id, locate replaces it with the full id in r.
+// locate returns the project that the URI names. If the URI names none, the domain chooses the project. If the URI
+// contains a shortened message id, locate replaces it in r with the full id.
 func (t *Toolset) locate(ctx context.Context, r *ref) (p *maildir.Project, err error) {
 	if r.project != "" {
 		p, err = t.store.Project(ctx, r.project)
@@ -423,8 +423,8 @@ func (t *Toolset) readThread(ctx context.Context, p *maildir.Project, r ref) (an
 	return out, nil
 }
 
-// readAttachment returns the file as text if it is text, and otherwise as bytes. It returns an empty file as zero
-// bytes, because the SDK would omit an empty string.
+// readAttachment returns a text file as text and any other file as bytes. An empty file is returned as zero bytes,
+// because the SDK would omit an empty string.
 func (t *Toolset) readAttachment(ctx context.Context, p *maildir.Project, uri, sum string) (*mcp.ReadResourceResult, error) {
 	most, err := t.budget.Blob(ctx)
 	if err != nil {
@@ -445,7 +445,7 @@ func (t *Toolset) readAttachment(ctx context.Context, p *maildir.Project, uri, s
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{c}}, nil
 }
 
-// readClaims reads live claims. A cursor is the number of claims on earlier pages.
+// readClaims reads the live claims. Its cursor is the number of claims on earlier pages.
 func (t *Toolset) readClaims(ctx context.Context, p *maildir.Project, r ref) (any, error) {
 	const all = false
 	live, err := p.Claims.List(ctx, all)

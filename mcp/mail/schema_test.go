@@ -18,7 +18,7 @@ import (
 	"mailtree/mcp/tool/tooltest"
 )
 
-// surface lists the tools with all their arguments. Optional arguments end in ?.
+// surface lists the tools with all their arguments. A ? marks optional arguments.
 const surface = `
 create_agent project_key program model task_description name_hint?
 whois project_key agent_name
@@ -41,7 +41,7 @@ func TestDeclared(t *testing.T) { tooltest.Declared(t, New(tool.Config{}).tools(
 
 func TestWords(t *testing.T) { tooltest.Words(t, &words, New(tool.Config{}).tools()...) }
 
-// TestResourcesNamed: a model that sees only the tools learns which resources exist.
+// TestResourcesNamed checks that a model that sees only the tools learns which resources exist.
 func TestResourcesNamed(t *testing.T) {
 	t.Parallel()
 	var said strings.Builder
@@ -55,8 +55,8 @@ func TestResourcesNamed(t *testing.T) {
 	}
 }
 
-// TestWalkthroughCalls: the calls in the walkthrough are valid as written, even for clients that check schemas. Its
-// argument name paths_list is not shown to models.
+// TestWalkthroughCalls checks that the calls in the walkthrough are valid as written, even for clients that check
+// schemas. Models do not see its argument name paths_list.
 func TestWalkthroughCalls(t *testing.T) {
 	t.Parallel()
 	a, err := txtar.ParseFile("../../fixtures/scripts/walkthrough.txtar")
@@ -216,9 +216,9 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestNewest: if there are too many ids for an answer, or they are too long, the newest ids are kept.
+// TestNewest checks that the newest ids are kept if there are too many ids for an answer, or if they are too long.
 func TestNewest(t *testing.T) {
-	long := strings.Repeat("x", maxReferenceBytes/2-3) // with quotes and a comma, each takes half of the room
+	long := strings.Repeat("x", maxReferenceBytes/2-3) // with quotes and a comma, each id takes half of the room
 	for _, tt := range []struct {
 		ids  []string
 		kept int
@@ -235,7 +235,7 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// shapeInboxOf shapes a page without a project.
+// shapeInboxOf returns the shape of a page without a project.
 func (t *Toolset) shapeInboxOf(page *maildir.InboxPage) Inbox {
 	return Inbox{Messages: make([]Delivery, len(page.Messages)), Next: cursor(page.Next)}
 }

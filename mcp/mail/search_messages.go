@@ -17,7 +17,7 @@ type hitShape struct {
 	Created    string   `json:"created"`
 	Importance string   `json:"importance"`
 	Auth       string   `json:"auth"`    // who vouches for the sender, or self-asserted
-	Snippet    string   `json:"snippet"` // matches between **
+	Snippet    string   `json:"snippet"` // matches are enclosed in **
 	bodyShape
 }
 

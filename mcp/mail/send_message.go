@@ -70,7 +70,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 	})
 }
 
-// images returns the arguments about images. If an argument is omitted, the store's setting applies.
+// images returns the arguments that concern images. The store's settings apply to arguments that are omitted.
 func (r *sendRequest) images() *attachment.Images {
 	i := &attachment.Images{Embed: r.Embed}
 	if r.Convert != nil {

@@ -6,12 +6,12 @@ import (
 	"mailtree/skills"
 )
 
-// skillURI is the URI at which clients read the skill: skill://NAME/SKILL.md (SEP-2640, "Resource Mapping").
+// skillURI is the URI of the skill: skill://NAME/SKILL.md (SEP-2640, "Resource Mapping").
 const skillURI = "skill://mailtree/SKILL.md"
 
 const skillType = "text/markdown"
 
-// addSkill lists the skill among the resources.
+// addSkill adds the skill as a resource.
 func (t *Toolset) addSkill() {
 	head := skills.Head(skills.Mailtree)
 	t.Server().AddResource(&mcp.Resource{

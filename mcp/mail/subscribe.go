@@ -13,22 +13,22 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Subscriptions of both protocol eras arrive at the same two handlers. In the older era, a session calls
+// The same two handlers serve the subscriptions of both protocol eras. In the older era, a session calls
 // resources/subscribe. In the newer era, a client calls subscriptions/listen, and the SDK calls subscribe when the
 // stream opens and unsubscribe when it ends. If a session of the older era ends while it still has subscriptions, the
-// SDK calls neither handler. Therefore the toolset keeps a record of the sessions, and checks before each use which of
-// them still exist.
+// SDK calls neither handler. The toolset therefore records the sessions, and before each use checks which of them still
+// exist.
 
-// maxSubscriptions is the maximum number of URIs to which all sessions together may subscribe.
+// maxSubscriptions is the maximum number of subscribed URIs in all sessions together.
 const maxSubscriptions = 10000
 
-// subscription is one URI with its subscribers.
+// subscription is one URI and its subscribers.
 type subscription struct {
 	ref      ref
-	slug     string // slug of ref.project; "" if none was given, or the project does not exist yet
+	slug     string // slug of ref.project; "" if none was specified or the project does not exist yet
 	sessions map[*mcp.ServerSession]int
 	sending  bool // a goroutine is notifying the subscribers
-	again    bool // a change arrived during sending
+	again    bool // a change arrived while notifications were being sent
 }
 
 func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
@@ -45,19 +45,19 @@ func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) erro
 	}
 	if named := r; t.store != nil {
 		if _, err := t.locate(ctx, &named); err == nil {
-			r.name = named.name // otherwise there is nothing with that name yet
+			r.name = named.name // otherwise nothing with that name exists yet
 		}
 	}
 	if err := t.enterSubscription(ctx, req, r); err != nil {
 		return err
 	}
-	// The slug is looked up only now, so that a project created in the meantime is found here, or by resolve at its
-	// first change.
+	// Look up the slug only now, so that a project created in the meantime is found here, or by resolve at the
+	// project's first change.
 	t.settleSubscription(uri, t.slug(ctx, r))
 	return nil
 }
 
-// enterSubscription records a subscriber.
+// enterSubscription adds a subscriber.
 func (t *Toolset) enterSubscription(ctx context.Context, req *mcp.SubscribeRequest, r ref) error {
 	uri := req.Params.URI
 	t.mu.Lock()
@@ -94,8 +94,8 @@ func (t *Toolset) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) er
 	return nil
 }
 
-// slug returns the slug of a reference's project, or "" if the reference names no project or a project that does not
-// exist yet.
+// slug returns the slug of a reference's project. It returns "" if the reference does not name a project or the project
+// does not exist yet.
 func (t *Toolset) slug(ctx context.Context, r ref) string {
 	if r.project == "" || t.store == nil {
 		return ""
@@ -107,7 +107,7 @@ func (t *Toolset) slug(ctx context.Context, r ref) string {
 	return p.Slug
 }
 
-// settleSubscription records the project of a subscription.
+// settleSubscription sets the project of a subscription.
 func (t *Toolset) settleSubscription(uri, slug string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,7 +116,7 @@ func (t *Toolset) settleSubscription(uri, slug string) {
 	}
 }
 
-// sweep drops sessions that have ended. The caller must hold t.mu.
+// sweep drops the sessions that have ended. The caller must hold t.mu.
 func (t *Toolset) sweep() {
 	living := map[*mcp.ServerSession]bool{}
 	for s := range t.Server().Sessions() {
@@ -134,8 +134,8 @@ func (t *Toolset) sweep() {
 	}
 }
 
-// Run notifies subscribers of every change, regardless of who made it, until ctx ends. Then it waits for the
-// notifications in progress and returns nil.
+// Run notifies subscribers of every change, whoever made it, until ctx is done. Then it waits for the notifications in
+// progress and returns nil.
 func (t *Toolset) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -157,8 +157,8 @@ func (t *Toolset) Run(ctx context.Context) error {
 	return nil
 }
 
-// start returns the position in the feed after which subscribers are notified of changes. Run or the first
-// subscriber sets it, so a client that subscribes before Run begins misses no change.
+// start returns the position in the feed after which subscribers are notified of changes. The position is set by Run or
+// by the first subscriber, whichever comes first, so a client that subscribes before Run begins misses no changes.
 func (t *Toolset) start(ctx context.Context) (int64, error) {
 	t.starting.Lock()
 	defer t.starting.Unlock()
@@ -172,7 +172,7 @@ func (t *Toolset) start(ctx context.Context) (int64, error) {
 	return t.from, nil
 }
 
-// next waits for changes after mark and moves mark past them. The first call only finds the position.
+// next waits for changes after mark and advances mark past them. The first call only determines the position.
 func (t *Toolset) next(ctx context.Context, mark *int64) (batch []index.Change, err error) {
 	if *mark < 0 {
 		*mark, err = t.start(ctx)
@@ -185,7 +185,7 @@ func (t *Toolset) next(ctx context.Context, mark *int64) (batch []index.Change, 
 	return batch, err
 }
 
-// touched lists the subscribed URIs that a batch of changes affects, each once.
+// touched returns the subscribed URIs that a batch of changes affects, without duplicates.
 func (t *Toolset) touched(ctx context.Context, batch []index.Change) []string {
 	t.resolve(ctx, batch)
 	t.mu.Lock()
@@ -205,8 +205,8 @@ func (t *Toolset) touched(ctx context.Context, batch []index.Change) []string {
 	return out
 }
 
-// resolve looks up the projects that did not exist when a client subscribed. It does so when a batch contains the
-// first change of a project.
+// resolve looks up projects that did not exist when a client subscribed. It does so when a batch contains a project's
+// first change.
 func (t *Toolset) resolve(ctx context.Context, batch []index.Change) {
 	t.mu.Lock()
 	fresh := false
@@ -226,7 +226,7 @@ func (t *Toolset) resolve(ctx context.Context, batch []index.Change) {
 	}
 }
 
-// concerns reports whether a change may affect the content of the resource.
+// concerns reports whether a change may affect the content of the subscribed resource.
 func (s *subscription) concerns(c *index.Change) bool {
 	if s.ref.project != "" && s.slug != c.Project {
 		return false
@@ -238,21 +238,21 @@ func (s *subscription) concerns(c *index.Change) bool {
 	switch s.ref.kind {
 	case format.KindProfile:
 		box := c.Kind == format.KindInbox || c.Kind.Mark()
-		// An edited message changes in every inbox that contains it, and the change does not list the inboxes.
+		// An edited message changes in every inbox that contains it, but the change does not list these inboxes.
 		return box && c.Agent == s.ref.name || c.Kind == format.KindCanonical && c.Op != index.Added
 	case format.KindClaim:
 		return c.Kind == format.KindClaim || c.Kind == format.KindReleased
 	case format.KindCanonical:
-		content = content || c.Kind.Mark() // the receipts of the message
+		content = content || c.Kind.Mark() // the message's receipts
 		return content && c.ID == s.ref.name
 	case format.KindAttachment:
-		return false // the content of an attachment never changes, because its name is its digest
+		return false // an attachment's content never changes, because its name is its digest
 	}
 	return content && (c.Thread == s.ref.name || c.ID == s.ref.name)
 }
 
 // tell notifies the subscribers of each URI in a separate goroutine, because a subscriber that does not read its stream
-// blocks the writer. If more changes arrive in the meantime, they cause one more notification.
+// blocks the writer. Changes that arrive in the meantime result in one more notification.
 func (t *Toolset) tell(ctx context.Context, wg *sync.WaitGroup, uris []string) {
 	for _, uri := range uris {
 		t.mu.Lock()

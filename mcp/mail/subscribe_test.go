@@ -72,7 +72,7 @@ func TestConcerns(t *testing.T) {
 	changes := []index.Change{inbox, read, made, edited, profile, claimed, removed}
 	for _, tt := range []struct {
 		uri, slug string
-		want      []bool // of changes
+		want      []bool // for each of the changes
 	}{
 		{"resource://inbox/Blue", "", []bool{true, true, false, true, false, false, true}},
 		{"resource://inbox/Red", "", []bool{false, false, false, true, false, false, true}},
@@ -102,8 +102,8 @@ func TestConcerns(t *testing.T) {
 	}
 }
 
-// TestSubscribers: subscribers of both eras are notified about a change, and are forgotten when they have
-// disconnected.
+// TestSubscribers checks that subscribers of both protocol eras are notified about a change, and are forgotten once
+// they have disconnected.
 func TestSubscribers(t *testing.T) {
 	for _, stateless := range []bool{false, true} {
 		t.Run(map[bool]string{false: "session", true: "listen"}[stateless], func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestSubscribers(t *testing.T) {
 	}
 }
 
-// connect creates a client, and reports the notifications that it gets.
+// connect creates a client whose notifications are sent to the channel told.
 func connect(t *testing.T, ts *Toolset, stateless bool) (session *mcp.ClientSession, told chan string) {
 	t.Helper()
 	srv := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return ts.Server() },
@@ -154,7 +154,8 @@ func connect(t *testing.T, ts *Toolset, stateless bool) (session *mcp.ClientSess
 	return session, told
 }
 
-// TestSubscribeEarly: a client that subscribes before the toolset runs is notified about the changes in between.
+// TestSubscribeEarly checks that a client that subscribes before the toolset runs is notified about changes made in
+// between.
 func TestSubscribeEarly(t *testing.T) {
 	t.Parallel()
 	ts, p := newProject(t, "/p")
@@ -169,8 +170,8 @@ func TestSubscribeEarly(t *testing.T) {
 	hears(t, told, uri)
 }
 
-// TestSubscribeToProjectBeingMade: if a project is created while a client subscribes to something in it, the
-// project is found.
+// TestSubscribeToProjectBeingMade checks that a project is found even if it is created while a client is subscribing to
+// something in it.
 func TestSubscribeToProjectBeingMade(t *testing.T) {
 	t.Parallel()
 	ts, _ := newProject(t, "/p")
@@ -183,7 +184,7 @@ func TestSubscribeToProjectBeingMade(t *testing.T) {
 	go func() { done <- session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}) }()
 	waits.Until(t, "the subscription to be entered", func() bool { return waits.Waiting(`mail\.\(\*Toolset\)\.enterSubscription$`) })
 	q := agentIn(t, ts.store, "/q")
-	ts.projects[q.Slug] = true // its first change was reported when nobody was waiting for it
+	ts.projects[q.Slug] = true // its first change was reported before anyone was waiting for it
 	ts.mu.Unlock()
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -192,12 +193,12 @@ func TestSubscribeToProjectBeingMade(t *testing.T) {
 	hears(t, told, uri)
 }
 
-// TestSubscribeToRemovedProject: a client that subscribes to something in a project is notified when the project's
-// folder is removed. It is also notified about mail in the next project created in that folder.
+// TestSubscribeToRemovedProject checks that a client that subscribes to something in a project is notified when the
+// project's folder is removed. The client is also notified about mail in the next project created in that folder.
 func TestSubscribeToRemovedProject(t *testing.T) {
 	t.Parallel()
 	ts, p := newProject(t, "/p")
-	if err := p.FlushHistory(t.Context()); err != nil { // a commit in progress may put a file into the folder
+	if err := p.FlushHistory(t.Context()); err != nil { // a commit in progress may create a file in the folder
 		t.Fatal(err)
 	}
 	run(t, ts)
@@ -214,7 +215,7 @@ func TestSubscribeToRemovedProject(t *testing.T) {
 	hears(t, told, uri)
 }
 
-// TestSubscribeShort: a subscriber that names a message by its short id is notified about the message's receipts.
+// TestSubscribeShort checks that a subscriber that uses a message's short id is notified about the message's receipts.
 func TestSubscribeShort(t *testing.T) {
 	t.Parallel()
 	ts, p := newProject(t, "/p")
@@ -236,7 +237,7 @@ func TestSubscribeShort(t *testing.T) {
 	hears(t, told, uri)
 }
 
-// newProject returns a toolset for a store with a project that has the given key and the agent Ann.
+// newProject returns a toolset, and a project with the given key and the agent Ann in the toolset's store.
 func newProject(t *testing.T, key string) (*Toolset, *maildir.Project) {
 	t.Helper()
 	st := storetest.Open(t, storetest.Config{})
@@ -283,7 +284,7 @@ func hears(t *testing.T, told <-chan string, uri string) {
 	}
 }
 
-// await polls for a condition.
+// await polls until a condition holds.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
 	waits.Until(t, "the awaited condition holds", ok)

@@ -11,13 +11,13 @@ import (
 // Whois is the result of whois.
 type Whois struct {
 	profileShape
-	Machine  string       `json:"machine,omitempty"`  // if the agent is on another machine
-	Wakeable string       `json:"wakeable,omitempty"` // why mail cannot wake it; "" if mail can
+	Machine  string       `json:"machine,omitempty"`  // set if the agent is on another machine
+	Wakeable string       `json:"wakeable,omitempty"` // why mail cannot wake the agent; "" if it can
 	Unread   int          `json:"unread"`
 	Total    int          `json:"total"`
 	Claims   []claimShape `json:"claims"`
 	More     int          `json:"more_claims,omitempty"`
-	Commit   []string     `json:"commits"` // in Git: hash, time, subject
+	Commit   []string     `json:"commits"` // hash, time and subject of each Git commit
 	Mail     []heldShape  `json:"mail,omitempty"`
 	Note     string       `json:"note,omitempty"`
 }

@@ -56,7 +56,7 @@ var words = refusal.Words{
 	}),
 }
 
-// say returns the text of a note; "" for nil.
+// say returns the text of a note, or "" for nil.
 func say(note *maildir.Error) string {
 	if note == nil {
 		return ""
@@ -64,7 +64,7 @@ func say(note *maildir.Error) string {
 	return words.Say(note)
 }
 
-// resourceWords is the wording of the resources' refusals. The arguments of a resource are in its URI.
+// resourceWords is the wording of the resources' refusals. A resource has its arguments in its URI.
 var resourceWords = refusal.Words{
 	Args: map[refusal.Field]string{
 		refusal.Project: "project",

@@ -9,21 +9,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// These are the sizes of struct inet_diag_req_v2, struct inet_diag_msg and a netlink message's header
-// (linux/inet_diag.h, linux/netlink.h), in bytes.
+// Sizes in bytes of struct inet_diag_req_v2, of struct inet_diag_msg, and of a netlink message's header
+// (linux/inet_diag.h, linux/netlink.h).
 const (
 	requestSize = 56
 	answerSize  = 72
 	headerSize  = unix.SizeofNlMsghdr
 )
 
-// established is the state of a TCP connection that both ends may write to (TCP_ESTABLISHED).
+// established is the state of a TCP connection to which both ends can write (TCP_ESTABLISHED).
 const established = 1
 
-// patience is the time in seconds that the kernel may take to answer. It answers within microseconds.
+// patience is how long the kernel may take to answer, in seconds. It normally answers within microseconds.
 const patience = 1
 
-// errUnknown means that the kernel lists no established connection of a process between two addresses.
+// errUnknown means that the kernel lists no established connection of a process between the two addresses.
 var errUnknown = errors.New("no process on this machine has the other end open")
 
 // lookup returns the uid of the socket that is bound to client and connected to server.
@@ -41,7 +41,7 @@ func lookup(client, server netip.AddrPort) (uid int, err error) {
 	}
 	answer := make([]byte, 4096)
 	n, from, err := unix.Recvfrom(fd, answer, 0)
-	for errors.Is(err, unix.EINTR) { // a signal from Go's scheduler; with a timeout the kernel does not resume the call
+	for errors.Is(err, unix.EINTR) { // a signal from the scheduler; because of the timeout, the call is not restarted
 		n, from, err = unix.Recvfrom(fd, answer, 0)
 	}
 	if err != nil {
@@ -62,14 +62,14 @@ func request(client, server netip.AddrPort) []byte {
 	body := b[headerSize:]
 	body[0], body[1] = unix.AF_INET6, unix.IPPROTO_TCP
 	if client.Addr().Is4() {
-		body[0] = unix.AF_INET // also finds an IPv6 socket that is connected to an IPv4 address
+		body[0] = unix.AF_INET // also finds IPv6 sockets that are connected to an IPv4 address
 	}
 	binary.NativeEndian.PutUint32(body[4:], 1<<established)
 	copy(body[8:], socketID(client, server))
 	return b
 }
 
-// socketID returns a struct inet_diag_sockid without an interface or a cookie.
+// socketID returns a struct inet_diag_sockid with neither an interface nor a cookie.
 func socketID(client, server netip.AddrPort) []byte {
 	b := make([]byte, 48)
 	binary.BigEndian.PutUint16(b, client.Port())
@@ -80,8 +80,8 @@ func socketID(client, server netip.AddrPort) []byte {
 	return b
 }
 
-// read returns the uid in the kernel's answer. If the kernel has no matching connection, it answers with a listening
-// socket, or with a socket that its process has closed. Therefore read checks the state and the inode.
+// read returns the uid in the kernel's answer. If no connection matches, the kernel answers with a listening socket or
+// with a socket that its process has closed. For this reason, read checks the state and the inode.
 func read(answer []byte, client, server netip.AddrPort) (uid int, err error) {
 	if len(answer) < headerSize+4 {
 		return 0, errors.New("ask sock_diag: the answer is too short")

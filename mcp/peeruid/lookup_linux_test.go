@@ -17,8 +17,8 @@ import (
 	"mailtree/fixtures/guesttest"
 )
 
-// dialEnv turns the test binary into a process of another user. The process connects to this address, reports that, and
-// keeps the connection open until its input ends.
+// dialEnv makes the test binary act as another user's process. The process connects to the address in this variable,
+// reports that it has done so, and keeps the connection open until its input ends.
 const dialEnv = "PEERUID_DIAL"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// listen listens at an address until the test ends.
+// listen listens on an address until the test ends.
 func listen(t testing.TB, address string) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
@@ -67,7 +67,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestOwn: the lookup finds this user over IPv4, over IPv6, and over IPv4 at a listener for both.
+// TestOwn checks that the lookup finds this user over IPv4, over IPv6, and over IPv4 on a listener for both.
 func TestOwn(t *testing.T) {
 	t.Parallel()
 	for _, at := range []struct{ listen, host string }{
@@ -82,7 +82,7 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// TestMapped: a client whose IPv6 socket is connected to an IPv4 address is found.
+// TestMapped checks that a client whose IPv6 socket is connected to an IPv4 address is found.
 func TestMapped(t *testing.T) {
 	t.Parallel()
 	l := listen(t, "127.0.0.1:0")
@@ -106,8 +106,8 @@ func TestMapped(t *testing.T) {
 	}
 }
 
-// TestGone: if an end was closed, or no process has it, its user is unknown, not root. The test does not run in
-// parallel with TestOther, because a child process has a copy of each socket until its exec.
+// TestGone checks that the user of an end that was closed, or that no process has open, is unknown rather than root.
+// The test does not run in parallel with TestOther, because a child process has a copy of each socket until its exec.
 func TestGone(t *testing.T) {
 	l := listen(t, "127.0.0.1:0")
 	client, server := connect(t, l, l.Addr().String())
@@ -133,9 +133,9 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestReused: if a client has reset its connection and the next client uses the same port, the reset connection is not
-// mistaken for the next client's. The next client's connection is waiting to be accepted. The clients use an address on
-// which no other program uses a port, and the test does not run in parallel with TestOther: see TestGone.
+// TestReused checks that a connection that its client has reset is not mistaken for the next client's connection from
+// the same port, which is waiting to be accepted. The clients use an address whose ports no other program uses. The
+// test does not run in parallel with TestOther: see TestGone.
 func TestReused(t *testing.T) {
 	l := listen(t, "127.0.0.1:0")
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 77)}, Control: func(_, _ string, c syscall.RawConn) (err error) {
@@ -153,7 +153,7 @@ func TestReused(t *testing.T) {
 	if _, err := first.Write([]byte("a request")); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.(*net.TCPConn).SetLinger(0); err != nil { // Close resets the connection
+	if err := first.(*net.TCPConn).SetLinger(0); err != nil { // makes Close reset the connection
 		t.Fatal(err)
 	}
 	first.Close()
@@ -181,7 +181,7 @@ func TestReused(t *testing.T) {
 	}
 }
 
-// TestOther: the lookup finds the user of another process.
+// TestOther checks that the lookup finds another process's user.
 func TestOther(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to run a process as another user")
@@ -213,7 +213,7 @@ func TestOther(t *testing.T) {
 	}
 }
 
-// BenchmarkOf measures the lookup while there are 4,000 other connections.
+// BenchmarkOf measures the lookup in the presence of up to 4,000 other connections.
 func BenchmarkOf(b *testing.B) {
 	for _, others := range []int{0, 4_000} {
 		b.Run(fmt.Sprint(others), func(b *testing.B) {

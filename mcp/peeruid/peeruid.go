@@ -1,7 +1,7 @@
 // Package peeruid looks up the OS user at the other end of a TCP connection from this machine.
 //
-// On Linux the kernel is asked about a single connection (sock_diag, the interface that ss uses), so the cost does not
-// depend on the number of sockets. On other systems Check and Of return an error.
+// On Linux, the package asks the kernel about a single connection (sock_diag, the interface that ss uses), so the cost
+// does not depend on the number of sockets. On other systems, Check and Of return an error.
 package peeruid
 
 import (
@@ -11,14 +11,14 @@ import (
 	"os"
 )
 
-// Of returns the uid of the process that opened the other end of a TCP connection. It returns an error if that end is
-// not on this machine, or is no longer an established connection of a process. If a process has closed its end, the
-// kernel lists that end with uid 0, so such an end is treated as unknown. Call Of once, right after accept, before the
-// listener accepts another connection.
+// Of returns the uid of the process that opened the other end of a TCP connection. It returns an error if the other end
+// is not on this machine or no longer belongs to an established connection of a process. After a process closes its
+// end, the kernel lists that end with uid 0, so Of treats closed ends as unknown. Call Of once, right after accepting
+// the connection and before accepting another one.
 //
 // A client may reset a connection that has not been accepted yet. The server can still read what the client sent, but
-// the client's port is free for another user, who may then establish a connection between the same addresses. So Of
-// also looks up the end on this side. Only an accepted connection has an inode on this side.
+// another user can now use the client's port to establish a connection between the same addresses. Of therefore looks
+// up this end too: it has an inode only if the connection has been accepted.
 func Of(c net.Conn) (uid int, err error) {
 	client, err := addrPort(c.RemoteAddr())
 	if err != nil {
@@ -37,7 +37,7 @@ func Of(c net.Conn) (uid int, err error) {
 	return uid, nil
 }
 
-// addrPort returns a TCP address. An IPv4 address is in its short form.
+// addrPort returns the address and port of a TCP address. IPv4 addresses are in their short form.
 func addrPort(a net.Addr) (netip.AddrPort, error) {
 	t, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -47,7 +47,7 @@ func addrPort(a net.Addr) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(ap.Addr().Unmap().WithZone(""), ap.Port()), nil
 }
 
-// Check returns the reason why Of cannot work on this system, or nil if it can. Check connects to itself once.
+// Check returns nil if Of works on this system, and the reason otherwise. To find out, Check connects to itself once.
 func Check() error {
 	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

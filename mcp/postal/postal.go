@@ -1,9 +1,9 @@
-// Package postal implements the *postal* toolset. It consists of two tools, and gives a mailbox to every agent that is
-// named in an address.
+// Package postal implements the *postal* toolset. It consists of two tools, and gives a mailbox to every agent named in
+// an address.
 //
-// check_mail returns each message once, oldest first. A message that is sent again under the same msg_id is delivered
-// only once. An agent is created when a call first names it. Its mail is in the same tree as other agents' mail. The
-// package contains the tools' names, shapes and wording, and no rules. See docs/tools.md, "postal".
+// The tool check_mail returns each message once, oldest first. Messages sent again with the same msg_id are delivered
+// only once. An agent is created when a call first names it, and its mail is in the same tree as other agents' mail.
+// The package contains the tools' names, shapes and wording, but no rules. See docs/tools.md, "postal".
 package postal
 
 import (
@@ -24,7 +24,7 @@ type Toolset struct {
 	cfg tool.Config
 }
 
-// New creates the toolset. It starts nothing.
+// New returns the toolset.
 func New(cfg tool.Config) *Toolset {
 	t := &Toolset{cfg: cfg}
 	t.Set = tool.NewSet(cfg, tool.About{
@@ -40,7 +40,7 @@ func New(cfg tool.Config) *Toolset {
 func (t *Toolset) tools() []tool.Tool { return []tool.Tool{t.sendToAgent(), t.checkMail()} }
 
 // meet finds the project of the call and the caller's name in it. It creates the project, the caller and the named
-// agents if they do not exist yet.
+// agents if necessary.
 func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Project, me string, err error) {
 	c := tool.CallerOf(ctx)
 	if c.Agent == "" {
@@ -61,12 +61,12 @@ func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Projec
 	return p, c.Agent, nil
 }
 
-// Plain converts structured content to what postal's functions return: the id, a message of three fields, or null. See
-// docs/tools.md, "postal".
+// Plain converts structured content to what postal's functions return: the id, a message with three fields, or null.
+// See docs/tools.md, "postal".
 func (t *Toolset) Plain(structured []byte) []byte {
 	var m mailShape
 	if err := json.Unmarshal(structured, &m); err != nil {
-		panic(err) // one of the tools created the JSON
+		panic(err) // one of the tools produced the JSON
 	}
 	switch {
 	case m.Empty:

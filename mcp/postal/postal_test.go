@@ -26,7 +26,8 @@ func TestDeclared(t *testing.T) {
 	tooltest.Declared(t, tools...)
 }
 
-// TestShapes: the answers match their schemas, and Plain converts an answer to what postal's function returns.
+// TestShapes checks that the answers match their schemas, and that Plain converts an answer to what postal's function
+// returns.
 func TestShapes(t *testing.T) {
 	ts := New(tool.Config{})
 	mail := func(id, key, body string) any {

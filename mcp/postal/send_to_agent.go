@@ -10,7 +10,7 @@ import (
 )
 
 type sentShape struct {
-	ID string `json:"id"` // the msg_id, or the generated id
+	ID string `json:"id"` // the msg_id or a generated id
 }
 
 type sendRequest struct {
@@ -49,11 +49,11 @@ func (t *Toolset) sendToAgent() tool.Tool {
 	})
 }
 
-// maxKey is the longest msg_id, in bytes, that a caller can send. A msg_id in a file may be longer.
+// maxKey is the maximum length in bytes of a msg_id that a caller can send. A msg_id in a file may be longer.
 const maxKey = 256
 
-// shownID returns the id that postal shows for a message. It is the sender's msg_id if there is one. For mail from
-// another domain it is the server's own id, because the server set the key itself. See docs/tools.md, "Sending".
+// shownID returns the id that postal shows for a message: the sender's msg_id if there is one. For mail from another
+// domain it is the server's own id, because the server itself set the key. See docs/tools.md, "Sending".
 func shownID(m *format.Message) string {
 	if m.Key != "" && len(m.Key) <= maxKey && m.Door != format.DoorGateway {
 		return m.Key

@@ -1,5 +1,5 @@
-// Package protocol defines what both ends of the wire must agree on: revisions, headers, error codes. It imports no
-// other mailtree package, so servers, bridges and clients can all import it.
+// Package protocol defines what both ends of the wire must agree on: revisions, headers and error codes. It does not
+// import any other mailtree package, so servers, bridges and clients can all import it.
 package protocol
 
 import (
@@ -9,14 +9,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// NewEra is the first revision of MCP without sessions. Earlier revisions are the old era.
+// NewEra is the first revision of MCP without sessions. All earlier revisions belong to the old era.
 const NewEra = "2026-07-28"
 
-// IsStateless reports whether a revision belongs to the new era. A client that names no revision ("")
-// belongs to the old era.
+// IsStateless reports whether a revision belongs to the new era. Clients that specify no revision ("") belong to the
+// old era.
 func IsStateless(revision string) bool { return revision >= NewEra }
 
-// These are the headers of MCP over HTTP.
+// HTTP headers used by MCP.
 const (
 	VersionHeader = "Mcp-Protocol-Version"
 	SessionHeader = "Mcp-Session-Id"
@@ -24,14 +24,13 @@ const (
 	NameHeader    = "Mcp-Name"
 )
 
-// HelloHeader contains the self-asserted part of tool.Caller as JSON. A bridge sends it on the socket.
+// HelloHeader contains, as JSON, the self-asserted part of tool.Caller. Bridges send it on the socket.
 const HelloHeader = "Mailtree-Hello"
 
-// AcceptBoth is the Accept header of a client that accepts a document as well as a stream.
+// AcceptBoth is the Accept header of a client that accepts both documents and streams.
 const AcceptBoth = "application/json, text/event-stream"
 
-// These are the codes of JSON-RPC errors. This server defines the codes from CodeBusy on, and the standard defines the
-// others.
+// Codes of JSON-RPC errors. This server defines CodeBusy and the codes after it. The standard defines the others.
 const (
 	CodeParse    = jsonrpc.CodeParseError
 	CodeRequest  = jsonrpc.CodeInvalidRequest
@@ -42,11 +41,12 @@ const (
 	CodeBusy     = -32000
 	CodeDenied   = -32001
 	CodeNotFound = -32002 // the resource does not exist, in the old era; CodeParams in the new era
-	CodeHeaders  = -32020 // headers that contradict the message
+	CodeHeaders  = -32020 // headers contradict the message
 	CodeUnknown  = -32023 // an unknown event (SEP-3415)
 )
 
-// Failure returns a JSON-RPC error as the response to the message with the given id. id is nil if it is unknown.
+// Failure returns the JSON-RPC error that answers the message with the given id. If id is nil, the message's id is
+// unknown.
 func Failure(id json.RawMessage, code int, text string) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
@@ -60,7 +60,7 @@ func Failure(id json.RawMessage, code int, text string) []byte {
 		"error":   map[string]any{"code": code, "message": text},
 	})
 	if err != nil {
-		panic(err) // the id was parsed before
+		panic(err) // the id has already been parsed
 	}
 	return bytes.TrimSpace(b.Bytes())
 }

@@ -1,10 +1,10 @@
-// Package resume stores on disk what an MCP session needs in order to continue after a restart of the server. It stores
-// the params of the client's initialize request, and the session's subscriptions. Each session is one file in a Folder,
-// with mode 0600 and the session's id as its name:
+// Package resume stores on disk what an MCP session needs to continue after a restart of the server: the params of the
+// client's initialize request, and the session's subscriptions. Each session is a file in a Folder, with mode 0600 and
+// the session's id as its name:
 //
 //	{"initialize":{"protocolVersion":"2025-06-18",…},"uris":["resource://inbox/BlueLake"]}
 //
-// Files are read, replaced and removed as a whole.
+// Each file is read, replaced or removed as a whole.
 package resume
 
 import (
@@ -24,33 +24,34 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Session is the stored state of a session.
+// Session is the stored state of one session.
 type Session struct {
 	Initialize json.RawMessage `json:"initialize"` // the params of the session's initialize request
-	URIs       []string        `json:"uris"`       // the resources to which it is subscribed
+	URIs       []string        `json:"uris"`       // the resources that the session is subscribed to
 }
 
 // Lasts is how long an unused session is kept.
 const Lasts = 24 * time.Hour
 
-// These are the limits of one session. A larger session is not kept, so its client must begin again.
+// The limits of one session. Larger sessions are not kept, so their clients must begin again.
 const (
 	maxURIs  = 256
 	maxBytes = 256 << 10
 )
 
-// Folder stores sessions. If Dir is empty, it stores none. Its methods may run concurrently for different sessions.
+// Folder stores sessions. If Dir is empty, it stores nothing. Its methods may be called concurrently for different
+// sessions.
 type Folder struct {
 	Dir  string // created when the first session is stored
-	Key  []byte // signs the ids, so that only this server can create one
-	Most int    // maximum number of kept sessions; those unused for the longest time are dropped
+	Key  []byte // signs the ids, so that only this server can create them
+	Most int    // maximum number of kept sessions; the least recently used ones are dropped
 }
 
-// nonceLen is the length of rand.Text.
+// nonceLen is the length of the string that rand.Text returns.
 const nonceLen = 26
 
-// NewID creates the id of a session that belongs to owner. The id consists of a nonce and a signature of nonce and
-// owner.
+// NewID returns an id for a new session that belongs to owner. It consists of a nonce and a signature of the nonce and
+// the owner.
 func (f *Folder) NewID(owner string) string {
 	nonce := rand.Text()
 	return nonce + "." + f.sign(nonce, owner)
@@ -62,15 +63,15 @@ func (f *Folder) sign(nonce, owner string) string {
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(mac.Sum(nil)[:16])
 }
 
-// made reports whether NewID created the id for that owner. Such an id is a safe file name.
+// made reports whether NewID created the id for the given owner. If so, the id is safe to use as a file name.
 func (f *Folder) made(id, owner string) bool {
 	nonce, signature, ok := strings.Cut(id, ".")
 	plain := len(nonce) == nonceLen && strings.Trim(nonce, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
 	return ok && plain && hmac.Equal([]byte(signature), []byte(f.sign(nonce, owner)))
 }
 
-// Load returns the stored session. ok is false if there is none, if it has been unused for Lasts, or if the id was not
-// created for this owner.
+// Load returns the stored session. If there is none, if it has been unused for Lasts, or if the id was not created for
+// this owner, ok is false.
 func (f *Folder) Load(id, owner string) (s Session, ok bool) {
 	if f.Dir == "" || !f.made(id, owner) {
 		return s, false
@@ -84,7 +85,8 @@ func (f *Folder) Load(id, owner string) (s Session, ok bool) {
 	return s, err == nil && json.Unmarshal(data, &s) == nil && s.Initialize != nil
 }
 
-// Save stores a session. A session over the limits is dropped instead. It returns errors from the file system.
+// Save stores a session. If the session exceeds the limits, Save drops it instead. Save returns errors from the file
+// system.
 func (f *Folder) Save(id string, s Session) error {
 	if f.Dir == "" {
 		return nil
@@ -106,8 +108,8 @@ func (f *Folder) Save(id string, s Session) error {
 	return tree.WriteFile(name, data)
 }
 
-// makeRoom drops the sessions that have been unused for Lasts. Then it drops the sessions that have been unused for the
-// longest time until there is room for one more.
+// makeRoom drops the sessions that have been unused for Lasts, and then the least recently used sessions until there is
+// room for one more.
 func (f *Folder) makeRoom() error {
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
 		return err
@@ -134,7 +136,7 @@ func (f *Folder) makeRoom() error {
 	return nil
 }
 
-// Use marks a stored session as used now. It ignores other sessions.
+// Use marks a stored session as just used. It ignores sessions that are not stored.
 func (f *Folder) Use(id string) {
 	if f.Dir != "" {
 		now := time.Now()
@@ -142,9 +144,9 @@ func (f *Folder) Use(id string) {
 	}
 }
 
-// Remove drops a session that has ended. The id must be one that the server created.
+// Remove drops a session that has ended. The id must have been created by the server.
 func (f *Folder) Remove(id string) {
 	if f.Dir != "" {
-		_ = os.Remove(filepath.Join(f.Dir, id)) // if the file remains, it is dropped after Lasts
+		_ = os.Remove(filepath.Join(f.Dir, id)) // a file that remains is dropped after Lasts
 	}
 }

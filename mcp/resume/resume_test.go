@@ -37,7 +37,7 @@ func loads(f *Folder, id, owner string) bool {
 	return ok
 }
 
-// TestSession: a session is loaded as it was last saved, from a file that only its user may read.
+// TestSession checks that a session is loaded as it was last saved, from a file that only its user may read.
 func TestSession(t *testing.T) {
 	f := folder(t)
 	id := save(t, f, "me", 0)
@@ -66,8 +66,8 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestOwner: an id is invalid for another owner, with another key, or if it was changed. A path is never a valid id,
-// even if it is signed.
+// TestOwner checks that an id is invalid if it was changed, if it belongs to another owner or if the key differs. A
+// path is never a valid id, even if it is signed.
 func TestOwner(t *testing.T) {
 	f := folder(t)
 	id := save(t, f, "me", 0)
@@ -104,8 +104,8 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// TestRoom: sessions that have been unused for a day are dropped. If there are more than Most, the sessions that have
-// been unused for the longest time are dropped.
+// TestRoom checks that sessions that have been unused for a day are dropped. If there are more than Most, the least
+// recently used ones are dropped too.
 func TestRoom(t *testing.T) {
 	f := folder(t)
 	old := save(t, f, "me", Lasts+time.Minute)

@@ -6,11 +6,10 @@ import (
 	"strconv"
 )
 
-// maxPath is the length of the longest path that fits into sun_path together with its NUL.
+// maxPath is the maximum length of a path that fits in sun_path along with its terminating NUL.
 const maxPath = 107
 
-// shorten returns a path for the socket that fits into a socket address. The path is valid until done is
-// called.
+// shorten returns a path to the socket that fits in a socket address. The path remains valid until done is called.
 func shorten(path string) (short string, done func(), err error) {
 	if len(path) <= maxPath {
 		return path, func() {}, nil

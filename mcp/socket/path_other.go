@@ -4,11 +4,10 @@ package socket
 
 import "fmt"
 
-// maxPath is the length of the longest path that fits, together with its NUL, into sun_path on BSD systems.
+// maxPath is the maximum length of a path that fits in sun_path on BSD systems along with its terminating NUL.
 const maxPath = 103
 
-// shorten returns a path for the socket that fits into a socket address. The path is valid until done is
-// called.
+// shorten returns a path to the socket that fits in a socket address. The path remains valid until done is called.
 func shorten(path string) (short string, done func(), err error) {
 	if len(path) > maxPath {
 		return "", nil, fmt.Errorf("the socket %s cannot be used: its path has %d bytes, and this system allows %d. "+

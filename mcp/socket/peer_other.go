@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-// Peer always returns an error, because this system cannot identify the user. Therefore every connection is refused.
+// Peer always returns an error, because this system cannot identify the user. As a result, every connection is refused.
 func Peer(*net.UnixConn) (uid int, err error) {
 	return 0, errors.New("this system cannot identify the user of a connection")
 }

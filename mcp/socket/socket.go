@@ -1,13 +1,12 @@
-// Package socket is the Unix socket of a store. It listens, connects, and identifies the OS user behind each
+// Package socket implements the Unix socket of a store. It listens, connects, and identifies the OS user behind each
 // connection.
 //
-// Listen replaces a stale socket, which a killed server has left behind. It never replaces the socket of a live server,
-// because a listening server holds a lock. For server.sock this is the store's lock. For a socket in another place it
-// is the file <path>.lock next to the socket. If a listener's socket is removed, Renew creates it again.
+// Listen replaces a stale socket that a killed server has left behind. It never replaces the socket of a live server,
+// because a listening server holds a lock. For server.sock, that is the store's lock. For a socket outside the store,
+// it is the file <path>.lock next to the socket. If a listener's socket is removed, Renew recreates it.
 //
-// A socket address has room for about a hundred bytes. On Linux longer paths work too, through a descriptor
-// of their folder. On other systems the error says what to do. See docs/clients.md, "The socket, and other
-// users".
+// A socket address has room for about a hundred bytes. On Linux, longer paths work too, by means of a descriptor of
+// their folder. On other systems, the error says what to do. See docs/clients.md, "The socket, and other users".
 package socket
 
 import (
@@ -24,19 +23,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxGuestConns is the maximum number of open connections for each other user. The listener closes any additional
-// connections at once.
+// MaxGuestConns is the maximum number of open connections for each other user. The listener closes further connections
+// at once.
 const MaxGuestConns = 64
 
-// Config says where to listen and who may connect.
+// Config specifies where to listen and who may connect.
 type Config struct {
 	Path string
-	Open bool         // mode 0666 instead of 0600, and a lock next to the socket: other users may connect
-	Busy func() bool  // reports that AwaitIdle must wait for other work; nil: never
-	Log  *slog.Logger // nil: discarded
+	Open bool         // let other users connect: mode 0666 instead of 0600, and a lock next to the socket
+	Busy func() bool  // reports whether AwaitIdle must wait for other work; nil means never
+	Log  *slog.Logger // if nil, log lines are discarded
 }
 
-// Listener accepts connections and identifies the OS user of each. It is safe for concurrent use.
+// Listener accepts connections and identifies the OS user of each one. It is safe for concurrent use.
 type Listener struct {
 	cfg  Config
 	self int
@@ -44,17 +43,17 @@ type Listener struct {
 
 	place  sync.Mutex // held while the socket is created or removed
 	ln     net.Listener
-	id     fs.FileInfo // identifies the socket file of ln
+	id     fs.FileInfo // identifies ln's socket file
 	closed bool
 
 	mu    sync.Mutex
 	conns map[int]int // number of open connections, by uid
 	open  int
-	since time.Time // when the last connection ended or AwaitIdle began
+	since time.Time // when the last connection ended, or AwaitIdle began
 	shut  bool      // AwaitIdle has returned nil
 }
 
-// Conn is a connection together with the OS user at its other end, according to the kernel.
+// Conn is a connection and the OS user at its other end, according to the kernel.
 type Conn struct {
 	net.Conn
 	UID  int
@@ -63,8 +62,8 @@ type Conn struct {
 }
 
 // Listen creates the socket. If the path is in the store, the caller must hold the store's lock. The caller must close
-// the listener, which removes the socket. Errors say what to do. They occur if another server is listening at the path,
-// if another file is in the way, or if the path is too long for this system.
+// the listener, which removes the socket. Listen returns an error that says what to do if another server is listening
+// at the path, if another file is in the way, or if the path is too long for this system.
 func Listen(ctx context.Context, cfg Config) (*Listener, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -82,7 +81,8 @@ func Listen(ctx context.Context, cfg Config) (*Listener, error) {
 	return l, nil
 }
 
-// own takes the lock of a socket outside the store, because two stores' servers may use the same path.
+// own takes the lock of a socket outside the store. The lock is needed because servers of two stores may use the same
+// path.
 func (l *Listener) own() error {
 	f, err := os.OpenFile(l.cfg.Path+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -120,7 +120,7 @@ func (l *Listener) listen(ctx context.Context) error {
 			"system does not support sockets, "+
 			"choose a folder on another one", l.cfg.Path, plain(err))
 	}
-	ln.(*net.UnixListener).SetUnlinkOnClose(false) // ln knows only the shortened path
+	ln.(*net.UnixListener).SetUnlinkOnClose(false) // ln has only the shortened path
 	mode := fs.FileMode(0o600)
 	if l.cfg.Open {
 		mode = 0o666
@@ -137,9 +137,9 @@ func (l *Listener) listen(ctx context.Context) error {
 	return nil
 }
 
-// Renew creates the socket again if it was removed or replaced, and logs this. Open connections stay open, and Accept
-// returns the new connections. On a closed listener Renew does nothing. It returns the same errors as Listen. If it
-// returns an error, the listener and other programs' files are unchanged.
+// Renew recreates the socket if it was removed or replaced, and logs this. Open connections stay open, and Accept
+// returns the new connections. If the listener is closed, Renew does nothing. It returns the same errors as Listen. In
+// case of an error, the listener and other programs' files are unchanged.
 func (l *Listener) Renew(ctx context.Context) error {
 	l.place.Lock()
 	defer l.place.Unlock()
@@ -150,13 +150,13 @@ func (l *Listener) Renew(ctx context.Context) error {
 	if err := l.listen(ctx); err != nil {
 		return err
 	}
-	old.Close() // closed only now, because Accept continues with l.ln
+	old.Close() // only now, because Accept continues with l.ln
 	l.cfg.Log.Warn("the socket was removed or replaced; the server has created it again", "path", l.cfg.Path)
 	return nil
 }
 
-// stands reports whether the path still refers to this listener's socket. No other file gets the socket's inode
-// while the listener is open.
+// stands reports whether the path still refers to this listener's socket. While the listener is open, no other file can
+// get the socket's inode.
 func (l *Listener) stands() bool {
 	fi, err := os.Lstat(l.cfg.Path)
 	return err == nil && os.SameFile(fi, l.id)
@@ -185,8 +185,8 @@ func clear(ctx context.Context, path string) error {
 	return nil
 }
 
-// Dial connects to the server that listens at path. The error wraps fs.ErrNotExist or ECONNREFUSED if no server is
-// listening, and fs.ErrPermission if this user may not connect.
+// Dial connects to the server that is listening at path. If no server is listening, the error wraps fs.ErrNotExist or
+// ECONNREFUSED. If this user may not connect, it wraps fs.ErrPermission.
 func Dial(ctx context.Context, path string) (net.Conn, error) {
 	short, done, err := shorten(path)
 	if err != nil {
@@ -196,7 +196,7 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "unix", short)
 }
 
-// plain returns err without the path, which may be the shortened path.
+// plain returns err without the path, which may be a shortened one.
 func plain(err error) error {
 	var errno unix.Errno
 	if errors.As(err, &errno) {
@@ -205,14 +205,14 @@ func plain(err error) error {
 	return err
 }
 
-// Accept waits for the next connection and returns it as a *Conn. It closes connections of unidentified users, and
+// Accept waits for the next connection and returns it as a *Conn. It closes connections from unidentified users, and
 // other users' connections beyond MaxGuestConns.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		ln := l.listening()
 		c, err := ln.Accept()
 		if err != nil && ln != l.listening() {
-			continue // Renew created the socket again
+			continue // Renew has recreated the socket
 		}
 		if err != nil {
 			return nil, err
@@ -240,7 +240,7 @@ func (l *Listener) listening() net.Listener {
 	return l.ln
 }
 
-// Addr returns the address of the socket.
+// Addr returns the socket's address.
 func (l *Listener) Addr() net.Addr { return l.listening().Addr() }
 
 func (l *Listener) enterPeer(uid int) bool {
@@ -264,8 +264,9 @@ func (l *Listener) leavePeer(uid int) {
 	l.since = time.Now()
 }
 
-// Enter counts a client that is not connected to the socket, such as a browser, so that AwaitIdle waits for it too. The
-// caller must call leave once, when the client disconnects. ok is false if AwaitIdle has returned nil.
+// Enter counts a client that is not connected to the socket, such as a browser, so that AwaitIdle waits for that client
+// too. The caller must call leave once, when the client disconnects. If AwaitIdle has already returned nil, ok is
+// false.
 func (l *Listener) Enter() (leave func(), ok bool) {
 	if !l.enterPeer(l.self) {
 		return nil, false
@@ -279,9 +280,9 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// AwaitIdle returns nil when no client has been connected for the time d and the server is not busy. After that, Accept
-// closes new connections. If ctx ends first, AwaitIdle returns ctx's error. The time before the call is ignored,
-// because clients that have connected by then may still be waiting for Accept.
+// AwaitIdle returns nil once no client has been connected for the duration d and the server is not busy. After that,
+// Accept closes new connections. If ctx is done first, AwaitIdle returns ctx's error. The time before the call does not
+// count, because clients that connected during that time may still be waiting for Accept.
 func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
 	l.mu.Lock()
 	l.since = time.Now()
@@ -299,8 +300,8 @@ func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// rest returns the time after which the listener may have been idle for d. The result is 0 or less if that time has
-// passed.
+// rest returns how much longer the listener must stay idle until it has been idle for d. If that time has passed, the
+// result is 0 or less.
 func (l *Listener) rest(d time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -312,23 +313,23 @@ func (l *Listener) rest(d time.Duration) time.Duration {
 	return rest
 }
 
-// Withdraw removes the socket, unless another socket has taken its place. After that no new client can connect. Clients
-// that have already connected are still accepted.
+// Withdraw removes the socket unless another socket has taken its place. After that, no new clients can connect, but
+// clients that have already connected are still accepted.
 func (l *Listener) Withdraw() {
 	l.place.Lock()
 	defer l.place.Unlock()
 	l.withdraw()
 }
 
-// withdraw does the same as Withdraw. The caller must hold place.
+// withdraw is like Withdraw, but the caller must hold place.
 func (l *Listener) withdraw() {
 	if !l.closed && l.stands() {
 		os.Remove(l.cfg.Path)
 	}
 }
 
-// Close closes the listener and removes the socket, unless another socket has taken its place. Later calls
-// do nothing.
+// Close closes the listener, and removes the socket unless another socket has taken its place. Further calls do
+// nothing.
 func (l *Listener) Close() error {
 	l.place.Lock()
 	defer l.place.Unlock()

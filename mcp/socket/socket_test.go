@@ -18,8 +18,8 @@ import (
 	"mailtree/fixtures/guesttest"
 )
 
-// TestMain can also run the test binary as a process of another user. That process connects SOCKET_GUEST times, prints
-// how many connections were accepted, and waits for the end of its input.
+// TestMain can also run the test binary as another user's process. That process connects SOCKET_GUEST times, prints how
+// many connections were accepted, and waits until its input ends.
 func TestMain(m *testing.M) {
 	if n, err := strconv.Atoi(os.Getenv("SOCKET_GUEST")); err == nil {
 		in := 0
@@ -50,7 +50,7 @@ func listen(t *testing.T, cfg Config) *Listener {
 	return l
 }
 
-// greet accepts connections until the listener is closed, and sends a byte on each.
+// greet accepts connections until the listener is closed, and sends one byte on each connection.
 func greet(l *Listener) chan *Conn {
 	all := make(chan *Conn, 1000)
 	go func() {
@@ -67,7 +67,8 @@ func greet(l *Listener) chan *Conn {
 	return all
 }
 
-// TestWithdraw: clients that connected before Withdraw are accepted, and nobody can connect afterwards.
+// TestWithdraw checks that clients that connected before Withdraw are still accepted, and that no client can connect
+// afterwards.
 func TestWithdraw(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l := listen(t, Config{Path: path})
@@ -86,7 +87,7 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
-// greeted reports whether a connection to path receives the byte.
+// greeted reports whether a connection to path receives the byte from greet.
 func greeted(t *testing.T, path string) bool {
 	t.Helper()
 	c, err := Dial(t.Context(), path)
@@ -98,7 +99,7 @@ func greeted(t *testing.T, path string) bool {
 	return n == 1
 }
 
-// leave creates a stale socket, like one that a killed server leaves behind.
+// leave leaves a stale socket behind, as a killed server does.
 func leave(t *testing.T, path string) {
 	t.Helper()
 	ln, err := net.Listen("unix", path)
@@ -114,7 +115,7 @@ func TestListen(t *testing.T) {
 		name   string
 		before func(t *testing.T, path string)
 		open   bool
-		want   string // expected in the error; "": no error
+		want   string // expected in the error; "" if there is none
 	}{
 		{"new", func(*testing.T, string) {}, false, ""},
 		{"open", func(*testing.T, string) {}, true, ""},
@@ -177,7 +178,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestReplaced: a listener does not remove a socket that has replaced its own.
+// TestReplaced checks that a listener does not remove a socket that has replaced its own.
 func TestReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.sock")
 	l := listen(t, Config{Path: path})
@@ -191,8 +192,8 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestLongPath: a path longer than a socket address works on Linux. On other systems the refusal says what
-// to do.
+// TestLongPath checks that a path that is too long for a socket address works on Linux. On other systems, the refusal
+// must say what to do.
 func TestLongPath(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long/", 40))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -259,8 +260,8 @@ func TestAwaitIdle(t *testing.T) {
 	}
 }
 
-// TestAwaitIdleOfLateStart: clients that connected while the server was starting are served, however long
-// the start took.
+// TestAwaitIdleOfLateStart checks that clients that connected while the server was starting are served, however long it
+// took to start.
 func TestAwaitIdleOfLateStart(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -273,7 +274,7 @@ func TestAwaitIdleOfLateStart(t *testing.T) {
 		}()
 	})
 	path := filepath.Join(t.TempDir(), "s.sock")
-	l = listen(t, Config{Path: path, Busy: func() bool { serving(); return false }}) // asked when no client is connected
+	l = listen(t, Config{Path: path, Busy: func() bool { serving(); return false }}) // called while no client is connected
 	c, err := Dial(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
@@ -286,8 +287,8 @@ func TestAwaitIdleOfLateStart(t *testing.T) {
 	}
 }
 
-// TestGuests: the kernel distinguishes the process of another user from ours, and another user gets no more
-// than MaxGuestConns connections.
+// TestGuests checks that the kernel distinguishes another user's process from ours, and that another user cannot have
+// more than MaxGuestConns connections.
 func TestGuests(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not done here: running as two users needs root")
@@ -326,13 +327,13 @@ func TestGuests(t *testing.T) {
 	cmd.Wait()
 }
 
-// TestRenew: a listener creates its removed or replaced socket again, unless that would affect the file of another
-// program. Open connections stay open.
+// TestRenew checks that a listener recreates a removed or replaced socket unless that would affect another program's
+// file. Open connections stay open.
 func TestRenew(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		do   func(t *testing.T, path string)
-		want string // expected in the error; "": no error
+		want string // expected in the error; "" if there is none
 		kept bool   // the new socket stays
 	}{
 		{"untouched", func(*testing.T, string) {}, "", true},
@@ -404,7 +405,7 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// TestUnsure: a socket that may be live is not replaced.
+// TestUnsure checks that a socket that may be live is not replaced.
 func TestUnsure(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.sock")
 	greet(listen(t, Config{Path: path}))

@@ -1,20 +1,20 @@
-// Package stdio is the bridge between a client on standard input and output (JSON-RPC, one message per line) and
-// the server of a store, over the server's Unix socket. It knows nothing about tools. It passes messages on
-// unchanged.
+// Package stdio implements the bridge between a client on standard input and output (JSON-RPC, one message per line)
+// and a store's server, which it reaches over the Unix socket. The bridge knows nothing about tools and passes messages
+// on unchanged.
 //
-//   - It supports both protocol eras, and recognizes the era by the message. The server keeps no session. Each request
-//     is one POST, with the revision that the message names (2026-07-28 and later) or that initialize has agreed on.
-//     The bridge itself keeps the subscriptions of a client of the older era, as subscriptions of the newer era.
-//   - Piped input is handled in order. The next line waits for the answer to the previous one, but at most two
-//     seconds, and not for a call that asks to wait (wait_seconds, wait_reply_seconds). Such calls run in parallel.
+//   - It supports both protocol eras and recognizes the era from the message. The server keeps no session. Each request
+//     is one POST, with the revision named in the message (2026-07-28 and later) or agreed on in initialize.
+//     If a client belongs to the older era, the bridge keeps its subscriptions, as subscriptions of the newer era.
+//   - Piped input is handled in order. The next line waits for the answer to the previous one, but for no more than two
+//     seconds. It does not wait for calls that ask to wait (wait_seconds, wait_reply_seconds), which run in parallel.
 //   - When the server ends, the bridge finds or starts the next one, repeats the client's subscriptions, and tells
-//     subscribers that their resources may have changed. It repeats a request in progress if that is safe, that is, if
-//     the request had not reached the server or only reads. It answers other requests with an error that explains this.
-//   - It answers a line that is too long or not a JSON-RPC message with an error (-32700 or -32600, id null) and
-//     continues. At the end Run returns an error.
-//   - When the input ends, requests in progress are answered first. A client's requests then no longer wait for mail,
-//     because the client is about to end. Piped requests, without a handshake, do wait. When no process is reading the
-//     output any more, all requests are canceled, whether or not the input has ended, and the bridge ends.
+//     subscribers that their resources may have changed. It repeats a request in progress if repeating is safe: the
+//     request had not reached the server, or it only reads. It answers other requests with an error that explains this.
+//   - If a line is too long or is not a JSON-RPC message, the bridge answers with an error (-32700 or -32600, id null)
+//     and continues. At the end, Run returns an error.
+//   - When the input ends, the bridge answers the requests in progress and ends. A client's requests stop waiting for
+//     mail then, because the client is about to end. Piped requests, without a handshake, still wait. When no process
+//     reads the output any more, the bridge cancels all requests and ends, whether or not the input has ended.
 package stdio
 
 import (
@@ -36,12 +36,12 @@ import (
 
 // Defaults and limits.
 const (
-	DefaultMaxLine  = 12 << 20              // bytes of a line, the same limit as for a request over HTTP
-	maxUnderWay     = 256                   // requests in progress at once
+	DefaultMaxLine  = 12 << 20              // maximum bytes of a line, as for a request over HTTP
+	maxUnderWay     = 256                   // maximum number of requests in progress
 	defaultInOrder  = 2 * time.Second       // see Config.inOrder
 	lastWait        = time.Second           // how long a client's calls may still wait for mail after the input has ended
 	DefaultPatience = 2 * time.Second       // how long another process may take to start the next server
-	lookAgain       = 50 * time.Millisecond // between checks for a server
+	lookAgain       = 50 * time.Millisecond // interval between checks for a server
 )
 
 // Config configures a bridge. In, Out, Toolset and Dial are required.
@@ -49,15 +49,15 @@ type Config struct {
 	In      io.Reader
 	Out     io.Writer
 	Toolset string
-	Hello   tool.Caller // the self-asserted description of the caller for the server
-	// Dial connects to the server of the store. If start is true and no server is running, Dial may start a server
-	// and waits for it.
+	Hello   tool.Caller // the caller's description of itself for the server
+	// Dial connects to the store's server. If start is true and no server is running, Dial may start one and wait for
+	// it.
 	Dial     func(ctx context.Context, start bool) (net.Conn, error)
-	MaxLine  int           // bytes; 0: DefaultMaxLine
-	Patience time.Duration // how long to wait for another process to start the next server; 0: DefaultPatience
-	Log      *slog.Logger  // nil: discarded
+	MaxLine  int           // bytes; 0 means DefaultMaxLine
+	Patience time.Duration // how long to wait for another process to start the next server; 0 means DefaultPatience
+	Log      *slog.Logger  // if nil, log lines are discarded
 
-	inOrder time.Duration // how long the next line waits for the answer to the previous one; 0: defaultInOrder
+	inOrder time.Duration // how long the next line waits for the previous line's answer; 0 means defaultInOrder
 }
 
 // bridge is the state of one call of Run.
@@ -70,19 +70,19 @@ type bridge struct {
 	writing sync.Mutex // held while a line is written
 
 	linking sync.Mutex     // held while a link is created
-	streams sync.WaitGroup // subscriptions
+	streams sync.WaitGroup // counts the subscriptions
 
 	mu      sync.Mutex                           // guards the following fields
-	link    *link                                // nil: none yet
-	version string                               // the revision agreed in initialize; "": piped input, or the newer era
-	watched map[string]context.CancelFunc        // subscriptions of a client of the older era, by URI
-	hints   map[string]bool                      // tools that only read; nil: not known yet
+	link    *link                                // nil if there is none yet
+	version string                               // revision agreed on in initialize; "" for piped input or the newer era
+	watched map[string]context.CancelFunc        // subscriptions of an older-era client, by URI
+	hints   map[string]bool                      // tools that only read; nil if not known yet
 	under   map[*message]context.CancelCauseFunc // requests in progress
 	bad     int                                  // number of lines that were not messages
 }
 
-// Run bridges until the input or ctx ends. Its error says why the server cannot be used (before anything is
-// answered), or that some lines were not messages.
+// Run passes messages between the client and the server until the input ends or ctx is done. It returns an error if
+// some lines were not messages, or if no server can be used before anything has been answered.
 func Run(ctx context.Context, cfg Config) error {
 	if cfg.MaxLine == 0 {
 		cfg.MaxLine = DefaultMaxLine
@@ -105,7 +105,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	b.client = &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return cfg.Dial(ctx, false) },
-		// A new connection for each request costs little here, and a failed connection proves that the server
+		// Here, a new connection for each request costs little, and a failure to connect proves that the server
 		// received nothing.
 		DisableKeepAlives:  true,
 		DisableCompression: true,
@@ -125,12 +125,12 @@ func Run(ctx context.Context, cfg Config) error {
 	return err
 }
 
-// pump reads lines until the input ends, and waits for the answers.
+// pump reads lines until the input ends, and then waits for the answers.
 func (b *bridge) pump(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	lines := make(chan line)
-	go func() { // ends with the input: a blocked read cannot be interrupted
+	go func() { // runs until the input ends, because a blocked read cannot be interrupted
 		defer close(lines)
 		r := bufio.NewReaderSize(b.cfg.In, 64<<10)
 		for {
@@ -179,7 +179,7 @@ func (b *bridge) pump(ctx context.Context) error {
 	}
 }
 
-// verdict returns the error with which the bridge ends after the input has ended.
+// verdict returns the error that the bridge returns after the input has ended.
 func (b *bridge) verdict(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -193,10 +193,10 @@ func (b *bridge) verdict(err error) error {
 	return nil
 }
 
-// line is one line of the input. err is set if it did not end with a newline.
+// line is one line of input. If the line did not end with a newline, err is set.
 type line struct {
 	text []byte
-	long bool // it was longer than allowed; text is empty
+	long bool // the line was longer than allowed; text is empty
 	err  error
 }
 
@@ -217,7 +217,7 @@ func readLine(r *bufio.Reader, most int) (l line) {
 	}
 }
 
-// takeLine starts handling a line.
+// takeLine starts to handle a line.
 func (b *bridge) takeLine(ctx, listening context.Context, l line, requests *sync.WaitGroup) {
 	switch {
 	case l.long:
@@ -234,8 +234,8 @@ func (b *bridge) takeLine(ctx, listening context.Context, l line, requests *sync
 	switch {
 	case m.cancels != "":
 		b.cancel(m)
-	case !m.asks(): // it would concern a session, and no server has sessions for a bridge
-	case m.method == "initialize": // in order, because later messages rely on it
+	case !m.asks(): // it would concern a session, but servers keep no sessions for bridges
+	case m.method == "initialize": // in order, because later messages depend on it
 		b.exchange(ctx, m)
 	case m.method == "subscriptions/listen":
 		ctx, done := b.beginCall(listening, m)
@@ -275,7 +275,7 @@ func (b *bridge) takeLine(ctx, listening context.Context, l line, requests *sync
 	}
 }
 
-// cancel ends a request in progress.
+// cancel cancels a request in progress.
 func (b *bridge) cancel(m *message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -286,10 +286,10 @@ func (b *bridge) cancel(m *message) {
 	}
 }
 
-// errInputEnded is the cause that ends a call that waits for mail.
+// errInputEnded is the cancellation cause of calls that are waiting for mail when the input ends.
 var errInputEnded = errors.New("the input has ended, so this call stopped waiting for mail")
 
-// endWaits ends a client's calls that wait for mail.
+// endWaits ends those of a client's calls that are waiting for mail.
 func (b *bridge) endWaits() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -300,7 +300,7 @@ func (b *bridge) endWaits() {
 	}
 }
 
-// beginCall registers a request. It returns a nil context if there are too many requests.
+// beginCall registers a request. If too many requests are in progress, it returns a nil context.
 func (b *bridge) beginCall(ctx context.Context, m *message) (context.Context, func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -318,7 +318,7 @@ func (b *bridge) beginCall(ctx context.Context, m *message) (context.Context, fu
 	}
 }
 
-// refuse answers a line that is not a message.
+// refuse answers a line that is not a valid message.
 func (b *bridge) refuse(id []byte, code int, text string) {
 	b.mu.Lock()
 	b.bad++

@@ -20,7 +20,7 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// TestAnsweredAtTheEnd: if a server accepts a subscription while it ends, the subscription also works at the next
+// TestAnsweredAtTheEnd checks that a subscription that a server accepts while it is ending also works on the next
 // server, even if the bridge has moved to that server before the answer arrives.
 func TestAnsweredAtTheEnd(t *testing.T) {
 	t.Parallel()
@@ -37,7 +37,7 @@ func TestAnsweredAtTheEnd(t *testing.T) {
 				defer close(over)
 				await(t, func() bool { return w.late.Load() == "" })
 				var ended sync.WaitGroup
-				ended.Go(w.stop) // the stop waits for the answer
+				ended.Go(w.stop) // stop waits for the answer
 				await(t, func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.server == nil })
 				await(t, func() bool { _, err := os.Lstat(w.path); return err != nil })
 				w.start()
@@ -60,7 +60,7 @@ func TestAnsweredAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestStreamOpens: a client is notified about changes from the moment its subscription is answered.
+// TestStreamOpens checks that a client is notified about changes from the moment its subscription is answered.
 func TestStreamOpens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -73,7 +73,7 @@ func TestStreamOpens(t *testing.T) {
 		c.hear(update, inbox)
 		w.kill()
 		w.start()
-		c.hear(update, inbox) // it may have changed in the meantime
+		c.hear(update, inbox) // the resource may have changed in the meantime
 		drain(c.out)
 	}
 	if err := c.finish(); err != nil {
@@ -81,8 +81,8 @@ func TestStreamOpens(t *testing.T) {
 	}
 }
 
-// TestEndWhileStreamOpens: a bridge that is ended does not wait for a server that accepts a handshake and then
-// sends nothing more.
+// TestEndWhileStreamOpens checks that a bridge that is being ended does not wait for a server that accepts the
+// handshake and then sends nothing more.
 func TestEndWhileStreamOpens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -112,7 +112,8 @@ func TestEndWhileStreamOpens(t *testing.T) {
 	}
 }
 
-// TestListen: a subscription of the newer era continues across servers. The client sees one beginning and no end.
+// TestListen checks that a subscription of the newer era continues across servers. The client sees one beginning and no
+// end.
 func TestListen(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(w *world){"stopped": (*world).stop, "killed": (*world).kill} {
@@ -152,8 +153,8 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestListenToNothing: a subscription to something that this server does not report is answered at once and ends
-// nothing else.
+// TestListenToNothing checks that a subscription to something that this server does not report is answered at once, and
+// does not end anything else.
 func TestListenToNothing(t *testing.T) {
 	t.Parallel()
 	for _, want := range []string{`{}`, `{"toolsListChanged":true}`} {
@@ -171,8 +172,8 @@ func TestListenToNothing(t *testing.T) {
 	}
 }
 
-// TestLostAnswer: if the server handled a call and died before it answered, a call that only reads is repeated. For
-// other calls, the error says that the outcome is unknown. Nothing is done twice.
+// TestLostAnswer checks what happens if the server handles a call and dies before it answers. A call that only reads is
+// repeated. For other calls, the error says that the outcome is unknown. Nothing is done twice.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, line, want string }{
@@ -212,7 +213,7 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestNotReached: a call that reached no server is sent once to the next one, whatever it does.
+// TestNotReached checks that a call that reached no server is sent once to the next server, whatever the call does.
 func TestNotReached(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -230,7 +231,7 @@ func TestNotReached(t *testing.T) {
 	}
 }
 
-// TestCancel: a canceled request ends, in both eras.
+// TestCancel checks that a canceled request ends, in both protocol eras.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	for _, session := range []bool{false, true} {
@@ -243,13 +244,13 @@ func TestCancel(t *testing.T) {
 		}
 		c.send(call("1", "check_my_messages", `{"project_key":"/p","agent_name":"Ann","unread_only":true,"wait_seconds":50}`, m))
 		c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
-		if err := c.finish(); err != nil { // it would wait for an answer
+		if err := c.finish(); err != nil { // finish would wait for an answer
 			t.Error(err)
 		}
 	}
 }
 
-// TestRefused: if a server refuses this client, the reason is passed on and no other server is tried.
+// TestRefused checks that the reason is passed on if a server refuses this client, and that no other server is tried.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -305,8 +306,8 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// TestProgress: a call with a progress token may wait for a long time. Its client receives signs of life, and the
-// answer once.
+// TestProgress checks that a call with a progress token may wait for a long time. Its client receives signs of life,
+// and the answer exactly once.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -15,15 +15,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// unknownOutcome is the error for a call if it is unknown whether the server completed it.
+// unknownOutcome is the error for a call that the server may or may not have completed.
 const unknownOutcome = "the server ended while it was working on this call, and the outcome is unknown. Check before you call again " +
 	"(mail with a key can be sent again: it is delivered once)"
 
-// tries is the maximum number of times that a request is sent to a server.
+// tries is the maximum number of times that a request is sent.
 const tries = 5
 
-// exchange sends a message to the server and writes the answer, if there is one. If the server ends and repeating
-// is safe, exchange sends the message to the next server.
+// exchange sends a message to the server and writes the answer if there is one. If the server ends, and it is safe to
+// repeat the message, exchange sends it to the next server.
 func (b *bridge) exchange(ctx context.Context, m *message) {
 	for try := 1; ; try++ {
 		l, err := b.connect(ctx, true)
@@ -43,7 +43,7 @@ func (b *bridge) exchange(ctx context.Context, m *message) {
 	}
 }
 
-// once tries one server. again reports that another try is safe.
+// once tries one server. If again is true, another attempt is safe.
 func (b *bridge) once(ctx context.Context, l *link, m *message) (again bool, err error) {
 	res, err := b.post(ctx, m)
 	if err == nil {
@@ -64,7 +64,8 @@ func (b *bridge) once(ctx context.Context, l *link, m *message) (again bool, err
 	return false, errors.New(unknownOutcome)
 }
 
-// gone waits until the bridge has noticed that the link is down, after the server broke off an answer.
+// gone waits until the bridge has noticed that the link is down. It is called after the server has broken off an
+// answer.
 func (b *bridge) gone(ctx context.Context, l *link) {
 	l.end()
 	select {
@@ -73,7 +74,7 @@ func (b *bridge) gone(ctx context.Context, l *link) {
 	}
 }
 
-// post sends a message.
+// post sends a message to the server.
 func (b *bridge) post(ctx context.Context, m *message) (*http.Response, error) {
 	version := m.version
 	if version == "" && m.method != "initialize" {
@@ -88,7 +89,7 @@ func (b *bridge) post(ctx context.Context, m *message) (*http.Response, error) {
 	return b.do(ctx, http.MethodPost, "mcp", m.raw, h)
 }
 
-// pass writes the answer.
+// pass writes the answer to a message.
 func (b *bridge) pass(m *message, res *http.Response) error {
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		return events(res.Body, func(data []byte) bool {
@@ -111,7 +112,7 @@ func (b *bridge) pass(m *message, res *http.Response) error {
 	return nil
 }
 
-// begin stores the revision that a client of the older era and the server have agreed on.
+// begin stores the revision that the server and a client of the older era have agreed on.
 func (b *bridge) begin(answer []byte) {
 	var a struct {
 		Result struct {
@@ -125,9 +126,9 @@ func (b *bridge) begin(answer []byte) {
 	}
 }
 
-// subscribe opens a subscription of the newer era for a client of the older era, unless the client already has a
-// subscription to that resource. It returns when the subscription has begun or has failed. If it failed, the server
-// also refuses the client's own request.
+// subscribe opens a newer-era subscription on behalf of a client of the older era, unless the client is already
+// subscribed to the resource. It returns once the subscription has begun or failed. If it has failed, the server also
+// refuses the client's own request.
 func (b *bridge) subscribe(ctx, listening context.Context, uri string) {
 	listening, cancel := context.WithCancel(listening)
 	b.mu.Lock()
@@ -151,7 +152,7 @@ func (b *bridge) subscribe(ctx, listening context.Context, uri string) {
 			}
 			told()
 		})
-		if listening.Err() == nil { // the server refused it
+		if listening.Err() == nil { // the server has refused the subscription
 			b.unsubscribe(uri)
 		}
 	})
@@ -161,7 +162,7 @@ func (b *bridge) subscribe(ctx, listening context.Context, uri string) {
 	}
 }
 
-// unsubscribe ends a subscription that subscribe opened.
+// unsubscribe ends a subscription opened by subscribe.
 func (b *bridge) unsubscribe(uri string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -171,7 +172,7 @@ func (b *bridge) unsubscribe(uri string) {
 	}
 }
 
-// listenTo returns the request for a subscription of the bridge itself.
+// listenTo returns the request for one of the bridge's own subscriptions.
 func listenTo(uri string) *message {
 	const meta = `{"io.modelcontextprotocol/protocolVersion":"` + protocol.NewEra + `",` +
 		`"io.modelcontextprotocol/clientInfo":{"name":"mailtree stdio","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
@@ -184,9 +185,9 @@ func listenTo(uri string) *message {
 	return m
 }
 
-// listen serves a subscription of the newer era, across restarts of the server, until ctx ends or a server refuses
-// the subscription. It calls say with everything that the client must receive. It returns an error if no server is
-// available before the subscription has begun.
+// listen serves a newer-era subscription across restarts of the server, until ctx is done or a server refuses the
+// subscription. It calls say with everything that the client should receive. If no server is available before the
+// subscription has begun, listen returns an error.
 func (b *bridge) listen(ctx context.Context, m *message, say func(e *envelope, data []byte)) error {
 	for begun := false; ctx.Err() == nil; pause(ctx) {
 		l, err := b.connect(ctx, !begun)
@@ -199,14 +200,14 @@ func (b *bridge) listen(ctx context.Context, m *message, say func(e *envelope, d
 		if b.hear(ctx, m, &begun, say) {
 			return nil
 		}
-		l.end() // a subscription ends when its server does
+		l.end() // the subscription ends when its server ends
 		<-l.down
 	}
 	return nil
 }
 
-// hear passes on what one server sends. over reports that the server has refused the subscription or that the client
-// needs nothing more. begun says whether the client was told that the subscription began.
+// hear passes on what one server sends. It returns true if the server has refused the subscription or the client needs
+// nothing more. The parameter begun says whether the client has been told that the subscription has begun.
 func (b *bridge) hear(ctx context.Context, m *message, begun *bool, say func(e *envelope, data []byte)) (over bool) {
 	res, err := b.post(ctx, m)
 	if err != nil {
@@ -216,7 +217,7 @@ func (b *bridge) hear(ctx context.Context, m *message, begun *bool, say func(e *
 	lasts := true
 	tell := func(data []byte) bool {
 		var e envelope
-		if json.Unmarshal(data, &e) != nil || e.Result != nil && lasts { // the server is stopping: the client is not notified
+		if json.Unmarshal(data, &e) != nil || e.Result != nil && lasts { // the server is stopping: do not tell the client
 			return false
 		}
 		if over = e.Error != nil || e.Result != nil; e.Method == "notifications/subscriptions/acknowledged" {
@@ -242,15 +243,14 @@ func (b *bridge) hear(ctx context.Context, m *message, begun *bool, say func(e *
 	return over || ctx.Err() != nil
 }
 
-// updatedLine returns the notification, in a subscription of the newer era, that a resource may have
-// changed.
+// updatedLine returns the notification, as part of a newer-era subscription, that a resource may have changed.
 func updatedLine(uri string, id json.RawMessage) []byte {
 	meta := `{"io.modelcontextprotocol/subscriptionId":` + string(id) + `}`
 	params := `{"_meta":` + meta + `,"uri":` + string(tool.Encode(uri)) + `}`
 	return []byte(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":` + params + `}`)
 }
 
-// onlyReads reports whether the toolset declares the tool as read-only.
+// onlyReads reports whether the toolset declares the tool to be read-only.
 func (b *bridge) onlyReads(ctx context.Context, name string) bool {
 	b.mu.Lock()
 	hints := b.hints
@@ -293,7 +293,7 @@ func (b *bridge) askHints(ctx context.Context) map[string]bool {
 	return hints
 }
 
-// events calls each with the data of every event until each returns false or the stream ends.
+// events calls each with the data of every event in the stream. It stops when each returns false or the stream ends.
 func events(r io.Reader, each func(data []byte) bool) error {
 	b := bufio.NewReader(r)
 	var data []byte

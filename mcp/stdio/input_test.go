@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestEOF: requests that are in progress when the input ends are answered. After that, a client's calls no longer wait
-// for mail and take no mail. Piped calls do.
+// TestEOF checks that requests that are in progress when the input ends are still answered. From then on, a client's
+// calls no longer wait for mail or take any. Piped calls still do.
 func TestEOF(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -35,7 +35,7 @@ func TestEOF(t *testing.T) {
 		}
 		c.send(wait)
 		c.send(call("2", "whois", `{"project_key":"/p","agent_name":"Ann"}`, tt.meta))
-		c.hear(`"id":2`) // the long poll does not delay others
+		c.hear(`"id":2`) // the long poll does not delay other calls
 		ended := make(chan error, 1)
 		go func() { ended <- c.finish() }()
 		if !tt.waits {
@@ -43,7 +43,7 @@ func TestEOF(t *testing.T) {
 			if err := <-ended; err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			await(t, func() bool { return w.posts.Load() == 0 }) // the server has noticed that the bridge is gone
+			await(t, func() bool { return w.posts.Load() == 0 }) // the server has noticed that the bridge has ended
 		}
 		if _, err := w.project().Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Subject: "at last"}); err != nil {
 			t.Fatal(err)
@@ -61,14 +61,14 @@ func TestEOF(t *testing.T) {
 	}
 }
 
-// TestUnread: when no process is reading the output any more, requests in progress are canceled and the bridge ends,
-// whether or not the input has ended.
+// TestUnread checks that requests in progress are canceled and the bridge ends when no process is reading the output
+// any more, whether or not the input has ended.
 func TestUnread(t *testing.T) {
 	t.Parallel()
 	wait := call("1", "check_my_messages", `{"project_key":"/p","agent_name":"Ann","unread_only":true,"wait_seconds":50,"mark_read":true}`, "")
 	for name, tt := range map[string]struct {
 		lines []string
-		ends  bool // the input
+		ends  bool // whether the input ends
 	}{
 		"ended": {[]string{wait}, true}, "open": {[]string{wait}, false},
 		"a batch": {[]string{strings.Replace(hello, "2025-06-18", "2025-03-26", 1), ready, "[" + wait + "]"}, false},
@@ -81,7 +81,7 @@ func TestUnread(t *testing.T) {
 		defer out.Close()
 		c := w.bridge(func(cfg *Config) { cfg.Out = out })
 		c.send(tt.lines...)
-		if len(tt.lines) > 1 { // the handshake is answered, and the batch after it is on its way
+		if len(tt.lines) > 1 { // the handshake has been answered, and the batch after it has been sent
 			if _, err := bufio.NewReader(r).ReadString('\n'); err != nil {
 				t.Fatal(err)
 			}
@@ -108,14 +108,14 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// TestLines: the answer to each line, in order, and how the bridge ends.
+// TestLines checks the answer to each line, the order of the answers, and how the bridge ends.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	whois := call("7", "whois", `{"project_key":"/p","agent_name":"Ann"}`, "")
 	for _, tt := range []struct {
 		name, in string
-		want     []string // in the lines of the output
-		bad      string   // in the error
+		want     []string // expected in the output's lines
+		bad      string   // expected in the error
 	}{
 		{"nothing", "", nil, ""},
 		{"blank lines and CRLF", "\n\r\n  \n" + whois + "\r\n", []string{`"id":7,"result"`}, ""},
@@ -139,7 +139,7 @@ func TestLines(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			c := w.bridge(func(cfg *Config) { cfg.MaxLine, cfg.inOrder = 2000, time.Minute }) // however long an answer takes
+			c := w.bridge(func(cfg *Config) { cfg.MaxLine, cfg.inOrder = 2000, time.Minute }) // no matter how slow an answer is
 			if _, err := io.WriteString(c.in, tt.in); err != nil {
 				t.Fatal(err)
 			}

@@ -14,18 +14,18 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// link is a connection to a server, from the time when the server is found until it ends. Meanwhile the server keeps a
-// request from the bridge open (GET …/hold), so that a background server keeps running, and each side notices when the
+// link is a connection to a server, from when the server is found until it ends. During this time, the server keeps a
+// request from the bridge open (GET …/hold). This keeps a background server running, and lets each side notice when the
 // other one ends.
 type link struct {
 	down chan struct{} // closed when the server has ended
-	lost time.Time     // time when the server ended; read it only after down is closed
+	lost time.Time     // when the server ended; may be read only after down is closed
 	end  context.CancelFunc
 }
 
-// connect returns the link, and creates a new one if there is none. If start is false, it starts no server. If
-// start is true, it first gives another process time to start the next server. Its errors are written for the
-// client.
+// connect returns the link. If there is none, it creates one. If start is true, connect starts a server if none is
+// running, but first gives other processes time to start one. If start is false, connect starts no server. The text of
+// its errors is meant for the client.
 func (b *bridge) connect(ctx context.Context, start bool) (*link, error) {
 	b.linking.Lock()
 	defer b.linking.Unlock()
@@ -52,7 +52,7 @@ func (b *bridge) current() *link {
 	return b.link
 }
 
-// open creates a link. It tries again unless the server refuses this user or toolset.
+// open creates a link. It keeps trying unless the server refuses this user or toolset.
 func (b *bridge) open(ctx context.Context, start bool) (*link, error) {
 	for try := 0; ; try++ {
 		if start {
@@ -60,7 +60,7 @@ func (b *bridge) open(ctx context.Context, start bool) (*link, error) {
 			if err != nil {
 				return nil, err
 			}
-			c.Close() // this was only a test, because the transport creates its own connections
+			c.Close() // this was only a test; the transport creates its own connections
 		}
 		l, err := b.hold(ctx)
 		if err == nil {
@@ -84,11 +84,11 @@ type refused struct{ text string }
 
 func (r *refused) Error() string { return r.text }
 
-// hold asks the server to keep running.
+// hold asks the server to keep running, and returns the link.
 func (b *bridge) hold(ctx context.Context) (*link, error) {
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
-	defer stop() // the link outlasts the call that creates it
+	defer stop() // the link outlasts the call that created it
 	res, err := b.do(lasting, http.MethodGet, "hold", nil, nil)
 	if err != nil {
 		cancel()
@@ -106,7 +106,7 @@ func (b *bridge) hold(ctx context.Context) (*link, error) {
 	}
 	l := &link{down: make(chan struct{}), end: cancel}
 	go func() {
-		_, _ = io.Copy(io.Discard, res.Body) // until the server ends, or cancel
+		_, _ = io.Copy(io.Discard, res.Body) // until the server ends or cancel is called
 		res.Body.Close()
 		l.lost = time.Now()
 		close(l.down)
@@ -123,8 +123,8 @@ func (l *link) up() bool {
 	}
 }
 
-// keep looks for the next server when one has ended, without starting one. Therefore a client that only waits for
-// notifications gets them again once a server has been started. A request starts a server.
+// keep looks for the next server when one has ended, but does not start one. This way, a client that only waits for
+// notifications gets them again once another process has started a server. Only requests start a server.
 func (b *bridge) keep(ctx context.Context) {
 	for {
 		select {
@@ -161,7 +161,7 @@ func (b *bridge) do(ctx context.Context, method, what string, body []byte, h htt
 	return b.client.Do(r)
 }
 
-// pause waits a moment. It reports false if ctx has ended.
+// pause waits a moment. It returns false if ctx is done.
 func pause(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -171,7 +171,7 @@ func pause(ctx context.Context) bool {
 	}
 }
 
-// unsent reports whether a request that failed never reached the server.
+// unsent reports whether a failed request never reached the server.
 func unsent(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"

@@ -12,15 +12,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// message is what the bridge needs to know about a message. The server handles the rest.
+// message is what the bridge needs to know about a message. The rest is up to the server.
 type message struct {
 	raw     []byte
-	id      json.RawMessage // id of a request or an answer; nil if there is none
-	method  string          // "" in an answer and in a batch
-	version string          // the revision that the message names; "" for none
-	cancels string          // id of the request that a notifications/cancelled names, as JSON
+	id      json.RawMessage // id of a request or an answer; nil if it has none
+	method  string          // "" in answers and batches
+	version string          // the revision named in the message; "" if there is none
+	cancels string          // id of the request that is canceled by a notifications/cancelled, as JSON
 	tool    string          // tool of a tools/call
-	waits   bool            // a tools/call that asks to wait for mail, or a batch that contains one
+	waits   bool            // a tools/call that asks to wait for mail, or a batch containing one
 	batch   bool            // a batch of revision 2025-03-26
 	uris    []string        // URIs of resources/subscribe, resources/unsubscribe and subscriptions/listen
 }
@@ -31,10 +31,10 @@ type envelope struct {
 	Params json.RawMessage `json:"params"`
 	Result json.RawMessage `json:"result"`
 	Error  json.RawMessage `json:"error"`
-	Tool   json.RawMessage `json:"tool"` // in a call without an envelope
+	Tool   json.RawMessage `json:"tool"` // set in a call without an envelope
 }
 
-// isEmpty reports whether the envelope has none of a message's fields.
+// isEmpty reports whether the envelope has none of the fields of a message.
 func (e *envelope) isEmpty() bool {
 	return (e.ID == nil || string(e.ID) == "null") && e.Method == "" && e.Tool == nil && e.Error == nil
 }
@@ -53,7 +53,7 @@ type params struct {
 	Notifications subject `json:"notifications"`
 }
 
-// subject is what a client of the newer era subscribes to, or the part of it that the server accepts.
+// subject is what a newer-era client subscribes to, or the part of it that the server accepts.
 type subject struct {
 	URIs      []string `json:"resourceSubscriptions"`
 	Tools     bool     `json:"toolsListChanged"`
@@ -61,10 +61,10 @@ type subject struct {
 	Resources bool     `json:"resourcesListChanged"`
 }
 
-// any reports whether the subject contains anything. A subscription to nothing is answered at once.
+// any reports whether the subject contains anything at all. A subscription to nothing is answered at once.
 func (s subject) any() bool { return len(s.URIs) > 0 || s.Tools || s.Prompts || s.Resources }
 
-// params returns the params of a message. The server reports errors in them.
+// params returns the params of a message. Errors in the params are left for the server to report.
 func (e *envelope) params() (p params) {
 	_ = json.Unmarshal(e.Params, &p)
 	return p
@@ -79,7 +79,7 @@ func (p *params) waits() bool {
 	return asks(p.Arguments.Wait) || asks(p.Arguments.WaitReply)
 }
 
-// parse parses a line. code is the error code.
+// parse parses a line. If it fails, code is the JSON-RPC error code.
 func parse(text []byte) (m *message, code int, err error) {
 	m = &message{raw: text}
 	if !utf8.Valid(text) {
@@ -123,17 +123,17 @@ func parse(text []byte) (m *message, code int, err error) {
 	return m, 0, nil
 }
 
-// asks reports whether the message is a request, or a batch. A message without an id is also a request, as in a
-// bare POST, unless its method belongs to a notification.
+// asks reports whether the message is a request or a batch. A message without an id is also a request, as in a bare
+// POST, unless its method is that of a notification.
 func (m *message) asks() bool {
 	return m.batch || m.method != "" && !strings.HasPrefix(m.method, "notifications/")
 }
 
-// stateless reports whether the message belongs to no session.
+// stateless reports whether the message does not belong to a session.
 func (m *message) stateless() bool { return protocol.IsStateless(m.version) }
 
-// failure returns the answer to m if the server gives none. For a tool it is a tool error, because the
-// model can only correct errors that it sees.
+// failure returns the answer to m for when the server gives none. For a tool call it is a tool error, because models
+// can correct only errors that they see.
 func (m *message) failure(text string) []byte {
 	if m.method != "tools/call" {
 		return protocol.Failure(m.id, protocol.CodeBusy, text)
@@ -163,7 +163,7 @@ func (m *message) failure(text string) []byte {
 	}{"2.0", m.id, r})
 }
 
-// withID sets the id of an error that the server sent without one. It can do so, because the bridge knows which
+// withID sets the id of an error that the server sent without one. This is possible because the bridge knows which
 // request the error answers.
 func withID(data []byte, id json.RawMessage) []byte {
 	var m map[string]json.RawMessage

@@ -31,24 +31,24 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// world is a store whose server starts and ends during the test.
+// world is a store whose server is started and ended during the test.
 type world struct {
 	t     *testing.T
 	store *storetest.Store
 	path  string
-	cut   atomic.Bool  // the next POST is handled, but the server dies before it answers
-	holds atomic.Int32 // how many links the servers have received
-	posts atomic.Int32 // POSTs that servers are working on
-	late  atomic.Value // method whose answer waits for freed
+	cut   atomic.Bool  // the next POST is handled, but the server dies before answering it
+	holds atomic.Int32 // number of links that the servers have received
+	posts atomic.Int32 // number of POSTs that servers are handling
+	late  atomic.Value // method whose answer is delayed until freed is closed
 	freed chan struct{}
 	slow  atomic.Bool  // subscriptions open slowly
 	mute  atomic.Bool  // subscriptions do not open
-	muted atomic.Int32 // subscriptions that did not open
+	muted atomic.Int32 // number of subscriptions that did not open
 
 	mu     sync.Mutex
-	server *http.Server // nil: no server is running
+	server *http.Server // nil if no server is running
 	end    func()
-	starts int // by the bridge
+	starts int // number of servers that the bridge has started
 }
 
 func newWorld(t *testing.T) *world {
@@ -115,7 +115,7 @@ func (w *world) start() {
 	w.server, w.end = srv, func() { cancel(); wg.Wait() }
 }
 
-// answerLate handles a request, but delays the first answer to the method until freed is closed.
+// answerLate handles a request but delays the first answer to the given method until freed is closed.
 func (w *world) answerLate(inner http.Handler, rw http.ResponseWriter, r *http.Request, method string) {
 	if !w.asks(r, method) || !w.late.CompareAndSwap(method, "") {
 		inner.ServeHTTP(rw, r)
@@ -129,7 +129,7 @@ func (w *world) answerLate(inner http.Handler, rw http.ResponseWriter, r *http.R
 	rw.Write(answer.Body.Bytes())
 }
 
-// asks reports whether a request contains a message with that method.
+// asks reports whether a request contains a message with the given method.
 func (w *world) asks(r *http.Request, method string) bool {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -139,7 +139,7 @@ func (w *world) asks(r *http.Request, method string) bool {
 	return bytes.Contains(body, []byte(`"method":"`+method+`"`))
 }
 
-// take removes the running server from the world, so that the caller can end it.
+// take removes the running server from the world so that the caller can end it.
 func (w *world) take() (*http.Server, func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -148,7 +148,7 @@ func (w *world) take() (*http.Server, func()) {
 	return srv, end
 }
 
-// kill breaks every connection.
+// kill ends the server and breaks every connection.
 func (w *world) kill() {
 	if srv, end := w.take(); srv != nil {
 		srv.Close()
@@ -156,7 +156,7 @@ func (w *world) kill() {
 	}
 }
 
-// stop ends the server as the program does.
+// stop ends the server the way the program does.
 func (w *world) stop() {
 	if srv, end := w.take(); srv != nil {
 		end2 := make(chan struct{})
@@ -166,7 +166,7 @@ func (w *world) stop() {
 	}
 }
 
-// dial is the bridge's Dial.
+// dial is the Dial function of the bridges.
 func (w *world) dial(ctx context.Context, start bool) (net.Conn, error) {
 	c, err := socket.Dial(ctx, w.path)
 	if err == nil || !start {
@@ -185,7 +185,7 @@ func (w *world) started() int {
 	return w.starts
 }
 
-// client is a client of the bridge.
+// client is a client of a bridge.
 type client struct {
 	t    *testing.T
 	in   io.WriteCloser
@@ -193,7 +193,7 @@ type client struct {
 	done chan error
 }
 
-// bridge starts a bridge, which starts the server.
+// bridge starts a bridge, which in turn starts the server.
 func (w *world) bridge(change ...func(*Config)) *client {
 	w.t.Helper()
 	inR, inW := io.Pipe()
@@ -233,8 +233,7 @@ func (c *client) send(lines ...string) {
 	}
 }
 
-// hear reads lines up to the first one that contains all wanted texts. It returns that line and the earlier
-// ones.
+// hear reads lines until one contains all of the wanted texts. It returns this line and the earlier ones.
 func (c *client) hear(want ...string) (line string, before []string) {
 	c.t.Helper()
 	late := time.After(60 * time.Second)
@@ -280,14 +279,14 @@ const (
 	update = `"method":"notifications/resources/updated"`
 )
 
-// call returns a tools/call; for the newer era m is ","+meta.
+// call returns a tools/call message. For the newer era, m is ","+meta.
 func call(id, tool, args, m string) string {
 	return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + args + m + `}}`
 }
 
 const toAnn = `{"project_key":"/p","from_agent":"Ann","to":["Ann"],"subject":"s","body_md":"b"}`
 
-// TestSession: a client of the older era keeps its subscriptions, however the server ends and whichever
+// TestSession checks that a client of the older era keeps its subscriptions, however the server ends and whichever
 // process starts the next one.
 func TestSession(t *testing.T) {
 	t.Parallel()
@@ -307,7 +306,7 @@ func TestSession(t *testing.T) {
 			for round := range 2 {
 				heard := func() {
 					t.Helper()
-					for found := false; !found; { // the server may not have found its position yet
+					for found := false; !found; { // the server may not have determined its position yet
 						c.send(call("2", "send_message", toAnn, ""))
 						line, before := c.hear(`"id":2,"result"`)
 						if strings.Contains(line, `"isError":true`) {
@@ -322,7 +321,7 @@ func TestSession(t *testing.T) {
 				drain(c.out)
 				restart(w)
 				if name == "started by another" {
-					c.hear(update, inbox) // it may have changed in the meantime: no message from the client is needed
+					c.hear(update, inbox) // the resource may have changed in the meantime; the client need not send anything
 				}
 			}
 			c.send(call("3", "whois", `{"project_key":"/p","agent_name":"Ann"}`, ""))
@@ -337,7 +336,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// drain returns the lines that are ready.
+// drain returns the lines that are available without waiting.
 func drain(out chan string) (all []string) {
 	for {
 		select {
@@ -349,7 +348,7 @@ func drain(out chan string) (all []string) {
 	}
 }
 
-// await polls for a condition.
+// await polls until a condition holds.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
 	waits.Until(t, "the awaited condition holds", ok)

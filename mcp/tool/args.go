@@ -11,19 +11,19 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// args contains the raw arguments of one call to a tool that declares the arguments in. err joins the errors found in
-// them.
+// args contains the raw arguments of one call, the arguments that the tool declares (in), and the errors found so far,
+// joined (err).
 //
 // Models may write a single string for a list, a list as a JSON string, "true" for true, "20" for 20, or "" for an
-// argument that they leave out. The method into accepts such a value if it can mean only one thing.
+// argument that they omit. The into method accepts such a value if its meaning is unambiguous.
 type args struct {
 	raw map[string]json.RawMessage
 	in  []Arg
 	err error
 }
 
-// decode checks that the tool has each given argument, that each is given only once, and that no required argument is
-// missing. If data is absent or null, there are no arguments.
+// decode checks that the tool has all given arguments, that none is given twice, and that no required argument is
+// missing. If data is empty or null, there are no arguments.
 func decode(tool string, data json.RawMessage, in []Arg) *args {
 	a := &args{raw: map[string]json.RawMessage{}, in: in}
 	if data = bytes.TrimSpace(data); len(data) > 0 {
@@ -31,7 +31,7 @@ func decode(tool string, data json.RawMessage, in []Arg) *args {
 			a.err = Invalid("Arguments must be a JSON object such as %s.", sample(in))
 			return a
 		}
-		if name, ok := repeatedKey(data); ok { // encoding/json would take the last value, which may be the wrong one
+		if name, ok := repeatedKey(data); ok { // encoding/json would use the last value, which may be the wrong one
 			a.err = Invalid("The argument %q of %s is given twice: give it once.", Clip(name), tool)
 			return a
 		}
@@ -50,11 +50,11 @@ func decode(tool string, data json.RawMessage, in []Arg) *args {
 	return a
 }
 
-// has reports whether the argument was given and is not null.
+// has reports whether the argument was given with a value other than null.
 func (a *args) has(name string) bool { return a.raw[name] != nil }
 
-// repeatedKey returns the first key that a JSON object repeats, whatever the values contain. data must be valid JSON.
-// repeatedKey reads each byte once and copies only keys, because arguments may be 8 MiB.
+// repeatedKey returns the first key that occurs twice in a JSON object, whatever the values contain. The data must be
+// valid JSON. To handle arguments of up to 8 MiB, repeatedKey reads each byte once and copies only the keys.
 func repeatedKey(data []byte) (key string, ok bool) {
 	seen, depth, atKey := map[string]bool{}, 0, false
 	for i := 0; i < len(data); i++ {
@@ -89,8 +89,8 @@ func repeatedKey(data []byte) (key string, ok bool) {
 	return "", false
 }
 
-// checkNames fails if the call passes an argument that the tool does not have, or lacks an argument that the tool
-// needs. The error lists all of them, and for each unknown argument the argument that the caller probably meant.
+// checkNames records an error if the call passes an unknown argument or lacks a required one. The error lists all such
+// arguments and, for each unknown one, the argument that the caller probably meant.
 func (a *args) checkNames(tool string) error {
 	var strange, missing, said, near []string
 	for _, given := range slices.Sorted(maps.Keys(a.raw)) {
@@ -117,7 +117,7 @@ func (a *args) checkNames(tool string) error {
 	return &refusal.Own{Kind: refusal.ErrInvalid, Text: strings.Join(said, " "), Near: near}
 }
 
-// absent returns a sentence that lists the missing arguments and describes each.
+// absent returns a sentence that lists and describes the missing arguments.
 func (a *args) absent(names []string) string {
 	meant := make([]string, len(names))
 	for i, name := range names {
@@ -136,11 +136,11 @@ func (a *args) absent(names []string) string {
 	return "Arguments are missing: " + strings.Join(meant, "; ") + "."
 }
 
-// mostStrange is the maximum number of unknown arguments that a refusal lists. A call may contain a million.
+// mostStrange is the maximum number of unknown arguments listed in a refusal. A call may contain a million of them.
 const mostStrange = 20
 
-// unknown returns a sentence that lists the first mostStrange unknown arguments. near contains the arguments that
-// the caller probably meant.
+// unknown returns a sentence that lists the unknown arguments, up to mostStrange of them. The result near contains the
+// arguments that the caller probably meant.
 func (a *args) unknown(tool string, strange []string) (text string, near []string) {
 	var quoted, hints []string
 	more := len(strange) - mostStrange
@@ -181,7 +181,7 @@ func (a *args) unknown(tool string, strange []string) (text string, near []strin
 	return text + "It takes " + strings.Join(names, ", ") + ".", near
 }
 
-// sample returns an example object with the first argument.
+// sample returns an example object that contains the first argument.
 func sample(in []Arg) string {
 	if len(in) == 0 {
 		return "{}"

@@ -24,7 +24,7 @@ type testRequest struct {
 	Cursor     int64     `json:"cursor,omitempty" example:"12" as:"cursor"`
 }
 
-// run calls a tool that returns its request.
+// run calls a tool that simply returns its request.
 func run[R any](arguments string) (*R, error) {
 	t := Of(Tool{Name: "t"}, func(_ context.Context, r *R) (any, error) { return r, nil })
 	out, err := t.Run(context.Background(), json.RawMessage(arguments))
@@ -34,7 +34,7 @@ func run[R any](arguments string) (*R, error) {
 	return out.(*R), nil
 }
 
-// String shows everything that was read.
+// String returns a text that shows everything that was read.
 func (r *testRequest) String() string {
 	at := ""
 	if !r.Since.IsZero() {
@@ -118,7 +118,7 @@ limit is -1: it must be from 1 to 200.`},
 	}
 }
 
-// TestArgsManyUnknown: a refusal lists the first unknown arguments and counts the rest.
+// TestArgsManyUnknown checks that a refusal lists the first unknown arguments and counts the rest.
 func TestArgsManyUnknown(t *testing.T) {
 	t.Parallel()
 	var in strings.Builder
@@ -132,7 +132,8 @@ func TestArgsManyUnknown(t *testing.T) {
 	}
 }
 
-// TestArgsMissing: one answer lists all missing arguments, except those that the tool itself requires later.
+// TestArgsMissing checks that a single answer lists all missing arguments, except those that the tool itself requires
+// later.
 func TestArgsMissing(t *testing.T) {
 	type request struct {
 		From    string `json:"from" jsonschema:"sender" example:"Ann"`
@@ -158,7 +159,7 @@ func TestArgsMissing(t *testing.T) {
 	}
 }
 
-// FuzzArgs: whatever the input, reading it neither panics nor returns a value out of bounds without an error.
+// FuzzArgs checks that reading arguments never panics, and never returns an out-of-range value without an error.
 func FuzzArgs(f *testing.F) {
 	f.Add([]byte(`{"project_key":"/p","to":"[\"A\"]","limit":"7","since_ts":-1}`))
 	f.Add([]byte(`{"project_key":"/p","limit":"Inf","cursor":"-1"}`))
@@ -169,8 +170,8 @@ func FuzzArgs(f *testing.F) {
 	})
 }
 
-// TestEmbedded: the fields of an embedded struct are arguments in the struct's place, and a pointer shows whether its
-// argument was given.
+// TestEmbedded checks that the fields of an embedded struct become arguments in the struct's place, and that a pointer
+// shows whether its argument was given.
 func TestEmbedded(t *testing.T) {
 	type page struct {
 		Offset *int `json:"offset,omitempty"`

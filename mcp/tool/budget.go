@@ -9,31 +9,33 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Budget is the maximum size of an answer in bytes, measured on the whole serialized response. 0 means DefaultBudget.
+// Budget is the maximum size in bytes of an answer, including everything around it in the serialized response. 0 means
+// DefaultBudget.
 type Budget int
 
-// These are the default and the smallest budget. With a smaller budget, a message to 500 recipients might not fit.
+// The default budget and the smallest one. With a smaller budget, a message to 500 recipients might not fit.
 const (
 	DefaultBudget Budget = 1 << 20
 	LeastBudget   Budget = 256 << 10
 )
 
-// envelope is the room for the parts around an answer: JSON-RPC, the SDK's fields, a URI of the maximum length.
+// envelope is the room reserved for what surrounds an answer: JSON-RPC, the SDK's fields, and a URI of the maximum
+// length.
 const envelope = 16 << 10
 
-// aroundList is the room for fields of an answer that depend on its list: cursors, counts.
+// aroundList is the room reserved for fields of an answer that depend on its list, such as cursors and counts.
 const aroundList = 2 << 10
 
-// aroundRow is the room for the fields of a message outside its head: the fields of a truncated body, the marks of a
-// delivery, a comma.
+// aroundRow is the room reserved for the fields of a message outside its head: the fields of a truncated body, the
+// marks of a delivery, and a comma.
 const aroundRow = 800
 
 // unreserved is the maximum size in bytes of an answer for which no memory is reserved. The server has enough memory to
-// answer all allowed requests at once with answers of that size.
+// give answers of that size to all allowed requests at once.
 const unreserved = 32 << 10
 
-// copies is the number of copies of an answer that are in memory while the server creates the answer: as values, as
-// JSON, as text, in the SDK's result, message and buffer, and merged. Measured: cmd/mailtree, TestFaultMemory.
+// copies is the number of copies of an answer that exist in memory while the server creates it: as values, as JSON, as
+// text, in the SDK's result, message and buffer, and merged. TestFaultMemory in cmd/mailtree measures this.
 const copies = 8
 
 func (b Budget) bytes() int {
@@ -43,18 +45,17 @@ func (b Budget) bytes() int {
 	return int(b) - envelope
 }
 
-// Encoding is the form of an answer. It determines how many bytes the parts of the answer take.
+// Encoding is the form of an answer. It determines how many bytes each part of the answer takes.
 type Encoding int
 
-// These are the encodings.
+// The encodings.
 const (
-	InTool     Encoding = iota // structured content, and its JSON as text; a bare POST also has the keys in the result
-	InText                     // a tool's answer whose text is not JSON
-	InResource                 // a resource: JSON as text
+	InTool     Encoding = iota // structured content, and its JSON as text; a bare POST also repeats the keys in the result
+	InText                     // the answer of a tool whose text is not JSON
+	InResource                 // a resource, whose JSON is sent as text
 )
 
-// repeats returns how many times an answer contains its content as JSON, and how many times as JSON in a JSON
-// string.
+// repeats returns how often an answer contains its content as plain JSON and how often as JSON in a JSON string.
 func (f Encoding) repeats() (plain, quoted int) {
 	switch f {
 	case InTool:
@@ -65,10 +66,10 @@ func (f Encoding) repeats() (plain, quoted int) {
 	return 0, 1
 }
 
-// fit measures the longest prefix of text that takes no more than most bytes: see maildir.Room. It measures in steps,
-// so up to a tenth of most may stay unused.
+// fit returns the length n of the longest prefix of text that takes no more than most bytes, and its encoded size: see
+// maildir.Room. It measures in steps, so up to a tenth of most may remain unused.
 func (f Encoding) fit(text string, most int) (n, size int) {
-	step := most/256 + utf8.UTFMax // a byte takes 19 bytes at most
+	step := most/256 + utf8.UTFMax // a byte takes up to 19 bytes
 	for n < len(text) {
 		part := format.Cut(text[n:], step)
 		if part == "" { // the text is not UTF-8
@@ -83,10 +84,10 @@ func (f Encoding) fit(text string, most int) (n, size int) {
 	return n, size
 }
 
-// Size returns the number of bytes that a value takes.
+// Size returns the number of bytes that v takes in an answer.
 func (f Encoding) Size(v any) int { return f.ofJSON(Encode(v)) }
 
-// ofJSON returns the number of bytes that the given JSON takes.
+// ofJSON returns the number of bytes that the given JSON takes in an answer.
 func (f Encoding) ofJSON(data []byte) (size int) {
 	plain, quoted := f.repeats()
 	for _, c := range data {
@@ -102,8 +103,8 @@ func (f Encoding) ofJSON(data []byte) (size int) {
 	return size
 }
 
-// Room returns the room that an answer has for messages in addition to rest. shape returns the form in which the
-// answer shows a message, without its body and its marks.
+// Room returns the room for messages in an answer that also contains rest. The function shape must return a message as
+// the answer shows it, without its body and its marks.
 func (b Budget) Room(ctx context.Context, form Encoding, rest any, shape func(m *index.MessageRow) any) *index.Room {
 	h, beside := HoldOf(ctx), form.Size(rest)
 	return &index.Room{
@@ -116,10 +117,10 @@ func (b Budget) Room(ctx context.Context, form Encoding, rest any, shape func(m 
 	}
 }
 
-// reserved returns the memory, in bytes, that the server needs to create a large answer.
+// reserved returns the number of bytes of memory that the server needs to create a large answer.
 func (b Budget) reserved() int64 { return copies * int64(b.bytes()) }
 
-// Listing is a list in an answer whose items are not messages. It contains as many items as fit. It is not safe for
+// Listing is a list of items, other than messages, in an answer. It contains as many items as fit. It is not safe for
 // concurrent use.
 type Listing struct {
 	ctx  context.Context
@@ -129,7 +130,7 @@ type Listing struct {
 	err  error
 }
 
-// Listing begins a list in an answer that also contains rest.
+// Listing starts a list in an answer that also contains rest.
 func (b Budget) Listing(ctx context.Context, form Encoding, rest any) *Listing {
 	return &Listing{
 		ctx:  ctx,
@@ -139,8 +140,8 @@ func (b Budget) Listing(ctx context.Context, form Encoding, rest any) *Listing {
 	}
 }
 
-// Add reports whether one more item fits. If it does not fit, the list ends before that item. A long list reserves
-// memory. If no memory is free, no more items fit, and Err returns the reason.
+// Add reports whether one more item fits. If it does not, the list ends before that item. A long list reserves memory.
+// If no memory is available, no more items fit and Err returns the reason.
 func (l *Listing) Add(item any) bool {
 	size := l.form.Size(item) + l.form.ofJSON([]byte(","))
 	if size > l.left || l.err != nil {
@@ -152,11 +153,11 @@ func (l *Listing) Add(item any) bool {
 	return l.err == nil
 }
 
-// Err returns the error that ended the list. It returns nil if the list ended only because the answer is full.
+// Err returns the error that ended the list. It returns nil if the list ended only because the answer was full.
 func (l *Listing) Err() error { return l.err }
 
-// Fit returns the number of items, counted from the first, that fit into an answer in addition to rest. Its error is
-// ErrUnavailable.
+// Fit returns how many of the items, starting from the first, fit in an answer that also contains rest. Its only error
+// is ErrUnavailable.
 func Fit[T any](ctx context.Context, b Budget, form Encoding, rest any, items []T) (n int, err error) {
 	l := b.Listing(ctx, form, rest)
 	for n < len(items) && l.Add(items[n]) {
@@ -165,7 +166,7 @@ func Fit[T any](ctx context.Context, b Budget, form Encoding, rest any, items []
 	return n, l.Err()
 }
 
-// Resource returns the text of a resource. It returns ErrTooLarge if the text is over the budget.
+// Resource returns the text of a resource. If the text exceeds the budget, it returns ErrTooLarge.
 func (b Budget) Resource(v any) (text string, err error) {
 	data := Encode(v)
 	if size, most := InResource.ofJSON(data), b.bytes(); size > most {
@@ -174,17 +175,17 @@ func (b Budget) Resource(v any) (text string, err error) {
 	return string(data), nil
 }
 
-// Blob returns the maximum number of bytes of a file that a resource may contain, in base64, and reserves the
-// memory for them. Its error is ErrUnavailable.
+// Blob returns the maximum number of bytes of a file that fit in a resource as base64, and reserves memory for them.
+// Its only error is ErrUnavailable.
 func (b Budget) Blob(ctx context.Context) (most int64, err error) {
 	return int64(b.bytes()) / 4 * 3, HoldOf(ctx).Reserve(ctx, b.reserved())
 }
 
-// Fits reports whether a value is within the budget.
+// Fits reports whether v is within the budget.
 func (b Budget) Fits(form Encoding, v any) bool { return form.Size(v) <= b.bytes() }
 
-// Page returns the items from an offset on that fit into a tool's answer, and the offset of the next page, which is
-// 0 at the end. Its error is ErrUnavailable.
+// Page returns the items from offset on that fit in a tool's answer, and the offset of the next page, which is 0 at the
+// end. Its only error is ErrUnavailable.
 func Page[T any](ctx context.Context, b Budget, items []T, offset int) (page []T, next int, err error) {
 	page = items[min(offset, len(items)):]
 	n, err := Fit(ctx, b, InTool, "", page)

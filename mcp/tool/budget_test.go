@@ -13,8 +13,9 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestFit: the measured size of a text is the size of its JSON, in every form. Its beginning fits, ends between two
-// characters, and leaves less than a tenth of the room free. TestSizes of package mcp checks the sizes on the wire.
+// TestFit checks that the computed size of a text is the size of its JSON in every form. The prefix that fits must end
+// between two characters and leave less than a tenth of the room unused. TestSizes in package mcp checks the sizes on
+// the wire.
 func TestFit(t *testing.T) {
 	for _, form := range []Encoding{InTool, InText, InResource} {
 		around := form.Size("")
@@ -35,7 +36,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// free returns how many bytes are not reserved, if no caller is waiting.
+// free returns the number of bytes that are not reserved, provided that no caller is waiting.
 func free(m *Memory) int64 {
 	for n := m.size; ; n-- {
 		if m.free.TryAcquire(n) {
@@ -45,9 +46,9 @@ func free(m *Memory) int64 {
 	}
 }
 
-// TestMemory: no caller gets more memory than there is. The first caller is served first, and if a waiting caller
-// leaves, the next one gets its turn. Bytes that are reserved again are not counted twice, and reserved bytes are
-// released once.
+// TestMemory checks that callers never get more memory than there is. Callers are served in order, and if a waiting
+// caller leaves, the next one gets its turn. Bytes that are reserved again are not counted twice, and reserved bytes
+// are released once.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	m := NewMemory(100)
@@ -64,7 +65,7 @@ func TestMemory(t *testing.T) {
 			t.Errorf("the caller that leaves: %v", err)
 		}
 	})
-	for m.free.TryAcquire(1) { // nobody is waiting yet
+	for m.free.TryAcquire(1) { // wait until a caller is waiting
 		m.free.Release(1)
 		runtime.Gosched()
 	}

@@ -10,20 +10,20 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Memory limits the memory that a server's large answers use. A call reserves its share before it reads the mail for
-// its answer. Calls get memory in the order in which they arrive. Memory is safe for concurrent use.
+// Memory limits how much memory a server's large answers use. Before a call reads the mail for its answer, it reserves
+// its share. Calls get memory in the order in which they ask for it. A Memory is safe for concurrent use.
 type Memory struct {
 	size int64
 	free *semaphore.Weighted
 }
 
-// NewMemory returns a Memory with the given number of bytes.
+// NewMemory returns a Memory of the given number of bytes.
 func NewMemory(bytes int64) *Memory {
 	return &Memory{size: bytes, free: semaphore.NewWeighted(bytes)}
 }
 
-// patience is how long a call waits for memory. An answer takes well under a second, but many calls may be waiting
-// ahead of it.
+// patience is how long a call waits for memory. An answer takes well under a second, but many other calls may be
+// waiting.
 const patience = 20 * time.Second
 
 // errCrowded means that no memory became free in time.
@@ -31,7 +31,7 @@ var errCrowded error = &refusal.Own{Kind: refusal.ErrUnavailable,
 	Text: "The server is busy (too many large answers at once): try again in a moment, or ask for less at once.",
 }
 
-// reserve waits until it has reserved the given number of bytes. It returns errCrowded, or the cause of ctx's end.
+// reserve waits until it has reserved the given number of bytes. It returns errCrowded, or ctx's cancellation cause.
 func (m *Memory) reserve(ctx context.Context, bytes int64) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errCrowded)
 	defer cancel()
@@ -41,8 +41,8 @@ func (m *Memory) reserve(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// Hold is the part of a Memory that one request holds until its answer has been written or dropped. A nil Hold is
-// unlimited. Hold is safe for concurrent use.
+// Hold is the part of a Memory that belongs to one request until the request's answer has been written or dropped. A
+// nil Hold is unlimited. A Hold is safe for concurrent use.
 type Hold struct {
 	memory *Memory
 
@@ -51,11 +51,11 @@ type Hold struct {
 	over  bool
 }
 
-// Hold begins a hold. The caller must end it.
+// Hold returns a new, empty hold. The caller must call End on it.
 func (m *Memory) Hold() *Hold { return &Hold{memory: m} }
 
-// Reserve waits until the request has at least the given bytes, or the whole Memory if it is smaller. It
-// returns ErrUnavailable, or the cause of ctx's end.
+// Reserve waits until the request holds at least the given number of bytes, or all of the Memory if it is smaller. It
+// returns ErrUnavailable or ctx's cancellation cause.
 func (h *Hold) Reserve(ctx context.Context, bytes int64) error {
 	if h == nil {
 		return nil
@@ -68,7 +68,7 @@ func (h *Hold) Reserve(ctx context.Context, bytes int64) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.over { // the request has already been answered, so no client waits for this call
+	if h.over { // the request has been answered, so no client is waiting for this call
 		h.memory.free.Release(bytes)
 		return context.Canceled
 	}
@@ -76,8 +76,8 @@ func (h *Hold) Reserve(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// drop releases what h holds if that is less than the given number of bytes, and reports whether it did so. Requests
-// that kept their memory while waiting for more could block each other.
+// drop releases everything that h holds if it is less than the given number of bytes, and reports whether it did.
+// Requests that kept memory while waiting for more could block one another.
 func (h *Hold) drop(bytes int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -89,7 +89,7 @@ func (h *Hold) drop(bytes int64) bool {
 	return true
 }
 
-// Release releases all bytes. The request may reserve bytes again.
+// Release releases all bytes. The request may reserve memory again.
 func (h *Hold) Release() {
 	if h != nil {
 		h.mu.Lock()
@@ -99,7 +99,7 @@ func (h *Hold) Release() {
 	}
 }
 
-// End releases all bytes. A later Reserve fails.
+// End releases all bytes. Further calls of Reserve fail.
 func (h *Hold) End() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,12 +109,12 @@ func (h *Hold) End() {
 
 type holdKey struct{}
 
-// WithHold puts a request's hold into ctx.
+// WithHold returns a context that carries a request's hold.
 func WithHold(ctx context.Context, h *Hold) context.Context {
 	return context.WithValue(ctx, holdKey{}, h)
 }
 
-// HoldOf returns the hold of the request in ctx, or nil if there is none.
+// HoldOf returns the request's hold from ctx, or nil if there is none.
 func HoldOf(ctx context.Context) *Hold {
 	h, _ := ctx.Value(holdKey{}).(*Hold)
 	return h

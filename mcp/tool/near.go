@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// alike contains groups of words that models confuse in argument names.
+// alike contains groups of words that models confuse with each other in argument names.
 var alike = [][]string{
 	{"body", "text", "message", "msg", "content", "markdown", "md"},
 	{"query", "text", "search", "q", "keyword", "term"},
@@ -29,10 +29,10 @@ var alike = [][]string{
 	{"cmd", "command"},
 }
 
-// meant returns the arguments that a caller probably meant by a name that the tool does not have. These are at most
-// three equally similar arguments that the call does not pass. It returns nil if no argument is similar enough.
+// meant returns the arguments that a caller probably meant by an unknown name. They are up to three equally similar
+// arguments that the call does not pass. If none is similar enough, meant returns nil.
 func (a *args) meant(given string) (near []string) {
-	const least = 0.5 // half of the words have the same meaning
+	const least = 0.5 // half of the words must match
 	best := least
 	var spelled []string
 	for _, p := range a.in {
@@ -42,7 +42,7 @@ func (a *args) meant(given string) (near []string) {
 		spelled = append(spelled, p.Name)
 		score := likeness(nameWords(given), nameWords(p.Name))
 		if p.Need && score > 0.3 {
-			score += 0.25 // the caller probably meant an argument that is still missing
+			score += 0.25 // prefer arguments that are still missing
 		}
 		switch {
 		case score > best, score == best && near == nil:
@@ -57,8 +57,8 @@ func (a *args) meant(given string) (near []string) {
 	return near[:min(3, len(near))]
 }
 
-// telling contains words that decide the meaning of a name. An argument without such a word means something else.
-// For example, "reply_to" is a message, not a recipient.
+// telling contains words that decide the meaning of a name. Names that contain such a word never mean an argument
+// without it. For example, "reply_to" is a message, not a recipient.
 var telling = []string{"reply", "thread", "program", "model"}
 
 // likeness compares a given name with an argument's name. It returns the share of their words that have an equal or
@@ -87,8 +87,7 @@ func areAlike(a, b string) bool {
 	return slices.ContainsFunc(alike, func(group []string) bool { return slices.Contains(group, a) && slices.Contains(group, b) })
 }
 
-// nameWords returns the words of a name such as reply_to, replyTo or reply-to, in lower case and
-// singular.
+// nameWords returns the words of a name such as reply_to, replyTo or reply-to, in lower case and in the singular.
 func nameWords(name string) (words []string) {
 	var b strings.Builder
 	for _, r := range Clip(name) {

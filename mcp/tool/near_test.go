@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestMeant: a wrong argument name is matched to the argument with the same meaning, and nonsense is matched to none.
+// TestMeant checks that a wrong argument name is matched to the argument with the same meaning, and that nonsense is
+// matched to none.
 func TestMeant(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ takes, given, want string }{

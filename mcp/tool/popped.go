@@ -13,9 +13,9 @@ import (
 	"mailtree/maildir/index"
 )
 
-// PoppedText returns a popped message as one text, for tools whose answer has no other place for it. The text consists
-// of the subject if there is one, a blank line, the body, and the attachments. The message is now marked as read, so no
-// part may be left out silently.
+// PoppedText returns a popped message as a single text, for tools whose answers have no other place for it. The text
+// consists of the subject if there is one, a blank line, the body, and the attachments. The message is now marked as
+// read, so nothing may be omitted silently.
 func PoppedText(p *maildir.Project, d *index.Delivery) string {
 	body := d.Body
 	if d.BodyNext > 0 {
@@ -24,7 +24,8 @@ func PoppedText(p *maildir.Project, d *index.Delivery) string {
 	return poppedText(p, &d.MessageRow, body)
 }
 
-// OneText returns the room of an answer with one PoppedText, in the shape that the function shape returns.
+// OneText returns the room for one PoppedText in an answer. The function shape returns the answer that contains the
+// text.
 func (b Budget) OneText(ctx context.Context, p *maildir.Project, shape func(m *index.MessageRow, text string) any) *index.Room {
 	line := strings.Repeat("x", maxCutLine)
 	return b.Room(ctx, InTool, "", func(m *index.MessageRow) any { return shape(m, poppedText(p, m, line)) })
@@ -44,12 +45,12 @@ func poppedText(p *maildir.Project, m *index.MessageRow, body string) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// maxAttachmentList is the maximum size in bytes of a list of attachments. It is enough for 50 attachments of a sent
-// message. A header written by hand may contain thirty times as much.
+// maxAttachmentList is the maximum size in bytes of a list of attachments. A sent message's 50 attachments fit in it,
+// but a handwritten header may contain thirty times as much.
 const maxAttachmentList = 16 << 10
 
-// attachmentList returns a line with the name of each attachment. It includes the attachment's path only if the file is
-// in the store, because a header written by hand may contain any path.
+// attachmentList returns a line with the name of each attachment. It includes an attachment's path only if the file is
+// in the store, because a handwritten header may contain any path.
 func attachmentList(p *maildir.Project, m *index.MessageRow) string {
 	list := "Attachments:"
 	for i, a := range m.Attachments {
@@ -66,10 +67,10 @@ func attachmentList(p *maildir.Project, m *index.MessageRow) string {
 	return list
 }
 
-// cutLine returns the last line of a truncated body. The line names the file that contains the rest.
+// cutLine returns the last line of a truncated body, which names the file with the rest of the text.
 func cutLine(p *maildir.Project, d *index.Delivery) string {
 	return fmt.Sprintf("\n[truncated: the rest of the %d bytes of %s is in %s]", d.BodyBytes, d.ID, filepath.Join(p.Dir(), d.CopyPath))
 }
 
-// maxCutLine is greater than the length of any cutLine, because no path is longer than 4,096 bytes.
+// maxCutLine exceeds the length of every cutLine, because no path is longer than 4,096 bytes.
 const maxCutLine = 4096 + 256

@@ -12,19 +12,18 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Of completes a tool whose arguments are the fields of R, in the order of the fields. The tags of a field declare
-// the argument:
+// Of completes a tool whose arguments are the fields of R, in order. A field's tags declare its argument:
 //
-//   - json is its name; with omitempty, a call may leave it out;
+//   - json is its name; with omitempty, the argument is optional;
 //   - jsonschema describes it, and example appears in messages that refuse it;
-//   - default, min and max appear in the schema; most is a max that does not appear in the schema;
+//   - default, min and max appear in the schema; most is a max that does not;
 //   - enum lists the values of a string, in lower case and separated by commas;
-//   - alias is another name that other programs use. The alias is not in the schema, and the schema does
+//   - alias is a name that other programs use for it. The alias is not in the schema, and the schema does
 //     not require the argument, so a call with the alias is valid;
-//   - as says how to read it if the type alone does not determine that: see the constants.
+//   - as says how to read it if its type does not determine that: see the constants.
 //
-// A pointer stays nil if the argument is absent. The fields of an embedded struct are arguments in the struct's place.
-// run is called only with valid arguments.
+// If an argument is absent, its pointer stays nil. The fields of an embedded struct become arguments in the struct's
+// place. The function run is called only with valid arguments.
 func Of[R any](t Tool, run func(ctx context.Context, r *R) (any, error)) Tool {
 	t.In = argsOf(reflect.TypeFor[R]())
 	t.Run = func(ctx context.Context, data json.RawMessage) (any, error) {
@@ -41,24 +40,24 @@ func Of[R any](t Tool, run func(ctx context.Context, r *R) (any, error)) Tool {
 	return t
 }
 
-// These are the values of the tag as.
+// The values of the as tag.
 const (
 	asCommas = "commas" // one string may contain several items of the list, separated by commas
-	asJoined = "joined" // a list of strings becomes one string, joined with commas
-	asLimit  = "limit"  // the size of a page: "all" and numbers above most mean most; 0 means the default if the least is 1
-	asCursor = "cursor" // the position that an earlier answer gave as next_cursor
-	asLate   = "late"   // the tool itself refuses a call without it, with Missing, after other checks
+	asJoined = "joined" // the strings of a list are joined with commas into one string
+	asLimit  = "limit"  // page size: "all" and numbers above most mean most; 0 means the default if the minimum is 1
+	asCursor = "cursor" // the position given as next_cursor in an earlier answer
+	asLate   = "late"   // the tool itself refuses a call without this argument, after other checks, using Missing
 	asGiven  = "given"  // the tool itself checks whether the value is in the enum
 )
 
-// Wait is how long a call waits, given in seconds, at most LongestWait. If the call asked for more, Note says so.
-// Otherwise Note is "".
+// Wait is how long a call waits. It is given in seconds and limited to LongestWait. If the call asked for more, Note
+// says so. Otherwise Note is "".
 type Wait struct {
 	For  time.Duration
 	Note string
 }
 
-// Missing returns the refusal of a call to R's tool that lacks an argument.
+// Missing returns the refusal of a call that lacks an argument of the tool whose arguments R declares.
 func Missing[R any](name string) error {
 	a := &args{in: argsOf(reflect.TypeFor[R]())}
 	return Invalid("%s", a.absent([]string{name}))
@@ -68,17 +67,17 @@ func Missing[R any](name string) error {
 type Arg struct {
 	Name    string
 	Need    bool              // every call must pass it
-	schema  jsonschema.Schema // the schema must not allow null
-	choices []string          // values of an enum
-	example string            // JSON that appears in refusals and not in the schema
+	schema  jsonschema.Schema // must not allow null
+	choices []string          // values of the enum
+	example string            // JSON that appears in refusals but not in the schema
 	as      string
 
-	least, most int    // bounds of a number
-	other       string // its alias
-	field       []int  // the index of its field
+	least, most int    // limits of a number
+	other       string // alias
+	field       []int  // index of the field
 }
 
-// argsOf returns the arguments that the fields of a struct and of its embedded structs declare.
+// argsOf returns the arguments declared by the fields of a struct, including its embedded structs.
 func argsOf(request reflect.Type) (in []Arg) {
 	for i := range request.NumField() {
 		f := request.Field(i)
@@ -98,7 +97,7 @@ func argsOf(request reflect.Type) (in []Arg) {
 	return in
 }
 
-// argOf returns the argument that the type and the tags of a field declare.
+// argOf returns the argument declared by a field's type and tags.
 func argOf(f reflect.StructField, name string, need bool) Arg {
 	n := Arg{
 		Name:    name,
@@ -141,7 +140,7 @@ func argOf(f reflect.StructField, name string, need bool) Arg {
 	return n
 }
 
-// bounds reads the bounds of a number from the tags.
+// bounds reads the limits of a number from the tags.
 func (n *Arg) bounds(tag reflect.StructTag) {
 	number := func(key string, to *int) *float64 {
 		text, ok := tag.Lookup(key)
@@ -150,7 +149,7 @@ func (n *Arg) bounds(tag reflect.StructTag) {
 		}
 		v, err := strconv.Atoi(text)
 		if err != nil {
-			panic(err) // the declaration in this program is wrong
+			panic(err) // the declaration in the source code is wrong
 		}
 		*to = v
 		return jsonschema.Ptr(float64(v))
@@ -162,8 +161,8 @@ func (n *Arg) bounds(tag reflect.StructTag) {
 	n.schema.Maximum = number("max", &n.most)
 }
 
-// InputSchema returns the schema of an object with these arguments, in this order. It does not forbid other
-// arguments, because the Python google-genai library fails on additionalProperties. decode refuses other arguments.
+// InputSchema returns the schema of an object with these arguments, in the same order. The schema does not forbid other
+// arguments, because Python's google-genai library fails on additionalProperties. Instead, decode refuses them.
 func InputSchema(in []Arg) json.RawMessage {
 	s := jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}}
 	for _, p := range in {

@@ -9,8 +9,8 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// ResourceError converts an error from reading the resource at uri to an error of the given protocol version, in the
-// given words.
+// ResourceError converts an error from reading the resource at uri to an error for the given protocol version, using
+// the given wording.
 func (s *Set) ResourceError(ctx context.Context, words *refusal.Words, uri, version string, err error) error {
 	r := s.ExplainIn(ctx, words, "resources/read", err)
 	e := &jsonrpc.Error{Code: protocol.CodeInternal, Message: r.Error}

@@ -11,13 +11,13 @@ import (
 	"mailtree/maildir/format"
 )
 
-// OutputSchema returns the schema of a tool's answer, inferred from the struct: json tags name the
-// fields. No field is required, so a Refusal fits the schema too: clients such as the TypeScript SDK
-// check the structured content of an error as well. An anyOf of answer and refusal would be more
-// precise, but Codex and mcporter show the model no fields of such a schema.
+// OutputSchema returns the schema of a tool's answer, inferred from a struct whose json tags name the fields. No field
+// is required, so that a Refusal also matches the schema: clients such as the TypeScript SDK check the structured
+// content of errors too. An anyOf of answer and refusal would be more precise, but given such a schema, Codex and
+// mcporter do not show the model any fields.
 func OutputSchema(answer any) json.RawMessage { return Encode(inferred(answer)) }
 
-// stamps maps the type of a time to the schema of a string.
+// stamps maps the type used for times to the schema of a string.
 var stamps = map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[format.Stamp](): {Type: "string"}}
 
 func inferred(answer any) *jsonschema.Schema {
@@ -29,9 +29,9 @@ func inferred(answer any) *jsonschema.Schema {
 	return s
 }
 
-// simplify makes an inferred schema acceptable to strict clients, which accept only one type per value, and never null
-// (tooltest.Fits checks that lists are not null). Objects stay open, so answers may gain new fields and may contain
-// fields that are not declared. No field has a description.
+// simplify makes an inferred schema acceptable to strict clients. These clients accept only one type per value, and
+// never null. (tooltest.Fits checks that lists are not null.) Objects stay open, so that answers may gain fields and
+// may contain undeclared ones. Fields have no descriptions.
 func simplify(s *jsonschema.Schema) {
 	s.Required, s.AdditionalProperties, s.Description = nil, nil, ""
 	if s.Types != nil {
@@ -46,10 +46,10 @@ func simplify(s *jsonschema.Schema) {
 	}
 }
 
-// published returns the output schema of each tool as a client gets it: the result of OutputSchema without the fields
-// of nested objects. Clients check answers against these schemas, but none of the clients that were tested shows them
-// to its model. Therefore the room in a listing is kept for what models read. If two tools have the same answer, only
-// the first declares its fields.
+// published returns the output schema of each tool as clients get it. This is the result of OutputSchema without the
+// fields of nested objects. Clients check answers against these schemas, but no client that we tested shows them to its
+// model. The room in a listing is therefore saved for what models read. If two tools have the same answer, only the
+// first one declares its fields.
 func published(tools []Tool) []json.RawMessage {
 	all, seen := make([]json.RawMessage, len(tools)), map[string]bool{}
 	for i, t := range tools {

@@ -1,24 +1,24 @@
-// Package tool is the base of every toolset. It defines how a tool is declared (schema, hints), how its arguments are
-// read, the form of answers and refusals, and the caller. It contains no tool and no rules about mail.
+// Package tool is the base of every toolset. It defines how tools are declared (schema, hints), how their arguments are
+// read, what answers and refusals look like, and who the caller is. It contains neither tools nor rules about mail.
 //
-// A toolset package lists its tools and creates a Set of them:
+// A toolset package lists its tools and returns a Set of them:
 //
 //	func New(cfg tool.Config) *tool.Set {
 //		t := &toolset{cfg}
 //		return tool.NewSet(cfg, tool.About{Name: "mailtree-postal"}, t.checkMail(), t.send())
 //	}
 //
-// Package mcp mounts the Set (the table is in mcp/toolsets.go). Every toolset gives its clients these guarantees:
+// Package mcp mounts the Set (the table is in mcp/toolsets.go). Every toolset guarantees its clients that:
 //
-//   - every fact is in structuredContent and in one text content, which is the same JSON or text with the same facts;
+//   - every fact is both in structuredContent and in one text content, as the same JSON or as text with the same facts;
 //   - a refusal is a tool error: a sentence in the text, {error, code, near} in structuredContent;
-//   - wrong arguments are also such refusals, with the valid names or an example; they are never
-//     protocol errors;
-//   - the output schema describes every field of an answer, and a refusal fits it;
-//   - a list is never null, and a time is in RFC 3339 format, in UTC;
-//   - no answer is larger than Config.Budget: a list that is too long ends early and says how to continue, perhaps in a
-//     second text content; a long text is truncated and says where the rest is. If a tool cannot shorten its answer, it
-//     refuses the call (too_large).
+//   - wrong arguments result in such a refusal too, with the valid names or an example, and never in
+//     a protocol error;
+//   - the output schema describes every field of an answer, and refusals match it too;
+//   - lists are never null, and times are in RFC 3339 format and in UTC;
+//   - no answer is larger than Config.Budget. If a list is too long, it ends early and says how to continue, perhaps in
+//     a second text content. If a text is too long, it is truncated and says where the rest is. A tool that cannot
+//     shorten its answer refuses the call (too_large).
 package tool
 
 import (
@@ -40,44 +40,45 @@ import (
 //go:embed icon.svg.b64
 var iconData string
 
-// Config configures a toolset. Store is required. Zero values mean the defaults.
+// Config configures a toolset. Store is required. Zero values select the defaults.
 type Config struct {
 	Store    *maildir.Store
 	Version  string
-	Log      *slog.Logger    // nil: discarded
-	Stopping <-chan struct{} // ends long polls when it is closed; nil: never
-	Budget   Budget          // bytes of an answer
+	Log      *slog.Logger    // if nil, log lines are discarded
+	Stopping <-chan struct{} // closing it ends long polls; nil means never
+	Budget   Budget          // maximum size of an answer
 
-	// Explain words refusals for callers at a command line (format.DoorCLI). If it is nil, the toolset's own words
-	// are used.
+	// Explain words refusals for callers at a command line (format.DoorCLI). If it is nil, the toolset's own wording is
+	// used.
 	Explain   func(error) string
-	SessionID func() string // returns the id of a new session; nil: the SDK chooses
+	SessionID func() string // returns the id for a new session; if nil, the SDK chooses one
 }
 
 // About describes a toolset.
 type About struct {
-	Name         string // name of the server, for clients and at the beginning of its log lines
+	Name         string // the server's name, for clients and at the beginning of its log lines
 	Title        string
 	Description  string
-	Instructions string        // short, because clients put them into the prompt
-	Words        refusal.Words // the wording of its refusals
-	// Extensions are the protocol extensions of the toolset, by identifier, with their settings.
+	Instructions string        // keep short, because clients include them in the prompt
+	Words        refusal.Words // wording of the refusals
+	// Extensions contains the settings of the toolset's protocol extensions, by identifier.
 	Extensions map[string]any
-	// Options contains the handlers that few toolsets have: completions, subscriptions. NewSet adds the rest.
+	// Options contains the handlers that only few toolsets have, such as completions and subscriptions. NewSet adds the
+	// rest.
 	Options mcp.ServerOptions
 }
 
-// Set is one toolset as an MCP server. It is safe for concurrent use.
+// Set is a toolset in the form of an MCP server. It is safe for concurrent use.
 type Set struct {
 	log    *slog.Logger
 	name   string
 	words  refusal.Words
-	people func(error) string // same as Config.Explain
+	people func(error) string // Config.Explain
 	budget Budget
 	server *mcp.Server
 }
 
-// NewSet returns a Set of the tools. It starts nothing.
+// NewSet returns a Set of the given tools.
 func NewSet(cfg Config, about About, tools ...Tool) *Set {
 	s := &Set{
 		log:    cfg.Log,
@@ -94,9 +95,9 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 	o.Logger = slog.New(quiet{s.log.Handler()})
 	o.GetSessionID = cfg.SessionID
 	o.SetCacheable = func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" }
-	// The server does not log to clients. It announces changes only to the list of resources, because no other list
-	// changes. Few toolsets have prompts, but the SDK answers prompts/list whether or not the server declares it, and a
-	// server must declare what it answers.
+	// The server sends no log messages to clients. It announces changes only to the list of resources, because the
+	// other lists never change. Few toolsets have prompts, but the SDK answers prompts/list in any case, and a server
+	// must declare what it answers.
 	o.Capabilities = &mcp.ServerCapabilities{
 		Tools:     &mcp.ToolCapabilities{},
 		Resources: &mcp.ResourceCapabilities{Subscribe: o.SubscribeHandler != nil},
@@ -118,8 +119,8 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 	return s
 }
 
-// nameTools completes the SDK's refusal of an unknown tool. It adds the tools with the most similar names and a list of
-// all tools.
+// nameTools completes the SDK's refusal of an unknown tool by adding the tools with the most similar names and a list
+// of all tools.
 func nameTools(tools []Tool) mcp.Middleware {
 	names := make([]string, len(tools))
 	for i, t := range tools {
@@ -144,13 +145,13 @@ func nameTools(tools []Tool) mcp.Middleware {
 // Server returns the MCP server. It may be connected to any number of transports.
 func (s *Set) Server() *mcp.Server { return s.server }
 
-// Run waits for ctx to end and returns nil. A toolset with background work has its own Run.
+// Run waits until ctx is done and returns nil. Toolsets with background work define their own Run.
 func (s *Set) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-// quiet lowers the level of the SDK's log lines. The SDK logs every request at info, warns of each subscriber
+// quiet lowers the level of the SDK's log lines. The SDK logs every request at info level, warns about every subscriber
 // without an open stream, and logs clients' mistakes as errors.
 type quiet struct{ slog.Handler }
 

@@ -6,10 +6,10 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Stamp returns a time in the form that answers use. It returns "" for the zero time.
+// Stamp returns a time in the form used in answers, or "" for the zero time.
 func Stamp(t time.Time) string { return format.At(t).String() }
 
-// Listed returns an empty list for nil, because nil would be null on the wire.
+// Listed returns l, or an empty list if l is nil, because nil would become null on the wire.
 func Listed[T any](l []T) []T {
 	if l == nil {
 		return []T{}

@@ -13,49 +13,49 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Tool is one tool. It consists of its declaration for clients and its code.
+// Tool is one tool: its declaration for clients and its code.
 type Tool struct {
 	Name  string
-	About string // when to use it, then what it does, with the words people search for
+	About string // says when to use the tool, then what it does, in words that people search for
 	Hints mcp.ToolAnnotations
 	In    []Arg // see Of
-	// Out is a value of the tool's answer struct. The output schema is inferred from it: see OutputSchema.
+	// Out is a value of the struct type of the tool's answers. The output schema is inferred from it: see OutputSchema.
 	Out any
-	// Run decodes the arguments, calls one verb of the domain and shapes the answer. The answer is a value of the same
-	// type as Out, or a Result with such a value. CallerOf(ctx) is the caller. See Of.
+	// Run decodes the arguments, calls one verb of the domain and shapes the answer. It returns a value of the same
+	// type as Out, or a Result that contains one. CallerOf(ctx) is the caller. See Of.
 	Run func(ctx context.Context, arguments json.RawMessage) (any, error)
 }
 
-// Result is an answer whose text is not the JSON of its value. The text must contain all facts of the value, because
-// some clients show the model only the text, and others only the value.
+// Result is an answer whose text is not the JSON of its value. The text must contain all facts in the value, because
+// some clients show the model only the text and others only the value.
 type Result struct {
 	Text  string
 	Value any
-	Note  string // a second text, if a contract prescribes the first; "" for none
+	Note  string // a second text, for use if a contract prescribes the first; "" for none
 }
 
 // Reads returns the hints of a tool that changes nothing. All four hints are always sent, because clients assume the
-// worst case if a hint is absent.
+// worst if a hint is absent.
 func Reads() mcp.ToolAnnotations {
 	h := Marks()
 	h.ReadOnlyHint = true
 	return h
 }
 
-// Adds returns the hints of a tool that adds something with every call.
+// Adds returns the hints of a tool that adds something each time it is called.
 func Adds() mcp.ToolAnnotations {
 	return mcp.ToolAnnotations{DestructiveHint: jsonschema.Ptr(false), OpenWorldHint: jsonschema.Ptr(false)}
 }
 
-// Marks returns the hints of a tool for which repeating a call with the same arguments changes nothing more.
+// Marks returns the hints of a tool for which a second call with the same arguments has no further effect.
 func Marks() mcp.ToolAnnotations {
 	h := Adds()
 	h.IdempotentHint = true
 	return h
 }
 
-// Mails returns the hints of a tool that sends email. leaves reports whether email may leave this machine. Codex asks
-// the user before it calls such a tool: see docs/tools.md, "Hints".
+// Mails returns the hints of a tool that sends email. The parameter leaves says whether email may leave this machine.
+// Codex asks the user before it calls such a tool: see docs/tools.md, "Hints".
 func Mails(leaves bool) mcp.ToolAnnotations {
 	h := Adds()
 	*h.OpenWorldHint = leaves
@@ -63,15 +63,15 @@ func Mails(leaves bool) mcp.ToolAnnotations {
 }
 
 // Destroys returns the hints of a tool that destroys something that neither the caller nor another agent can restore
-// with a tool. Codex asks the user before each call, and refuses the call if no user can answer.
+// with a tool. Codex asks the user before each call of the tool, and refuses the call if no user can answer.
 func Destroys() mcp.ToolAnnotations {
 	h := Marks()
 	*h.DestructiveHint = true
 	return h
 }
 
-// Declare returns the tools of a toolset as clients see them. They have no titles, because titles would
-// repeat the names, and many clients put the whole declaration into the prompt.
+// Declare returns the tools of a toolset as clients see them. The tools have no titles, because titles would repeat the
+// names, and many clients include the complete declaration in the prompt.
 func Declare(tools []Tool) []*mcp.Tool {
 	all, out := make([]*mcp.Tool, len(tools)), published(tools)
 	for i, t := range tools {
@@ -86,8 +86,8 @@ func Declare(tools []Tool) []*mcp.Tool {
 	return all
 }
 
-// handler calls the tool. It never returns a protocol error, because the model does not see protocol
-// errors.
+// handler returns the handler that calls the tool. The handler never returns a protocol error, because models do not
+// see protocol errors.
 func (s *Set) handler(t Tool) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (res *mcp.CallToolResult, _ error) {
 		defer func() {
@@ -103,8 +103,8 @@ func (s *Set) handler(t Tool) mcp.ToolHandler {
 	}
 }
 
-// answer serializes a tool's answer. If the answer is over the budget, it returns a refusal that says how to ask for
-// less.
+// answer serializes a tool's answer. If the answer exceeds the budget, the method returns a refusal that says how to
+// ask for less.
 func (s *Set) answer(ctx context.Context, t Tool, out any) *mcp.CallToolResult {
 	r, ok := out.(Result)
 	if !ok {
@@ -129,7 +129,7 @@ func (s *Set) answer(ctx context.Context, t Tool, out any) *mcp.CallToolResult {
 	return res
 }
 
-// less returns a sentence on how to ask a tool for a smaller answer.
+// less returns a sentence that says how to ask the tool for a smaller answer.
 func (t Tool) less() string {
 	for _, p := range t.In {
 		if p.Name == "limit" {

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// into reads each argument into its field. If an argument is absent, the field gets the default. err joins the errors
-// of all arguments, so that the caller can fix the call after one refusal.
+// into reads each argument into its field. If an argument is absent, its field is set to the default. The errors of all
+// arguments are joined in a.err, so that a single refusal is enough for the caller to fix the call.
 func (a *args) into(ctx context.Context, request reflect.Value) {
 	for i := range a.in {
 		p := &a.in[i]
@@ -30,20 +30,20 @@ func (a *args) into(ctx context.Context, request reflect.Value) {
 	}
 }
 
-// reset sets a field to the default of its argument.
+// reset sets a field to its argument's default.
 func (p *Arg) reset(to reflect.Value) {
 	if err := json.Unmarshal(p.schema.Default, to.Addr().Interface()); err != nil {
-		panic(err) // the default in the declaration has another type
+		panic(err) // the declared default has the wrong type
 	}
 }
 
-// deflt returns the default of a number.
+// deflt returns a number's default.
 func (p *Arg) deflt() (f float64) {
 	p.reset(reflect.ValueOf(&f).Elem())
 	return f
 }
 
-// read reads a given argument.
+// read reads an argument that was given.
 func (a *args) read(ctx context.Context, p *Arg, to reflect.Value) {
 	if to.Kind() == reflect.Pointer {
 		to.Set(reflect.New(to.Type().Elem()))
@@ -67,7 +67,7 @@ func (a *args) read(ctx context.Context, p *Arg, to reflect.Value) {
 	}
 }
 
-// text reads a string. If the argument has an enum, the string must be in the enum.
+// text reads a string. If the argument has an enum, the string must be one of its values.
 func (a *args) text(p *Arg) (s string) {
 	if l, ok := stringList(a.raw[p.Name]); ok && p.as == asJoined {
 		return strings.Join(l, ", ")
@@ -90,7 +90,7 @@ func (a *args) text(p *Arg) (s string) {
 }
 
 // names reads a list of strings. A single string is treated as a list of one item or, with asCommas, as a
-// comma-separated list. A string that contains a JSON list is treated as that list.
+// comma-separated list. If the string contains a JSON list, it is treated as that list.
 func (a *args) names(p *Arg) []string {
 	l, ok := stringList(a.raw[p.Name])
 	var s string
@@ -108,7 +108,7 @@ func (a *args) names(p *Arg) []string {
 	return l
 }
 
-// splitAll splits each string at its commas, semicolons and line ends, and drops blank parts.
+// splitAll splits each string at commas, semicolons and line ends, and drops blank parts.
 func splitAll(l []string) []string {
 	out := []string{}
 	for _, s := range l {
@@ -122,7 +122,7 @@ func splitAll(l []string) []string {
 }
 
 func stringList(data []byte) ([]string, bool) {
-	var l []*string // a null in a []string would pass as ""
+	var l []*string // in a []string, null would pass as ""
 	if json.Unmarshal(data, &l) != nil || l == nil || slices.Contains(l, nil) {
 		return nil, false
 	}
@@ -133,7 +133,7 @@ func stringList(data []byte) ([]string, bool) {
 	return out, true
 }
 
-// flag reads true or false, which may be in a string.
+// flag reads true or false, possibly inside a string.
 func (a *args) flag(p *Arg) bool {
 	switch strings.ToLower(strings.Trim(string(a.raw[p.Name]), `"`)) {
 	case "true":
@@ -145,7 +145,7 @@ func (a *args) flag(p *Arg) bool {
 	return false
 }
 
-// wholeNumber reads a number within the bounds; see asLimit.
+// wholeNumber reads a number within its limits; see asLimit.
 func (a *args) wholeNumber(p *Arg) int {
 	limit := p.as == asLimit
 	var s string
@@ -165,7 +165,7 @@ func (a *args) wholeNumber(p *Arg) int {
 	return int(min(f, float64(p.most)))
 }
 
-// wait reads a number of seconds, at most most.
+// wait reads a number of seconds, limited to most.
 func (a *args) wait(p *Arg, most int) (w Wait) {
 	f, ok := a.number(p)
 	switch {
@@ -181,7 +181,7 @@ func (a *args) wait(p *Arg, most int) (w Wait) {
 	return w
 }
 
-// number reads a whole number, which may be in a string. If ok is false, number has added an error.
+// number reads a whole number, possibly inside a string. If ok is false, number has recorded an error.
 func (a *args) number(p *Arg) (f float64, ok bool) {
 	f, err := strconv.ParseFloat(strings.TrimSpace(strings.Trim(string(a.raw[p.Name]), `"`)), 64)
 	if err != nil || f != math.Trunc(f) {
@@ -199,7 +199,7 @@ func (a *args) outOfRange(p *Arg, f float64, most int) {
 	a.fail(Invalid("%s is %.0f: it must be from %d to %d.", p.Name, f, p.least, most))
 }
 
-// when reads a time with ParseWhen, from a number or a string.
+// when reads a time, given as a number or a string, with ParseWhen.
 func (a *args) when(p *Arg) time.Time {
 	var s string
 	if json.Unmarshal(a.raw[p.Name], &s) != nil {
@@ -212,7 +212,7 @@ func (a *args) when(p *Arg) time.Time {
 	return t
 }
 
-// cursor reads a position, which is a number and may be in a string.
+// cursor reads a position, which is a number, possibly inside a string.
 func (a *args) cursor(p *Arg) int64 {
 	v := string(a.raw[p.Name])
 	n, err := strconv.ParseInt(strings.TrimSpace(strings.Trim(v, `"`)), 10, 64)
@@ -222,10 +222,11 @@ func (a *args) cursor(p *Arg) int64 {
 	return n
 }
 
-// dates are the shortened forms of RFC 3339 that people write. A time without a zone is in UTC.
+// dates are the shortened forms of RFC 3339 that people use. Times without a zone are in UTC.
 var dates = []string{"2006-01-02", "2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05"}
 
-// ParseWhen reads a time: RFC 3339, a date, or seconds since 1970. 0 or less means the zero time.
+// ParseWhen parses a time in RFC 3339 format, a date, or a number of seconds since 1970. A number of 0 or less means
+// the zero time.
 func ParseWhen(s string) (time.Time, error) {
 	s = strings.TrimSpace(s)
 	for _, layout := range dates {
@@ -237,7 +238,7 @@ func ParseWhen(s string) (time.Time, error) {
 	switch {
 	case err != nil:
 		return format.ParseTime(s)
-	case f <= 0: // old clients send 0 by default, to mean all
+	case f <= 0: // old clients send 0 by default and mean all
 		return time.Time{}, nil
 	case !(f < 253402300800): // year 10000
 		return time.Time{}, strconv.ErrRange
@@ -250,7 +251,7 @@ func (a *args) wrong(p *Arg, what string) {
 	a.fail(Invalid("%s is %s, but must be %s, such as %s.", p.Name, Clip(string(a.raw[p.Name])), what, p.example))
 }
 
-// fail adds an error.
+// fail records an error.
 func (a *args) fail(err error) {
 	if a.err != nil {
 		err = errors.Join(a.err, err)
@@ -258,7 +259,7 @@ func (a *args) fail(err error) {
 	a.err = err
 }
 
-// Clip shortens text from the caller that is repeated in an answer.
+// Clip shortens text from the caller for repetition in an answer.
 func Clip(s string) string {
 	if len(s) <= 80 {
 		return s

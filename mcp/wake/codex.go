@@ -23,18 +23,19 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// `codex queue` stores a prompt for a thread. Codex runs the prompt at once if a process has loaded the thread, and
-// otherwise when the thread is resumed. The server runs the command itself. Codex has no hooks that outlive their turn,
-// so no process of the client can run it. The server queues nothing for a thread that no process has loaded, and
-// nothing for a thread of `codex exec`, which drops the queue (https://github.com/openai/codex/issues/41060). The
-// process that has loaded the thread locks $CODEX_HOME/thread-writer-locks/ID.lock. The server runs the program of that
-// process, so that the server's PATH does not matter.
+// The command `codex queue` stores a prompt for a thread. If a process has loaded the thread, Codex runs the prompt at
+// once. Otherwise it runs the prompt when the thread is resumed. The server runs this command itself, because Codex has
+// no hooks that outlive their turn, so no process of the client could run it. The server queues nothing for a thread
+// that no process has loaded, and nothing for a thread of `codex exec`, which drops the queue
+// (https://github.com/openai/codex/issues/41060). The process that has loaded a thread locks
+// $CODEX_HOME/thread-writer-locks/ID.lock. The server runs that process's program, so that the server's own PATH does
+// not matter.
 
-const queueTime = 20 * time.Second // measured: 0.4 s
+const queueTime = 20 * time.Second // usually 0.4 s
 
 var errNoThread = errors.New("no running Codex has the session's thread loaded")
 
-// queueCodex queues the text for the thread of a session. The error says why this was not possible.
+// queueCodex queues the text for a session's thread. If it fails, the error says why.
 func queueCodex(ctx context.Context, s *seat.Seat, text string) error {
 	pid, ok := s.Process.PID()
 	if !ok {
@@ -70,14 +71,14 @@ func queueCodex(ctx context.Context, s *seat.Seat, text string) error {
 	return startQueue(ctx, home, s.ID)
 }
 
-// startQueue makes Codex's background server run what is queued for a thread. After the user has interrupted a
-// turn, Codex holds the queue back until the next prompt. If the thread belongs to no background server, startQueue
-// does nothing, and a notice that is held back waits for that prompt. If the queue is empty because it has already
-// begun to run, the background server refuses the request, and startQueue ignores the refusal.
+// startQueue makes Codex's background server run what is queued for a thread. After the user has interrupted a turn,
+// Codex holds the queue back until the next prompt. If the thread does not belong to a background server, startQueue
+// does nothing, and the notice waits for that prompt. If the queue has already begun to run and is therefore empty, the
+// background server refuses the request, and startQueue ignores the refusal.
 func startQueue(ctx context.Context, home, thread string) error {
 	socket, err := filepath.EvalSymlinks(filepath.Join(home, "app-server-control", "app-server-control.sock"))
 	if err != nil {
-		return nil // no background server
+		return nil // there is no background server
 	}
 	dial := ws.Dialer{NetDial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
@@ -99,7 +100,7 @@ func startQueue(ctx context.Context, home, thread string) error {
 	return nil
 }
 
-// askStart asks Codex's background server to run the queue of a thread, and waits for the answer.
+// askStart asks Codex's background server to run a thread's queue, and waits for the answer.
 func askStart(conn net.Conn, thread string) error {
 	const hello = `{"id":0,"method":"initialize","params":{"clientInfo":{"name":"mailtree","version":"1"},` +
 		`"capabilities":{"experimentalApi":true}}}`
@@ -126,10 +127,10 @@ func askStart(conn net.Conn, thread string) error {
 	return answered(said, 1)
 }
 
-// maxSaid is the maximum number of bytes that Codex's background server may send before it has answered.
+// maxSaid is the maximum number of bytes that Codex's background server may send before it answers.
 const maxSaid = 16 << 20
 
-// answered reads what Codex's background server sends until it has answered the request with the given id.
+// answered reads what Codex's background server sends, until the server answers the request with the given id.
 func answered(conn io.ReadWriter, id int) error {
 	for {
 		said, err := wsutil.ReadServerText(conn)
@@ -147,7 +148,7 @@ func answered(conn io.ReadWriter, id int) error {
 
 func proc(pid int, file string) string { return "/proc/" + strconv.Itoa(pid) + "/" + file }
 
-// codexHome returns the $CODEX_HOME of a process.
+// codexHome returns a process's $CODEX_HOME.
 func codexHome(pid int) (string, error) {
 	env, err := os.ReadFile(proc(pid, "environ"))
 	if err != nil {
@@ -172,7 +173,7 @@ func isExec(cmdline []byte) bool {
 	return slices.ContainsFunc(args[1:], func(arg string) bool { return arg == "exec" || arg == "e" })
 }
 
-// lockHolder finds the process that holds a flock on a file. It returns errNoThread if there is none.
+// lockHolder returns the pid of the process that holds a flock on the file, or errNoThread if there is none.
 func lockHolder(file string) (pid int, err error) {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -183,7 +184,7 @@ func lockHolder(file string) (pid int, err error) {
 		return 0, errNoThread
 	}
 	inode := ":" + strconv.FormatUint(st.Ino, 10)
-	for range 3 { // the kernel may omit a lock if other locks change during the read
+	for range 3 { // the kernel may miss a lock if other locks change during the read
 		locks, err := os.ReadFile("/proc/locks")
 		if err != nil {
 			return 0, errNoThread
@@ -195,7 +196,8 @@ func lockHolder(file string) (pid int, err error) {
 	return 0, errNoThread
 }
 
-// holderIn finds the process with a flock on an inode in the text of /proc/locks; 0 if there is none.
+// holderIn searches locks, the text of /proc/locks, for the process that has a flock on the inode. It returns 0 if
+// there is none.
 func holderIn(locks, inode string) (pid int) {
 	for l := range strings.Lines(locks) {
 		f := strings.Fields(l) // 1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF

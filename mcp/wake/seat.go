@@ -12,12 +12,12 @@ import (
 	"mailtree/mcp/agentmail/tmux"
 )
 
-// knock wakes the agent of a seat in the best available way. It returns an outcome of package seat, or "" if
-// nothing is left to announce. The error says why the agent could not be woken.
+// knock wakes the agent of a seat in the best available way. It returns an outcome as defined in package seat, or "" if
+// nothing is left to announce. The error why says why the agent could not be woken.
 //
-// For a session, knock does not record that the agent was notified, because the prompt begins a turn, and the
-// client's hook reports all mail that is unread by then. For an agent without a session, Recheck records it before
-// anything is typed.
+// For a session, knock does not record that the agent was notified. The prompt begins a turn, and the client's hook
+// then reports all mail that is still unread. For an agent without a session, Recheck records it before anything is
+// typed.
 func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir.IdleSeat) (how string, why error) {
 	switch way := s.Way(); {
 	case way == seat.ByQueue:
@@ -41,10 +41,10 @@ func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir
 	return seat.Typed, window.Type(context.WithoutCancel(ctx), pane, text, n.cfg.Pause)
 }
 
-// findPane finds the pane of a seat, which is the pane in which its session runs, or from which its agent called. If an
-// agent has no session and no such pane, findPane searches the given tmux session for the only window with the agent's
-// name (format.NameOfWindow). The window's program must work in the project's code base. findPane ignores a pane in
-// which a user is scrolling, or whose input is shared. The error says why there is no pane now.
+// findPane finds a seat's pane: the pane in which its session runs, or from which its agent called. If an agent has no
+// session and no such pane, findPane searches the given tmux session for the only window with the agent's name
+// (format.NameOfWindow). The program in that window must be working in the project's code base. findPane ignores panes
+// in which a user is scrolling or whose input is shared. The error says why no pane is available.
 func findPane(ctx context.Context, session string, p *maildir.Project, of *maildir.IdleSeat) (s tmux.Session, pane string, err error) {
 	err = errors.New("it has not called the server from a tmux window")
 	if its := of.Pane; its.Tmux != "" {
@@ -62,7 +62,7 @@ func findPane(ctx context.Context, session string, p *maildir.Project, of *maild
 
 var errNotQuiet = errors.New("somebody is scrolling in its window, or the window's input is off or shared")
 
-// look finds the only pane of a session for which its returns true.
+// look finds the only pane in a session for which the function its returns true.
 func look(ctx context.Context, value, near string, its func(tmux.Pane) bool) (s tmux.Session, pane string, err error) {
 	if s, err = tmux.Parse(value); err != nil {
 		return s, "", err

@@ -17,7 +17,7 @@ import (
 	"mailtree/mcp/wake"
 )
 
-// sit begins a session for Bob with the client.
+// sit begins a session of the client for Bob.
 func (d *desk) sit(client string, v maildir.SessionEvent) maildir.SessionKey {
 	d.t.Helper()
 	v.SessionKey, v.Agent = maildir.SessionKey{Client: client, ID: "thread-1"}, "Bob"
@@ -29,7 +29,7 @@ func (d *desk) sit(client string, v maildir.SessionEvent) maildir.SessionKey {
 	return v.SessionKey
 }
 
-// passAs runs one pass and returns how Bob was woken, or why not.
+// passAs runs one pass and returns how Bob was woken, or why he was not.
 func (d *desk) passAs(by wake.By) (got string) {
 	d.t.Helper()
 	d.check(d.n.Pass(d.t.Context(), by, func(o wake.Outcome) { got += o.How + ": " + o.Why + "\n" }))
@@ -41,8 +41,8 @@ func (d *desk) outcome(k maildir.SessionKey) string {
 	return s.Wake.Outcome
 }
 
-// TestTypeForSession: if typing is allowed, the notice is typed into the tmux pane of a session whose
-// client cannot be woken, once for the same messages.
+// TestTypeForSession checks that, if typing is allowed, the notice is typed into the tmux pane of a session whose
+// client cannot be woken. It is typed only once for the same messages.
 func TestTypeForSession(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -75,8 +75,8 @@ func TestTypeForSession(t *testing.T) {
 	}
 }
 
-// TestNudge: if the user requests it, an agent that was already woken for its messages is woken for them again, as long
-// as they are unread.
+// TestNudge checks that an agent that was already woken for its messages is woken again for them if the user requests
+// it, as long as the messages are unread.
 func TestNudge(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -104,7 +104,7 @@ func TestNudge(t *testing.T) {
 	}
 }
 
-// TestRetry: if an agent could not be woken, waking is retried, and the failure is reported once.
+// TestRetry checks that waking an agent is retried if it fails, and that the failure is reported once.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -135,15 +135,15 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// TestQueueCodex: the notice is queued for a thread that a running Codex has loaded. It is not queued for
-// other threads, nor for a thread of `codex exec`.
+// TestQueueCodex checks that the notice is queued for a thread that a running Codex has loaded. It must not be queued
+// for other threads, nor for a thread of `codex exec`.
 func TestQueueCodex(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	home := t.TempDir()
 	locks := filepath.Join(home, "thread-writer-locks")
 	d.check(os.Mkdir(locks, 0o700))
-	queue := filepath.Join(d.repo, "queue") // `python3 queue …` runs it: the program of the process that has the thread
+	queue := filepath.Join(d.repo, "queue") // run as `python3 queue …`: python3 is the program that holds the lock
 	d.check(os.WriteFile(queue, []byte(`import os, sys; print(os.environ["CODEX_HOME"], *sys.argv[1:], file=open("queued", "a"))`), 0o600))
 	hold := func(args ...string) maildir.SessionEvent {
 		t.Helper()
@@ -190,7 +190,8 @@ sys.stdin.read()`
 	}
 }
 
-// TestTurnEnds: an agent that was working when its mail arrived is woken when its turn ends, not at the next retry.
+// TestTurnEnds checks that an agent that was working when its mail arrived is woken when its turn ends, and not at the
+// next retry.
 func TestTurnEnds(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

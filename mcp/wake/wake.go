@@ -1,12 +1,12 @@
-// Package wake wakes idle agents that have mail, because MCP cannot start the turn of an idle agent. One loop (this
-// file) checks every agent whose mail or status has changed, and wakes the agent at its seats, which maildir.Sleepers
-// returns (seat.go). A seat is a session of a client with hooks, or the tmux window of an agent that has no session and
-// whose status is ready. A session is woken through the client's queue (codex.go) or in tmux. Clients that wait for
-// mail themselves are not woken here (maildir.AwaitNews).
+// Package wake wakes idle agents that have mail, because MCP cannot start a turn for an idle agent. One loop (this
+// file) checks every agent whose mail or status has changed, and wakes the agent at its seats (seat.go). A seat is a
+// session of a client with hooks, or the tmux window of an agent that has no session and whose status is ready. A
+// session is woken through the client's queue (codex.go) or in tmux. Clients that wait for mail themselves are not
+// woken here (maildir.AwaitNews).
 //
-// The notice contains nothing that a sender wrote, because in a prompt it would be taken for the user's words. Waking
-// marks nothing as read. If an agent could not be woken, the server retries less and less often. See docs/hooks.md,
-// "Waking", and docs/agentmail.md, "Waking an agent in tmux".
+// The notice contains nothing written by a sender, because text in a prompt would be taken for the user's words. Waking
+// an agent does not mark anything as read. If an agent cannot be woken, the server retries, less and less often. See
+// docs/hooks.md, "Waking", and docs/agentmail.md, "Waking an agent in tmux".
 package wake
 
 import (
@@ -23,35 +23,36 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// Text returns the notice for an agent that reads its mail with the given tool. A shell treats the notice as an
-// unknown command, which does no harm.
+// Text returns the notice for an agent that reads its mail with the given tool. If the notice ends up in a shell, it is
+// an unknown command and does no harm.
 func Text(tool string) string { return "You have new mail. Read it with " + tool + "." }
 
-// Defaults of Config.
+// Defaults for Config.
 const (
 	DefaultPause = 200 * time.Millisecond // Codex treats an Enter within 120 ms as part of a paste
 	DefaultRetry = 2 * time.Second
 )
 
-// retryMost is the longest time between two attempts.
+// retryMost is the maximum time between two attempts.
 const retryMost = 2 * time.Minute
 
 // Config configures a Waker. Store is required.
 type Config struct {
 	Store  *maildir.Store
-	Log    *slog.Logger  // nil: discarded
-	Settle time.Duration // time between a change and a pass; 0: maildir.DefaultSettle
-	Pause  time.Duration // time between the text and Enter; 0: DefaultPause
-	Retry  time.Duration // time until the first retry; doubles each time; 0: DefaultRetry
+	Log    *slog.Logger  // if nil, log lines are discarded
+	Settle time.Duration // time between a change and a pass; 0 means maildir.DefaultSettle
+	Pause  time.Duration // time between the text and Enter; 0 means DefaultPause
+	Retry  time.Duration // time until the first retry, doubled each time; 0 means DefaultRetry
 }
 
-// Waker wakes agents that have mail. It is safe for concurrent use. Concurrent passes announce each message once.
+// Waker wakes agents that have mail. It is safe for concurrent use. Even if passes run concurrently, each message is
+// announced only once.
 type Waker struct {
 	cfg Config
 	mu  sync.Mutex // held while an agent is checked and woken
 }
 
-// New creates a Waker. It starts nothing.
+// New returns a Waker. It does not start anything.
 func New(cfg Config) *Waker {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -62,11 +63,11 @@ func New(cfg Config) *Waker {
 	return &Waker{cfg: cfg}
 }
 
-// By describes the caller for whom agents are woken, and how they may be woken.
+// By describes the caller on whose behalf agents are woken, and how they may be woken.
 type By struct {
 	Tmux  string // the caller's $TMUX; "" outside tmux
-	Types bool   // the notice may be typed into windows
-	Again bool   // an agent that was already woken for the same messages is woken again
+	Types bool   // whether the notice may be typed into windows
+	Again bool   // wake agents again that were already woken for the same messages
 }
 
 func (by By) query(agent string) maildir.IdleQuery {
@@ -78,12 +79,12 @@ type Outcome struct {
 	Project string `json:"project"` // slug
 	Agent   string `json:"agent"`
 	New     int    `json:"new"`           // number of messages that are new to the agent
-	How     string `json:"how,omitempty"` // an outcome of package seat
-	Why     string `json:"why"`           // why it was not notified; "" if it was
+	How     string `json:"how,omitempty"` // an outcome as defined in package seat
+	Why     string `json:"why"`           // why the agent was not notified; "" if it was
 }
 
-// Pass checks every agent once, and calls told for each agent that was due. It returns errors from the index, or the
-// error from ctx.
+// Pass checks every agent once, and calls told for each agent that was due. It returns errors from the index, or ctx's
+// error.
 func (n *Waker) Pass(ctx context.Context, by By, told func(Outcome)) error {
 	look, err := n.everybody(ctx)
 	if err != nil {
@@ -92,8 +93,7 @@ func (n *Waker) Pass(ctx context.Context, by By, told func(Outcome)) error {
 	return n.pass(ctx, by, look, told)
 }
 
-// pass checks the agents in look that are due. It removes them from look, except for agents that could not be
-// woken.
+// pass checks the agents in look that are due, and removes them from look unless they could not be woken.
 func (n *Waker) pass(ctx context.Context, by By, look map[whom]attempt, told func(Outcome)) error {
 	for w, a := range look {
 		if a.at.After(time.Now()) {
@@ -116,15 +116,15 @@ func (n *Waker) pass(ctx context.Context, by By, look map[whom]attempt, told fun
 	return nil
 }
 
-// Nudge checks one agent of a project once, and calls told for each of the agent's seats that was due. It returns
-// errors from the index, or the error from ctx.
+// Nudge checks one agent in a project once, and calls told for each of the agent's seats that was due. It returns
+// errors from the index, or ctx's error.
 func (n *Waker) Nudge(ctx context.Context, by By, project, agent string, told func(Outcome)) error {
 	_, err := n.wake(ctx, by, whom{project, agent}, told)
 	return err
 }
 
-// Watch runs a pass whenever mail arrives, a status changes or a turn ends. When ctx ends, Watch returns nil. It
-// retries an agent that it could not wake, and calls told only for the first failure.
+// Watch runs a pass whenever mail arrives, a status changes or a turn ends. When ctx is done, Watch returns nil. If an
+// agent could not be woken, Watch retries, but calls told only for the first failure.
 func (n *Waker) Watch(ctx context.Context, by By, told func(Outcome)) error {
 	if by.Types {
 		defer n.cfg.Store.Types()()
@@ -135,7 +135,7 @@ func (n *Waker) Watch(ctx context.Context, by By, told func(Outcome)) error {
 		look, err = n.everybody(ctx)
 	}
 	for err == nil {
-		turn := n.cfg.Store.TurnEnded() // before the pass, so that the end of a turn is not missed
+		turn := n.cfg.Store.TurnEnded() // before the pass, so that no end of a turn is missed
 		if err = n.pass(ctx, by, look, told); err == nil {
 			mark, err = n.wait(ctx, mark, look, turn)
 		}
@@ -146,20 +146,20 @@ func (n *Waker) Watch(ctx context.Context, by By, told func(Outcome)) error {
 	return err
 }
 
-// whom identifies an agent of a project.
+// whom identifies an agent in a project.
 type whom struct{ project, agent string }
 
-// attempt records how many times an agent could not be woken, and when to retry.
+// attempt records how often waking an agent has failed, and when to retry.
 type attempt struct {
 	tries int
-	at    time.Time // zero: now
+	at    time.Time // the zero time means now
 }
 
 func (a attempt) next(first time.Duration) attempt {
 	return attempt{a.tries + 1, time.Now().Add(min(first<<min(a.tries, 16), retryMost))}
 }
 
-// everybody lists the agents of all projects, all of them due now.
+// everybody returns the agents of all projects, all due now.
 func (n *Waker) everybody(ctx context.Context) (map[whom]attempt, error) {
 	all := map[whom]attempt{}
 	for _, p := range n.cfg.Store.Projects() {
@@ -175,8 +175,9 @@ func (n *Waker) everybody(ctx context.Context) (map[whom]attempt, error) {
 }
 
 // wait waits until an agent in look is due, and returns the number of the last change that it has seen. If changes
-// after mark concern an agent, wait adds that agent to look after the time Settle. If turn is closed, every agent in
-// look is due after the time Settle, as if no attempt had been made to wake it. Otherwise a retry is due.
+// after mark concern an agent, wait adds that agent to look and returns after the time Settle. If turn is closed, wait
+// returns after the time Settle, and every agent in look is due as if no attempt had been made to wake it. Otherwise it
+// returns when a retry is due.
 func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt, turn <-chan struct{}) (int64, error) {
 	waiting, cancel := waitingUntil(ctx, firstOf(look), turn)
 	defer cancel()
@@ -184,7 +185,7 @@ func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt, tur
 		changes, err := n.cfg.Store.WaitChanges(waiting, mark, 1000)
 		switch {
 		case errors.Is(err, errTurnEnded):
-			due = true // after the time Settle the client shows its prompt
+			due = true // within the time Settle, the client shows its prompt
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 			return mark, nil
 		case err != nil:
@@ -213,8 +214,8 @@ func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt, tur
 
 var errTurnEnded = errors.New("a turn has ended")
 
-// waitingUntil returns a context that ends with ctx, at the time until unless until is zero, and with errTurnEnded
-// when turn is closed.
+// waitingUntil returns a context that ends when ctx ends, at the time until (unless it is zero), or, with the cause
+// errTurnEnded, when turn is closed.
 func waitingUntil(ctx context.Context, until time.Time, turn <-chan struct{}) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	waiting, cancel := ctx, func() { end(nil) }
@@ -242,13 +243,13 @@ func firstOf(look map[whom]attempt) (first time.Time) {
 	return first
 }
 
-// wake checks one agent, and wakes it if it is due. left reports that the agent must be tried again.
+// wake checks one agent, and wakes it if it is due. If left is true, the agent must be tried again.
 func (n *Waker) wake(ctx context.Context, by By, w whom, told func(Outcome)) (left bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	p, err := n.cfg.Store.Project(ctx, w.project)
 	if err != nil {
-		return false, nil // the project was removed
+		return false, nil // the project has been removed
 	}
 	sleepers, err := p.Sessions.IdleSeats(ctx, by.query(w.agent))
 	for i := range sleepers {
@@ -263,8 +264,8 @@ func (n *Waker) wake(ctx context.Context, by By, w whom, told func(Outcome)) (le
 	return left, err
 }
 
-// wakeOne wakes the agent of a seat, and records the outcome. If nothing is left to announce, How and Why
-// of the outcome are "".
+// wakeOne wakes the agent of a seat and records the outcome. If nothing is left to announce, the outcome's How and Why
+// are "".
 func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maildir.IdleSeat) Outcome {
 	o := Outcome{Project: p.Slug, Agent: s.Agent, New: s.New}
 	switch {
@@ -285,7 +286,7 @@ func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maild
 	return o
 }
 
-// notice returns Text with the read tool of the toolset in which the agent was registered as that program.
+// notice returns Text with the read tool of the toolset in which an agent with the given program was registered.
 func notice(program string) string {
 	switch program {
 	case "agentmail":

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// Activity is the state of a pane's program, as the pane's screen shows it.
+// Activity is the state of a pane's program as shown on its screen.
 type Activity string
 
-// These are the activities. Text may be typed into a pane only if its activity is Waiting.
+// The possible activities. Text may be typed into a pane only while its activity is Waiting.
 const (
 	Waiting Activity = "is waiting for a line" // the prompt is empty
 	Typing  Activity = "has text in its prompt"
@@ -17,15 +17,15 @@ const (
 	Working Activity = "shows that it is working"
 )
 
-// Screen describes the screen of an agent's client.
+// Screen describes what an agent's client shows on its screen.
 type Screen struct {
 	Activity Activity
-	Typed    string // text in the prompt, cut at the end of its first line
+	Typed    string // text in the prompt, up to the end of its first line
 }
 
-// A prompt begins with a marker, possibly inside a box. In the mode in which it asks for no approvals, Gemini CLI uses
-// a star. Claude Code writes a no-break space (a0) after the marker. A dialog is a list whose selected line has the
-// marker and a number. While a client is working, it shows next to its prompt how to interrupt it.
+// A prompt begins with a marker and may be inside a box. Gemini CLI uses a star in the mode in which it does not ask
+// for approval. Claude Code writes a no-break space (a0) after the marker. A dialog is a list whose selected line has
+// the marker and a number. While a client is working, it shows next to its prompt how to interrupt it.
 var (
 	prompt  = regexp.MustCompile(`^[\s│┃|]*([›❯>*])(?:[\s\x{a0}]|$)`)
 	choice  = regexp.MustCompile(`^[\s│┃|]*[›❯>●]\s*[0-9]+[.)]\s`)
@@ -33,11 +33,11 @@ var (
 	shell   = regexp.MustCompile(`[$#%>❯›]\s*$`)
 )
 
-// near is the number of lines above the prompt that are searched for a sign that the client is working.
+// near is the number of lines above the prompt to search for a sign that the client is working.
 const near = 8
 
-// ReadScreen interprets a screen that tmux captured with its attributes (capture-pane -e). cursor is the line of
-// the cursor, counted from 0. If no known prompt is on the screen, ReadScreen goes by the cursor's line.
+// ReadScreen interprets a screen that tmux captured with its attributes (capture-pane -e). The parameter cursor is the
+// line number of the cursor, starting at 0. If the screen shows no known prompt, ReadScreen uses the cursor's line.
 func ReadScreen(captured string, cursor int) Screen {
 	lines := parseLines(captured)
 	at, asks := -1, false // index of the last marker: earlier output has markers too
@@ -69,8 +69,8 @@ func ReadScreen(captured string, cursor int) Screen {
 	return Screen{Activity: Waiting}
 }
 
-// readCursorLine interprets the screen of a program with an unknown prompt. The prompt of a shell ends with a
-// marker. The prompt of any other program must be an empty line.
+// readCursorLine interprets the screen of a program whose prompt is unknown. A shell's prompt ends with a marker. The
+// prompt of any other program must be an empty line.
 func readCursorLine(lines []line, cursor int) Screen {
 	if cursor < 0 || cursor >= len(lines) {
 		return Screen{Activity: Waiting}
@@ -82,7 +82,7 @@ func readCursorLine(lines []line, cursor int) Screen {
 	return Screen{Typing, text}
 }
 
-// cell is one character of a screen.
+// cell is one character on a screen.
 type cell struct {
 	char         rune
 	dim, reverse bool
@@ -98,8 +98,8 @@ func (l line) text() string {
 	return b.String()
 }
 
-// typed returns the text of a prompt without its placeholder. A placeholder is dim, except that its first character may
-// be the cursor that the client draws. It may also follow a cursor that is drawn on a space.
+// typed returns the text of a prompt without the placeholder. A placeholder is dim, except that the client may draw its
+// cursor over the first character. It may also follow a cursor drawn on a space.
 func (l line) typed() string {
 	var b strings.Builder
 	for i, c := range l {
@@ -116,7 +116,7 @@ func (l line) typed() string {
 
 var escape = regexp.MustCompile(`^\x1b(?:\[([0-9;:]*)([@-~])|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)`)
 
-// parseLines parses text with SGR attributes. Attributes continue across line ends.
+// parseLines parses text with SGR attributes. Attributes carry over to the next line.
 func parseLines(captured string) []line {
 	var lines []line
 	var now cell
@@ -141,7 +141,7 @@ func parseLines(captured string) []line {
 	return lines
 }
 
-// setAttributes applies an SGR sequence (ECMA-48, 8.3.117). It skips the parameters of a color.
+// setAttributes applies an SGR sequence (ECMA-48, 8.3.117). It skips color parameters.
 func (c *cell) setAttributes(params string) {
 	all := strings.Split(params, ";")
 	for i := 0; i < len(all); i++ {

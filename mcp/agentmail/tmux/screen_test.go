@@ -12,7 +12,7 @@ import (
 	"mailtree/mcp/agentmail/tmux"
 )
 
-// TestScreens reads the screens of real clients below fixtures/screens. The name of each file gives the
+// TestScreens checks ReadScreen against screens of real clients in fixtures/screens. Each file's name contains the
 // expected result: "CASE: ACTIVITY TYPED; cursor LINE".
 func TestScreens(t *testing.T) {
 	activities := map[string]tmux.Activity{
@@ -43,7 +43,7 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// TestCursorLine: the screens of programs with an unknown prompt.
+// TestCursorLine checks how the screens of programs with an unknown prompt are interpreted.
 func TestCursorLine(t *testing.T) {
 	for screen, want := range map[string]tmux.Activity{
 		"":                        tmux.Waiting,

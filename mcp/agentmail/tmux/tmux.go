@@ -1,5 +1,5 @@
-// Package tmux queries a running tmux server about its panes, and types into a pane. It runs the program tmux without a
-// shell, and starts no tmux server. No other package of this module uses tmux.
+// Package tmux queries a running tmux server about its panes and types into them. It runs the tmux program without a
+// shell and does not start a tmux server. No other package of this module uses tmux.
 package tmux
 
 import (
@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	patience  = 5 * time.Second // a tmux server answers within milliseconds, unless it is stopped
-	maxOutput = 1 << 20         // bytes of one answer: some ten thousand panes
+	patience  = 5 * time.Second // unless it is stopped, a tmux server answers within milliseconds
+	maxOutput = 1 << 20         // bytes of one answer; enough for about ten thousand panes
 )
 
-// Session is one session of a tmux server, as identified by $TMUX.
+// Session is one session of a tmux server, as $TMUX identifies it.
 type Session struct {
 	socket string
-	pid    string // of the server: a later server on the same socket reuses the ids for other panes
+	pid    string // the server's; a later server on the same socket reuses the ids for other panes
 	id     string
 }
 
@@ -32,8 +32,8 @@ var (
 	paneID   = regexp.MustCompile(`^%[0-9]{1,19}$`)
 )
 
-// Parse parses a value of $TMUX: the path of the server's socket, the server's pid, and the number of the
-// session.
+// Parse parses the value of $TMUX, which consists of the path of the server's socket, the server's pid and the
+// session's number.
 func Parse(value string) (Session, error) {
 	m := variable.FindStringSubmatch(value)
 	if m == nil || len(value) > 4096 || filepath.Clean(m[1]) != m[1] {
@@ -42,22 +42,22 @@ func Parse(value string) (Session, error) {
 	return Session{socket: m[1], pid: m[2], id: "$" + m[3]}, nil
 }
 
-// Pane is one pane of a tmux window.
+// Pane is one pane in a tmux window.
 type Pane struct {
 	ID     string // as in $TMUX_PANE
 	Window string // the window's name
-	Active bool   // the pane of its window that receives the keys
-	Quiet  bool   // keys go only to its live program: no user is scrolling, and input is on and not shared
-	Dir    string // working directory of its program; "" if tmux does not know it
+	Active bool   // whether the pane receives its window's keystrokes
+	Quiet  bool   // keystrokes go only to its live program: no user is scrolling, and input is on and not shared
+	Dir    string // working directory of its program; "" if unknown to tmux
 }
 
-// facts are the fields that tmux prints for each pane, separated by spaces. tmux escapes spaces in a name with a
-// backslash. The folder is the last field, because tmux does not escape spaces in it.
+// facts is the list of fields that tmux prints for each pane, separated by spaces. In a name, tmux escapes spaces with
+// a backslash. The folder comes last, because tmux does not escape spaces in it.
 const facts = `#{pid} #{pane_id} #{pane_active} ` +
 	`#{pane_dead}#{pane_in_mode}#{pane_synchronized}#{pane_input_off} #{q:window_name} #{pane_current_path}`
 
-// Panes lists the panes of the session that currently contains the given pane. If pane is "", it lists the panes of s.
-// If the pane, the session or the server does not exist, the error quotes tmux. It also returns an error if tmux is not
+// Panes lists the panes of the session that currently contains the given pane, or the panes of s if pane is "". If the
+// pane, the session or the server does not exist, the error quotes tmux. Panes also returns an error if tmux is not
 // installed or does not answer.
 func (s Session) Panes(ctx context.Context, pane string) ([]Pane, error) {
 	target := s.id
@@ -75,7 +75,7 @@ func (s Session) Panes(ctx context.Context, pane string) ([]Pane, error) {
 	for line := range strings.Lines(out) {
 		f := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 5)
 		if len(f) < 5 || !paneID.MatchString(f[1]) {
-			continue // the rest of a folder's name that contains a line break
+			continue // rest of a folder name that contains a line break
 		}
 		if f[0] != s.pid {
 			return nil, errors.New("the tmux server of this session has ended")
@@ -87,7 +87,7 @@ func (s Session) Panes(ctx context.Context, pane string) ([]Pane, error) {
 	return panes, nil
 }
 
-// cutName separates an escaped name from the rest of the line, and unescapes the name.
+// cutName splits off the escaped name at the beginning of s, and unescapes the name.
 func cutName(s string) (name, rest string) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -123,7 +123,7 @@ func (s Session) run(ctx context.Context, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// limited keeps the first maxOutput bytes that are written to it.
+// limited keeps only the first maxOutput bytes written to it.
 type limited struct{ bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {

@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestPanes: Panes lists only the panes of one session, whatever the names of the windows.
+// TestPanes checks that Panes lists the panes of only one session, whatever the windows are called.
 func TestPanes(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)
@@ -85,7 +85,8 @@ func TestPanes(t *testing.T) {
 	}
 }
 
-// TestType: text arrives unchanged and as one line, even if it looks like a key name or an option of tmux.
+// TestType checks that typed text arrives unchanged and as one line, even if it looks like the name of a key or an
+// option of tmux.
 func TestType(t *testing.T) {
 	t.Parallel()
 	w := tmuxtest.Start(t).Window("work", "alice", t.TempDir())
@@ -110,7 +111,7 @@ func TestType(t *testing.T) {
 	}
 }
 
-// TestFree: nothing is typed into a pane in which the user is typing or a client shows a dialog.
+// TestFree checks that nothing is typed into a pane in which the user is typing or a client is showing a dialog.
 func TestFree(t *testing.T) {
 	t.Parallel()
 	srv, terminal := tmuxtest.Start(t), tmuxtest.Start(t)
@@ -148,14 +149,14 @@ func TestFree(t *testing.T) {
 	w.ShowsNot("go on")
 	free("")
 	const key = "a key was pressed there just now"
-	waits.Until(t, key, func() bool { // for a few seconds, attaching is treated as activity too
+	waits.Until(t, key, func() bool { // for a few seconds, tmux treats attaching as activity too
 		terminal.Attach(srv)
 		err := session.Free(t.Context(), w.Pane, "You have new mail.")
 		return errors.Is(err, tmux.ErrBusy) && strings.Contains(err.Error(), key)
 	})
 }
 
-// TestNotSubmitted: an Enter that a client ignores is pressed once more, and then reported.
+// TestNotSubmitted checks that an Enter that a client ignores is pressed once more and then reported.
 func TestNotSubmitted(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)
@@ -175,8 +176,8 @@ func TestNotSubmitted(t *testing.T) {
 	}
 }
 
-// TestSlowToShow: a busy client gets no Enter before its screen shows the text, because a client treats text and
-// Enter together as a paste. The next call submits the text that is left in the prompt.
+// TestSlowToShow checks that a busy client gets no Enter until its screen shows the text, because clients treat text
+// and Enter that arrive together as a paste. The next call submits the text that was left in the prompt.
 func TestSlowToShow(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)
@@ -195,7 +196,7 @@ while True:
     typed += keys.replace("\r", " ")
     os.write(1, ("\r› " + typed).encode())
 '`
-	for _, first := range []bool{true, false} { // whether the client continues during the first call
+	for _, first := range []bool{true, false} { // whether the client resumes during the first call
 		goOn := filepath.Join(t.TempDir(), "on")
 		w := srv.Program("work", fmt.Sprintf(client, goOn))
 		w.Shows("›")

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	rest     = 3 * time.Second       // after a keystroke the user may still be typing
-	drawTime = 5 * time.Second       // a busy client shows typed text within this time
-	showTime = time.Second           // a client submits within this time, or Enter is pressed again
+	rest     = 3 * time.Second       // shortly after a keystroke, the user may still be typing
+	drawTime = 5 * time.Second       // even a busy client shows typed text within this time
+	showTime = time.Second           // a client submits within this time; otherwise Enter is pressed again
 	lookTime = 50 * time.Millisecond // time between two checks of the screen
 )
 
-// ErrBusy means that nothing may be typed into a pane now.
+// ErrBusy means that nothing may be typed into the pane at the moment.
 var ErrBusy = errors.New("its window is in use")
 
-// Free returns nil if the pane is waiting for a line of input, or for the Enter after text that Type typed, and no user
-// is typing there. Otherwise it returns ErrBusy, or the same errors as Panes.
+// Free returns nil if no user is typing in the pane and it is waiting for a line of input, or for the Enter after text
+// that Type has typed. Otherwise it returns ErrBusy or the same errors as Panes.
 func (s Session) Free(ctx context.Context, pane, text string) error {
 	out, err := s.run(ctx, "list-clients", "-F", "#{client_activity} #{pane_id}")
 	if err != nil {
@@ -39,7 +39,7 @@ func (s Session) Free(ctx context.Context, pane, text string) error {
 	return err
 }
 
-// screen reads the screen of the pane. It returns the same errors as Panes.
+// screen reads the pane's screen. It returns the same errors as Panes.
 func (s Session) screen(ctx context.Context, pane string) (Screen, error) {
 	if !paneID.MatchString(pane) {
 		return Screen{}, errors.New("no pane")
@@ -56,13 +56,13 @@ func (s Session) screen(ctx context.Context, pane string) (Screen, error) {
 	return ReadScreen(captured, cursor), nil
 }
 
-// Type types the text into the pane unchanged, then Enter after the pause, and checks that the client submitted the
-// text. If the client did not submit it, Type presses Enter once more. Type does not repeat text that an earlier call
-// left in the prompt. Once Type has begun, it ignores the end of ctx, because half a notice in a prompt is worse than a
-// late return. It returns ErrBusy or the same errors as Panes. Even if it returns an error, the text may be in the
-// prompt. If keys arrive together, a program treats them as a paste, and an Enter among them as a line break
-// (https://github.com/dustinkirkland/byobu/issues/115). Therefore Type pauses, and presses no Enter before the screen
-// shows the text.
+// Type types the text into the pane unchanged, followed by Enter after a pause, and checks that the client submitted
+// the text. If the client did not, Type presses Enter once more. Text that an earlier call left in the prompt is not
+// typed again. Once Type has begun to type, it ignores the cancellation of ctx, because half a notice in a prompt is
+// worse than a late return. Type returns ErrBusy or the same errors as Panes. Even if Type returns an error, the text
+// may be in the prompt. Programs treat keystrokes that arrive together as a paste, and an Enter among them as a line
+// break (https://github.com/dustinkirkland/byobu/issues/115). Type therefore pauses, and does not press Enter until the
+// screen shows the text.
 func (s Session) Type(ctx context.Context, pane, text string, pause time.Duration) error {
 	if !paneID.MatchString(pane) {
 		return errors.New("no pane")
@@ -101,7 +101,7 @@ func (s Session) Type(ctx context.Context, pane, text string, pause time.Duratio
 	return fmt.Errorf("%w: the notice is in its prompt, and Enter does not submit it", ErrBusy)
 }
 
-// watch polls the screen until wanted returns true or the time most has passed. It returns the last screen.
+// watch polls the screen until wanted returns true or the time most has elapsed. It returns the last screen.
 func (s Session) watch(ctx context.Context, pane string, most time.Duration, wanted func(Screen) bool) (Screen, error) {
 	for end := time.Now().Add(most); ; time.Sleep(lookTime) {
 		screen, err := s.screen(ctx, pane)
@@ -111,15 +111,15 @@ func (s Session) watch(ctx context.Context, pane string, most time.Duration, wan
 	}
 }
 
-// holds reports whether the prompt contains the text and nothing else. If the text is wrapped, the screen shows
-// only a part of it. If the prompt is unknown, the line also contains what precedes the text.
+// holds reports whether the prompt contains the text and nothing else. If the text is wrapped, the screen shows only
+// part of it. If the prompt is unknown, the line also contains whatever precedes the text.
 func (s Screen) holds(text string) bool {
 	text, typed := squeeze(text), squeeze(s.Typed)
 	return s.Activity == Typing && (strings.HasSuffix(typed, text) || strings.Contains(text, typed))
 }
 
-// leftBehind reports whether the prompt contains only text that an earlier Type left there. If the text is wrapped,
-// the screen shows only its first line.
+// leftBehind reports whether the prompt contains only text that an earlier call of Type left there. If the text is
+// wrapped, the screen shows only its first line.
 func (s Screen) leftBehind(text string) bool {
 	text, typed := squeeze(text), squeeze(s.Typed)
 	return s.Activity == Typing && text != "" && (typed == text || len(typed) > len(text)/3 && strings.HasPrefix(text, typed))

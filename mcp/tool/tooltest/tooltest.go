@@ -1,4 +1,4 @@
-// Package tooltest checks that the tools of a toolset have the properties that every toolset promises.
+// Package tooltest checks that the tools of a toolset have the properties that package tool guarantees.
 package tooltest
 
 import (
@@ -16,8 +16,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Declared checks the tools as they appear on the wire: all hints, a short description that says first when to use the
-// tool, a description of each argument, and nothing that strict clients do not accept.
+// Declared checks the tools as they appear on the wire: they have all hints, a short description that first says when
+// to use the tool, a description of each argument, and nothing that strict clients reject.
 func Declared(t *testing.T, tools ...tool.Tool) {
 	t.Helper()
 	for _, tl := range tool.Declare(tools) {
@@ -54,8 +54,8 @@ func Declared(t *testing.T, tools ...tool.Tool) {
 	}
 }
 
-// Surface compares the tools with a table. Each line of the table contains a tool's name and its arguments, in order. A
-// ? marks optional arguments.
+// Surface compares the tools with a table. Each line of the table contains the name of a tool and its arguments in
+// order. Optional arguments are marked with a ?.
 func Surface(t *testing.T, want string, tools ...tool.Tool) {
 	t.Helper()
 	var b strings.Builder
@@ -75,9 +75,9 @@ func Surface(t *testing.T, want string, tools ...tool.Tool) {
 	}
 }
 
-// checkSchema checks that a schema contains only what strict clients accept. Each part has one type, which is never
-// null, lists have items, and all keys are known. There is no keyword that makes a client fail or hide the fields from
-// its model.
+// checkSchema checks that a schema contains only what strict clients accept. Each part must have one type, which is
+// never null, lists must have items, and all keys must be known. The schema must not contain any keyword that makes a
+// client fail or hide the fields from its model.
 func checkSchema(t *testing.T, where string, s map[string]any) {
 	t.Helper()
 	typ, ok := s["type"].(string)
@@ -107,7 +107,7 @@ func checkSchema(t *testing.T, where string, s map[string]any) {
 	}
 }
 
-// Fits checks a tool's answers, as its Run returns them, and a refusal against the tool's output schema, as strict
+// Fits checks answers, as the tool's Run returns them, and a refusal against the tool's output schema, as strict
 // clients do.
 func Fits(t *testing.T, tl tool.Tool, answers ...any) {
 	t.Helper()
