@@ -17,8 +17,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// View is a project with the rights of one OS user. Its refusals contain nothing that the user may not see. It is safe
-// for concurrent use.
+// View is a project as one OS user may see and use it. Its refusals contain nothing that the user may not see. It is
+// safe for concurrent use.
 type View struct {
 	mail   *core.Mail
 	post   *post.Post
@@ -33,7 +33,7 @@ type Marks interface {
 	SetRead(ctx context.Context, id string, read bool) (*index.Delivery, error)
 }
 
-// Parts contains the parts of a project that a View uses.
+// Parts contains the parts of a project that a View needs.
 type Parts struct {
 	Mail   *core.Mail
 	Post   *post.Post
@@ -41,7 +41,8 @@ type Parts struct {
 	Marks  func(agent string, origin format.Origin) Marks
 }
 
-// New returns a project with the rights of an OS user. origin is the origin of the messages that the user writes.
+// New returns a project as the given OS user may see and use it. origin is the origin of the messages that the user
+// writes.
 func New(p Parts, by core.Caller, origin format.Origin) *View {
 	marks := func(agent string) Marks { return p.Marks(agent, origin) }
 	return &View{p.Mail, p.Post, p.Sender, marks, by, origin}
@@ -50,8 +51,8 @@ func New(p Parts, by core.Caller, origin format.Origin) *View {
 // Mailbox is one agent's mailbox.
 type Mailbox struct {
 	Name       string `json:"name"`
-	InboxPath  string `json:"inbox_path"` // folder of the inbox; absolute path
-	OutboxPath string `json:"sent_path"`  // folder of the sent messages
+	InboxPath  string `json:"inbox_path"` // absolute path of the inbox folder
+	OutboxPath string `json:"sent_path"`  // absolute path of the folder with sent messages
 	index.Counts
 	Owner      int  `json:"-"`          // uid, or NoOwner
 	Registered bool `json:"registered"` // false for a folder without a valid profile
