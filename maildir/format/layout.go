@@ -1,11 +1,11 @@
-// Package format defines the paths and the bytes of a mail tree. It does not read or write files.
+// Package format defines the paths and the file formats of a mail tree. It does not read or write files.
 //
 //   - Locate identifies the file at a path; CanonicalPath, InboxPath and similar functions return paths.
 //   - ParseMessage, ParseProfile, ParseClaim, ParseProject, ParseMark and ParseStatus parse a file's bytes. A
 //     *tree.FormatError reports the invalid line. FormatMessage and similar functions write the form that the parsers
 //     read.
 //   - Seal signs a message file, and SealHolds checks the seal.
-//   - ParseAddress parses the sender and recipients of a message: agents, and email addresses at other domains.
+//   - ParseAddress parses a message's sender and recipients: agents, and email addresses at other domains.
 //   - CheckName and ValidID check names and ids.
 //
 // docs/tree.md describes the same format for users.
@@ -26,10 +26,10 @@ import (
 type Kind uint8
 
 // The kinds of files. KindIgnored files are not part of the tree: hidden files, editor swap files, .git, .mailtree.
-// KindOther files are kept and committed, but have no meaning for mailtree (a README, a draft's picture).
+// KindOther files are kept and committed, but have no meaning to mailtree (a README, a draft's picture).
 const (
 	KindIgnored    Kind = iota
-	KindOther           // no meaning for mailtree
+	KindOther           // no meaning to mailtree
 	KindProject         // project.json
 	KindCanonical       // messages/**/<id>.md
 	KindProfile         // agents/<Name>/profile.json
