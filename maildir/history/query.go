@@ -20,7 +20,7 @@ type Query struct {
 	// File reports whether a file is wanted. operations says whether the commit contains operations instead of edits.
 	File func(path string, operations bool) bool
 
-	Progress func(looked int, back time.Time) // called with the number of commits examined and the time of the last one; may be nil
+	Progress func(looked int, back time.Time) // called with the number of commits examined and the last one's time; may be nil
 }
 
 // Revision contains the parts of a commit that a query selects.

@@ -283,8 +283,8 @@ type Receipt struct {
 	Agent       string       `json:"agent"`
 	Kind        string       `json:"kind"`                      // to, cc, bcc
 	Delivered   bool         `json:"delivered"`                 // the recipient's copy exists
-	DeliveredAt format.Stamp `json:"delivered_ts,omitzero"`     // zero if there is no copy, or if this server did not write it
-	AnnouncedAt format.Stamp `json:"announced_ts,omitzero"`     // zero if no session got a notice, or if the record is gone
+	DeliveredAt format.Stamp `json:"delivered_ts,omitzero"`     // zero if there is no copy or this server did not write it
+	AnnouncedAt format.Stamp `json:"announced_ts,omitzero"`     // zero if no session got a notice or the record is gone
 	Status      string       `json:"delivery_status,omitempty"` // for an address at another domain, an outgoing.State
 	Reply       string       `json:"delivery_reply,omitempty"`  // the last reply from that domain's server
 	Marks
@@ -428,13 +428,13 @@ type FoundThreads struct {
 
 // ThreadRow is a thread as a list shows it.
 type ThreadRow struct {
-	MessageRow        // the newest of the messages in the thread that the query found; Body is the beginning of the body
+	MessageRow        // the newest of its messages that the query found; Body is the beginning of the body
 	Thread     string // id of the thread
 	Title      string // subject of the thread's first message
-	Messages   int    // number of its messages
+	Messages   int    // number of messages in the thread
 	Unread     int
-	Files      int      // attachments of all messages
-	People     []string // the authors of its messages, most recent first
+	Files      int      // number of attachments of all messages
+	People     []string // the authors of the thread's messages, most recent first
 }
 
 // Hit is one message that a search found.
@@ -442,7 +442,7 @@ type Hit struct {
 	MessageRow
 	Snippet string // matched text with **marks** around the terms, on one line
 	Matched string // the same text unchanged, with MarkOpen and MarkClose around the terms
-	Next    string // cursor for the hits that follow
+	Next    string // cursor for the hits after this one
 }
 
 // MarkOpen and MarkClose are the bytes with which FTS5 marks terms. Readable bodies do not contain them.
@@ -454,5 +454,5 @@ const (
 // Stats contains the row counts of all projects.
 type Stats struct {
 	Projects, Agents, Messages, Deliveries, Problems int
-	Unread                                           int // unread deliveries
+	Unread                                           int // number of unread deliveries
 }

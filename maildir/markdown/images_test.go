@@ -72,8 +72,8 @@ func FuzzRewriteImages(f *testing.F) {
 	})
 }
 
-// TestRewriteImagesWhole checks that RewriteImages reports whether it may have left out images because the text is
-// too long.
+// TestRewriteImagesWhole checks that RewriteImages reports whether it may have missed images because the text is too
+// long.
 func TestRewriteImagesWhole(t *testing.T) {
 	for _, tt := range []struct {
 		name, body string

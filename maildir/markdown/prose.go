@@ -6,7 +6,7 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// proseBuilder collects plain text from inline nodes. It folds white space, and lines end with "\n".
+// proseBuilder collects plain text from inline nodes. It folds white space, and it ends lines with "\n".
 type proseBuilder struct {
 	source    []byte
 	text      strings.Builder
@@ -51,7 +51,7 @@ func (b *proseBuilder) code(n *ast.CodeSpan) {
 	}
 }
 
-// tag drops an HTML tag, but keeps a line break.
+// tag drops an HTML tag but keeps a line break.
 func (b *proseBuilder) tag(n *ast.RawHTML) {
 	if n.Segments.Len() == 0 {
 		return
@@ -74,7 +74,7 @@ func (b *proseBuilder) write(s string) {
 	}
 }
 
-// space writes the pending space or line end.
+// space writes the pending space or line ending.
 func (b *proseBuilder) space() {
 	switch {
 	case b.text.Len() == 0:
