@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// The hooks that the guard supports.
+// These are the hooks that the guard supports.
 const (
 	PreCommit      = "pre-commit"
 	PreMergeCommit = "pre-merge-commit"
@@ -26,7 +26,7 @@ const (
 
 var hookNames = []string{PreCommit, PreMergeCommit, PrePush}
 
-// The exit statuses of a check.
+// These are the exit statuses of a check.
 const (
 	Pass    = 0
 	Stop    = 1 // another agent's claim blocks the change

@@ -69,7 +69,7 @@ func sumOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// parseHook parses a hook's script. It returns nil for a hook that is not ours. changed reports whether our hook was
+// parseHook parses a hook's script. It returns nil for a hook that is not ours. If changed is true, our hook was
 // modified.
 func parseHook(data []byte) (h *hook, changed bool) {
 	text := string(data)

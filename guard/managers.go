@@ -45,7 +45,7 @@ func supersedes(hook, before []byte) bool {
 }
 
 // installed finds our hook. It is either the file with the hook's name, or the file that the pre-commit framework's
-// hook runs. If there is neither, file is the hook's name. changed reports whether our hook was modified.
+// hook runs. If there is neither, file is the hook's name. If changed is true, our hook was modified.
 func (f *hooksFolder) installed(name string) (file string, h *hook, changed bool, err error) {
 	data, _, err := f.read(name)
 	if err != nil {

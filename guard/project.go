@@ -91,8 +91,8 @@ func (c *check) adoptInstalled(ctx context.Context, dir string) {
 	}
 }
 
-// folderBelow returns the path from the top of a working tree to a project's folder, or "" if the folder is the top.
-// inside is false if the folder is not in the working tree.
+// folderBelow returns the path from the top of a working tree to a project's folder, or "" if the folder is the top. If
+// the folder is not in the working tree, inside is false.
 func folderBelow(top, folder string) (rel string, inside bool) {
 	if top == "" || !below(folder, top) {
 		return "", false

@@ -61,8 +61,8 @@ const (
 	Pending   = "pending"   // a file that a user put into the outbox, and that has not reached every recipient
 )
 
-// Delivery reports whether all recipients have the message of an outbox row, and when they received it. at is zero if
-// that time is unknown. The status is computed, because no header contains it.
+// Delivery reports whether all recipients have the message of an outbox row, and when they received it. If that time is
+// unknown, at is zero. The status is computed, because no header contains it.
 func (b *Box) Delivery(r *index.BoxRow) (status string, at time.Time) {
 	if left := b.v.post.Deliveries(&r.Message); len(left) > 0 {
 		return string(outgoing.Worst(left)), time.Time{}

@@ -126,7 +126,7 @@ func (v *View) CreateMailbox(ctx context.Context, name string) (*Mailbox, error)
 		_, err := v.mail.PlanAgent(g, tx, format.Profile{Name: name}, v.by.UID)
 		return err
 	}
-	err := v.post.Office().Naming(func() error { return v.mail.Writer.Do(ctx, tx) }) // so that two projects never get the same address
+	err := v.post.Office().Naming(func() error { return v.mail.Writer.Do(ctx, tx) }) // so that two projects never get one address
 	if err != nil {
 		return nil, err
 	}

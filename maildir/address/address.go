@@ -176,7 +176,7 @@ func (d Domains) Recipients(list string) ([]string, error) {
 }
 
 // splitAddresses splits a list at the commas outside quoted strings, in which a backslash escapes the next character.
-// closed reports whether the last quoted string is closed. Spec: RFC 5322 3.2.4.
+// If a quoted string is left open, closed is false. Spec: RFC 5322 3.2.4.
 func splitAddresses(list string) (parts []string, closed bool) {
 	quoted, escaped, start := false, false, 0
 	for i := range len(list) {

@@ -89,8 +89,8 @@ type AgentsQuery struct {
 // agentsRead is how many agents are read at once. Each profile may be up to 12 KiB long.
 const agentsRead = 50
 
-// EachAgent calls q.Take with each agent, sorted by name, with all fields set. end reports whether EachAgent reached
-// the last agent.
+// EachAgent calls q.Take with each agent, sorted by name, with all fields set. If EachAgent reached the last agent, end
+// is true.
 func (ag *Agents) EachAgent(ctx context.Context, q AgentsQuery) (end bool, err error) {
 	const all = false
 	live, err := ag.claims.List(ctx, all)

@@ -20,7 +20,7 @@ var (
 )
 
 // otherDialect explains why a pattern in another dialect is refused, and what to write instead. It returns "" for any
-// other pattern. whole says that nothing precedes the text.
+// other pattern. If nothing precedes the text, whole is set.
 func otherDialect(text string, whole bool) string {
 	switch {
 	case whole && pathspec.MatchString(text):

@@ -100,8 +100,8 @@ func (m *Normalizer) normalize(text string) (patterns []string, why string) {
 	return m.normalizePaths(parts)
 }
 
-// normalizePaths is like normalize, but for a text that was split into parts. why is the reason for the first part that
-// is not a path.
+// normalizePaths is like normalize, but for a text that was split into parts. If a part is not a path, why gives the
+// reason for the first such part.
 func (m *Normalizer) normalizePaths(parts []string) (patterns []string, why string) {
 	for _, part := range parts {
 		normalized, why := m.normalizePath(part)

@@ -15,7 +15,8 @@ type Release struct {
 }
 
 // NewRelease divides the claims that an agent holds into claims to release and claims to keep. texts are the requested
-// patterns. If there are none, all claims are released. normalized lists the other patterns that each text may mean.
+// patterns. If there are none, all claims are released. The map normalized lists the other patterns that each text may
+// mean.
 func NewRelease(held []Row, texts []string, normalized map[string][]string) *Release {
 	r := &Release{}
 	if len(texts) == 0 {

@@ -96,8 +96,8 @@ func (l *Leases) Conflicts(r *Request) (out []Conflict, more int, err error) {
 	return out, more, nil
 }
 
-// Grants returns the granted claims: for each pattern, a new claim or a renewal of the agent's existing claim. renewed
-// reports whether all of them are renewals.
+// Grants returns the granted claims: for each pattern, a new claim or a renewal of the agent's existing claim. If all
+// of them are renewals, renewed is true.
 func (l *Leases) Grants(r *Request, now, expires time.Time) (out []Row, renewed bool) {
 	held := l.held(r)
 	for _, pat := range r.Patterns {

@@ -287,7 +287,8 @@ func (n *Next) Followed() map[string]*Entry {
 }
 
 // Follow returns the claims whose files must be written and the claims that must be released so that the files agree
-// with the list. now contains the current files. ok is false if one of these files has changed since the round began.
+// with the list. The map now contains the current files. ok is false if one of these files has changed since the round
+// began.
 func (n *Next) Follow(now map[string]claim.Row) (write, ended []claim.Row, ok bool) {
 	own := n.round.files()
 	for path, e := range n.Followed() {

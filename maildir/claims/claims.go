@@ -98,8 +98,8 @@ func (cs *Claims) Matches(workDir string, patterns []string) map[string]int {
 	return claim.Matches(names, patterns, fold, deadline)
 }
 
-// Check normalizes the patterns and checks the request against the limits. moved lists the patterns that were found
-// below the request's folder.
+// Check normalizes the patterns and checks the request against the limits. In moved, it returns the patterns that were
+// found below the request's folder.
 func (cs *Claims) Check(r *claim.Request) (moved []claim.Moved, err error) {
 	if r.TTL == 0 {
 		r.TTL = defaultTTL
@@ -232,7 +232,8 @@ func (cs *Claims) Of(ctx context.Context, agent string) ([]claim.Row, error) {
 	})
 }
 
-// Select lists the claims that pass accepts, in the same order as List. live reports whether the claim is live.
+// Select lists the claims that pass accepts, in the same order as List. The argument live says whether the claim is
+// live.
 func (cs *Claims) Select(ctx context.Context, pass func(c *claim.Row, live bool) bool) (rows []claim.Row, err error) {
 	err = cs.Look(ctx, func(l *claim.Leases) error {
 		rows = l.Select(pass)

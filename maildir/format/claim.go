@@ -39,8 +39,8 @@ func ParseClaim(data []byte) (Claim, error) {
 	return c, err
 }
 
-// claim reads the keys that claims and leases have in common. endless says that the claim has no end. In that case,
-// claim returns an error.
+// claim reads the keys that claims and leases have in common. If endless is set, the claim has no end, and claim
+// returns an error.
 func (o *object) claim(c *Claim, endless bool) error {
 	c.Pattern = o.text("path")
 	c.Agent = o.text("agent")

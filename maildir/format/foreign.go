@@ -51,7 +51,7 @@ func parseForeignDraft(data []byte, fence string) (header *object, body string, 
 }
 
 // draftValue returns a header value as JSON. If the key is known, it converts the value to the form that a JSON header
-// uses. why says what is wrong with the value, or is "" if the value is valid.
+// uses. If the value is invalid, why says what is wrong with it. Otherwise, why is "".
 func draftValue(key string, v any) (value []byte, why string) {
 	kind := kindOf(key)
 	if kind == nil {

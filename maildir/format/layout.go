@@ -268,8 +268,8 @@ func ClaimPath(pattern, agent, suffix string) string {
 // ListedClaim returns the name of a claim's file in the list that machines share. The list has no folders.
 func ListedClaim(p string) string { return url.PathEscape(strings.TrimPrefix(p, ClaimsDir+"/")) }
 
-// ClaimOfListed returns the path of the claim whose file in the list has the given name. is reports whether the name
-// belongs to a claim, and is also true for the name of ClaimsAbout.
+// ClaimOfListed returns the path of the claim whose file in the list has the given name. The second result reports
+// whether the name belongs to a claim. It is also true for the name of ClaimsAbout.
 func ClaimOfListed(name string) (p string, is bool) {
 	file, err := url.PathUnescape(name)
 	p = ClaimsDir + "/" + file
@@ -286,7 +286,8 @@ func AttachmentPath(sum, ext string) string {
 // MachinePath returns the path of the public key that a machine publishes, given the key's id.
 func MachinePath(keyID string) string { return MachinesDir + "/" + keyID + ".key" }
 
-// MachineOfKey returns the key id in a path that MachinePath returned. is reports whether p is such a path.
+// MachineOfKey returns the key id in a path that MachinePath returned. The second result reports whether p is such a
+// path.
 func MachineOfKey(p string) (keyID string, is bool) {
 	keyID, is = strings.CutSuffix(path.Base(p), ".key")
 	return keyID, is && MachinePath(keyID) == p

@@ -59,8 +59,8 @@ func plainKey(line string) (key, value string) {
 	return key, strings.TrimSpace(value)
 }
 
-// plainFlag returns the boolean that a word means as the value of a key. why says what is wrong with the word, or is ""
-// if the word is valid.
+// plainFlag returns the boolean that a word means as the value of a key. If the word is invalid, why says what is wrong
+// with it. Otherwise, why is "".
 func plainFlag(key, word string) (yes bool, why string) {
 	switch strings.ToLower(word) {
 	case "yes", "true":

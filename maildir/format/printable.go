@@ -32,8 +32,8 @@ func Literal(s string) string {
 func Quote(s string) string { return Literal(Cut(s, 120)) }
 
 // escape returns s with quotation marks, backslashes, hidden characters and invalid bytes escaped as in a Go string
-// literal. It keeps every other character, such as a no-break space or a zero width joiner. hidden reports whether s
-// contains a hidden character or an invalid byte. The tag characters in a flag emoji are not treated as hidden.
+// literal. It keeps every other character, such as a no-break space or a zero width joiner. If s contains a hidden
+// character or an invalid byte, hidden is true. The tag characters in a flag emoji are not treated as hidden.
 func escape(s string) (text string, hidden bool) {
 	var b strings.Builder
 	for len(s) > 0 {

@@ -246,7 +246,7 @@ func expandBraces(p string) ([]string, error) {
 }
 
 // firstGroup finds the first {…} outside escapes and classes. It returns the offset of the opening brace, the
-// alternatives, and the offset after the group's end. open is -1 if there is no group.
+// alternatives, and the offset after the group's end. If there is no group, open is -1.
 func firstGroup(p string) (open int, parts []string, end int, err error) {
 	open = -1
 	depth, start, class := 0, 0, false

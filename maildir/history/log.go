@@ -19,8 +19,8 @@ type Log interface {
 	StopBy(at time.Time)
 
 	// Record queues server operations whose files are durable. They are committed within a second: docs/durability.md,
-	// "What git log shows". If done is not nil, it is called once the operations have been committed. done must not
-	// call the Log. After calling Record, the caller must not change ops or any data that they refer to.
+	// "What git log shows". If done is not nil, it is called once the operations have been committed. The function must
+	// not call the Log. After calling Record, the caller must not change ops or any data that they refer to.
 	Record(ops []writer.Op, done func())
 
 	// RecordEdits queues paths that others have changed, added or removed. A folder means everything below it. The

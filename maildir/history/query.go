@@ -17,10 +17,10 @@ type Query struct {
 	// skipped. The path is a file or a folder. If Path is "", every commit is examined.
 	Path string
 
-	// File reports whether a file is wanted. operations says whether the commit contains operations instead of edits.
+	// File reports whether a file is wanted. If the commit contains operations instead of edits, operations is true.
 	File func(path string, operations bool) bool
 
-	Progress func(looked int, back time.Time) // called with the number of commits examined and the last one's time; may be nil
+	Progress func(looked int, back time.Time) // called with the commits examined and the last one's time; may be nil
 }
 
 // Revision contains the parts of a commit that a query selects.

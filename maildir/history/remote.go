@@ -13,9 +13,9 @@ import (
 // PushClaims contact the shared repository, and only they use the user's Git configuration. The other methods read the
 // most recently fetched data.
 type Remote interface {
-	// Fetch fetches the shared branch and the list of claims. rewritten reports whether the shared branch lacks commits
-	// that it had at the last fetch or push, which means that somebody has force-pushed. Fetch returns ErrNoRemote if
-	// no origin is configured. Any other error quotes Git's message.
+	// Fetch fetches the shared branch and the list of claims. If the shared branch lacks commits that it had at the
+	// last fetch or push, somebody has force-pushed, and rewritten is true. Fetch returns ErrNoRemote if no origin is
+	// configured. Any other error quotes Git's message.
 	Fetch(ctx context.Context) (rewritten bool, err error)
 
 	// Push pushes the branch without force. It returns ErrBehind if the shared branch has commits that the local branch
@@ -37,8 +37,8 @@ type Remote interface {
 	// ErrNoFile if there is no such file. Blobs returns any error from do.
 	Blobs(ctx context.Context, do func(read func(name string) ([]byte, error)) error) error
 
-	// SharedClaims returns two lists of claims. there is the list as last fetched or pushed. here is the list that
-	// KeepClaims recorded for the tree. The caller must not change their Files.
+	// SharedClaims returns two lists of claims. The first result, there, is the list as last fetched or pushed. The
+	// second, here, is the list that KeepClaims recorded for the tree. The caller must not change their Files.
 	SharedClaims(ctx context.Context) (there, here Claims, err error)
 
 	// FetchClaims fetches only the list of claims. It returns the same errors as Fetch.
@@ -48,7 +48,7 @@ type Remote interface {
 	// the new files to the map files.
 	WriteClaims(ctx context.Context, files map[string]string, fresh map[string][]byte) (Claims, error)
 
-	// PushClaims replaces the list named was with the list named is, provided that was is still the shared list. ""
+	// PushClaims replaces the list named was with the list named is, provided that the shared list has not changed. ""
 	// means no list. PushClaims returns ErrBehind if the shared list has changed in the meantime, ErrDeclined if the
 	// host refuses the list, and ErrNoContact if nothing was sent. After any other error, the shared list may be either
 	// of the two.

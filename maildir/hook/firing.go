@@ -76,7 +76,7 @@ func (h *Hook) precedes(a *Arrival) bool {
 }
 
 // Stands checks whether a firing's hook is still in the list and may run for the firing's owner. It sets f.Hook to the
-// hook's current version. why says why the hook may not run, or is "" if it may.
+// hook's current version. If the hook may not run, why gives the reason. Otherwise, why is "".
 func (l *List) Stands(f *Firing) (why string, err error) {
 	hooks, err := l.Load()
 	if err != nil {

@@ -123,8 +123,8 @@ func (h *Hook) check() error {
 func (h *Hook) derivedName() string { return hashName(h.Event, h.Cmd, h.FireOnUntrusted) }
 
 // freeName returns the derived name, or, if a hook on another mailbox has that name, a name that is also derived from
-// the mailbox. If a hook on this mailbox already has one of these names, freeName returns that hook's name. own lists
-// all of the owner's hooks.
+// the mailbox. If a hook on this mailbox already has one of these names, freeName returns that hook's name. The slice
+// own contains all of the owner's hooks.
 func (h *Hook) freeName(own []Hook) string {
 	short, long := h.derivedName(), hashName(h.Mailbox, h.Event, h.Cmd, h.FireOnUntrusted)
 	name := short

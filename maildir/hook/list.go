@@ -93,9 +93,9 @@ func (l *List) change(edit func([]Hook) ([]Hook, error)) error {
 }
 
 // Create adds a hook that CheckDraft accepts, and returns it as stored. If the same hook already exists, Create changes
-// nothing. A hook without a name gets a derived name. owned reports whether a hook belongs to the new hook's owner. The
-// names of an owner's hooks must be unique. Create returns ErrExist if another of the owner's hooks has the name, and
-// ErrTooLarge if the list is full.
+// nothing. A hook without a name gets a derived name. The caller passes owned, which reports whether a hook belongs to
+// the new hook's owner. The names of an owner's hooks must be unique. Create returns ErrExist if another of the owner's
+// hooks has the name, and ErrTooLarge if the list is full.
 func (l *List) Create(h Hook, owned func(h *Hook) bool) (*Hook, error) {
 	named := h.Name != ""
 	err := l.change(func(all []Hook) ([]Hook, error) {

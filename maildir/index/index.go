@@ -121,8 +121,8 @@ type Index interface {
 
 	// Search finds messages. It returns ErrInvalid for a cursor that it did not return.
 	Search(ctx context.Context, q SearchQuery) (Found, error)
-	// CountMatches counts the messages that Search would find, but stops at most. It returns 0 if a prefix search takes
-	// too long.
+	// CountMatches returns the number of messages that Search would find, or most if there are more. It returns 0 if
+	// a prefix search takes too long.
 	CountMatches(ctx context.Context, q SearchQuery, most int) (int, error)
 	// Threads returns the threads of the messages that a query finds, sorted by the newest of these messages. It
 	// returns ErrInvalid for a cursor that it did not return.
@@ -139,7 +139,7 @@ type Index interface {
 	// Newest returns up to limit of the newest messages in all projects, newest first, with project, id, thread, sender
 	// and subject.
 	Newest(ctx context.Context, limit int) ([]MessageRow, error)
-	// ProjectsWith returns the projects that contain the named item, most recently active first. what is
+	// ProjectsWith returns the projects that contain the named item, most recently active first. The argument what is
 	// format.KindProfile for an agent, format.KindCanonical for a message id, and format.KindOther for a thread.
 	ProjectsWith(ctx context.Context, what format.Kind, name string) ([]string, error)
 	// Names completes a prefix. It returns up to limit names of agents (format.KindProfile) or threads

@@ -18,8 +18,8 @@ type Room struct {
 	Small, Large int
 	// Row returns how many bytes a message takes up in the answer, not counting its body.
 	Row func(m *MessageRow) int
-	// Fit finds the longest prefix of text that takes up at most most bytes in the answer and does not end inside a
-	// character. The prefix is n bytes long and takes up size bytes in the answer.
+	// Fit finds the longest prefix of text that takes up no more than most bytes in the answer and does not end inside
+	// a character. The prefix is n bytes long and takes up size bytes in the answer.
 	Fit func(text string, most int) (n, size int)
 	// Reserve waits until the server has memory for an answer of Large bytes, plus beside bytes. The call returns any
 	// error from Reserve. Release gives the memory back, even while the call is waiting for mail.
@@ -79,9 +79,9 @@ func (r *Room) GiveBack() {
 }
 
 // Take adds one more message to the room. body reads n bytes of the message's body, starting at an offset. If body is
-// not nil, Take sets Body, BodyFrom and BodyNext. ok reports whether the message was added. If it was not, all later
-// messages must be left out too. Take returns any error from body. It returns ErrInvalid for an Offset that is beyond
-// the body's end or inside a character.
+// not nil, Take sets Body, BodyFrom and BodyNext. If ok is false, the message was not added, and all later messages
+// must be left out too. Take returns any error from body. It returns ErrInvalid for an Offset that is beyond the body's
+// end or inside a character.
 func (r *Room) Take(m *MessageRow, body func(offset, n int64) (string, error)) (ok bool, err error) {
 	if r == nil {
 		if body != nil {

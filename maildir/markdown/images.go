@@ -27,12 +27,12 @@ func MayHaveImages(body string) bool {
 }
 
 // RewriteImages replaces the destinations of the inline images in a body. It handles <img src="destination"> and
-// ![alt](destination), even if the destination contains spaces, which Markdown does not allow. It calls to with each
-// destination, in text order, and replaces the destination with the result. To keep a destination, to returns its
+// ![alt](destination), even if the destination contains spaces, which Markdown does not allow. It replaces each
+// destination, in text order, with the result of to(destination). To keep a destination, the function returns its
 // argument. A result must not contain a space, quote or bracket, because it is not escaped.
 //
-// Images in code and in references ([alt][name]) stay unchanged, as does the text after Limit bytes. whole is false if
-// that text may contain images. The bytes of data URIs do not count toward Limit.
+// Images in code and in references ([alt][name]) stay unchanged, as does the text after Limit bytes. If that text may
+// contain images, whole is false. The bytes of data URIs do not count toward Limit.
 func RewriteImages(body string, to func(destination string) string) (out string, whole bool) {
 	if !MayHaveImages(body) {
 		return body, true

@@ -57,7 +57,8 @@ func TestRewriteImages(t *testing.T) {
 	}
 }
 
-// FuzzRewriteImages checks that no body causes a panic, and that a body is unchanged if to returns its argument.
+// FuzzRewriteImages checks that no body causes a panic, and that a body is unchanged if the passed function returns its
+// argument.
 func FuzzRewriteImages(f *testing.F) {
 	for _, body := range hostile(300) {
 		f.Add(body)

@@ -11,7 +11,7 @@ import (
 )
 
 // parseTree returns goldmark's tree for the source, or nil if goldmark panicked. Bodies are untrusted, and a panic in a
-// library must not stop the server. more contains additional inline parsers.
+// library must not stop the server. Additional inline parsers are in more.
 func parseTree(source []byte, more ...util.PrioritizedValue) (doc ast.Node) {
 	defer func() {
 		if recover() != nil {

@@ -10,7 +10,7 @@ import (
 type proseBuilder struct {
 	source    []byte
 	text      strings.Builder
-	gap, wrap bool // a space or a line end must precede the next rune
+	gap, wrap bool // a space or a line ending must precede the next rune
 }
 
 // readProse returns the plain text of a block's inline children.

@@ -24,8 +24,8 @@ func Render(body string) (string, bool) {
 	return RenderWith(body, func(string) string { return "" })
 }
 
-// RenderWith is like Render, but it shows an image if to returns an address that may be loaded. The image is then also
-// a link to that address. RenderWith calls to with the destination in the body.
+// RenderWith is like Render, but it shows an image if to(destination) returns an address that may be loaded. The image
+// is then also a link to that address. The destination is the one in the body.
 func RenderWith(body string, to func(destination string) (address string)) (string, bool) {
 	source := []byte(normalize(body))
 	if len(source) > Limit {

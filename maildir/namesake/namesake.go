@@ -111,8 +111,8 @@ func Find(profiles map[string]*Versions, here Here) (pairs []Pair, err error) {
 }
 
 // newName chooses a name for the agent that does not keep its name. This is the name that a machine has already given
-// the agent or, if there is none, a free name. chosen contains, in lower case, the names in the three commits and those
-// chosen for earlier pairs.
+// the agent or, if there is none, a free name. The set chosen contains, in lower case, the names in the three commits
+// and those chosen for earlier pairs.
 func (p *Pair) newName(profiles map[string]*Versions, here Here, chosen map[string]bool) (string, error) {
 	for name, v := range profiles {
 		if name != p.Name && isSame(&v.Theirs, p.Second()) { // the other machine has already chosen the name
@@ -138,16 +138,16 @@ func (p *Pair) newName(profiles map[string]*Versions, here Here, chosen map[stri
 	}
 }
 
-// Path returns the path of one of the agent's files under the new name. in reports whether the file belongs to the
-// agent.
+// Path returns the path of one of the agent's files under the new name. The second result reports whether the file
+// belongs to the agent.
 func (p *Pair) Path(path string) (to string, in bool) {
 	rest, in := strings.CutPrefix(path, format.AgentsDir+"/"+p.Name+"/")
 	return format.AgentsDir + "/" + p.To + "/" + rest, in
 }
 
 // MoveFiles returns a merge's files, with the second agent's files moved to its new name. It moves them in the base,
-// and also on the other side unless that side has already renamed the agent. ours returns the entry at a path on this
-// machine. MoveFiles returns any error from ours.
+// and also on the other side unless that side has already renamed the agent. It gets this machine's entry at a path
+// from ours, and returns any error from it.
 func (p *Pair) MoveFiles(files []merge.File, ours func(path string) (merge.Entry, error)) ([]merge.File, error) {
 	all := slices.Clone(files)
 	at := map[string]int{}

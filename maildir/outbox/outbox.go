@@ -115,7 +115,7 @@ func (o *Outbox) NoteSaved(paths []string, changes []index.Change) {
 			at[c.Path] = c.Kind == format.KindInbox && c.Op != index.Removed
 		}
 	}
-	due := o.pending.in(SettleTime) // the same for all files, so that they are sent in the order in which they were saved
+	due := o.pending.in(SettleTime) // the same for all, so that they are sent in the order in which they were saved
 	for path, is := range at {
 		if is {
 			o.schedule(path, due)

@@ -244,7 +244,7 @@ func (sy *Sync) KeepShared(ctx context.Context) {
 			return
 		case <-timer:
 			fetch = true
-			due = time.Now().Add(interval - interval/8 + rand.N(interval/4+1)) // random, so that machines do not run their rounds in step
+			due = time.Now().Add(interval - interval/8 + rand.N(interval/4+1)) // keeps machines out of step
 		case <-sy.bell:
 			if clock.Sleep(ctx, min(syncGather, interval)) != nil {
 				return

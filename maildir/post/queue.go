@@ -178,8 +178,8 @@ func (p *Post) SentOutside(ctx context.Context, id string) (*format.Message, err
 	return nil, &refusal.Error{What: refusal.Conflict("The copy of {id} in its sender's outbox was edited by hand."), ID: id}
 }
 
-// EmailIDs returns Message-IDs, without < and >. inReplyTo is the Message-ID of the message that m answers, and before
-// contains those of the earlier messages, oldest first. A message from another site keeps its own Message-ID.
+// EmailIDs returns the Message-ID of the message that m answers, and those of the earlier messages, oldest first, all
+// without < and >. A message from another site keeps its own Message-ID.
 func (p *Post) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo string, before []string, err error) {
 	if m.InReplyTo == "" {
 		return "", nil, nil

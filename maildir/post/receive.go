@@ -68,7 +68,7 @@ func (p *Post) Receive(ctx context.Context, in Incoming) (id string, errs []erro
 		}
 	}
 	tx := &writer.Tx{Op: writer.Op{Verb: "receive"}, Facts: in.facts(m), Sure: true} // the key may be in a file that cannot be read now
-	var received string                                                              // the id if the operation succeeds; a plan that waits for the disk may run after Do has returned
+	var received string                                                              // the id after success; a plan that waits for the disk may run after Do
 	var refused []error
 	tx.Plan = func(g *writer.Group) error {
 		first, err := p.receivedBefore(g.Ctx, m)
@@ -102,9 +102,9 @@ func (p *Post) Receive(ctx context.Context, in Incoming) (id string, errs []erro
 	return received, refused
 }
 
-// takers returns the mailboxes that now get a copy of an email, and the error for each mailbox that cannot get one.
-// first is the message from an earlier receipt of the same email, or nil if there is none. It returns errors from the
-// index.
+// takers returns the mailboxes that now get a copy of an email, and the error for each mailbox that cannot get one. If
+// the same email was received before, first is the message from that time; otherwise it is nil. It returns errors from
+// the index.
 func (p *Post) takers(g *writer.Group, mailboxes []string, first *format.Message) (takers []string, errs []error, err error) {
 	errs = make([]error, len(mailboxes))
 	for i, mailbox := range mailboxes {

@@ -142,7 +142,7 @@ func (w *Words) fact(key string, e *Error) (text string, ok bool) {
 	return "", false
 }
 
-// listed returns what, followed by the list of names. It returns "" for an empty list.
+// listed returns the text in what, followed by the list of names. It returns "" for an empty list.
 func listed(what string, names []string) string {
 	if len(names) == 0 {
 		return ""

@@ -72,7 +72,7 @@ func (c *Codebase) IgnoresCase(dir string) (bool, error) {
 
 // Look returns a function isFile that reports whether a path below dir leads to a file, or to anything else that is not
 // a folder. dir must be in a Git working tree. Answers may be a few seconds old. Only one goroutine may use isFile, and
-// it must call done at the end. If isFile ran into a machine fault, done returns the fault, and isFile's answers are
+// it must call done at the end. If isFile ran into a machine fault, done() returns the fault, and isFile's answers are
 // invalid.
 func (c *Codebase) Look(dir string) (isFile func(path string) bool, done func() error) {
 	var root *os.Root

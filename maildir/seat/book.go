@@ -32,7 +32,7 @@ type Book struct {
 
 	mu      sync.Mutex
 	by      map[Key]Seat     // nil if not read yet
-	unsaved map[string]*Seat // changes that have not been written yet, by path; nil means that the file is to be removed
+	unsaved map[string]*Seat // changes not yet written to files, by path; nil means to remove the file
 
 	writing sync.Mutex // held during Write, before mu
 }
@@ -64,8 +64,8 @@ func (b *Book) Window(agent string) Seat {
 	return s
 }
 
-// Sit records the pane from which an agent without a session calls. moved reports whether the pane differs from the one
-// that was recorded before.
+// Sit records the pane from which an agent without a session calls. If the pane differs from the one that was recorded
+// before, moved is true.
 func (b *Book) Sit(agent string, at Pane) (moved bool) {
 	if b.Window(agent).Pane == at {
 		return false
@@ -74,8 +74,8 @@ func (b *Book) Sit(agent string, at Pane) (moved bool) {
 	return true
 }
 
-// Vacate removes the pane from the windows of all agents except but. If but is "", it removes the pane from all
-// windows.
+// Vacate removes the pane from the windows of all agents, except for the agent named in but. If but is "", it removes
+// the pane from all windows.
 func (b *Book) Vacate(at Pane, but string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -170,7 +170,7 @@ func (b *Book) Begin(s Seat) (gone []Seat) {
 	return gone
 }
 
-// End ends a session and returns its agent. ended is false if the session is unknown or had already ended.
+// End ends a session and returns its agent. If the session is unknown or had already ended, ended is false.
 func (b *Book) End(k Key) (agent string, ended bool) {
 	defer b.Write()
 	now := b.now()
@@ -189,7 +189,7 @@ func (b *Book) EndGone() []Seat {
 	return b.endGone(Key{})
 }
 
-// endGone is like EndGone, for all sessions except but. The caller must hold b.mu.
+// endGone is like EndGone, but skips the session with the key but. The caller must hold b.mu.
 func (b *Book) endGone(but Key) (gone []Seat) {
 	_, ended := b.sessions(everyone)
 	for _, s := range ended {
@@ -203,7 +203,7 @@ func (b *Book) endGone(but Key) (gone []Seat) {
 }
 
 // Change changes a known seat and records that the client has just reported an event. ok is false if the seat is
-// unknown. do must replace the map Told instead of writing to it.
+// unknown. The function must replace the map Told instead of writing to it.
 func (b *Book) Change(k Key, do func(s *Seat)) (s Seat, ok bool) {
 	return b.change(k, func(s *Seat) {
 		do(s)
@@ -228,13 +228,13 @@ func (b *Book) change(k Key, do func(s *Seat)) (s Seat, ok bool) {
 	return s, true
 }
 
-// Tell records that an agent is getting a notice, at a seat, about its unread messages, newest first. seen is the
-// seat's state when the messages were read. Tell returns the messages about which the seat has had no notice since its
-// last cut.
+// Tell records that an agent is getting a notice, at a seat, about its unread messages, newest first. The seat's state
+// when the messages were read is seen. Tell returns the messages about which the seat has had no notice since its last
+// cut.
 //
-// more means that older unread messages exist. After the call, these are treated as announced, and older reports
-// whether this is the first time since the last cut. If the seat was removed or cut after seen was read, Tell records
-// nothing and ok is false.
+// If more is set, older unread messages exist. After the call, these are treated as announced. If this is the first
+// time since the last cut, older is true. If the seat was removed or cut after seen was read, Tell records nothing and
+// ok is false.
 func (b *Book) Tell(seen *Seat, unread []Unread, more bool) (fresh []Unread, older, ok bool) {
 	b.Change(seen.Key, func(s *Seat) {
 		if ok = s.Since.Equal(seen.Since); !ok {

@@ -35,8 +35,8 @@ func ClientProcess() Process {
 	return ""
 }
 
-// Ancestors returns the ancestors of this process, nearest first. all is false if the system does not report all of
-// them.
+// Ancestors returns the ancestors of this process, nearest first. If the system does not report all of them, all is
+// false.
 func Ancestors() (above []Process, all bool) {
 	for pid := os.Getppid(); pid > 0; {
 		st, err := readStat(pid)

@@ -68,7 +68,7 @@ type Seat struct {
 	Active  time.Time `json:"active"`         // when the client last reported an event, to the minute
 	Ended   time.Time `json:"ended,omitzero"` // zero while the session is live
 	Working bool      `json:"working"`        // a turn is in progress
-	Turn    int       `json:"turn,omitempty"` // number of prompts that the client has reported, which is also the last turn's number
+	Turn    int       `json:"turn,omitempty"` // number of prompts reported so far; also the last turn's number
 	Asks    bool      `json:"asks,omitempty"` // the client is asking the user whether a tool may run
 	Wake    Wake      `json:"wake,omitzero"`
 

@@ -15,7 +15,7 @@ import (
 )
 
 // Edited tells the Keeper that others may have changed files. The watcher reports its batches with Edited. Paths are
-// relative to the tree, and a folder means everything below it. scan means that events were lost and the whole tree
+// relative to the tree, and a folder means everything below it. If scan is set, events were lost and the whole tree
 // must be compared. Edited returns at once, and the paths are ingested between two groups. Edited is safe for
 // concurrent use.
 func (k *Keeper) Edited(paths []string, scan bool) {
@@ -119,7 +119,7 @@ type edits struct {
 const mostEdits = 256
 
 // nextEdits returns the edits to ingest now: those reported since the last call, and some of the backlog. If there are
-// many new edits, it adds them to the backlog instead. level contains the callers to answer afterwards.
+// many new edits, it adds them to the backlog instead. It returns in level the callers to answer afterwards.
 func (k *Keeper) nextEdits() (paths []string, level []chan error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -197,8 +197,8 @@ func mergeEdits(a, b []edit) []edit {
 	return append(append(all, a...), b...)
 }
 
-// firstEdits splits sorted edits into about most paths to ingest now, and the remaining edits. It keeps a message's
-// files together.
+// firstEdits splits sorted edits into the paths to ingest now, whose number is about most, and the remaining edits. It
+// keeps a message's files together.
 func firstEdits(all []edit, most int) (now []string, later []edit) {
 	n := min(len(all), most)
 	for n < len(all) && n > 0 && all[n].id != "" && all[n].id == all[n-1].id {

@@ -29,7 +29,7 @@ var gitFiles = map[string][]string{
 // OwnFiles lists the files that every project has from the start.
 var OwnFiles = []string{format.ProjectFile, format.GitIgnore, format.GitAttributes}
 
-// GitFile returns the required content of a file in gitFiles, given its current content in has. Missing lines come
+// GitFile returns the required content of a file in gitFiles, given the file's current content. Missing lines come
 // first, because Git follows the later of two contradictory lines, and the user's lines must win.
 func GitFile(name string, has []byte) []byte {
 	lacks := slices.DeleteFunc(slices.Clone(gitFiles[name]), func(line string) bool {

@@ -112,7 +112,7 @@ func openLock(root string, flags int) (*os.File, error) {
 // Take, and fs.ErrNotExist.
 func CheckLock(root string) error {
 	f, err := openLock(root, os.O_RDONLY)
-	f.Close() // f may be nil: Close then only returns an error
+	f.Close() // f may be nil, and then Close only returns an error
 	return err
 }
 
@@ -160,7 +160,7 @@ func MoveIndex(root string) error {
 		return nil
 	}
 	err := os.MkdirAll(filepath.Dir(now), 0o700)
-	for _, suffix := range []string{"-shm", "-wal", ""} { // the database comes last, so that the next call moves it after a kill
+	for _, suffix := range []string{"-shm", "-wal", ""} { // the database last: after a kill, the next call moves it
 		if renamed := os.Rename(old+suffix, now+suffix); !errors.Is(renamed, fs.ErrNotExist) {
 			err = errors.Join(err, renamed)
 		}

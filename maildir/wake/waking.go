@@ -19,8 +19,8 @@ type waiters struct {
 	by map[SessionKey]chan struct{}
 }
 
-// enter registers the caller as the one that is waiting to wake the session. replaced is closed when another caller
-// enters.
+// enter registers the caller as the one that is waiting to wake the session. The channel replaced is closed when
+// another caller enters.
 func (w *waiters) enter(k SessionKey) (replaced chan struct{}, leave func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,8 +112,8 @@ func (ss *Sessions) AwaitNews(ctx context.Context, k SessionKey, settle time.Dur
 	}
 }
 
-// awaitTurn waits for the bell, up to the given time. over is true if another caller has replaced this one, or if the
-// project was removed. If ctx ends, awaitTurn returns its cause.
+// awaitTurn waits for the bell, up to the given time. If another caller has replaced this one, or if the project was
+// removed, over is true. If ctx ends, awaitTurn returns its cause.
 func (ss *Sessions) awaitTurn(ctx context.Context, long time.Duration, bell, replaced <-chan struct{}) (over bool, err error) {
 	timer := time.NewTimer(long)
 	defer timer.Stop()

@@ -79,7 +79,7 @@ func printable(r rune) rune {
 	return r
 }
 
-// limited keeps up to left more bytes. left becomes negative if there are more.
+// limited keeps up to left more bytes. If there are more, left becomes negative.
 type limited struct {
 	data bytes.Buffer
 	left int
