@@ -13,21 +13,21 @@ import (
 	"strings"
 )
 
-// changed contains the paths that one author changes.
+// changed contains the paths that an author has changed.
 type changed struct {
 	author string // author of pushed commits; "" for the committer
 	paths  []string
 }
 
 // diffIndex is the git command that lists the paths at which the index differs from a tree. Rename detection is off, so
-// that both names are listed. A file that is only marked to be added later (git add -N) is not part of the commit, so
-// it is not listed.
+// that both names of a renamed file are listed. A file that is only marked to be added later (git add -N) is not part
+// of the commit and is not listed.
 var diffIndex = []string{
 	"diff-index", "--cached", "--ita-invisible-in-index", "-z", "--name-only",
 	"--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty",
 }
 
-// staged lists the paths that the next commit changes relative to each of its parents.
+// staged lists the paths that the next commit changes relative to all of its parents.
 func (g *git) staged(ctx context.Context, merging []string) ([]string, error) {
 	paths, err := g.names(ctx, nil, append(diffIndex, "HEAD", "--")...)
 	if err != nil {
@@ -56,7 +56,7 @@ func (g *git) staged(ctx context.Context, merging []string) ([]string, error) {
 	return paths, nil
 }
 
-// emptyTree returns the tree to compare the first commit with. It returns an error if there are commits.
+// emptyTree returns the tree that the first commit is compared with. It returns an error if commits exist.
 func (g *git) emptyTree(ctx context.Context) (string, error) {
 	if _, err := g.run(ctx, nil, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); !exited(err, 1) {
 		return "", cmp.Or(err, errors.New("HEAD exists"))
@@ -69,9 +69,9 @@ func (g *git) emptyTree(ctx context.Context) (string, error) {
 
 var objectName = regexp.MustCompile(`^[0-9a-f]{40,64}$`)
 
-// mergeHeads returns the other parents of the commit in progress. After a merge with conflicts, they are in
-// MERGE_HEAD. In a merge without conflicts, pre-merge-commit runs before Git writes that file, but Git passes the
-// parents in GITHEAD_<commit> variables.
+// mergeHeads returns the additional parents of the commit in progress. After a merge with conflicts, MERGE_HEAD lists
+// them. In a merge without conflicts, pre-merge-commit runs before Git writes that file, but Git passes the parents in
+// GITHEAD_<commit> variables.
 func (g *git) mergeHeads(ctx context.Context, hook string) ([]string, error) {
 	var heads []string
 	if hook == PreMergeCommit {
@@ -106,7 +106,7 @@ func (g *git) mergeHeads(ctx context.Context, hook string) ([]string, error) {
 	return heads, lines.Err()
 }
 
-// gitDir returns the repository's .git folder. It asks Git only if the file system does not show the folder.
+// gitDir returns the repository's .git folder. It runs git only if it cannot find the folder in the file system.
 func (g *git) gitDir(ctx context.Context) (string, error) {
 	for _, e := range g.env {
 		if dir, ok := strings.CutPrefix(e, "GIT_DIR="); ok && dir != "" {
@@ -132,10 +132,10 @@ func isFolder(p string) bool {
 }
 
 // pushed lists, by author, the paths changed by the commits that a push would add. stdin is the hook's standard input:
-// one line for each ref. Commits that a remote already has are left out, and a deleted ref adds nothing. A merge is
-// treated as in staged.
+// one line for each ref. Commits that a remote already has are left out, and a deleted ref adds nothing. Merges are
+// handled as in staged.
 func (g *git) pushed(ctx context.Context, stdin io.Reader) ([]changed, error) {
-	var revs strings.Builder // for git's stdin, because there may be too many for the command line
+	var revs strings.Builder // passed on stdin, because there may be too many revisions for the command line
 	seen := map[string]bool{}
 	once := func(rev string) {
 		if !seen[rev] {
@@ -158,8 +158,8 @@ func (g *git) pushed(ctx context.Context, stdin io.Reader) ([]changed, error) {
 	if err := lines.Err(); err != nil || len(seen) == 0 {
 		return nil, err
 	}
-	// --not comes after --stdin, because some versions of git would otherwise also negate the revisions
-	// read from stdin.
+	// --not comes after --stdin. In the opposite order, some versions of git would also negate the revisions read from
+	// stdin.
 	out, err := g.run(ctx, strings.NewReader(revs.String()),
 		"rev-list", "--no-commit-header", "--format=%H %an", "--ignore-missing", "--stdin", "--not", "--remotes")
 	if err != nil {

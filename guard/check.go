@@ -29,32 +29,32 @@ var hookNames = []string{PreCommit, PreMergeCommit, PrePush}
 // These are the exit statuses of a check.
 const (
 	Pass    = 0
-	Stop    = 1 // other agents' claims block the change
-	Trouble = 2 // the call was wrong, or the check failed
+	Stop    = 1 // another agent's claim blocks the change
+	Trouble = 2 // wrong usage, or the check failed
 )
 
 // Question says what to check. Only Store, Env and Err are required.
 type Question struct {
-	Store   string         // absolute
-	Scope   storedir.Scope // of the store's server
+	Store   string         // absolute path
+	Scope   storedir.Scope // the scope of the store's server
 	Project string         // slug or absolute path; "": the installed guard's if ByHand, otherwise that of Dir's repository
 	Hook    string         // PreCommit (also ""), PreMergeCommit, PrePush
-	Fixed   bool           // Store was given for this check: ignore an installed guard of another store
-	ByHand  bool           // a user is asking, so a failed check is an error
+	Fixed   bool           // Store was given for this check, so an installed guard of another store is ignored
+	ByHand  bool           // a user runs the check by hand, so a failed check is an error
 	Paths   []string       // files to check instead of the staged ones, relative to the repository's root
 
 	Dir     string    // where git runs; "": in the working directory
 	Env     []string  // the environment: Git's own variables, AGENT_NAME, GUARD_*
-	Stdin   io.Reader // of a pre-push hook
-	Now     time.Time // zero: now
+	Stdin   io.Reader // standard input of a pre-push hook
+	Now     time.Time // zero means the current time
 	Program string    // path of mailtree for the suggested command; "": on the PATH
-	Usual   string    // store that mailtree uses without --store; for any other, the suggested command has the flag
+	Usual   string    // the store that mailtree uses without --store; suggested commands name any other store
 
-	// Person returns the agent name of the user who is asking at a terminal, or "" if no user is at the terminal. If
-	// Person is nil, no user is asking. Check calls Person only if nothing else identifies the committer.
+	// Person returns the agent name of the user at the terminal, or "" if no user is there. If Person is nil, no user
+	// runs the check. Check calls Person only if nothing else identifies the committer.
 	Person func() string
 
-	Words refusal.Words // words for refusals
+	Words refusal.Words // how refusals are worded
 }
 
 // Verdict is the answer to a Question.
@@ -72,8 +72,8 @@ type Blocked struct {
 	Project       string // the claim's project in the form that a tool call uses
 }
 
-// Check answers the question, explains the answer to the user on w, and returns the verdict with its exit status. If
-// claims block the change, it also records that in the store.
+// Check answers the question, prints an explanation to w, and returns the verdict with its exit status. If claims block
+// the change, it also records that in the store.
 func Check(ctx context.Context, q Question, w io.Writer) Verdict {
 	pol, err := readPolicy(q.Env, "GUARD_MODE")
 	if err != nil {
@@ -109,7 +109,7 @@ func Check(ctx context.Context, q Question, w io.Writer) Verdict {
 	return v
 }
 
-// check is one check in progress.
+// check is a check in progress.
 type check struct {
 	q      Question
 	policy policy
@@ -159,7 +159,7 @@ func (c *check) holdAgainst(ctx context.Context, p project, changes []changed) (
 		return v, who, err
 	}
 	if len(claims) == 0 {
-		if c.q.ByHand { // tell a user who is asking; a commit does not need to wait for that
+		if c.q.ByHand { // worth telling a user; a commit does not need to wait for that
 			who, err = c.identify(ctx, p.tree)
 			v.Agent = who.name
 		}
@@ -206,8 +206,7 @@ func (c *check) changes(ctx context.Context) ([]changed, error) {
 	return []changed{{paths: paths}}, err
 }
 
-// author returns the agent that a change belongs to. An agent's commit remains the agent's even if someone else
-// pushes it.
+// author returns the agent that made a change. An agent's commit remains the agent's even if someone else pushes it.
 func (c *check) author(t *tree.Tree, ch changed, who identity) (string, error) {
 	if agent, _, err := storedir.AgentNamed(t, ch.author); err != nil || agent != "" {
 		return agent, err
@@ -215,7 +214,7 @@ func (c *check) author(t *tree.Tree, ch changed, who identity) (string, error) {
 	return who.name, nil
 }
 
-// merge adds b's claims to a. Each claim appears once, and the earliest comes first.
+// merge adds b's claims to a, without duplicates. The claim that was made first comes first.
 func merge(a, b []Blocked) []Blocked {
 	for _, x := range b {
 		i := slices.IndexFunc(a, func(y Blocked) bool { return y.File == x.File })
@@ -232,7 +231,7 @@ func merge(a, b []Blocked) []Blocked {
 }
 
 // FromRoot converts paths relative to dir into paths relative to the root of the code repository around dir. A path in
-// a linked working tree is treated as the same path in the repository. It returns ErrInvalid for a folder or a path
+// a linked working tree is treated as the same path in the repository. It returns ErrInvalid for a folder or for a path
 // outside the repository, and errors from git.
 func FromRoot(ctx context.Context, dir string, env []string, paths []string) ([]string, error) {
 	g := &git{dir: dir, env: env}

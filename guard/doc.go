@@ -1,6 +1,6 @@
-// Package guard keeps a commit from touching files that another agent has claimed. Its pre-commit check needs no
-// server and no index: it reads claim files, asks Git what a commit would change, and lets maildir/claim decide.
-// CheckEdit checks a file before it is edited, without Git.
+// Package guard stops a commit that touches files claimed by another agent. Its pre-commit check needs neither a server
+// nor an index: it reads claim files, asks Git what a commit would change, and lets maildir/claim decide. CheckEdit
+// checks a file before it is edited, without Git.
 //
 //	mailtree guard install     writes hooks into the code repository (hook.sh); existing hooks are kept and run first
 //	mailtree guard check       what the hooks call: 0 pass, 1 blocked, 2 wrong call or could not check
@@ -8,15 +8,15 @@
 //	mailtree guard uninstall   restores the earlier hooks, byte for byte
 //
 // A commit changes the files whose index entries differ from HEAD: additions, changes, deletions, and both names of a
-// rename. A merge changes the files that differ from each of its parents: a file taken unchanged from one parent was
-// checked when that parent's commit was created. An amended commit is compared with the commit that it replaces.
+// rename. A merge changes only the files that differ from each of its parents. A file taken unchanged from one parent
+// was already checked when that parent's commit was created. An amended commit is compared with the commit that it
+// replaces.
 //
-// A guard may be unable to check, because its program or store is gone or because Git fails. It then prints a clear
-// warning and lets the commit pass, unless GUARD_MODE=block was set. The reason is that claims are advisory, and that
-// a guard that cannot be overridden is worse than none.
+// Sometimes a guard cannot check, because its program or store is gone or because Git fails. It then prints a clear
+// warning and lets the commit pass, unless GUARD_MODE=block is set. The reason is that claims are advisory, and a guard
+// that cannot be overridden is worse than none.
 //
 // The guard never executes anything that the code repository's configuration specifies. It calls only Git plumbing that
-// runs no filter, no textconv, no external diff and no pager, with fsmonitor, hooks and transports turned off.
-// Installing writes only into the hooks folder of the code repository (invariant I8). See docs/guard.md, "What it
-// checks".
+// runs no filter, textconv, external diff or pager, and it turns off fsmonitor, hooks and transports. Installing the
+// guard writes only to the hooks folder of the code repository (invariant I8). See docs/guard.md, "What it checks".
 package guard

@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// editing is the Question.Hook of an edit, for which Git has no hook.
+// editing is the Question.Hook of an edit, because Git has no hook for edits.
 const editing = "edit"
 
 // Edit asks whether an agent may change files now. Now and Program may be zero.
@@ -27,14 +27,14 @@ type Edit struct {
 	Agent   func() (string, error) // returns the agent that is editing, "" if unknown; called only if a claim might match
 	Paths   []string               // absolute paths
 	Env     []string               // CLAIM_MODE, GUARD_UNKNOWN, GUARD_BYPASS
-	Now     time.Time              // zero: now
+	Now     time.Time              // zero means the current time
 	Program string                 // as in Question
 	Words   refusal.Words          // as in Question
 }
 
-// CheckEdit returns in deny why the agent must not change the files, or in warn what the agent should know about them.
-// Both are "" if no claim applies. CheckEdit needs only files: no server and no Git. It uses the claims that would
-// apply to a commit of the files. See docs/guard.md, "Before the edit".
+// CheckEdit checks whether the agent may change the files. It returns in deny why the agent must not, or in warn what
+// the agent should know about them. Both are "" if no claim applies. CheckEdit needs only files, neither a server nor
+// Git. The claims that apply are the same as for a commit of the files. See docs/guard.md, "Before the edit".
 func CheckEdit(e Edit) (deny, warn string) {
 	if e.Now.IsZero() {
 		e.Now = time.Now()
@@ -73,8 +73,8 @@ func CheckEdit(e Edit) (deny, warn string) {
 	return "", text.String()
 }
 
-// blocking lists other agents' claims that cover one of the files, from every project that contains one of the files,
-// and identifies the agent that is asking.
+// blocking returns other agents' claims that cover at least one of the files, from every project whose folder contains
+// one. It also identifies the agent that is asking.
 func (e Edit) blocking(pol policy) (all []Blocked, who identity, err error) {
 	var files []alias
 	for _, p := range e.Paths {
@@ -105,11 +105,11 @@ func (e Edit) blocking(pol policy) (all []Blocked, who identity, err error) {
 	return all, who, nil
 }
 
-// holdAgainstProject lists the claims of one project that block the paths, which are relative to the
-// project's folder.
+// holdAgainstProject returns the claims of one project that block the paths. The paths are relative to the project's
+// folder.
 func (e Edit) holdAgainstProject(pol policy, n storedir.ProjectName, paths []string) (found []Blocked, who identity, err error) {
 	t, err := storedir.OpenTree(e.Store, n.Slug, 0)
-	if errors.Is(err, fs.ErrNotExist) { // removed since the projects were listed
+	if errors.Is(err, fs.ErrNotExist) { // removed after the projects were listed
 		return nil, who, nil
 	}
 	if err != nil {
@@ -139,12 +139,12 @@ func (e Edit) holdAgainstProject(pol policy, n storedir.ProjectName, paths []str
 	return found, who, nil
 }
 
-// alias is an absolute path of a file, with the top of the working tree that contains that path. top is "" if there
-// is none.
+// alias is one absolute path of a file, and the top of the working tree that contains this path. top is "" if the path
+// is not in a working tree.
 type alias struct{ path, top string }
 
-// aliases lists the paths of a file: the given path, the path without links, and the path in the main working tree. For
-// a link, it also lists the paths of the link's target. It returns an error only for a machine fault.
+// aliases lists the paths of a file: the given path, the path without links, and the path in the main working tree. If
+// the file is a link, it also lists the paths of the link's target. It returns an error only for a machine fault.
 func aliases(file string) (all []alias, err error) {
 	dir, base := filepath.Split(filepath.Clean(file))
 	dir = filepath.Clean(dir)
@@ -167,8 +167,8 @@ func aliases(file string) (all []alias, err error) {
 	return all, nil
 }
 
-// belowProject lists the files in a project's folder, relative to the folder. As with a commit, a project is considered
-// only if its folder is in the file's working tree.
+// belowProject lists the files in a project's folder, relative to that folder. As with a commit, a project is
+// considered only if its folder is in the file's working tree.
 func belowProject(folder string, files []alias) (paths []string) {
 	for _, f := range files {
 		if folder == "" || f.path == folder || !below(f.path, folder) || f.top != "" && !below(folder, f.top) {

@@ -16,7 +16,7 @@ import (
 // noon is the time at which the agents in these tests edit.
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// editScene creates a store with claims, and the code that they cover:
+// editScene creates a store with claims, and the code that the claims cover:
 //
 //	code          a working tree, the project /code; GreenCastle claims docs, app/*.go and sub/docs for 90 minutes
 //	code/nested   its own project; GreenCastle claims a.txt
@@ -80,8 +80,8 @@ func session(agent string) func() (string, error) {
 	return func() (string, error) { return agent, nil }
 }
 
-// TestCheckEdit checks that an edit is subject to the claims that would apply to a commit of it, whatever path is used
-// for the file.
+// TestCheckEdit checks that the same claims apply to an edit as to a commit of the file, no matter which path the edit
+// uses.
 func TestCheckEdit(t *testing.T) {
 	t.Parallel()
 	store, dir := editScene(t)

@@ -11,22 +11,22 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// git runs the git program in one folder so that it executes nothing that the repository configures.
+// git runs the git program in one folder, in such a way that it executes nothing that the repository configures.
 type git struct {
 	dir string   // "" for the working directory
-	env []string // the caller's: in a hook it points to the index and the repository
+	env []string // the caller's environment; in a hook, it points to the index and the repository
 
-	hooks bool // let git use core.hooksPath, to find out where the hooks are
+	hooks bool // let git use core.hooksPath, to find the hooks folder
 }
 
-// hardened are settings that override the repository's own.
+// hardened contains settings that override the repository's own.
 var hardened = []string{
 	"--no-optional-locks", "--no-pager", "--no-replace-objects",
 	"-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "-c", "protocol.allow=never",
 }
 
-// shield are environment variables that keep Git from fetching missing objects, whatever transport the configuration
-// specifies.
+// shield contains environment variables that keep Git from fetching missing objects, no matter which transport the
+// configuration specifies.
 var shield = []string{"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"}
 
 // elsewhere lists the variables in a hook's environment that point Git to the hook's repository.
@@ -64,7 +64,7 @@ type gitError struct {
 
 func (e *gitError) Error() string { return "git " + e.args[0] + " failed: " + e.text }
 
-// run returns git's output. It returns a *gitError, or ErrUnavailable if git is not installed.
+// run returns git's output. It returns a *gitError if git fails, or ErrUnavailable if git is not installed.
 func (g *git) run(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
 	all := append([]string{}, hardened...)
 	if !g.hooks {
@@ -86,13 +86,13 @@ func (g *git) run(ctx context.Context, stdin io.Reader, args ...string) (string,
 	return "", &refusal.Own{Kind: refusal.ErrUnavailable, Text: "cannot run git: " + safe(err.Error()), Err: err}
 }
 
-// line does the same as run, for output that is one line.
+// line is like run, for output that is a single line.
 func (g *git) line(ctx context.Context, args ...string) (string, error) {
 	out, err := g.run(ctx, nil, args...)
 	return strings.TrimSuffix(out, "\n"), err
 }
 
-// names does the same as run, for output that is a list of names, each followed by NUL.
+// names is like run, for output that is a list of names, each followed by NUL.
 func (g *git) names(ctx context.Context, stdin io.Reader, args ...string) ([]string, error) {
 	out, err := g.run(ctx, stdin, args...)
 	if err != nil || out == "" {

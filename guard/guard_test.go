@@ -20,7 +20,7 @@ import (
 var odd = []string{"plain", "with space", "it's", `"quoted"`, "$HOME `id` $(id) \\", "new\nline", "\ttab", "esc\x1b[31m",
 	"größe 日本", "😀\u202eright", "@SUM@ @HOOK@ @GUARDS@", "\n# sum: x", "-rf", "*", "~", "a'\n'b"}
 
-// TestShellQuote checks how a shell reads the quoted strings.
+// TestShellQuote checks that a shell reads quoted strings back unchanged.
 func TestShellQuote(t *testing.T) {
 	for _, s := range odd {
 		out, err := exec.Command("sh", "-c", "printf %s "+shellQuote(s)).Output()
@@ -30,8 +30,8 @@ func TestShellQuote(t *testing.T) {
 	}
 }
 
-// TestHookIsReadBack renders hooks with odd strings in every field. parseHook returns what was written and notices any
-// change, and a shell accepts the script.
+// TestHookIsReadBack checks hooks with odd strings in every field: parseHook reads back what was rendered and notices
+// any change, and a shell accepts the script.
 func TestHookIsReadBack(t *testing.T) {
 	for i, s := range odd {
 		h := &hook{Name: PrePush, Program: "/p/" + s, Guards: [1]guarding{{"/s/" + s, "slug"}}}
@@ -61,7 +61,7 @@ func TestHookIsReadBack(t *testing.T) {
 	}
 }
 
-// TestShellFor checks how other tools' hooks are run.
+// TestShellFor checks which shell, if any, reads an earlier hook written by another tool.
 func TestShellFor(t *testing.T) {
 	for script, want := range map[string]string{
 		"#!/usr/bin/env sh\n. \"$(dirname \"$0\")/h\"":        "/usr/bin/env sh",
@@ -82,8 +82,8 @@ func TestShellFor(t *testing.T) {
 	}
 }
 
-// TestReportIsPlain puts odd strings into every place of a refusal. The output contains nothing that a terminal would
-// act on, and the command stays one command.
+// TestReportIsPlain puts odd strings everywhere in a refusal. It checks that the output contains nothing that a
+// terminal would act on, and that the suggested command is still a single command.
 func TestReportIsPlain(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, s := range append(slices.Clone(odd), "\xff", "\u009b31m") {
@@ -107,7 +107,7 @@ func TestReportIsPlain(t *testing.T) {
 	}
 }
 
-// TestShellText checks that a string becomes one shell word, in double quotes if they are harmless.
+// TestShellText checks that a string becomes a single shell word, in double quotes if they are harmless.
 func TestShellText(t *testing.T) {
 	for s, want := range map[string]string{
 		"May I have app/*.py?": `"May I have app/*.py?"`,
@@ -120,8 +120,8 @@ func TestShellText(t *testing.T) {
 	}
 }
 
-// TestInstallStops checks the folder between the steps of an installation: either the complete earlier hook is there,
-// or ours is.
+// TestInstallStops checks that, between any two steps of an installation, the folder contains either the complete
+// earlier hook or ours.
 func TestInstallStops(t *testing.T) {
 	dir := t.TempDir()
 	old := []byte("#!/bin/sh\nexit 0\n")

@@ -14,11 +14,11 @@ import (
 //go:embed hook.sh
 var hookScript string
 
-// hook is the data from which one of our hooks was written. The hook's script contains it.
+// hook contains the data from which one of our hooks was written. The hook's script contains these data too.
 type hook struct {
 	Name    string      `json:"hook"`
-	Program string      `json:"program"` // path of mailtree at installation
-	Shell   []string    `json:"shell"`   // reads the earlier hook under its old name; empty: the hook is executed
+	Program string      `json:"program"` // path of mailtree at the time of installation
+	Shell   []string    `json:"shell"`   // reads the earlier hook under its old name; empty if the hook is executed
 	Guards  [1]guarding `json:"guards"`  // a list, because earlier versions wrote several into a shared folder
 }
 
@@ -28,7 +28,7 @@ type guarding struct {
 	Project string `json:"project"` // slug
 }
 
-// behind is the suffix that is added to the name of an earlier hook.
+// behind is the suffix added to the name of an earlier hook.
 const behind = ".before-mailtree"
 
 const (
@@ -61,7 +61,7 @@ func (h *hook) render() ([]byte, error) {
 	return []byte(strings.Replace(text, sumPrefix+"@SUM@\n", sumPrefix+sumOf(text)+"\n", 1)), nil
 }
 
-// sumOf returns the checksum of a script, without the script's checksum line.
+// sumOf returns the checksum of a script, computed without the line that contains the checksum.
 func sumOf(text string) string {
 	before, rest, _ := strings.Cut(text, sumPrefix)
 	_, after, _ := strings.Cut(rest, "\n")
@@ -69,7 +69,7 @@ func sumOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// parseHook parses a hook's script. It returns nil for a hook that is not ours. changed reports that our hook was
+// parseHook parses a hook's script. It returns nil for a hook that is not ours. If changed is true, our hook was
 // modified.
 func parseHook(data []byte) (h *hook, changed bool) {
 	text := string(data)
@@ -92,10 +92,12 @@ var (
 	shells  = map[string]bool{"sh": true, "bash": true, "dash": true, "ash": true, "ksh": true, "zsh": true}
 )
 
-// shellFor returns the shell that must read an earlier hook under its old name, or nil for a hook that can simply
-// run. The earlier hook now has another name, but some hooks depend on their own name: husky's hooks find the file to
-// run by basename "$0" next to dirname "$0". If a shell reads the script, $0 keeps the old name. But then a script
-// that compares $0 with BASH_SOURCE would do nothing, so it is executed, like everything that is not a shell script.
+// shellFor returns the shell that must read an earlier hook under its old name, or nil for a hook that can simply run.
+//
+// The earlier hook now has another name, but some hooks depend on their own name. For example, husky's hooks find the
+// file to run by basename "$0" next to dirname "$0". If a shell reads the script, $0 keeps the old name. However, a
+// script that compares $0 with BASH_SOURCE would then do nothing, so such a script is executed, like everything that is
+// not a shell script.
 func shellFor(script []byte) []string {
 	if !ownName.Match(script) || bytes.Contains(script, []byte("BASH_SOURCE")) || bytes.IndexByte(script, 0) >= 0 {
 		return nil

@@ -10,17 +10,17 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// identity is the agent that is committing.
+// identity identifies the agent that is committing.
 type identity struct {
 	name   string // "" if unknown
-	hint   string // a sentence about a name that belongs to no agent
-	person bool   // the user at the terminal
+	hint   string // a sentence about a name that does not belong to any agent
+	person bool   // the agent is the user at the terminal
 }
 
-// identify finds out who is committing. AGENT_NAME comes first. Without it, identify takes the first of these that is
-// an agent of the project: the commit's author, the name of the tmux window, and the user at the terminal. Git passes
-// the author in GIT_AUTHOR_NAME to pre-commit hooks only; otherwise identify asks Git for the author. It returns
-// ErrUnavailable. See docs/guard.md, "Install".
+// identify finds out which agent is committing. AGENT_NAME takes precedence. Otherwise, identify uses the first of the
+// following names that belongs to an agent of the project: the commit's author, the name of the tmux window, and the
+// user at the terminal. Git passes the author in GIT_AUTHOR_NAME to pre-commit hooks only; in other hooks, identify
+// asks Git for the author. It returns ErrUnavailable. See docs/guard.md, "Install".
 func (c *check) identify(ctx context.Context, t *tree.Tree) (identity, error) {
 	g := c.git
 	if who, err := agentOf(t, "AGENT_NAME", strings.TrimSpace(lookup(g.env, "AGENT_NAME"))); err != nil || who.name != "" {
@@ -69,7 +69,7 @@ func (g *git) author(ctx context.Context) string {
 	return name
 }
 
-// tmuxWindow returns the agent name for the tmux window in which the commit is made, or "" outside tmux.
+// tmuxWindow returns the agent name of the tmux window in which the commit is made, or "" outside tmux.
 func tmuxWindow(ctx context.Context, env []string) string {
 	pane := lookup(env, "TMUX_PANE")
 	if lookup(env, "TMUX") == "" || pane == "" {

@@ -25,9 +25,9 @@ import (
 // Site says where a guard is or will be installed.
 type Site struct {
 	Repo string   // any path in the code repository
-	Env  []string // for git
+	Env  []string // environment for git
 
-	Words refusal.Words // words that Status uses for refusals
+	Words refusal.Words // how Status words refusals
 }
 
 // Setup describes an installation. Store and Program are required.
@@ -39,10 +39,12 @@ type Setup struct {
 	Push    bool   // also install pre-push
 }
 
-// Install writes the guard's hooks and returns a sentence for each thing that it did. It keeps an earlier hook next to
-// ours, and ours runs the earlier one first. A second call changes only what differs. It replaces each hook atomically.
-// It returns ErrNotFound and ErrInvalid for the repository or project, ErrDenied for a hooks folder that is not the
-// repository's own, and ErrConflict if something is in the way.
+// Install writes the guard's hooks and returns a sentence for each change it made. It keeps an earlier hook next to
+// ours, and our hook runs the earlier one first. A second call changes only what differs. Each hook is replaced
+// atomically.
+//
+// Install returns ErrNotFound and ErrInvalid for the repository or project, ErrDenied for a hooks folder that is not
+// the repository's own, and ErrConflict if another file is in the way.
 func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
@@ -99,11 +101,11 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	return append(done, r.notes(ctx, f)...), nil
 }
 
-// refuseMail returns ErrInvalid if the repository is the mail of one of the store's projects.
+// refuseMail returns ErrInvalid if the repository contains the mail of one of the store's projects.
 func (r *repository) refuseMail(store string) error {
 	names, err := storedir.ProjectNames(store)
 	if err != nil {
-		return nil // opening the project reports it
+		return nil // opening the project will report this error
 	}
 	for _, n := range names {
 		if dir, err := filepath.EvalSymlinks(storedir.Repo(store, n.Slug)); err == nil && dir == r.top {
@@ -130,12 +132,12 @@ func (r *repository) notes(ctx context.Context, f *hooksFolder) []string {
 	return out
 }
 
-// hooksFolder is an open hooks folder. Because it is open, no name in it can lead outside the folder.
+// hooksFolder is an open hooks folder. Access goes through the open folder, so that no name can lead outside it.
 type hooksFolder struct {
 	repo *repository
 	dir  string
 	root *os.Root // nil if there is no folder
-	held *os.File // locked; nil if the lock was not taken
+	held *os.File // the locked file; nil if the lock is not held
 }
 
 // makeHooks opens the hooks folder. It creates the folder if it is missing.
@@ -159,8 +161,8 @@ func openHooks(r *repository) (*hooksFolder, error) {
 	return &hooksFolder{repo: r, dir: r.hooks, root: root}, nil
 }
 
-// lock waits until no other process installs or uninstalls in the folder. Closing the folder, or the end of
-// the process, releases the lock.
+// lock waits until no other process installs or uninstalls hooks in the folder. Closing the folder or ending the
+// process releases the lock.
 func (f *hooksFolder) lock(ctx context.Context) error {
 	if f.root == nil {
 		return nil
@@ -204,11 +206,11 @@ func fileError(what string, err error) error {
 	return &refusal.Own{Kind: refusal.ErrUnavailable, Text: what + ": " + safe(err.Error()) + ".", Err: err}
 }
 
-// maxHook is the maximum number of bytes that are read from a hook. A larger hook is treated as a program.
+// maxHook is the maximum number of bytes to read from a hook. A larger hook is treated as a program.
 const maxHook = 1 << 20
 
-// read returns at most maxHook bytes of a hook, and its FileInfo. It returns nil if the hook does not exist. It
-// returns ErrConflict if the hook is neither a file nor a link.
+// read returns up to maxHook bytes of a hook, and the hook's FileInfo. It returns nil if the hook does not exist, and
+// ErrConflict if the hook is neither a file nor a link.
 func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
 	if f.root == nil {
 		return nil, nil, nil
@@ -221,7 +223,7 @@ func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, fileError("The hook "+name+" cannot be read", err)
 	}
 	switch {
-	case fi.Mode()&fs.ModeSymlink != 0: // a link to another hook; only shellFor needs the content
+	case fi.Mode()&fs.ModeSymlink != 0: // a link to another hook, whose content only shellFor needs
 		data, err := f.follow(name)
 		if tree.FaultOf(err) == tree.FaultMachine {
 			return nil, nil, fileError("The hook "+name+" cannot be read", err)
@@ -239,7 +241,8 @@ func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
 	return data, fi, nil
 }
 
-// follow reads the file that a link points to, as Git would run it. It returns nil if that is not a small regular file.
+// follow reads the file that a link points to, as Git would run it. It returns nil if the target is not a small regular
+// file.
 func (f *hooksFolder) follow(name string) ([]byte, error) {
 	full := filepath.Join(f.dir, name)
 	fi, err := os.Stat(full)
@@ -249,7 +252,7 @@ func (f *hooksFolder) follow(name string) ([]byte, error) {
 	return os.ReadFile(full)
 }
 
-// ours parses one of our hooks. It returns nil for any other file.
+// ours parses a hook. It returns nil if the hook is not one of ours.
 func (f *hooksFolder) ours(name string) (*hook, bool, error) {
 	data, fi, err := f.read(name)
 	if err != nil || fi == nil || !fi.Mode().IsRegular() {
@@ -262,9 +265,9 @@ func (f *hooksFolder) ours(name string) (*hook, bool, error) {
 // plan says what to do for one hook.
 type plan struct {
 	name   string
-	file   string // the file to write: the hook's name, or the one that the pre-commit framework runs
+	file   string // the file to write: the hook's name, or the file that the pre-commit framework runs
 	text   []byte
-	keep   bool     // the existing hook becomes the hook that runs first
+	keep   bool     // the existing hook becomes the earlier hook that runs first
 	same   bool     // nothing has to be written
 	before bool     // there is an earlier hook that runs first
 	stale  []string // copies of our hook to remove
@@ -311,7 +314,7 @@ func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 	return p, err
 }
 
-// twins reports whether the hook and the hook that was set aside are the same, as happens after an interrupted
+// twins reports whether the hook and the hook that was set aside are the same, which happens after an interrupted
 // installation.
 func (f *hooksFolder) twins(name string, a, b []byte) bool {
 	x, errX := f.root.Lstat(name)
@@ -320,7 +323,7 @@ func (f *hooksFolder) twins(name string, a, b []byte) bool {
 }
 
 // write carries out a plan. It first gives the existing hook a second name. If the process is killed at any moment,
-// either the earlier hook remains, or ours with the earlier hook next to it.
+// either the earlier hook remains, or ours is in place with the earlier hook next to it.
 func (f *hooksFolder) write(p *plan) (string, error) {
 	full := safe(filepath.Join(f.dir, p.file))
 	if p.keep {
@@ -351,15 +354,15 @@ func (f *hooksFolder) write(p *plan) (string, error) {
 	return "installed " + full, nil
 }
 
-// copyAside gives the hook a second name: the same file, or the same link.
+// copyAside gives the hook a second name. The second name is the same file or, for a link, the same link.
 func (f *hooksFolder) copyAside(name string) error {
 	aside := name + behind
 	if old, err := f.root.Lstat(aside); err == nil {
 		is, err := f.root.Lstat(name)
 		if err != nil || os.SameFile(old, is) {
-			return err // left by an interrupted installation
+			return err // an interrupted installation left it there
 		}
-		if err := f.root.Remove(aside); err != nil { // plan found this copy outdated
+		if err := f.root.Remove(aside); err != nil { // plan found that this copy is outdated
 			return err
 		}
 	}
@@ -399,8 +402,8 @@ func (f *hooksFolder) sync() error {
 }
 
 // Uninstall removes the guard's hooks and restores the earlier hooks with their modes. It returns a sentence for each
-// thing that it did. A repository without a guard is not an error. Uninstall returns the same errors as Install. If one
-// of our hooks was changed, it returns ErrConflict and does nothing.
+// change it made. If the repository has no guard, that is not an error. Uninstall returns the same errors as Install.
+// If one of our hooks was changed, it returns ErrConflict and does nothing.
 func Uninstall(ctx context.Context, at Site) ([]string, error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
@@ -469,9 +472,9 @@ func (f *hooksFolder) remove(name, file string) (string, error) {
 	return "restored the earlier " + full, errors.Join(f.root.Rename(name+behind, file), f.sync())
 }
 
-// Program returns the path by which a hook or a service should call this program. If the program on the PATH is this
-// program, that is its path, because that path stays valid when a newer version replaces the program. Otherwise it is
-// the program's file.
+// Program returns the path by which a hook or a service should call this program. If the mailtree on the PATH is this
+// program, Program returns that path, which stays valid when a newer version replaces the program. Otherwise it returns
+// the path of the program's file.
 func Program() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -38,8 +38,8 @@ func newSite(t *testing.T) (Site, Setup) {
 	return Site{Repo: code, Env: env}, Setup{Store: store, Project: "shop", Program: "/p/mailtree"}
 }
 
-// TestInstallsAtOnce installs and uninstalls concurrently. After each round the earlier hook is complete in one place,
-// and nothing else is left.
+// TestInstallsAtOnce installs and uninstalls concurrently. It checks that, after each round, the earlier hook is
+// complete in one place and nothing else is left.
 func TestInstallsAtOnce(t *testing.T) {
 	at, s := newSite(t)
 	hooks := filepath.Join(at.Repo, ".git", "hooks")
@@ -93,8 +93,8 @@ func TestInstallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestInstallWaits holds the lock. A waiting installation can be canceled; otherwise it continues once the lock is
-// free.
+// TestInstallWaits holds the lock. It checks that a waiting installation can be canceled, and otherwise continues once
+// the lock is free.
 func TestInstallWaits(t *testing.T) {
 	at, s := newSite(t)
 	r, err := openRepository(t.Context(), at.Repo, at.Env)
@@ -127,8 +127,8 @@ func TestInstallWaits(t *testing.T) {
 	}
 }
 
-// TestTemporaryName puts a link and a pipe in the place where replace first writes a hook. The test checks that nothing
-// is written through them.
+// TestTemporaryName puts a link and a pipe under the first name that replace tries for its temporary file. It checks
+// that nothing is written through them.
 func TestTemporaryName(t *testing.T) {
 	at, s := newSite(t)
 	hooks := filepath.Join(at.Repo, ".git", "hooks")

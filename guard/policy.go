@@ -7,21 +7,20 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// policy holds the guard's settings from the environment.
+// policy contains the guard's settings from the environment.
 type policy struct {
 	mode    string // block, warn, off
-	sure    bool   // the environment sets mode
+	sure    bool   // whether the environment sets mode
 	unknown string // block, warn
 	bypass  bool
 }
 
-// stops reports whether other agents' claims stop the agent. If not, they cause only a warning.
+// stops reports whether other agents' claims stop the agent. If not, they only cause a warning.
 func (p policy) stops(who identity) bool {
 	return p.mode == "block" && (who.name != "" || p.unknown == "block")
 }
 
-// readPolicy reads the variable named by mode, GUARD_UNKNOWN and GUARD_BYPASS. It returns ErrInvalid for an invalid
-// value.
+// readPolicy reads GUARD_UNKNOWN, GUARD_BYPASS and the variable named mode. It returns ErrInvalid for an invalid value.
 func readPolicy(env []string, mode string) (p policy, err error) {
 	p.mode, p.sure, err = choice(env, mode, "block", "warn", "off")
 	if err != nil {
@@ -35,7 +34,7 @@ func readPolicy(env []string, mode string) (p policy, err error) {
 	return p, err
 }
 
-// choice returns the variable's value, or the first allowed value if the variable is empty or not set.
+// choice returns a variable's value, or the first allowed value if the variable is empty or not set.
 func choice(env []string, name string, allowed ...string) (v string, set bool, err error) {
 	if v = lookup(env, name); v == "" {
 		return allowed[0], false, nil

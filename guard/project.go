@@ -13,15 +13,15 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// project is one project whose claims apply to a check.
+// project is a project whose claims apply to a check.
 type project struct {
 	tree   *tree.Tree // open
 	name   string     // in the form that a tool call uses
 	folder string     // claims are relative to this folder of the working tree; has slashes; "" for the top
 }
 
-// projects opens the question's project, and every other project whose folder is in the working tree. The caller closes
-// them, even after an error.
+// projects opens the question's project, and every other project whose folder is in the working tree. The caller must
+// close them, even after an error.
 func (c *check) projects(ctx context.Context) (all []project, err error) {
 	dir, err := filepath.Abs(c.q.Dir)
 	if err != nil {
@@ -91,8 +91,8 @@ func (c *check) adoptInstalled(ctx context.Context, dir string) {
 	}
 }
 
-// folderBelow returns the path from the top of a working tree to a project's folder, or "" if the folder is the top.
-// inside is false if the folder is not in the working tree.
+// folderBelow returns the path from the top of a working tree to a project's folder, or "" if the folder is the top. If
+// the folder is not in the working tree, inside is false.
 func folderBelow(top, folder string) (rel string, inside bool) {
 	if top == "" || !below(folder, top) {
 		return "", false
@@ -100,7 +100,7 @@ func folderBelow(top, folder string) (rel string, inside bool) {
 	return filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(folder, top), "/")), true
 }
 
-// below returns the paths in the project's folder, relative to the folder.
+// below returns those of the paths that are in the project's folder, relative to that folder.
 func (p project) below(paths []string) []string {
 	if p.folder == "" {
 		return paths
@@ -119,7 +119,7 @@ func (p project) note(now time.Time, who identity, doing string, by []Blocked) {
 	if len(by) == 0 {
 		return
 	}
-	if who.hint != "" { // not an agent of the project
+	if who.hint != "" { // the agent does not belong to the project
 		who.name = ""
 	}
 	all := make([]claim.Blocked, len(by))
@@ -129,7 +129,7 @@ func (p project) note(now time.Time, who identity, doing string, by []Blocked) {
 	claim.NoteStopped(p.tree, now, who.name, doing, all)
 }
 
-// blocked adds the claims' files and project, and makes their paths relative to the top of the working tree.
+// blocked adds the files and the project to the claims, and makes their paths relative to the top of the working tree.
 func (p project) blocked(all []claim.Blocked) []Blocked {
 	var out []Blocked
 	for _, b := range all {

@@ -17,19 +17,19 @@ import (
 type repository struct {
 	git    *git
 	top    string // its working tree
-	common string // the .git folder that all its worktrees share, without links
+	common string // the .git folder that all worktrees of the repository share, without links
 	hooks  string // without links, as far as the path exists
 	config string // core.hooksPath; "" if it is not set
 	place  place
 }
 
-// place says where the hooks folder is.
+// place says where a hooks folder is.
 type place int
 
 const (
 	own        place = iota // inside .git
 	insideTree              // inside the working tree
-	shared                  // outside both: other repositories may use it too
+	shared                  // outside both; other repositories may use it too
 )
 
 func invalid(format string, args ...any) error {
@@ -44,7 +44,7 @@ func denied(format string, args ...any) error {
 	return &refusal.Own{Kind: refusal.ErrDenied, Text: fmt.Sprintf(format, args...)}
 }
 
-// notGuardable returns the refusal for a repository's path.
+// notGuardable returns the refusal of a repository that cannot be guarded.
 func notGuardable(what refusal.What, path string) *refusal.Error {
 	return &refusal.Error{What: what, Field: refusal.Repository, Name: path}
 }
@@ -62,7 +62,7 @@ func openRepository(ctx context.Context, path string, env []string) (*repository
 	r := &repository{git: outside(path, env)}
 	bare, err := r.git.line(ctx, "rev-parse", "--is-bare-repository", "--is-inside-work-tree")
 	switch {
-	case errors.Is(err, refusal.ErrUnavailable): // no git
+	case errors.Is(err, refusal.ErrUnavailable): // git is not installed
 		return nil, err
 	case err != nil:
 		e := notGuardable(refusal.Invalid("{name} {arg} is not a Git working tree that can be used here ({why}): give the path of one."), path)
@@ -107,7 +107,7 @@ func (r *repository) findHooks(ctx context.Context) error {
 		r.hooks = real
 	case !errors.Is(err, fs.ErrNotExist):
 		return invalid("The hooks folder %s of %s cannot be used: fix core.hooksPath.", safe(r.hooks), safe(r.top))
-	default: // its parents may be links
+	default: // parents of the folder may be links
 		dir, base := filepath.Split(r.hooks)
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
 			r.hooks = filepath.Join(real, base)
@@ -133,8 +133,8 @@ func below(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, dir+string(filepath.Separator))
 }
 
-// writable refuses a hooks folder that does not belong to this repository alone, and a folder that Git tracks. The
-// error contains the line with which a user can guard such a folder.
+// writable refuses a hooks folder that Git tracks or that does not belong to this repository alone. The error contains
+// a line that a user can add to guard such a folder.
 func (r *repository) writable(ctx context.Context, s Setup) error {
 	const line = "Add this line yourself at the end of %s and of pre-merge-commit: mailtree guard check --hook pre-commit%s || exit"
 	to, store := safe(filepath.Join(r.hooks, PreCommit)), " --store "+ShellWord(s.Store)

@@ -18,7 +18,7 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// mostPaths is the maximum number of claims that a report lists, and of files that it lists for each claim.
+// mostPaths is the maximum number of claims in a report, and of files listed for each claim.
 const mostPaths = 10
 
 // report tells the user the result of a check. Names and other texts are untrusted, so report escapes characters that
@@ -103,7 +103,7 @@ func (r *report) blocked(all []Blocked, warn bool) {
 	r.say("To override the guard once: GUARD_BYPASS=1 git %s … (or git %s --no-verify)", r.command(), r.command())
 }
 
-// asker prints which agent the caller is taken for, if that may be wrong.
+// asker prints which agent the caller is assumed to be, if that may be wrong.
 func (r *report) asker() {
 	switch {
 	case r.who.hint != "":
@@ -143,7 +143,7 @@ func (r *report) claim(b Blocked) {
 	r.say("    claim file: %s", safe(b.File))
 }
 
-// ask returns a command that asks the holder for a claim, quoted for the caller's shell.
+// ask returns a command that asks a claim's holder for the claim, quoted for the caller's shell.
 func (r *report) ask(c claim.Row, project string) string {
 	var b strings.Builder
 	if r.who.name != "" && r.who.hint == "" && !r.who.person { // an agent: `mailtree send` would write as the user
@@ -157,7 +157,7 @@ func (r *report) ask(c claim.Row, project string) string {
 	return b.String()
 }
 
-// release returns the command with which a user releases the claim, from any folder of the working tree.
+// release returns the command with which a user releases the claim from any folder in the working tree.
 func (r *report) release(c claim.Row, project string) string {
 	at := c.Pattern
 	if filepath.IsAbs(project) {
@@ -167,7 +167,7 @@ func (r *report) release(c claim.Row, project string) string {
 }
 
 // where returns the flags that name the store and the project of a command, if the command would otherwise use
-// others.
+// different ones.
 func (r *report) where(project string) (flags string) {
 	if r.q.Store != r.q.Usual {
 		flags += " --store " + ShellWord(r.q.Store)
@@ -178,7 +178,7 @@ func (r *report) where(project string) (flags string) {
 	return flags
 }
 
-// command returns the word by which a shell calls mailtree.
+// command returns the word with which a shell calls mailtree.
 func (q *Question) command() string {
 	if onPath, err := exec.LookPath("mailtree"); q.Program == "" || safe(q.Program) != q.Program || err == nil && onPath == q.Program {
 		return "mailtree"
@@ -214,8 +214,8 @@ func safe(s string) string {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)
 
-// ShellWord returns s as one shell word, for users to read. It quotes only if necessary, and returns "…" for text that
-// a terminal might act on.
+// ShellWord returns s as a single shell word, for users to read. It quotes only if necessary, and returns "…" for text
+// that a terminal might act on.
 func ShellWord(s string) string {
 	switch {
 	case plainWord.MatchString(s):
@@ -226,7 +226,7 @@ func ShellWord(s string) string {
 	return shellQuote(s)
 }
 
-// shellText returns s as one shell word, in double quotes if they preserve every character.
+// shellText returns s as a single shell word, in double quotes if they preserve every character.
 func shellText(s string) string {
 	s = format.Printable(s)
 	if strings.ContainsAny(s, "\"$`\\!") {
@@ -235,7 +235,7 @@ func shellText(s string) string {
 	return `"` + s + `"`
 }
 
-// clip returns at most n bytes of s.
+// clip returns up to n bytes of s.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -243,5 +243,5 @@ func clip(s string, n int) string {
 	return format.Cut(s, n) + "…"
 }
 
-// shellQuote returns s as one word of a POSIX shell.
+// shellQuote returns s as a single POSIX shell word.
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

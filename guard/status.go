@@ -14,9 +14,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Status describes the installation in the repository, one line for each fact, and reports whether the guard works. The
-// guard works if pre-commit and pre-merge-commit are guarded and nothing keeps the guard from checking. Status returns
-// the same errors as Install for the repository.
+// Status describes the guard that is installed in the repository, with one line for each fact, and reports whether the
+// guard works. The guard works if pre-commit and pre-merge-commit are guarded and nothing keeps the guard from
+// checking. Status returns the same errors as Install for the repository.
 func Status(ctx context.Context, at Site) (lines []string, works bool, err error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// TestStoppedNoted checks that a change that the guard stops is recorded in the store. A warning and a check by hand
-// are not recorded.
+// TestStoppedNoted checks that the store records a change that the guard stopped, but neither a warning nor a check by
+// hand.
 func TestStoppedNoted(t *testing.T) {
 	t.Parallel()
 	store, dir := editScene(t)

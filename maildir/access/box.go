@@ -44,7 +44,7 @@ func (b *Box) File(r *index.BoxRow) string {
 	return filepath.Join(b.v.mail.Tree.Dir(), filepath.FromSlash(r.CopyPath))
 }
 
-// List lists copies in descending order of file name. For ids that a server created, this means newest first. It omits
+// List lists copies in descending order of file name, which means newest first if a server created the ids. It omits
 // invalid copies, which do not take up space on a page.
 func (b *Box) List(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error) {
 	q.Project, q.Agent = b.v.mail.Slug, b.Name
@@ -54,15 +54,15 @@ func (b *Box) List(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error
 	return b.v.mail.Store.Index.Box(ctx, q)
 }
 
-// Values that Delivery returns for a message that does not leave this server. For other messages, Delivery returns an
-// outgoing.State.
+// The statuses that Delivery returns for a message that does not leave this server. For other messages, Delivery
+// returns an outgoing.State.
 const (
-	Delivered = "delivered" // this server wrote every copy, or every recipient has one
-	Pending   = "pending"   // a file that was put into the outbox by hand and has not reached every recipient
+	Delivered = "delivered" // this server wrote all copies, or all recipients have one
+	Pending   = "pending"   // a file that a user put into the outbox, and that has not reached every recipient
 )
 
-// Delivery reports whether all recipients have the message of an outbox row, and when they received it; at is zero if
-// unknown. The status is computed, because no header contains it.
+// Delivery reports whether all recipients have the message of an outbox row, and when they received it. If that time is
+// unknown, at is zero. The status is computed, because no header contains it.
 func (b *Box) Delivery(r *index.BoxRow) (status string, at time.Time) {
 	if left := b.v.post.Deliveries(&r.Message); len(left) > 0 {
 		return string(outgoing.Worst(left)), time.Time{}
@@ -78,18 +78,18 @@ func (b *Box) Delivery(r *index.BoxRow) (status string, at time.Time) {
 	return Pending, time.Time{}
 }
 
-// Deliveries returns the delivery state of the message of an outbox row: see post.Post.Deliveries.
+// Deliveries returns the delivery state of an outbox row's message: see post.Post.Deliveries.
 func (b *Box) Deliveries(r *index.BoxRow) []outgoing.Item {
 	return b.v.post.Deliveries(&r.Message)
 }
 
-// RawMessage is one copy, read from its file. For a message from another site, its InReplyTo and References contain the
-// original Message-ID.
+// RawMessage is one copy, as read from its file. If the message is from another site, InReplyTo and References contain
+// original Message-IDs.
 type RawMessage struct {
 	index.BoxRow
-	Data       []byte       // the file as it is on disk, or the part of it that fits
-	Size       int64        // bytes of the whole file
-	Next       int64        // offset of the rest of the file; 0: Data reaches the end
+	Data       []byte       // the file as it is on disk, or the part that fits
+	Size       int64        // size of the whole file, in bytes
+	Next       int64        // offset of the rest of the file; 0 if Data reaches the end
 	Trust      string       // Trusted, Untrusted, Unproven; for an inbox copy
 	Voucher    keys.Voucher // who vouches for the text in the file
 	References []string     // earlier messages in the thread, oldest first
@@ -99,13 +99,13 @@ type RawMessage struct {
 type RawQuery struct {
 	ID   string
 	Sent bool        // read the outbox copy
-	Room *index.Room // includes the start offset in the file; nil: the whole file
-	// Overhead returns the number of bytes in the answer in addition to Data. It is required with Room.
+	Room *index.Room // contains the start offset in the file; nil means the whole file
+	// Overhead returns the number of bytes that the answer contains in addition to Data. It is required with Room.
 	Overhead func(l *RawMessage) int
 }
 
-// Read reads the owner's copy of one message. It writes no mark. It returns refusal.ErrNotFound, ErrInvalid for the
-// room's Offset, and any error from Room.Reserve.
+// Read reads the owner's copy of one message. It does not mark the message read. It returns refusal.ErrNotFound,
+// ErrInvalid for the room's Offset, and any error from Room.Reserve.
 func (b *Box) Read(ctx context.Context, q RawQuery) (*RawMessage, error) {
 	id, sent := b.v.mail.Store.Domains.IDNamed(q.ID), q.Sent
 	rows, err := b.List(ctx, index.BoxQuery{ID: id, Sent: sent, Limit: 1})
@@ -145,8 +145,8 @@ func (b *Box) Read(ctx context.Context, q RawQuery) (*RawMessage, error) {
 	return l, l.piece(data, q)
 }
 
-// piece sets the message's Data to the part of its file that fits into the room. It returns ErrInvalid for the
-// room's Offset.
+// piece sets the message's Data to the part of its file that fits into the room. It returns ErrInvalid if the room's
+// Offset is invalid.
 func (l *RawMessage) piece(data []byte, q RawQuery) error {
 	room := q.Room
 	l.Data, l.Size = data, int64(len(data))
@@ -177,8 +177,8 @@ func (l *RawMessage) piece(data []byte, q RawQuery) error {
 	return nil
 }
 
-// FullID finds the email in the mailbox's inbox or outbox that a shortened id identifies: see Project.FullID. The error
-// lists only emails of this mailbox.
+// FullID finds the email that a shortened id identifies in the mailbox's inbox or outbox: see Project.FullID. The error
+// lists only emails in this mailbox.
 func (b *Box) FullID(ctx context.Context, field refusal.Field, short string) (string, error) {
 	if short == "" {
 		return "", nil
@@ -196,7 +196,7 @@ func (b *Box) FullID(ctx context.Context, field refusal.Field, short string) (st
 	})
 }
 
-// inEither returns the results of a query in the inbox, followed by the results in the outbox.
+// inEither returns a query's results from the inbox, followed by those from the outbox.
 func (b *Box) inEither(ctx context.Context, q index.BoxQuery) (all []index.BoxRow, err error) {
 	q.Project, q.Agent = b.v.mail.Slug, b.Name
 	for _, q.Sent = range []bool{false, true} {
@@ -221,9 +221,9 @@ func (b *Box) order(verb string, d sending.Draft) *sending.Order {
 	return &sending.Order{Draft: d, Verb: verb, From: b.Name, Origin: b.v.origin, By: &b.v.by}
 }
 
-// Send sends from the mailbox. InReplyTo and References may name messages from any domain. The message joins the thread
-// of the first of these messages that this mailbox contains. InReplyTo is checked first, then the references, newest
-// first. Without InReplyTo, References are ignored. Send returns any error from sending.Sender.Send.
+// Send sends a draft from the mailbox. InReplyTo and References may name messages from any domain. The new message
+// joins the thread of the first of these messages that this mailbox contains. InReplyTo is checked first, then the
+// references, newest first. Without InReplyTo, References are ignored. Send returns any error from sending.Sender.Send.
 func (b *Box) Send(ctx context.Context, d sending.Draft) (*sending.Sent, error) {
 	if err := b.join(ctx, &d); err != nil {
 		return nil, err
@@ -231,8 +231,8 @@ func (b *Box) Send(ctx context.Context, d sending.Draft) (*sending.Sent, error) 
 	return b.v.sender.Send(ctx, b.order("send", d))
 }
 
-// Reply answers a message in the mailbox's inbox. It returns any error from sending.Sender, ErrNotFound if the
-// message is not in the inbox, and ErrUnavailable if the reply's recipients do not exist.
+// Reply answers a message in the mailbox's inbox. It returns any error from sending.Sender, ErrNotFound if the message
+// is not in the inbox, and ErrUnavailable if the reply's recipients do not exist.
 func (b *Box) Reply(ctx context.Context, id string, d sending.Draft) (*sending.Sent, error) {
 	id = b.v.mail.Store.Domains.IDNamed(id)
 	got, err := b.v.mail.Store.Index.Delivery(ctx, b.v.mail.Slug, b.Name, id, index.WithoutBody, nil)
@@ -256,8 +256,8 @@ func (b *Box) Reply(ctx context.Context, id string, d sending.Draft) (*sending.S
 	return sent, err
 }
 
-// SetRead marks a message in the inbox read or unread. An earlier read time is kept. It returns any error from
-// maildir.Box.SetRead.
+// SetRead marks a message in the inbox read or unread. A message that is already read keeps its read time. SetRead
+// returns any error from maildir.Box.SetRead.
 func (b *Box) SetRead(ctx context.Context, id string, read bool) error {
 	_, err := b.v.marks(b.Name).SetRead(ctx, id, read)
 	if errors.Is(err, refusal.ErrNotFound) || errors.Is(err, refusal.ErrInvalid) { // the owner must not learn anything else
@@ -266,13 +266,13 @@ func (b *Box) SetRead(ctx context.Context, id string, read bool) error {
 	return err
 }
 
-// Delete removes the mailbox: see View.DeleteMailbox.
+// Delete deletes the mailbox: see View.DeleteMailbox.
 func (b *Box) Delete(ctx context.Context, force bool) (*Mailbox, error) {
 	return b.v.DeleteMailbox(ctx, b.Name, force)
 }
 
-// held returns a message of the mailbox's inbox or outbox, by its id or by its original Message-ID. It returns nil if
-// the message is in neither. Therefore, a caller that knows only the id of another mailbox's message learns nothing
+// held returns a message in the mailbox's inbox or outbox, by its id or by its original Message-ID. It returns nil if
+// the message is in neither. If a caller knows only the id of a message in another mailbox, it therefore learns nothing
 // about that message, not even its thread.
 func (b *Box) held(ctx context.Context, id string) (*index.BoxRow, error) {
 	if strings.Contains(id, "@") {
@@ -320,8 +320,8 @@ func (b *Box) join(ctx context.Context, d *sending.Draft) error {
 	return err
 }
 
-// references returns the earlier messages of a message's thread, back to the first one. The chain ends at a message
-// that is not in this mailbox.
+// references returns the earlier messages in a message's thread, back to the first. The chain ends at a message that is
+// not in this mailbox.
 func (b *Box) references(ctx context.Context, m *format.Message) []string {
 	chain := []string{}
 	for m != nil && !slices.Contains(chain, m.InReplyTo) && len(chain) < format.MaxReferences {

@@ -17,8 +17,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// View is a project with the rights of one OS user. Its refusals contain nothing that the user may not see. It is safe
-// for concurrent use.
+// View is a project as one OS user may see and use it. Its refusals contain nothing that the user may not see. It is
+// safe for concurrent use.
 type View struct {
 	mail   *core.Mail
 	post   *post.Post
@@ -33,7 +33,7 @@ type Marks interface {
 	SetRead(ctx context.Context, id string, read bool) (*index.Delivery, error)
 }
 
-// Parts contains the parts of a project that a View uses.
+// Parts contains the parts of a project that a View needs.
 type Parts struct {
 	Mail   *core.Mail
 	Post   *post.Post
@@ -41,7 +41,8 @@ type Parts struct {
 	Marks  func(agent string, origin format.Origin) Marks
 }
 
-// New returns a project with the rights of an OS user. origin is the origin of the messages that the user writes.
+// New returns a project as the given OS user may see and use it. origin is the origin of the messages that the user
+// writes.
 func New(p Parts, by core.Caller, origin format.Origin) *View {
 	marks := func(agent string) Marks { return p.Marks(agent, origin) }
 	return &View{p.Mail, p.Post, p.Sender, marks, by, origin}
@@ -50,8 +51,8 @@ func New(p Parts, by core.Caller, origin format.Origin) *View {
 // Mailbox is one agent's mailbox.
 type Mailbox struct {
 	Name       string `json:"name"`
-	InboxPath  string `json:"inbox_path"` // folder of the inbox; absolute path
-	OutboxPath string `json:"sent_path"`  // folder of the sent messages
+	InboxPath  string `json:"inbox_path"` // absolute path of the inbox folder
+	OutboxPath string `json:"sent_path"`  // absolute path of the folder with sent messages
 	index.Counts
 	Owner      int  `json:"-"`          // uid, or NoOwner
 	Registered bool `json:"registered"` // false for a folder without a valid profile
@@ -88,10 +89,10 @@ func (v *View) mailbox(a *index.AgentRow, owner int) Mailbox {
 	}
 }
 
-// CreateMailbox creates an agent of exactly that name, owned by the caller. If the caller already owns an agent of that
-// name, CreateMailbox only gives the agent the address of that name (see Receives). It returns ErrInvalid for an
-// invalid name, or if a mailbox of the caller in another project already has the address. It returns ErrDenied if the
-// agent or the address has another owner or none, and ErrTooLarge for a guest who already owns MaxGuestMailboxes
+// CreateMailbox creates an agent with exactly that name, owned by the caller. If the caller already owns such an agent,
+// CreateMailbox only assigns it the address of that name (see Receives). It returns ErrInvalid if the name is invalid,
+// or if a mailbox of the caller in another project already has the address. It returns ErrDenied if the agent or the
+// address belongs to another owner or to none, and ErrTooLarge for a guest who already owns MaxGuestMailboxes
 // mailboxes.
 func (v *View) CreateMailbox(ctx context.Context, name string) (*Mailbox, error) {
 	if why := format.CheckName(name); why != "" || format.ServerName(name) || post.ReservedMailbox(name) {
@@ -132,8 +133,8 @@ func (v *View) CreateMailbox(ctx context.Context, name string) (*Mailbox, error)
 	return v.Mailbox(ctx, name)
 }
 
-// giveAddress assigns to an agent that the caller may use the address of the agent's name. It returns any error from
-// refuseAddress.
+// giveAddress assigns the address with an agent's name to that agent, which the caller may use. It returns any error
+// from refuseAddress.
 func (v *View) giveAddress(ctx context.Context, name string) error {
 	if receives, err := v.post.Receives(ctx, name); receives || err != nil {
 		return err
@@ -168,14 +169,14 @@ func (v *View) checkOwner(existing, name string) error {
 	return &refusal.Error{What: refusal.MailboxNotYours, Field: refusal.Mailbox, Name: name}
 }
 
-// Exists reports whether a mailbox of that name exists, with any owner. The contract of hook_create allows every
-// caller to know this.
+// Exists reports whether any owner has a mailbox with that name. The contract of hook_create allows every caller to
+// know this.
 func (v *View) Exists(ctx context.Context, name string) (bool, error) {
 	row, err := v.mail.Store.Index.Agent(ctx, v.mail.Slug, name)
 	return row != nil, err
 }
 
-// Mailbox returns the mailbox of that name. It returns ErrNotFound, and ErrDenied if the mailbox does not belong to
+// Mailbox returns the mailbox with that name. It returns ErrNotFound, and ErrDenied if the mailbox does not belong to
 // the caller.
 func (v *View) Mailbox(ctx context.Context, name string) (*Mailbox, error) {
 	row, err := v.mail.Store.Index.Agent(ctx, v.mail.Slug, name)
@@ -198,8 +199,8 @@ func (v *View) Mailbox(ctx context.Context, name string) (*Mailbox, error) {
 
 // DeleteMailbox deletes an agent's whole folder, its hooks, its trusted senders and its owner. The agent's mail remains
 // in the history and in other agents' folders. DeleteMailbox returns the mailbox as it was before, even with
-// ErrConflict. Without force, it returns ErrConflict if the mailbox has mail. It returns ErrNotFound, ErrDenied,
-// ErrConflict, and ErrUnavailable if edits by others in the folder cannot be committed first.
+// ErrConflict. Unless force is set, it returns ErrConflict if the mailbox contains mail. It also returns ErrNotFound,
+// ErrDenied, ErrConflict, and, if other programs' edits in the folder cannot be committed first, ErrUnavailable.
 func (v *View) DeleteMailbox(ctx context.Context, name string, force bool) (*Mailbox, error) {
 	m, err := v.Mailbox(ctx, name)
 	if err != nil {
@@ -236,11 +237,11 @@ func (v *View) DeleteMailbox(ctx context.Context, name string, force bool) (*Mai
 	return m, v.removeOwner(ctx, name)
 }
 
-// removeOwner drops the owner, hooks and trusted senders of a deleted agent. If an agent of that name exists again,
-// removeOwner drops nothing, because a new agent has its own owner.
+// removeOwner removes the owner, hooks and trusted senders of a deleted agent. If a new agent has taken the name,
+// removeOwner removes nothing, because a new agent has its own owner.
 func (v *View) removeOwner(ctx context.Context, name string) error {
 	tx := &writer.Tx{Op: writer.Op{Verb: "delete-mailbox", Agent: name}, Facts: []string{core.NameFact(name)}}
-	tx.Plan = func(g *writer.Group) error { // writes nothing
+	tx.Plan = func(g *writer.Group) error { // changes no file
 		if row, err := v.mail.Store.Index.Agent(g.Ctx, v.mail.Slug, name); err != nil || row != nil {
 			return err
 		}

@@ -9,15 +9,15 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// A mailbox trusts mail from another domain if that domain vouches for the sender and the sender is in the mailbox's
-// list. The lists are in the store's trusted_senders.json, never in a tree, because a `git pull` could change a tree.
-// See docs/email.md, "Trust".
+// A mailbox trusts mail from another domain if that domain vouches for the sender and the sender is on the mailbox's
+// list. The lists are stored in the store's trusted_senders.json, never in a tree, because a `git pull` could change a
+// tree. See docs/email.md, "Trust".
 
 // maxTrustedSenders is the maximum number of senders that a mailbox may trust.
 const maxTrustedSenders = 1000
 
 // senderNamed returns a sender in the form that the lists use: an address, or @DOMAIN for all addresses at a domain. It
-// returns ErrInvalid for a name that has neither form.
+// returns ErrInvalid if the name has neither form.
 func senderNamed(given string) (string, error) {
 	address := strings.TrimSpace(given)
 	all := strings.HasPrefix(address, "@")
@@ -70,8 +70,8 @@ func (b *Box) TrustSender(sender string) error {
 	})
 }
 
-// DistrustSender removes a sender from the mailbox's trusted senders. It returns ErrInvalid, ErrUnavailable, and
-// ErrNotFound, which lists the trusted senders.
+// DistrustSender removes a sender from the mailbox's trusted senders. It returns ErrInvalid and ErrUnavailable. If the
+// sender is not on the list, it returns ErrNotFound with a list of the trusted senders.
 func (b *Box) DistrustSender(sender string) error {
 	sender, err := senderNamed(sender)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Domains lists the domains of a store's addresses in lower case. It contains at least one.
+// Domains lists the domains of a store's addresses in lower case. It is never empty.
 type Domains []string
 
-// Default is the domain of a store whose configuration sets no domain.
+// Default is a store's domain if the configuration sets none.
 const Default = "mailtree.local"
 
 // Has reports whether domain is one of the store's domains, ignoring case.
@@ -24,8 +24,7 @@ func (d Domains) Has(domain string) bool {
 	return slices.ContainsFunc(d, func(own string) bool { return strings.EqualFold(own, domain) })
 }
 
-// Of returns the email address of a sender or recipient: an agent's address at the first domain, or the party's own
-// address.
+// Of returns a party's email address: an agent's address at the first domain, or the party's own address.
 func (d Domains) Of(party string) string {
 	if strings.Contains(party, "@") { // agents' names never contain an @
 		return party
@@ -33,8 +32,8 @@ func (d Domains) Of(party string) string {
 	return party + "@" + d[0]
 }
 
-// Named returns a party's name in the store. For an address at one of the domains, this is the part before the @. Named
-// returns any other valid address as format.Address prints it, and anything else unchanged.
+// Named returns a party's name in the store. For an address at one of the domains, that is the part before the @. Named
+// formats any other valid address as format.Address does, and returns anything else unchanged.
 func (d Domains) Named(party string) string {
 	a, err := format.ParseAddress(party)
 	switch {
@@ -66,10 +65,10 @@ func (d Domains) MessageIDOf(m *format.Message) string {
 	return d.MessageID(m.ID)
 }
 
-// EmailID returns the result of MessageID without < and >.
+// EmailID is like MessageID, but without < and >.
 func (d Domains) EmailID(id string) string { return d.Of(id) }
 
-// IDNamed returns the id of the message to which given refers. given is an id, a Message-ID at one of the domains, or a
+// IDNamed returns the id of the message that given identifies. given is an id, a Message-ID at one of the domains, or a
 // file name. IDNamed returns anything else unchanged.
 func (d Domains) IDNamed(given string) string {
 	id, domain, at := strings.Cut(withoutBrackets(given), "@")
@@ -89,8 +88,8 @@ func withoutBrackets(id string) string {
 	return id
 }
 
-// IDOf returns the id of the message to which a field's value refers, by id or by Message-ID. It returns a Message-ID
-// from another domain without angle brackets. It returns ErrInvalid for anything else.
+// IDOf returns the id of the message that a field's value identifies, which is an id or a Message-ID. It returns a
+// Message-ID from another domain without angle brackets. It returns ErrInvalid for anything else.
 func (d Domains) IDOf(field refusal.Field, messageID string) (string, error) {
 	if id := d.IDNamed(messageID); format.ValidID(id) {
 		return id, nil
@@ -114,10 +113,10 @@ func notInMessageID(r rune) bool {
 	return unicode.IsSpace(r) || format.Misleading(r) || strings.ContainsRune("<>,", r)
 }
 
-// Recipients parses a comma-separated list of addresses: "bob", "bob@mailtree.local", "Bob <bob@mailtree.local>". For
-// an agent, or an address at one of the store's domains, it returns the agent's name. For any other address, it returns
-// the address. It does not check that the agents exist. It returns ErrInvalid if the list contains a line break or an
-// invalid address, or is empty.
+// Recipients parses a comma-separated list of addresses: "bob", "bob@mailtree.local", "Bob <bob@mailtree.local>". It
+// returns the agent's name for an agent or an address at one of the store's domains, and the address itself for any
+// other address. It does not check that the agents exist. It returns ErrInvalid if the list is empty, or contains a
+// line break or an invalid address.
 func (d Domains) Recipients(list string) ([]string, error) {
 	if strings.ContainsFunc(list, format.Misleading) {
 		return nil, &refusal.Error{
@@ -176,8 +175,8 @@ func (d Domains) Recipients(list string) ([]string, error) {
 	return names, nil
 }
 
-// splitAddresses splits a list at the commas outside quoted strings, in which a backslash escapes the next
-// character. closed reports whether the last quoted string is closed. Spec: RFC 5322 3.2.4.
+// splitAddresses splits a list at the commas outside quoted strings, in which a backslash escapes the next character.
+// If a quoted string is left open, closed is false. Spec: RFC 5322 3.2.4.
 func splitAddresses(list string) (parts []string, closed bool) {
 	quoted, escaped, start := false, false, 0
 	for i := range len(list) {

@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestIDOf checks that ids, and Message-IDs at any domain, are accepted with or without brackets, and that anything
-// else, including "", is refused.
+// TestIDOf checks that ids, and Message-IDs at any domain, are accepted with or without brackets. It also checks that
+// anything else, including "", is refused.
 func TestIDOf(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 998-len("@a"))

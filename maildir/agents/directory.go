@@ -12,12 +12,12 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// AgentInfo is what whois and the directory report about an agent. The directory omits Mail and Commits.
+// AgentInfo contains what whois and the directory report about an agent. The directory omits Mail and Commits.
 type AgentInfo struct {
 	index.AgentRow
 	Claims []claim.Row      // live claims
-	Mail   []index.Delivery // newest messages in its inbox, without those received as bcc, newest first
-	// Commits are the agent's newest commits in the mail's history, newest first; none if Git cannot be
+	Mail   []index.Delivery // newest messages in the inbox, newest first, except those received as bcc
+	// Commits contains the agent's newest commits in the mail's history, newest first. It is empty if Git cannot be
 	// read.
 	Commits []history.Commit
 }
@@ -25,10 +25,10 @@ type AgentInfo struct {
 // whoisCommits is how many of an agent's commits whois shows.
 const whoisCommits = 5
 
-// whoisMail is how many inbox messages whois shows, with the agent's marks.
+// whoisMail is how many inbox messages whois shows, together with the agent's marks.
 const whoisMail = 10
 
-// Whois looks up an agent. It returns ErrNotFound, with similar names.
+// Whois looks up an agent. It returns ErrNotFound with similar names if there is no such agent.
 func (ag *Agents) Whois(ctx context.Context, name string) (*AgentInfo, error) {
 	row, err := ag.mail.Store.Index.Agent(ctx, ag.mail.Slug, name)
 	if err != nil {
@@ -57,8 +57,8 @@ func (ag *Agents) Whois(ctx context.Context, name string) (*AgentInfo, error) {
 }
 
 // marksMail reports whether a commit marks one message, or undoes or redoes such a mark. whois omits these commits,
-// because the agent may have received the message as bcc (Invariant I7). Mail shows the marks of the other
-// messages.
+// because the agent may have received the message as bcc (Invariant I7). For all other messages, the marks are visible
+// in Mail.
 func marksMail(c history.Commit) bool {
 	verb, _, _ := strings.Cut(c.Subject, ":")
 	verb = strings.TrimPrefix(strings.TrimPrefix(verb, history.UndoPrefix), history.RedoPrefix)
@@ -73,7 +73,7 @@ func (ag *Agents) List(ctx context.Context) ([]index.AgentRow, error) {
 	return ag.mail.Store.Index.Agents(ctx, ag.mail.Slug)
 }
 
-// LastRead returns when each agent last read mail; agents that have never read mail are missing.
+// LastRead returns when each agent last read mail. It omits agents that have never read mail.
 func (ag *Agents) LastRead(ctx context.Context) (map[string]time.Time, error) {
 	return ag.mail.Store.Index.LastRead(ctx, ag.mail.Slug)
 }
@@ -82,15 +82,15 @@ func (ag *Agents) LastRead(ctx context.Context) (map[string]time.Time, error) {
 type AgentsQuery struct {
 	After  string // only agents whose names come after this name
 	Active bool   // only agents seen within seven days
-	// Take is called with each agent. If it returns false, that agent is omitted and the list ends.
+	// Take is called with each agent. If it returns false, EachAgent omits that agent and stops.
 	Take func(a *AgentInfo) bool
 }
 
-// agentsRead is how many agents are read at once. Each profile may have up to 12 KiB.
+// agentsRead is how many agents are read at once. Each profile may be up to 12 KiB long.
 const agentsRead = 50
 
-// EachAgent calls q.Take with each agent, sorted by name, with all fields set. end reports whether EachAgent reached
-// the last agent.
+// EachAgent calls q.Take with each agent, sorted by name, with all fields set. If EachAgent reached the last agent, end
+// is true.
 func (ag *Agents) EachAgent(ctx context.Context, q AgentsQuery) (end bool, err error) {
 	const all = false
 	live, err := ag.claims.List(ctx, all)

@@ -30,7 +30,7 @@ func New(mail *core.Mail, claims *claims.Claims) *Agents { return &Agents{mail, 
 // Registration is a request for a new agent.
 type Registration struct {
 	Program, Model, Task string
-	NameHint             string // sanitized; used if the name is free
+	NameHint             string // sanitized, and used if the name is free
 }
 
 func (r *Registration) profile(name string) format.Profile {
@@ -43,9 +43,9 @@ type Registered struct {
 	Note *refusal.Error // why the hint was not used as given; nil if it was; not an error
 }
 
-// Register creates an agent that belongs to the store's user. If the hint names the agent of a running session of
-// the same program, it returns that agent, because the session's model is asking for its own name. It returns
-// ErrInvalid and ErrUnavailable. See docs/tools.md, "Agents".
+// Register creates an agent that belongs to the store's user. The hint may name the agent of a running session of the
+// same program. In that case, Register returns that agent, because the session's model is asking for its own name. It
+// returns ErrInvalid and ErrUnavailable. See docs/tools.md, "Agents".
 func (ag *Agents) Register(ctx context.Context, r Registration) (*Registered, error) {
 	for _, f := range []struct {
 		field refusal.Field
@@ -74,7 +74,7 @@ func (ag *Agents) Register(ctx context.Context, r Registration) (*Registered, er
 	}
 }
 
-// register creates an agent of that name. It returns nil if another agent has taken the name in the meantime.
+// register creates an agent with that name. It returns nil if another agent has taken the name in the meantime.
 func (ag *Agents) register(ctx context.Context, r Registration, name string) (made *Registered, err error) {
 	tx := &writer.Tx{Op: writer.Op{Verb: "register", Agent: name}, Facts: []string{core.NameFact(name)}, Sure: true}
 	tx.Summary = name + " (" + strings.Trim(r.Program+", "+r.Model, ", ") + ")"
@@ -96,8 +96,8 @@ func (ag *Agents) register(ctx context.Context, r Registration, name string) (ma
 	return made, nil
 }
 
-// inSession returns the agent that the hint names if a session of the program runs as that agent. It returns nil if
-// there is no such session.
+// inSession returns the agent that the hint names if a running session of the program belongs to that agent. Otherwise
+// it returns nil.
 func (ag *Agents) inSession(ctx context.Context, r Registration) (*Registered, error) {
 	live, _ := ag.mail.Seats.Sessions(strings.TrimSpace(r.NameHint))
 	for _, s := range live {
@@ -119,21 +119,21 @@ func (ag *Agents) inSession(ctx context.Context, r Registration) (*Registered, e
 	return nil, nil
 }
 
-// EnsureAgent creates an agent of exactly that name. If the agent exists, EnsureAgent changes nothing. It returns
+// EnsureAgent creates an agent with exactly that name. If the agent exists, EnsureAgent changes nothing. It returns
 // ErrInvalid for an invalid name, and ErrConflict if another agent's name differs only in case. See docs/tools.md,
 // "Agents".
 func (ag *Agents) EnsureAgent(ctx context.Context, name string, r Registration) error {
 	return ag.ensure(ctx, name, r, nil)
 }
 
-// NewAgent creates an agent of exactly that name. It returns ErrConflict if the agent exists, and any error from
+// NewAgent creates an agent with exactly that name. It returns ErrConflict if the agent exists, and any error from
 // EnsureAgent.
 func (ag *Agents) NewAgent(ctx context.Context, name string, r Registration) error {
 	exists := &refusal.Error{What: refusal.Conflict("Agent {name} {arg} already exists."), Field: refusal.Agent, Name: name}
 	return ag.ensure(ctx, name, r, exists)
 }
 
-// ensure is EnsureAgent, but returns the error exists if the agent exists.
+// ensure is like EnsureAgent, but returns the given error if the agent exists.
 func (ag *Agents) ensure(ctx context.Context, name string, r Registration, exists error) error {
 	switch is, err := ag.mail.HasAgent(ctx, name); {
 	case err != nil:
@@ -173,8 +173,8 @@ func (ag *Agents) ensure(ctx context.Context, name string, r Registration, exist
 	return ag.mail.Writer.Do(ctx, tx)
 }
 
-// freeName returns the sanitized hint if no agent has that name, regardless of case. Otherwise it returns a generated
-// name and a note that says why.
+// freeName returns the sanitized hint if no agent has that name, ignoring case. Otherwise it returns a generated name,
+// and a note that explains why.
 func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note *refusal.Error, err error) {
 	if hint != "" {
 		clean := core.SanitizeName(hint)
@@ -237,8 +237,8 @@ func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note 
 	}
 }
 
-// reserved reports whether a name cannot be registered. The server's own names are reserved. So are words that mean
-// everyone, because senders would not expect such a name to mean a single agent.
+// reserved reports whether a name cannot be registered. The server's own names are reserved. Words that mean everyone
+// are reserved too, because senders would not expect such a name to mean a single agent.
 func reserved(name string) bool {
 	return format.ServerName(name) || slices.Contains([]string{"all", "everybody", "everyone"}, strings.ToLower(name))
 }
@@ -257,7 +257,8 @@ func (ag *Agents) madeName(try int) (string, error) {
 	return name, nil
 }
 
-// Person returns a user's agent and creates it on first use: see PersonName. It returns any error from EnsureAgent.
+// Person returns a user's agent: see PersonName. It creates the agent on first use. It returns any error from
+// EnsureAgent.
 func (ag *Agents) Person(ctx context.Context, name string) (agent string, made bool, err error) {
 	name = PersonName(name)
 	is, err := ag.mail.HasAgent(ctx, name)
@@ -267,7 +268,7 @@ func (ag *Agents) Person(ctx context.Context, name string) (agent string, made b
 	return name, true, ag.EnsureAgent(ctx, name, Registration{Program: core.PersonProgram})
 }
 
-// IsPerson reports whether a name is the name of a user's agent.
+// IsPerson reports whether a name belongs to a user's agent.
 func (ag *Agents) IsPerson(ctx context.Context, name string) (bool, error) {
 	a, err := ag.mail.Store.Index.Agent(ctx, ag.mail.Slug, name)
 	if err != nil {
@@ -276,7 +277,8 @@ func (ag *Agents) IsPerson(ctx context.Context, name string) (bool, error) {
 	return a != nil && a.Program == core.PersonProgram, nil
 }
 
-// PersonName returns the name of a user's agent: name without the characters that are illegal in agents' names.
+// PersonName returns the name of a user's agent, which is name without the characters that agents' names may not
+// contain.
 func PersonName(name string) string {
 	if clean := core.SanitizeName(name); clean != "" {
 		return clean

@@ -21,7 +21,7 @@ import (
 type File struct {
 	format.Attachment
 	data  []byte
-	there tree.FileStat // the state of the file in the tree; zero if the tree does not have it
+	there tree.FileStat // the file's state in the tree; zero if the tree does not contain it
 }
 
 // Alternative returns the HTML of a body as an attachment.
@@ -31,8 +31,8 @@ func Alternative(html string) File {
 	return f
 }
 
-// Named returns a file that came with an email. The file's type is detected from its bytes; the type that the sender
-// stated is ignored.
+// Named returns a file that came with an email. The file's type is detected from its bytes, and the type stated by the
+// sender is ignored.
 func Named(name string, data []byte) File { return newFile(name, media.New(name, data)) }
 
 // Email returns the raw text of an email as an attachment.
@@ -40,7 +40,7 @@ func Email(raw []byte) File {
 	return newFile("message.eml", &media.File{Data: raw, Type: "message/rfc822", Ext: ".eml"})
 }
 
-// newFile returns a File with the sender's file name; name is "" for the data of a data URI.
+// newFile returns a File with the sender's file name. For the data of a data URI, name is "".
 func newFile(name string, f *media.File) File {
 	sum := sha1Of(f.Data)
 	switch {
@@ -69,11 +69,11 @@ func sha1Of(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// otherBytes is the reason for refusing a file in attachments that was changed or added by hand.
+// otherBytes is the reason for refusing a file in attachments that a user has changed or added.
 const otherBytes = "its bytes do not match its name"
 
-// Look checks whether the tree has the file. Call Look before the message is planned, because it reads the file. It
-// returns ErrUnavailable, and ErrConflict if something else has the file's name.
+// Look checks whether the tree contains the file. Call Look before planning the message, because Look reads the file.
+// It returns ErrUnavailable, and ErrConflict if something else has the file's name.
 func (f *File) Look(t *tree.Tree) error {
 	st, err := t.Stat(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +103,7 @@ func (f *File) Look(t *tree.Tree) error {
 	}
 }
 
-// Plan adds the file to tx, an operation of g. It adds nothing if the tree has the file. It returns any error from
+// Plan adds the file to tx, an operation in g. It adds nothing if the tree contains the file. It returns any error from
 // Look.
 func (f *File) Plan(tx *writer.Tx, g *writer.Group, t *tree.Tree) error {
 	if slices.ContainsFunc(tx.Writes, func(w *tree.Write) bool { return w.Path == f.Path && bytes.Equal(w.Data, f.data) }) {

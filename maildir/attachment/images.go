@@ -17,42 +17,42 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Images says how to handle the images that a message's markdown includes by a path or a data URI. Copies of these
-// images are sent with the message, and the markdown refers to the copies. The zero value uses the settings of the
-// store.
+// Images says how to handle the images that a message's markdown includes by path or as data URIs. Copies of these
+// images are sent with the message, and the markdown refers to the copies. The zero value uses the store's settings.
 //
 // See docs/tools.md, "Attachments and images".
 type Images struct {
 	Convert   Conversion
 	Embed     ImagePolicy // "": the store's
-	MaxInline int         // largest image, in bytes, to put into the body; 0: the store's setting, below 0: none
+	MaxInline int         // maximum size in bytes of an image in the body; 0: the store's setting, negative: none
 }
 
-// Conversion says which images are converted to WebP.
+// Conversion says which images to convert to WebP.
 type Conversion int
 
-// The conversions.
+// The values of Conversion.
 const (
 	ConvertDefault Conversion = iota // images in the body, unless the store has ImagesKeep
 	ConvertAll                       // also images among the attachments
 	ConvertNone
 )
 
-// ImagePolicy says where the images in a body are stored.
+// ImagePolicy says where to store the images in a body.
 type ImagePolicy string
 
-// The policies. Only a store may have ImagesKeep.
+// The values of ImagePolicy. Only a store may have ImagesKeep.
 const (
-	ImagesAuto   ImagePolicy = "auto"   // small images in the body, the others in files
+	ImagesAuto   ImagePolicy = "auto"   // small images in the body, others in files
 	ImagesFile   ImagePolicy = "file"   // all images in files
 	ImagesInline ImagePolicy = "inline" // like auto, with a note for each image that is too large for the body
 	ImagesKeep   ImagePolicy = "keep"   // like auto, but images are converted only if the sender asks for it
 )
 
-// MaxInline is the default size in bytes of the largest image that is put into the body.
+// MaxInline is the default maximum size, in bytes, of an image in the body.
 const MaxInline = 64 << 10
 
-// maxConverted is the maximum number of pixels that are converted for one message: about five seconds on one core.
+// maxConverted is the maximum number of pixels to convert for one message. Converting that many takes about five
+// seconds on one core.
 const maxConverted = 4 * media.MaxConvert
 
 // bodyImages gathers the images in the body. It returns the body with references to the copies.
@@ -76,8 +76,8 @@ func (g *gathering) bodyImages(ctx context.Context) string {
 	return body
 }
 
-// bodyImage gathers one image in the body. It returns the destination to write into the body. The destination is
-// unchanged if it does not name a readable file.
+// bodyImage gathers an image in the body. It returns the destination to write into the body, which is the original one
+// if it does not name a readable file.
 func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	data, name, err := g.readImage(destination)
 	if err == nil && len(g.files) == maxFiles {
@@ -146,11 +146,11 @@ func (g *gathering) addImage(name string, f *media.File) string {
 	return a.Path
 }
 
-// scheme matches the beginning of a URI and of other destinations that do not name a file.
+// scheme matches the beginning of a URI, and of other destinations that do not name a file.
 var scheme = regexp.MustCompile(`^(?:[A-Za-z][A-Za-z0-9+.-]*:|//|#|\?)`)
 
 // readImage reads the file that an image in the body names, and returns the file's name, if it has one. It returns nil
-// data if the image is on another machine or its destination does not name a file.
+// data if the image is on another machine or if the destination does not name a file.
 func (g *gathering) readImage(destination string) (data []byte, name string, err error) {
 	if isDataURI(destination) {
 		data, err = dataURI(refusal.Body, destination)
@@ -197,8 +197,8 @@ func shortURI(destination string) string {
 	return destination
 }
 
-// toWebP converts an image to WebP, and adds a note if it leaves the image unchanged. A store converts only one image
-// at a time. The conversion is lossless, except for a photograph that the sender asked to convert. In that case, a note
+// toWebP converts an image to WebP. It adds a note if it leaves the image unchanged. A store converts only one image at
+// a time. The conversion is lossless, except for a photograph that the sender asked to convert. In that case, a note
 // says so.
 func (g *gathering) toWebP(ctx context.Context, field refusal.Field, name string, f *media.File) {
 	kept := "with it, the images converted for this message would have too many pixels in total"

@@ -19,33 +19,33 @@ import (
 
 // Default limits for the files of one message, in bytes.
 const (
-	MaxFile  = 10 << 20 // one file
-	MaxTotal = 25 << 20 // all files together
+	MaxFile  = 10 << 20 // for one file
+	MaxTotal = 25 << 20 // for all files together
 )
 
-// MaxStored is the upper limit of Settings.MaxFile. No server stores a larger attachment.
+// MaxStored is the upper limit for Settings.MaxFile. No server stores a larger attachment.
 const MaxStored = 32 << 20
 
-// maxFiles is the maximum number of files that one message may have.
+// maxFiles is the maximum number of files in one message.
 const maxFiles = 50
 
-// Settings are a store's settings for attachments. The zero value is the default.
+// Settings contains a store's settings for attachments. The zero value is the default.
 type Settings struct {
-	MaxFile   int64       // largest file, in bytes; 0: MaxFile
-	MaxTotal  int64       // largest total size of one message's files, in bytes; 0: MaxTotal
+	MaxFile   int64       // maximum size of a file, in bytes; 0: MaxFile
+	MaxTotal  int64       // maximum total size of a message's files, in bytes; 0: MaxTotal
 	Images    ImagePolicy // where images in bodies are stored; "": ImagesAuto
-	MaxInline int         // largest image, in bytes, to put into a body; 0: MaxInline, below 0: none
-	Roots     []string    // other folders that files may be read from, in addition to the tree and the work tree
-	// CodePhoto converts a JPEG image to WebP with some loss. Its error says why the conversion failed. nil:
-	// photographs are kept unchanged.
+	MaxInline int         // maximum size of an image in a body, in bytes; 0: MaxInline, negative: none
+	Roots     []string    // folders that files may be read from, in addition to the tree and the work tree
+	// CodePhoto converts a JPEG image to WebP with some loss. Its error says why the conversion failed. If CodePhoto is
+	// nil, photographs are kept unchanged.
 	CodePhoto func(ctx context.Context, jpeg []byte) ([]byte, error)
 }
 
 // Intake gathers the attachments of one store's messages. It is safe for concurrent use.
 type Intake struct {
 	Settings
-	reading    chan struct{} // tokens for the calls that hold files in memory
-	converting chan struct{} // full while an image is converted
+	reading    chan struct{} // contains a token for each call that holds files in memory
+	converting chan struct{} // full while an image is being converted
 }
 
 // NewIntake returns the Intake of a store.
@@ -60,18 +60,18 @@ func NewIntake(s Settings) *Intake {
 // Request lists the files that a sender wants to attach.
 type Request struct {
 	Names    []string // file names: absolute, or below a root
-	Files    []File   // more files, in memory
+	Files    []File   // further files, in memory
 	Body     string
 	TextOnly bool    // the body is not markdown
-	Images   *Images // how to handle the images in the body; nil: leave them unchanged
+	Images   *Images // how to handle the images in the body; nil leaves them unchanged
 
 	Tree     *tree.Tree // the project's tree
 	CodeBase string     // absolute path of the code base; read only if it is the top of a work tree; "" for none
-	WorkDir  string     // absolute folder that the sender works in; if not in a linked work tree: the main work tree
-	OwnedBy  *int       // uid of the sender if the sender may read only their own files; nil: the store's rights apply
+	WorkDir  string     // absolute folder in which the sender works; it matters only if it is in a linked work tree
+	OwnedBy  *int       // uid of a sender who may read only their own files; nil if the store's rights apply
 }
 
-// Brought contains the attachments of a message.
+// Brought contains a message's attachments.
 type Brought struct {
 	Files []File
 	Body  string           // refers to the copies of its images
@@ -84,14 +84,13 @@ type gathering struct {
 	r      *Request
 	linked string // linked work tree that the sender works in; "" for none
 	bytes  int64  // bytes read so far for the message
-	pixels int    // converted so far
+	pixels int    // pixels converted so far
 	files  []File
 	notes  []*refusal.Error
 }
 
-// Gather reads the files in a request and, if the request asks for it, the images in its body. It returns ErrNotFound,
-// ErrTooLarge, ErrInvalid, ErrUnavailable, and ErrConflict if the content of a file in attachments does not match its
-// name.
+// Gather reads the files in a request and, if requested, the images in its body. It returns ErrNotFound, ErrTooLarge,
+// ErrInvalid, ErrUnavailable, and ErrConflict if the content of a file in attachments does not match its name.
 func (in *Intake) Gather(ctx context.Context, r Request) (*Brought, error) {
 	if n := len(r.Names) + len(r.Files); n > maxFiles {
 		return nil, refusal.Over(refusal.TooManyAttachments, refusal.Attachments, n, maxFiles)
@@ -125,7 +124,7 @@ func (in *Intake) Gather(ctx context.Context, r Request) (*Brought, error) {
 }
 
 // attach gathers a file that the sender names. If no such file exists, attach tries to read the name as a list of
-// names, because models sometimes write a list as one string.
+// names, because models sometimes write a list as a single string.
 func (g *gathering) attach(ctx context.Context, name string) error {
 	data, base, err := g.readAttachment(name)
 	if list := listedNames(name); len(list) > 0 && errors.Is(err, refusal.ErrNotFound) {
@@ -151,7 +150,7 @@ func (g *gathering) attach(ctx context.Context, name string) error {
 	return nil
 }
 
-// readAttachment reads an attachment: a file, or the data of a data URI. base is "" for data.
+// readAttachment reads an attachment, which is a file or the data of a data URI. base is "" for data.
 func (g *gathering) readAttachment(name string) (data []byte, base string, err error) {
 	if !isDataURI(name) {
 		return g.readNamed(refusal.Attachments, name)
@@ -163,8 +162,8 @@ func (g *gathering) readAttachment(name string) (data []byte, base string, err e
 	return data, "", err
 }
 
-// listedNames splits a list of names at its commas and line breaks, or otherwise at its semicolons, and omits blank
-// names. It returns nil if list has no separator.
+// listedNames splits a list of names at its commas and line breaks or, if it has neither, at its semicolons. It omits
+// blank names. It returns nil if the list has no separator.
 func listedNames(list string) (names []string) {
 	separators := ",\r\n"
 	if !strings.ContainsAny(list, separators) {
@@ -181,9 +180,9 @@ func listedNames(list string) (names []string) {
 	return names
 }
 
-// readNamed reads a file that a field of the request names. It searches the roots in order. base is the last
-// element of the file's path. It returns ErrNotFound, ErrTooLarge, ErrInvalid, and ErrConflict if the content of a
-// file in attachments does not match its name.
+// readNamed reads a file that a field of the request names. It searches the roots in order. base is the last element of
+// the file's path. It returns ErrNotFound, ErrTooLarge, ErrInvalid, and ErrConflict if the content of a file in
+// attachments does not match its name.
 func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, base string, err error) {
 	e := &refusal.Error{
 		What: refusal.NotFound("The attachment {name} {arg} was not found, or may not be read. Attachments are read from the project's " +
@@ -237,9 +236,8 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 	return nil, "", e
 }
 
-// otherWorkTree checks whether a name leads into a linked work tree of the code base, other than the one that the
-// sender works in. If so, it returns the absolute path and the top of that work tree. Otherwise it returns the name
-// itself and "".
+// otherWorkTree checks whether a name leads into a linked work tree of the code base, other than the sender's own. If
+// so, it returns the absolute path and the top of that work tree. Otherwise it returns the name itself and "".
 func (g *gathering) otherWorkTree(name string) (at, top string, err error) {
 	at = name
 	if !filepath.IsAbs(name) {
@@ -255,10 +253,9 @@ func (g *gathering) otherWorkTree(name string) (at, top string, err error) {
 	return at, top, nil
 }
 
-// roots returns the folders to search: the other linked work tree that the name leads into, if any, then the code
-// base, the configured folders, and the tree. For a sender who works in a linked work tree, that work tree is the
-// code base. The main work tree may have different files with the same names, so it is searched only for absolute
-// names.
+// roots returns the folders to search, in this order: the other linked work tree that the name leads into, if any; the
+// code base; the configured folders; the tree. If the sender works in a linked work tree, that work tree is the code
+// base. The main work tree may have different files with the same names, so it is searched only for absolute names.
 func (g *gathering) roots(absolute bool, other string) []string {
 	var roots []string
 	for _, linked := range []string{other, g.linked} {
@@ -274,8 +271,8 @@ func (g *gathering) roots(absolute bool, other string) []string {
 	return append(append(roots, g.in.Roots...), g.r.Tree.Dir())
 }
 
-// readBelow reads a file below a root. If Request.OwnedBy is set, a file that belongs to another user or is too large
-// is treated as missing.
+// readBelow reads a file below a root. If Request.OwnedBy is set, a file is treated as missing if it belongs to another
+// user or is too large.
 func (g *gathering) readBelow(root, rel string) ([]byte, error) {
 	t, err := tree.Open(root, 0)
 	if err != nil {
@@ -290,8 +287,8 @@ func (g *gathering) readBelow(root, rel string) ([]byte, error) {
 	return data, err
 }
 
-// count adds the bytes of a file to the message's total. If the total would exceed a limit, it returns ErrTooLarge
-// and adds nothing.
+// count adds a file's size to the message's total. If the total would exceed a limit, count returns ErrTooLarge and
+// adds nothing.
 func (g *gathering) count(field refusal.Field, name string, size int64) error {
 	var e *refusal.Error
 	switch most := g.in.MaxFile; {

@@ -23,9 +23,9 @@ type Stored struct {
 	Data      []byte
 }
 
-// Read reads the file with that SHA-1 (in hex) from a project's tree. project is the project's name in
-// refusals. Read returns ErrNotFound, ErrTooLarge if the file has more than limit bytes, and ErrConflict if
-// its content does not match its name.
+// Read reads the file with that SHA-1 (in hex) from a project's tree. Refusals contain project as the project's name.
+// Read returns ErrNotFound, ErrTooLarge if the file is longer than limit bytes, and ErrConflict if the file's content
+// does not match its name.
 func Read(t *tree.Tree, project, sum string, limit int64) (*Stored, error) {
 	path, err := Find(t, sum)
 	if err != nil {
@@ -41,7 +41,7 @@ func Read(t *tree.Tree, project, sum string, limit int64) (*Stored, error) {
 	return &Stored{Path: path, MediaType: media.New(path, data).Type, Data: data}, nil
 }
 
-// Opened is an open attachment in the tree. The caller reads and closes it.
+// Opened is an open attachment in the tree. The caller must close it after reading.
 type Opened struct {
 	io.ReadCloser
 	Path string // in the tree
@@ -51,7 +51,7 @@ type Opened struct {
 // MediaType returns the media type of a file that begins with start.
 func (o *Opened) MediaType(start []byte) string { return media.New(o.Path, start).Type }
 
-// Open is like Read, but opens the file and keeps only a small part of it in memory. It returns any error from Read.
+// Open is like Read, but it opens the file and keeps only a small part of it in memory. It returns any error from Read.
 func Open(t *tree.Tree, project, sum string, limit int64) (*Opened, error) {
 	path, err := Find(t, sum)
 	if err != nil {
@@ -82,8 +82,8 @@ func Missing(project, sum string) *refusal.Error {
 	}
 }
 
-// check refuses a file that is too large, cannot be read, or does not match its name. The argument "is" is the SHA-1 of
-// the content.
+// check refuses a file that is too large, cannot be read, or does not match its name. The parameter "is" contains the
+// SHA-1 of the file's content.
 func check(t *tree.Tree, project, path, sum, is string, stat tree.FileStat, limit int64, err error) error {
 	e := Missing(project, sum)
 	switch {
@@ -100,8 +100,8 @@ func check(t *tree.Tree, project, path, sum, is string, stat tree.FileStat, limi
 	return e
 }
 
-// Find returns the path of the file with that SHA-1 (in hex), or "" if there is none. It returns
-// ErrUnavailable if the folder cannot be read.
+// Find returns the path of the file with that SHA-1 (in hex), or "" if there is none. It returns ErrUnavailable if the
+// folder cannot be read.
 func Find(t *tree.Tree, sum string) (string, error) {
 	sum = strings.ToLower(sum)
 	if len(sum) < 2 || format.AttachmentSum(format.AttachmentPath(sum, "")) == "" {
@@ -120,8 +120,8 @@ func Find(t *tree.Tree, sum string) (string, error) {
 	return "", nil
 }
 
-// walkStored calls fn with the path of every file below attachments that is named by a SHA-1. For a folder that cannot
-// be read, it calls fn with the folder's path and the error. It returns ctx's error.
+// walkStored calls fn with the path of every file below attachments whose name is a SHA-1. If a folder cannot be read,
+// it calls fn with the folder's path and the error. It returns ctx's error.
 func walkStored(ctx context.Context, t *tree.Tree, fn func(path string, err error)) error {
 	list := func(dir string) []fs.DirEntry {
 		entries, err := t.List(dir)
@@ -147,9 +147,9 @@ func walkStored(ctx context.Context, t *tree.Tree, fn func(path string, err erro
 	return nil
 }
 
-// Check reads every file below attachments that is named by a SHA-1. It calls bad with the path and the reason for each
-// file that has different bytes, is too large for an attachment, is not a regular file, or cannot be read. It keeps
-// only a small part of a file in memory. It returns the number of good files, and ctx's error.
+// Check reads every file below attachments whose name is a SHA-1. It keeps only a small part of a file in memory. For
+// each file whose bytes do not match its name, or that is too large for an attachment, is not a regular file, or cannot
+// be read, Check calls bad with the path and the reason. It returns the number of good files, and ctx's error.
 func Check(ctx context.Context, t *tree.Tree, bad func(path, why string)) (good int, err error) {
 	err = walkStored(ctx, t, func(p string, err error) {
 		sum := ""
@@ -169,13 +169,13 @@ func Check(ctx context.Context, t *tree.Tree, bad func(path, why string)) (good 
 	return good, err
 }
 
-// sums matches any text that may be the SHA-1 of an attachment.
+// sums matches text that may be the SHA-1 of an attachment.
 var sums = regexp.MustCompile(`[0-9a-f]{40}`)
 
-// Unnamed lists the files below attachments whose names appear in no other file of the tree, that is, in no message,
+// Unnamed lists the files below attachments whose names do not appear in any other file in the tree: in no message,
 // copy or draft, valid or invalid. It changes nothing. While a server is running, the list may include a file of a
-// message that is being sent. It returns ctx's error, and an error for any file or folder that cannot be read, because
-// an unread file may name any attachment.
+// message that is being sent. Unnamed returns ctx's error, and an error for any file or folder that cannot be read,
+// because the unread file may name any attachment.
 func Unnamed(ctx context.Context, t *tree.Tree) ([]string, error) {
 	var stored []string
 	var unread error

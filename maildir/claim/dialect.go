@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Syntax of other programs that has a different meaning in this dialect. The expression foreign matches such syntax. It
-// also matches characters quoted with \ and whole classes, so that the caller can skip them.
+// These expressions match other programs' syntax that has a different meaning in this dialect. foreign also matches
+// characters quoted with \ and whole classes, so that the caller can skip them.
 var (
 	foreign = regexp.MustCompile(`\\.|` +
 		`\[[^\]/]*\[[:.=][^\]/]*\][^\]/]*\]|` + // [[:digit:]]
@@ -19,8 +19,8 @@ var (
 	pathspec   = regexp.MustCompile(`^:[(!^/]`)         // Git's :(glob)src/** and :!src
 )
 
-// otherDialect returns the reason why a pattern in another dialect is refused, and what to write instead. It returns ""
-// for any other pattern. whole says that nothing precedes the text.
+// otherDialect explains why a pattern in another dialect is refused, and what to write instead. It returns "" for any
+// other pattern. If nothing precedes the text, whole is set.
 func otherDialect(text string, whole bool) string {
 	switch {
 	case whole && pathspec.MatchString(text):

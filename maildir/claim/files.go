@@ -26,12 +26,13 @@ import (
 // uses the first maxClaimFiles.
 const maxClaimFiles = 100_000
 
-// Files reads the claims from the claim files, without the index. It returns, sorted by path, every claim in
-// claims/**/*.json that has no .released file next to it and that want accepts. If want is nil, every such claim is
-// returned. Several goroutines call want at the same time. Expired claims are included; see Row.Live. Files reports
-// invalid claim files in bad and continues. It does not follow links and never blocks. It returns an error if it has no
-// permission to list the folder, or for a machine fault (tree.FaultOf), because then the file's state is unknown. See
-// docs/tree.md, "A claim" and "Problems".
+// Files reads claims directly from the claim files, without the index. It returns, sorted by path, every claim in
+// claims/**/*.json that has no .released file next to it and that want accepts. If want is nil, Files returns all of
+// them. Several goroutines call want at the same time. Expired claims are included: see Row.Live.
+//
+// Files reports invalid claim files in bad and continues. It does not follow links and never blocks. It returns an
+// error if it has no permission to list the folder, and for a machine fault (tree.FaultOf), because in both cases some
+// claims may be unknown. See docs/tree.md, "A claim" and "Problems".
 func Files(t *tree.Tree, want func(*Row) bool) (claims []Row, bad []format.Problem, err error) {
 	defer t.Hold()()
 	paths, bad, err := listClaims(t)
@@ -63,14 +64,14 @@ func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) 
 	if err == nil {
 		_, err = t.List(format.ClaimsDir)
 	}
-	if err != nil { // a missing folder has no claims; a folder that cannot be listed may have some
+	if err != nil { // a missing folder has no claims, but a folder that cannot be listed may have some
 		if tree.FaultOf(err) == tree.FaultGone {
 			err = nil
 		}
 		return nil, nil, err
 	}
 	released := map[string]bool{}
-	// The callers are hooks and commands, whose work ends with their process. Therefore they have no context.
+	// The callers are hooks and commands, which run until their process ends. Therefore they have no context.
 	err = t.Walk(context.Background(), format.ClaimsDir, func(p string, d fs.DirEntry) error {
 		switch format.Locate(p).Kind {
 		case format.KindReleased:
@@ -152,11 +153,11 @@ type Intent struct {
 	paths []string
 	fold  bool
 	now   time.Time
-	heads map[string]bool // every path and every folder above a path; folded if fold is set
+	heads map[string]bool // every path and every folder above it; case-folded if fold is set
 }
 
-// NewIntent returns the intent of agent ("" if unknown) to change the files at paths, which are relative to the
-// root of the code repository. With fold, case is ignored, as in a code repository with core.ignorecase.
+// NewIntent returns the intent of agent ("" if unknown) to change the files at paths. The paths are relative to the
+// root of the code repository. If fold is set, case is ignored, as in a code repository with core.ignorecase.
 func NewIntent(agent string, paths []string, fold bool, now time.Time) *Intent {
 	c := &Intent{agent, paths, fold, now, make(map[string]bool, 2*len(paths))}
 	for _, p := range paths {
@@ -170,8 +171,8 @@ func NewIntent(agent string, paths []string, fold bool, now time.Time) *Intent {
 	return c
 }
 
-// Concerns reports whether the claim is live and may cover one of the paths. It quickly excludes nearly all claims.
-// It is safe for concurrent use.
+// Concerns reports whether the claim is live and may cover one of the paths. This quick check excludes nearly all
+// claims. Concerns is safe for concurrent use.
 func (c *Intent) Concerns(r *Row) bool {
 	if !r.Exclusive || !r.Live(c.now) {
 		return false
@@ -210,10 +211,10 @@ type Blocked struct {
 	Paths []string `json:"paths"` // the changed paths that the claim covers, as given to NewIntent
 }
 
-// Blocking returns the claims of other agents that block the change: live exclusive claims that cover one of its paths,
-// the earliest first. If the agent itself holds an earlier live exclusive claim on a path, later claims do not block
-// changes to that path. Such later claims were written by hand, because the server never grants a second claim. See
-// docs/tree.md, "A claim".
+// Blocking returns the claims of other agents that block the change, earliest first. These are live exclusive claims
+// that cover one of its paths. If the agent itself holds an earlier live exclusive claim on a path, later claims do not
+// block changes to that path. Such later claims were written by hand, because the server never grants a second claim.
+// See docs/tree.md, "A claim".
 func (c *Intent) Blocking(claims []Row) []Blocked {
 	var out, mine []Blocked
 	for _, r := range claims {

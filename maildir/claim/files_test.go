@@ -49,7 +49,7 @@ func claimText(pattern string) string {
 	return `{"path":"` + pattern + `","agent":"GreenCastle","created":"2026-01-01T00:00:00Z","expires":"2096-01-01T00:00:00Z"}`
 }
 
-// patterns lists the patterns of claims, sorted.
+// patterns returns the claims' patterns, sorted.
 func patterns(claims []Row) []string {
 	var out []string
 	for _, c := range claims {
@@ -59,7 +59,8 @@ func patterns(claims []Row) []string {
 	return out
 }
 
-// TestClaimFiles reads a folder that contains all kinds of files.
+// TestClaimFiles checks that Files reads the valid claims in a folder with all kinds of files, and reports the invalid
+// ones.
 func TestClaimFiles(t *testing.T) {
 	tr := claimTree(t, map[string]string{
 		"claims/a.json":             claimText("a"),
@@ -118,7 +119,7 @@ func TestClaimFiles(t *testing.T) {
 	}
 }
 
-// TestBlocking checks which claims block a change, row by row.
+// TestBlocking checks which claims block a change.
 func TestBlocking(t *testing.T) {
 	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	claim := func(agent, pattern string, day int) Row {
@@ -210,8 +211,8 @@ func TestConcernsMisses(t *testing.T) {
 	}
 }
 
-// TestClaimFilesUnlistable: a claims folder that cannot be listed is not treated as an empty folder, because its
-// content is unknown.
+// TestClaimFilesUnlistable checks that a claims folder that cannot be listed is not treated as an empty folder, because
+// its content is unknown.
 func TestClaimFilesUnlistable(t *testing.T) {
 	tr := claimTree(t, map[string]string{"claims/a.json": claimText("a")})
 	calls := 0

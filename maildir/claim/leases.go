@@ -1,9 +1,9 @@
-// Package claim contains the rules of claims: which claims are live, which claims conflict with a request, and
-// which claims block a commit.
+// Package claim contains the rules for claims: which claims are live, which claims conflict with a request, and which
+// claims block a commit.
 //
-//   - Leases keeps the claims of a project in memory for the server; Look gives a consistent view of them.
-//   - Files reads the claim files of a tree without an index, for the guard; an Intent determines the blocking claims.
-//   - Row is one claim with its file; Request, Result and Conflict are the request and the answer of a claim call.
+//   - Leases keeps a project's claims in memory for the server; Look provides a consistent view of them.
+//   - Files reads a tree's claim files without an index, for the guard; an Intent determines the blocking claims.
+//   - Row is one claim with its file; Request, Result and Conflict are a claim call's request and answer.
 //
 // For both the server and the guard, a claim expires when the wall clock reaches the time in its file.
 package claim
@@ -19,39 +19,39 @@ import (
 	"mailtree/maildir/glob"
 )
 
-// Leases keeps a project's claims in memory: index rows with compiled patterns. A request can thus be compared with
+// Leases keeps a project's claims in memory as index rows with compiled patterns. A request can thus be compared with
 // thousands of claims without reading the database. The index is authoritative: each look first rereads the rows that
 // have changed. For both the server and the guard, a lease expires when the wall clock reaches the time in its file.
-// Leases is safe for concurrent use. NewLeases creates one.
+// Leases is safe for concurrent use. Use NewLeases to create one.
 type Leases struct {
 	mu     sync.Mutex // held during a look
 	all    []slot     // ordered by created, agent, path, as in the index
 	byPath map[string]*Row
-	agents map[string]int32 // a number for each agent name; numbers compare faster than names
+	agents map[string]int32 // a number for each agent name, because numbers compare faster than names
 	loaded bool
-	now    int64                  // time of the current look: µs since 1970
+	now    int64                  // time of the current look, in µs since 1970
 	fold   bool                   // for the current look: ignore case
 	isFile func(path string) bool // whether the code repository is known to have a file at a path
 
 	changing sync.Mutex
-	changed  map[string]bool // claim files that changed since the last look
+	changed  map[string]bool // claim files that have changed since the last look
 }
 
 // slot contains the fields of a claim that every look reads, so that they are adjacent in memory. Following a pointer
 // for each of ten thousand claims would take longer than the rest of the look.
 type slot struct {
-	until     int64 // as Leases.now; 0 for a released claim
+	until     int64 // in the unit of Leases.now; 0 for a released claim
 	agent     int32
 	exclusive bool
-	pattern   *glob.Pattern // nil: not compiled yet
-	row       *Row          // the claim as in the index
+	pattern   *glob.Pattern // nil if not compiled yet
+	row       *Row          // the claim as stored in the index
 }
 
 // Source is the index, from which Leases reads claims.
 type Source interface {
-	// Claims lists every valid claim file of the project, ordered by created, agent and path.
+	// Claims lists the project's valid claim files, ordered by created, agent and path.
 	Claims(ctx context.Context, project string) ([]Row, error)
-	// ClaimsAt lists the valid claim files at paths, in the same order.
+	// ClaimsAt is like Claims, but only for the given paths.
 	ClaimsAt(ctx context.Context, project string, paths []string) ([]Row, error)
 }
 
@@ -62,13 +62,13 @@ type View struct {
 	IsFile func(path string) bool // whether the code repository is known to have a file at a path
 }
 
-// NewLeases returns leases that read the source at the first look.
+// NewLeases returns empty leases, which read the source at the first look.
 func NewLeases() *Leases {
 	return &Leases{byPath: map[string]*Row{}, agents: map[string]int32{}, changed: map[string]bool{}}
 }
 
-// LeasesOf returns the leases of rows, as if within a look. It is for a caller that already has all the claims. On the
-// result, only Conflicts, Grants and Put may be called.
+// LeasesOf returns leases that contain rows, as if within a look. It is for a caller that already has all the claims.
+// On the result, only Conflicts, Grants and Put may be called.
 func LeasesOf(rows []Row, view View) *Leases {
 	l := NewLeases()
 	l.loaded = true
@@ -77,10 +77,10 @@ func LeasesOf(rows []Row, view View) *Leases {
 	return l
 }
 
-// Put adds a claim, or replaces the claim of the same file.
+// Put adds a claim, or replaces the existing claim with the same file.
 func (l *Leases) Put(row Row) { l.replaceRows([]Row{row}, map[string]bool{row.Path: true}) }
 
-// Changed records that the index changed at a path. It ignores paths that are neither a claim nor a release mark.
+// Changed records that the index has changed at a path. It ignores a path that is neither a claim nor a release mark.
 func (l *Leases) Changed(path string, kind format.Kind) {
 	l.changing.Lock()
 	defer l.changing.Unlock()
@@ -115,7 +115,7 @@ func (l *Leases) see(view View) {
 	}
 }
 
-// Select lists, within a look, the claims that pass accepts, ordered by created, agent and path.
+// Select lists the claims that pass accepts, ordered by created, agent and path. It must be called within a look.
 func (l *Leases) Select(pass func(c *Row, live bool) bool) []Row {
 	rows := []Row{}
 	for i := range l.all {
@@ -126,7 +126,7 @@ func (l *Leases) Select(pass func(c *Row, live bool) bool) []Row {
 	return rows
 }
 
-// level reads the changed claims; the first time, it reads all claims.
+// level rereads the claims that have changed. The first time, it reads all claims.
 func (l *Leases) level(ctx context.Context, from Source, project string) error {
 	l.changing.Lock()
 	changed := l.changed
@@ -182,7 +182,7 @@ func (l *Leases) replaceRows(rows []Row, changed map[string]bool) {
 	}
 }
 
-// place returns the index of the claim in the list, or the index at which to insert the claim.
+// place returns the claim's index in the list, or the index at which to insert the claim.
 func (l *Leases) place(c *Row) int {
 	i, _ := slices.BinarySearchFunc(l.all, c, func(s slot, c *Row) int { return byAge(s.row, c) })
 	return i
@@ -201,7 +201,7 @@ func (l *Leases) number(agent string) int32 {
 func (l *Leases) live(s *slot) bool { return l.now < s.until }
 
 // overlaps reports whether any path matches both the claim and the requested pattern. A pattern without wildcards also
-// covers everything below its path, unless the code repository has a file at that path. For example, a claim of
+// covers everything below its path, unless the code repository has a file at that path. For example, a claim on
 // README.md does not block **/*.go. The index never contains a claim with an invalid pattern.
 func (l *Leases) overlaps(s *slot, asked *glob.Pattern) bool {
 	if s.pattern == nil {

@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/glob"
 )
 
-// Matches counts, for each pattern, the names that it covers. names must be sorted by bytes. A pattern that could
-// not be counted before the deadline is missing from the result.
+// Matches counts the names that each pattern covers. names must be sorted by bytes. If a pattern cannot be counted
+// before the deadline, the result does not contain it.
 func Matches(names, patterns []string, fold bool, deadline time.Time) map[string]int {
 	counts := map[string]int{}
 	for _, text := range patterns {
@@ -24,7 +24,7 @@ func Matches(names, patterns []string, fold bool, deadline time.Time) map[string
 	return counts
 }
 
-// lookEvery is the number of names between two checks of the deadline, about 50 µs.
+// lookEvery is the number of names between two checks of the deadline. Comparing that many takes about 50 µs.
 const lookEvery = 1024
 
 func countCovered(names []string, p *glob.Pattern, deadline time.Time) (count int, ok bool) {

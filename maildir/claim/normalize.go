@@ -13,38 +13,38 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Normalizer turns the text that callers write into patterns. It handles several patterns in one text, paths in the
-// style of another system or a shell, and absolute paths below the code base. It refuses ambiguous text and never uses
-// such text as a pattern. See docs/guard.md, "Making a claim".
+// Normalizer converts text that callers write into patterns. It handles several patterns in one text, paths in the
+// style of another system or a shell, and absolute paths below the code base. It refuses ambiguous text instead of
+// using it as a pattern. See docs/guard.md, "Making a claim".
 type Normalizer struct {
 	Top      string  // absolute path of the code base; "" if the project has none
 	Home     string  // the home folder, for ~; "" if unknown
 	CodeBase         // which files and folders exist
 	Below    string  // folder below the top that the caller gave as the project; "" for the top
-	Moved    []Moved // paths that were resolved from Below
+	Moved    []Moved // paths that were resolved relative to Below
 }
 
-// CodeBase checks paths of a code base. See repo.View.
+// CodeBase looks up paths in a code base. See repo.View.
 type CodeBase interface {
 	// Exists reports whether a file or folder exists at a path relative to the top.
 	Exists(path string) bool
-	// Relative turns an absolute path into a path relative to the top, in a linked worktree as well as in the main one.
-	// ok is false if the path is in no worktree.
+	// Relative converts an absolute path into a path relative to the top, in a linked worktree as well as in the main
+	// one. ok is false if the path is not in a worktree.
 	Relative(path string) (rel string, ok bool)
 }
 
-// From says where the caller of a Normalizer works.
+// From says where a Normalizer's caller works.
 type From struct {
 	Folder  string // see Normalizer.Below
 	WorkDir string // absolute folder that the caller works in; it determines the worktree; "" if unknown
 }
 
-// Moved is text that does not name an existing path relative to the top, but names one relative to the folder that the
-// caller gave as the project. Path is relative to the top.
+// Moved is text that does not name an existing path relative to the top, but does name one relative to the folder that
+// the caller gave as the project. Path is relative to the top.
 type Moved struct{ Text, Path string }
 
-// Patterns returns the patterns that texts mean: cleaned, in order and without duplicates. It returns
-// refusal.PathUnclaimable if an element of texts cannot be normalized.
+// Patterns returns the patterns that the texts mean. The patterns are cleaned, in order and without duplicates. If a
+// text cannot be normalized, Patterns returns refusal.PathUnclaimable.
 func (m *Normalizer) Patterns(texts []string) ([]string, error) {
 	var out []string
 	for _, text := range texts {
@@ -71,7 +71,7 @@ func (m *Normalizer) Patterns(texts []string) ([]string, error) {
 	return out, nil
 }
 
-// normalize is like Patterns, but for one text. why completes the sentence that ends in "cannot be claimed: ".
+// normalize is like Patterns, but for one text. why completes the sentence "cannot be claimed: …".
 func (m *Normalizer) normalize(text string) (patterns []string, why string) {
 	text = strings.TrimSpace(text)
 	if text != "" && !m.Exists(text) {
@@ -100,8 +100,8 @@ func (m *Normalizer) normalize(text string) (patterns []string, why string) {
 	return m.normalizePaths(parts)
 }
 
-// normalizePaths is like normalize, but for the parts of a text. why is the reason for the first part that is not a
-// path.
+// normalizePaths is like normalize, but for a text that was split into parts. If a part is not a path, why gives the
+// reason for the first such part.
 func (m *Normalizer) normalizePaths(parts []string) (patterns []string, why string) {
 	for _, part := range parts {
 		normalized, why := m.normalizePath(part)
@@ -140,7 +140,7 @@ func (m *Normalizer) normalizePath(p string) (patterns []string, why string) {
 }
 
 // lead splits text after the leading elements that exist under exactly these names, such as app/[id] in app/[id]/**.
-// Such elements are not wildcards.
+// These elements are not wildcards.
 func (m *Normalizer) lead(p string) (lead, rest string) {
 	end := 0
 	for i := 0; i <= len(p); i++ {
@@ -182,8 +182,7 @@ func (m *Normalizer) pattern(p string) string {
 	return lead + "/" + rest
 }
 
-// relative turns a file URL, an absolute path, or a path that begins with ~ into a path relative to the
-// top.
+// relative converts a file URL, an absolute path, or a path that begins with ~ into a path relative to the top.
 func (m *Normalizer) relative(p string) (below, why string) {
 	if at := fileURL.FindString(p); at != "" {
 		p = p[len(at)-1:]
@@ -225,7 +224,7 @@ func (m *Normalizer) relative(p string) (below, why string) {
 	return p, ""
 }
 
-// belowTop turns an absolute path into a path relative to the top. ok is false if the path is neither below the top
+// belowTop converts an absolute path into a path relative to the top. ok is false if the path is neither below the top
 // nor in a linked worktree.
 func (m *Normalizer) belowTop(p string) (below string, ok bool) {
 	if m.Top == "" {
@@ -235,7 +234,7 @@ func (m *Normalizer) belowTop(p string) (below string, ok bool) {
 }
 
 // withoutDots removes the .. elements from a path that does not exist yet. If the path leaves the top and does not
-// return, withoutDots keeps the .., and glob.Compile then refuses the path.
+// return, withoutDots keeps the .. elements, and glob.Compile then refuses the path.
 func (m *Normalizer) withoutDots(p string) (clean, why string) {
 	last := strings.LastIndex("/"+p+"/", "/../")
 	if last < 0 {
@@ -257,9 +256,9 @@ func (m *Normalizer) withoutDots(p string) (clean, why string) {
 	return clean, ""
 }
 
-// find returns the path of the existing file or folder that text without wildcards names: the text itself, or the text
-// without a leading @ or a trailing line number. It searches the top first, then the folder that the caller gave. It
-// returns "" if nothing exists.
+// find returns the path of the existing file or folder that text without wildcards names. It tries the text itself, and
+// the text without a leading @ or a trailing line number. It searches the top first, then the folder that the caller
+// gave. It returns "" if nothing exists.
 func (m *Normalizer) find(text string) string {
 	if text == "" || text[0] == '/' {
 		return ""
@@ -292,8 +291,8 @@ func (m *Normalizer) find(text string) string {
 	return ""
 }
 
-// normalizeBlanks splits text at spaces if each part names an existing path. It keeps spaces in the names of existing
-// leading folders, and spaces after a \.
+// normalizeBlanks splits text at its spaces if each part names an existing path. It keeps the spaces in the names of
+// existing leading folders, and those after a \.
 func (m *Normalizer) normalizeBlanks(p string) (patterns []string, why string) {
 	if _, rest := m.lead(p); len(cutUnquoted(rest, " \t")) < 2 {
 		return []string{m.pattern(p)}, ""
@@ -325,8 +324,8 @@ var (
 	line        = regexp.MustCompile(`(:\d+(:\d+|-\d+)?:?|#L\d+(C\d+)?(-L?\d+(C\d+)?)?)$`) // as editors, compilers and forges write it
 )
 
-// quoted lists the characters that a preceding \ quotes. Before any other character, a \ is treated as the path
-// separator of another system.
+// quoted lists the characters that a \ quotes. Before any other character, a \ is treated as another system's path
+// separator.
 const quoted = `[]{}?,;|!^- `
 
 // isWindows reports whether p contains a \ that does not quote anything.

@@ -14,8 +14,9 @@ type Release struct {
 	Held     []Row    // the agent's other claims; empty if it held all requested patterns
 }
 
-// NewRelease sorts the claims that an agent holds into claims to release and claims to keep. texts are the requested
-// patterns; if there are none, all claims are released. normalized lists the other patterns that each text may mean.
+// NewRelease divides the claims that an agent holds into claims to release and claims to keep. texts are the requested
+// patterns. If there are none, all claims are released. The map normalized lists the other patterns that each text may
+// mean.
 func NewRelease(held []Row, texts []string, normalized map[string][]string) *Release {
 	r := &Release{}
 	if len(texts) == 0 {
@@ -51,7 +52,7 @@ func NewRelease(held []Row, texts []string, normalized map[string][]string) *Rel
 	return r
 }
 
-// heldAs returns the pattern of a held claim that differs from the text only in quoting, or "" if there is none. For
+// heldAs returns the pattern of a held claim that differs from text only in quoting, or "" if there is none. For
 // example, a claim on app/[id]/** was made for the folder [id], which may have been removed since.
 func heldAs(held []Row, text string) string {
 	unquote := func(p string) string { return strings.ReplaceAll(p, `\`, "") }

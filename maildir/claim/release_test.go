@@ -7,8 +7,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestNewRelease: a claim is released by the text that it was made with, even if the folder with brackets in its
-// name was removed.
+// TestNewRelease checks that a claim can be released with the text that created it, even if the folder with brackets in
+// its name has been removed.
 func TestNewRelease(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ held, text, normalized, released, notHeld string }{

@@ -20,40 +20,40 @@ type Row struct {
 // Live reports whether the claim is neither released nor expired at now.
 func (c *Row) Live(now time.Time) bool { return !c.Released && now.Before(c.Expires) }
 
-// Request is a request for leases on all of the patterns, or on none of them.
+// Request is a request for leases on all of the patterns, or on none.
 type Request struct {
 	Agent    string
 	Patterns []string      // patterns, or input for Normalizer
-	From                   // where the caller is
-	TTL      time.Duration // 0: one hour; 60 s to 30 days
+	From                   // where the caller works
+	TTL      time.Duration // from 60 s to 30 days; 0 means one hour
 	Shared   bool
 	Reason   string
 	DryRun   bool
-	// Namesakes contains the paths of claims whose holder is a different agent with the name Agent. It is nil if there
-	// are none.
+	// Namesakes contains the paths of claims held by a different agent with the name Agent. It is nil if there are
+	// none.
 	Namesakes map[string]bool
 }
 
-// isOf reports whether the claim of a slot belongs to the requesting agent, whose number is agent.
+// isOf reports whether a slot's claim belongs to the requesting agent, whose number is agent.
 func (r *Request) isOf(s *slot, agent int32) bool {
 	return s.agent == agent && !r.Namesakes[s.row.Path]
 }
 
-// Result contains either the conflicts, or all the claims that were granted or renewed (with DryRun, the claims that
-// could be granted).
+// Result contains either the conflicts, or all the claims that were granted or renewed. If DryRun is set, it contains
+// the claims that could be granted.
 type Result struct {
 	Granted   []Row
 	Conflicts []Conflict // the first 1,000
-	More      int        // number of conflicts that are not listed
+	More      int        // number of conflicts not listed
 	Expires   time.Time  // when the granted claims expire; zero if none
 
 	Alone   string         // why only this machine has the claims; "": all machines that share the mail have them
-	Renewed bool           // all claims were renewed
+	Renewed bool           // all granted claims are renewals
 	Moved   []Moved        // see Normalizer
-	Matches map[string]int // number of files that Git tracks, by pattern; a pattern that took too long to count is missing
+	Matches map[string]int // number of files that Git tracks, by pattern; omits a pattern that took too long to count
 }
 
-// Unmatched lists the granted patterns that do not cover any file that Git tracks.
+// Unmatched lists the granted patterns that do not cover any file tracked by Git.
 func (r *Result) Unmatched() (patterns []string) {
 	for i := range r.Granted {
 		if n, counted := r.Matches[r.Granted[i].Pattern]; counted && n == 0 {
@@ -69,19 +69,19 @@ type Conflict struct {
 	Held    Row    // the existing claim
 }
 
-// maxListed is the maximum number of conflicts in one answer, because 200 patterns may conflict with millions of
-// claims.
+// maxListed is the maximum number of conflicts in an answer. Without this limit, 200 patterns could conflict with
+// millions of claims.
 const maxListed = 1000
 
-// Conflicts lists, for each requested pattern, other agents' live claims that conflict with the pattern. If several
-// conflicting claims were written by hand, the earliest comes first, because only the earliest is valid. more counts
-// the conflicts beyond maxListed. Call Conflicts only within Look. See docs/guard.md, "Making a claim".
+// Conflicts lists, for each requested pattern, other agents' live claims that conflict with it, and counts the
+// conflicts beyond maxListed in more. If several conflicting claims were written by hand, the earliest comes first,
+// because only the earliest is valid. Call Conflicts only within Look. See docs/guard.md, "Making a claim".
 func (l *Leases) Conflicts(r *Request) (out []Conflict, more int, err error) {
 	agent := l.number(r.Agent)
 	for _, pat := range r.Patterns {
 		asked, err := glob.Compile(pat, l.fold)
 		if err != nil {
-			return nil, 0, err // cannot happen: check has compiled the pattern
+			return nil, 0, err // cannot happen, because check has compiled the pattern
 		}
 		for i := range l.all {
 			if s := &l.all[i]; !r.isOf(s, agent) && l.live(s) && (s.exclusive || !r.Shared) && l.overlaps(s, asked) {
@@ -96,8 +96,8 @@ func (l *Leases) Conflicts(r *Request) (out []Conflict, more int, err error) {
 	return out, more, nil
 }
 
-// Grants returns the granted claims: for each pattern a new claim, or the renewal of the agent's existing claim.
-// renewed reports whether all are renewals.
+// Grants returns the granted claims: for each pattern, a new claim or a renewal of the agent's existing claim. If all
+// of them are renewals, renewed is true.
 func (l *Leases) Grants(r *Request, now, expires time.Time) (out []Row, renewed bool) {
 	held := l.held(r)
 	for _, pat := range r.Patterns {
@@ -122,8 +122,8 @@ func (l *Leases) Grants(r *Request, now, expires time.Time) (out []Row, renewed 
 	return out, len(held) == len(r.Patterns)
 }
 
-// held returns the agent's live claims on exactly these patterns, byte for byte, by pattern. These claims
-// are renewed.
+// held returns the agent's live claims on exactly these patterns, byte for byte, by pattern. These claims are to be
+// renewed.
 func (l *Leases) held(r *Request) map[string]*Row {
 	held := map[string]*Row{}
 	agent := l.number(r.Agent)
@@ -135,8 +135,8 @@ func (l *Leases) held(r *Request) map[string]*Row {
 	return held
 }
 
-// freePath returns the path for a new claim's file: the usual path, or one next to it if a live claim already uses that
-// path.
+// freePath returns the path of the file for a new claim. This is the usual path, or a similar one if a live claim
+// already uses the usual path.
 func (l *Leases) freePath(pattern, agent string) string {
 	path := format.ClaimPath(pattern, agent, "")
 	for n := 2; ; n++ {

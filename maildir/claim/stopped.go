@@ -10,9 +10,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Stopped records that other agents' claims stopped an agent. The newest record for each agent and Doing is kept as
-// run-time state, in a separate file in format.StoppedDir, so that users see which agents are stuck. The guard writes
-// these files without a server; the server writes them too.
+// Stopped records that other agents' claims stopped an agent, so that users see which agents are stuck. The newest
+// record for each agent and Doing is run-time state in a separate file in format.StoppedDir. The guard writes these
+// files without a server. The server writes them too.
 type Stopped struct {
 	At    time.Time `json:"at"`
 	Agent string    `json:"agent"` // "" if unknown
@@ -31,8 +31,8 @@ type Stopper struct {
 
 const maxStoppers = 20
 
-// NoteStopped records that the claims in by have just stopped an agent. If the run-time state cannot be written,
-// the record is lost, but the agent still gets the refusal.
+// NoteStopped records that the claims in by have just stopped an agent. If the run-time state cannot be written, the
+// record is lost, but the agent still gets the refusal.
 func NoteStopped(t *tree.Tree, at time.Time, agent, doing string, by []Blocked) {
 	s := Stopped{At: at, Agent: agent, Doing: doing}
 	for _, b := range by[:min(len(by), maxStoppers)] {
@@ -47,8 +47,8 @@ func (s *Stopped) path() string {
 	return format.StoppedDir + "/" + s.Doing + "-" + s.Agent
 }
 
-// ReadStopped returns the records of NoteStopped. It skips damaged records. When ctx ends, it skips the records
-// that it has not read yet.
+// ReadStopped returns the records that NoteStopped wrote. It skips damaged records. If ctx ends, it returns only the
+// records read so far.
 func ReadStopped(ctx context.Context, t *tree.Tree) (all []Stopped) {
 	_ = t.Walk(ctx, format.StoppedDir, func(file string, _ fs.DirEntry) error {
 		var s Stopped

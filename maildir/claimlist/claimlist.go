@@ -1,6 +1,6 @@
 // Package claimlist computes the next version of the list of claims that machines share. It only compares values. It
-// reads no files, index or clock, and it writes nothing. Package peers reads the list, calls Next, pushes the result,
-// and updates the claim files. See docs/sync.md, "Claims".
+// does not read files, the index or the clock, and it writes nothing. Package peers reads the list, calls Next, pushes
+// the result, and updates the claim files. See docs/sync.md, "Claims".
 package claimlist
 
 import (
@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Grace is added to the length of another machine's lease. This machine counts the length from when it first sees the
-// claim. The holder's machine counts the length from the claim's creation, and learns only later that the claim
+// Grace is added to the length of another machine's lease. This machine counts the length from the moment it first sees
+// the claim. The holder's machine counts the length from the claim's creation, and learns only later that the claim
 // succeeded.
 const Grace = time.Minute
 
@@ -32,41 +32,41 @@ func (e *Entry) Row(path string) claim.Row {
 	return row
 }
 
-// Agent contains the facts about an agent, from this machine's mail, that matter for claims.
+// Agent contains facts about an agent that matter for claims, taken from this machine's mail.
 type Agent struct {
 	Inception time.Time
-	Person    bool // the agent is a user's agent, which is the same on all machines
+	Person    bool // a user's agent, which is the same on all machines
 	Elsewhere bool // the agent belongs to another machine
 }
 
-// IsNamesakes reports whether the claim's holder is a different agent from a, although a has the holder's name on this
-// machine. It returns false if a is nil.
+// IsNamesakes reports whether the claim belongs to a different agent that only shares a's name. It returns false if a
+// is nil.
 func (e *Entry) IsNamesakes(a *Agent) bool {
 	return a != nil && !a.Person && !e.Inception.IsZero() && !a.Inception.Equal(e.Inception)
 }
 
-// Round contains what one machine knows before it changes the list. The keys of its maps are paths of claim files.
+// Round contains what one machine knows before it changes the list. The maps' keys are paths of claim files.
 type Round struct {
-	Remote  map[string]*Entry // the list that the other machines have; may contain expired claims
-	Base    map[string]*Entry // the list that the files of this machine have followed
-	Reset   bool              // Remote was lost and recreated since Base
+	Remote  map[string]*Entry // the other machines' list; may contain expired claims
+	Base    map[string]*Entry // the list that this machine's files have followed
+	Reset   bool              // Remote was lost and recreated after Base
 	Files   []claim.Row       // the claims in this machine's files, oldest first
-	Removed map[string]bool   // files in Base that were removed
+	Removed map[string]bool   // files that Base contains and that were removed
 	Agents  map[string]*Agent // all holders, by name
 	Machine string            // id of this machine's key
-	Now, At time.Time         // by the monotonic and by the wall clock
+	Now, At time.Time         // by the monotonic clock and the wall clock
 
 	// IsFile reports whether the code base has a file at a path, as in claim.View.
 	IsFile func(path string) bool
 
-	own map[string]claim.Row // Files by path
+	own map[string]claim.Row // the claims in Files, by path
 }
 
-// Next is the next version of the list, and what this machine must do for it.
+// Next is the next version of the list, together with what this machine must do for it.
 type Next struct {
 	List    map[string]*Entry
-	Lost    map[string]claim.Row // the claim that conflicts with a file of this machine, by the path of the file
-	Granted []claim.Row          // granted to the requesting agent; not written yet
+	Lost    map[string]claim.Row // the claims that conflict with this machine's files, by the path of the file
+	Granted []claim.Row          // granted to the requesting agent, but not written yet
 
 	round *Round
 }
@@ -74,13 +74,13 @@ type Next struct {
 // decision is a Next that is being computed.
 type decision struct {
 	*Next
-	leases    *claim.Leases   // of List
-	namesakes map[string]bool // claims in List whose holder is not this machine's agent of the same name
+	leases    *claim.Leases   // the leases of List
+	namesakes map[string]bool // claims in List whose holder is not this machine's agent with the same name
 }
 
-// NewEntry returns the entry for a lease that this machine has not seen before. If the lease is this machine's own, and
-// followed says that the file at path is the lease's file, the entry expires at the time in the file. For any other
-// entry, the length is counted from now.
+// NewEntry returns the entry for a lease that this machine has not seen before. If the lease is this machine's own and
+// followed says that the file at path belongs to it, the entry expires at the time in the file. For any other entry,
+// the length is counted from now.
 func (r *Round) NewEntry(path, blob string, lease format.Lease, followed bool) *Entry {
 	left := lease.Length
 	if lease.Machine != r.Machine {
@@ -91,7 +91,7 @@ func (r *Round) NewEntry(path, blob string, lease format.Lease, followed bool) *
 	return &Entry{Lease: lease, Until: r.Now.Add(left), Expires: r.wall(left), Blob: blob}
 }
 
-// wall returns the wall-clock time when left has passed.
+// wall returns the wall-clock time at which left will have passed.
 func (r *Round) wall(left time.Duration) time.Time { return r.At.Add(left).Truncate(time.Microsecond) }
 
 // files returns the claims in this machine's files, by path.
@@ -112,9 +112,10 @@ func ByPath(rows []claim.Row) map[string]claim.Row {
 }
 
 // Next computes the next list in three steps. First, claims that were released here are removed from the list. Second,
-// claims that were created or changed here by hand, or while the list could not be reached, are added to the list,
-// oldest first, unless they conflict. Third, the request is either granted completely or refused; res is the answer. If
-// ask is nil, a claim whose file was removed is treated as released. Next returns any error from claim.Leases.
+// claims that were created or changed here, by hand or while the list could not be reached, are added to the list,
+// oldest first, unless they conflict. Third, the request is either granted completely or refused, and res is the
+// answer. If ask is nil, a claim whose file was removed is treated as released. Next returns any error from
+// claim.Leases.
 func (r *Round) Next(ask *claim.Request) (n *Next, res *claim.Result, err error) {
 	n = &Next{List: r.live(), Lost: map[string]claim.Row{}, round: r}
 	maps.DeleteFunc(n.List, func(path string, e *Entry) bool { return r.givenBack(path, e, ask == nil) })
@@ -134,7 +135,7 @@ func (r *Round) Next(ask *claim.Request) (n *Next, res *claim.Result, err error)
 	return n, res, nil
 }
 
-// live returns the list without expired claims. If the list was recreated, live adds the claims of Base.
+// live returns the list without expired claims. If the list was recreated, live adds the claims in Base.
 func (r *Round) live() map[string]*Entry {
 	is := map[string]*Entry{}
 	lists := []map[string]*Entry{r.Remote}
@@ -158,7 +159,7 @@ func (r *Round) hasFollowed(path string, e *Entry) bool {
 }
 
 // givenBack reports whether a claim in the list was released here. For this machine's own claim, it also returns true
-// if the claim has expired because its file was changed or, with removed, if the file was removed.
+// if a change to the file made the claim expire or, if removed is set, if the file was removed.
 func (r *Round) givenBack(path string, e *Entry, removed bool) bool {
 	f, here := r.files()[path]
 	same := here && f.Created.Equal(e.Created)
@@ -174,7 +175,7 @@ func (r *Round) givenBack(path string, e *Entry, removed bool) bool {
 	return removed && r.hasFollowed(path, e) && r.Removed[path]
 }
 
-// decide returns a decision about the list n.
+// decide returns a decision for the list in n.
 func (r *Round) decide(n *Next) *decision {
 	d := &decision{Next: n, namesakes: map[string]bool{}}
 	var rows []claim.Row
@@ -193,8 +194,8 @@ func (r *Round) decide(n *Next) *decision {
 	return d
 }
 
-// timed returns the entry with a wall-clock expiry that agrees with the monotonic clock. It keeps the expiry if said,
-// the time in the file, is within Grace of the right time, because each change to a file is a commit.
+// timed returns the entry with a wall-clock expiry that agrees with the monotonic clock. Because each change to a file
+// is a commit, it keeps the expiry in the file (said) if that is within Grace of the right time.
 func (r *Round) timed(e *Entry, said time.Time) *Entry {
 	left := e.Until.Sub(r.Now)
 	if off := said.Sub(r.At) - left; off <= Grace && off >= -Grace {
@@ -206,8 +207,8 @@ func (r *Round) timed(e *Entry, said time.Time) *Entry {
 }
 
 // asksFor reports whether the claim in a file must be added to the list. This is the case if the file was created here,
-// or its expiry was changed here, by hand or while the list could not be reached. A file of another machine's agent is
-// never added, because it may come from an old commit.
+// or if its expiry was changed here, by hand or while the list could not be reached. A file that belongs to another
+// machine's agent is never added, because it may come from an old commit.
 func (d *decision) asksFor(f *claim.Row) bool {
 	r := d.round
 	if !f.Live(r.At) {
@@ -220,7 +221,7 @@ func (d *decision) asksFor(f *claim.Row) bool {
 	return d.List[f.Path] == nil && (a == nil || !a.Elsewhere)
 }
 
-// enterFile adds the claim in a file to the list, unless another claim conflicts.
+// enterFile adds the claim in a file to the list, unless another claim conflicts with it.
 func (d *decision) enterFile(f *claim.Row) error {
 	ask := &claim.Request{Agent: f.Agent, Patterns: []string{f.Pattern}, Shared: !f.Exclusive, Namesakes: d.namesakes}
 	found, _, err := d.leases.Conflicts(ask)
@@ -256,7 +257,7 @@ func (d *decision) decideAsk(ask *claim.Request) (res *claim.Result, err error) 
 	return res, nil
 }
 
-// put adds this machine's claim to the list, or renews the claim that is already in the list.
+// put adds this machine's claim to the list, or renews the claim if the list already contains it.
 func (d *decision) put(f *claim.Row, length time.Duration) {
 	r := d.round
 	e := &Entry{
@@ -275,8 +276,8 @@ func (d *decision) put(f *claim.Row, length time.Duration) {
 	d.leases.Put(e.Row(f.Path))
 }
 
-// Followed returns the list as it is after the files have been updated. In this list, the wall clock and the monotonic
-// clock reach the expiry of each entry at the same time.
+// Followed returns the list as it will be after the files have been updated. In the result, the wall clock and the
+// monotonic clock reach each entry's expiry at the same time.
 func (n *Next) Followed() map[string]*Entry {
 	list := make(map[string]*Entry, len(n.List))
 	for path, e := range n.List {
@@ -285,13 +286,14 @@ func (n *Next) Followed() map[string]*Entry {
 	return list
 }
 
-// Follow returns the claims whose files must be written, and the claims that must be released, so that the files agree
-// with the list. now contains the current files. ok is false if one of these files has changed since the round began.
+// Follow returns the claims whose files must be written and the claims that must be released so that the files agree
+// with the list. The map now contains the current files. ok is false if one of these files has changed since the round
+// began.
 func (n *Next) Follow(now map[string]claim.Row) (write, ended []claim.Row, ok bool) {
 	own := n.round.files()
 	for path, e := range n.Followed() {
 		was := own[path]
-		if n.isGranted(path) { // the file was written just now
+		if n.isGranted(path) { // the file was just written
 			was = now[path]
 		}
 		row := e.Row(path)
@@ -324,7 +326,7 @@ func (n *Next) Ended() []claim.Row {
 }
 
 // IsNews reports whether the holder of an ended claim must be notified. This is the case if another claim conflicts, or
-// if this machine's claim was removed from the list before its expiry. It is not the case for an expired claim.
+// if this machine's claim was removed from the list before its expiry. It is not the case if the claim expired.
 func (n *Next) IsNews(f *claim.Row) bool {
 	if _, lost := n.Lost[f.Path]; lost {
 		return true

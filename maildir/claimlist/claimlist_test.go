@@ -14,14 +14,14 @@ import (
 	"mailtree/maildir/format"
 )
 
-// The tests' machine has the key "here". now and at are its clocks.
+// The tests' machine has the key "here". now and at are the readings of its clocks.
 var (
 	now  = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at   = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	made = at.Add(-time.Hour) // creation time of claims without "created=NAME"
 )
 
-// options are the words NAME=VALUE at the end of a line; a word without a value has the value "yes".
+// options contains the words NAME=VALUE at the end of a line. A word without a value has the value "yes".
 type options map[string]string
 
 func split(line string, n int) (fields []string, o options) {
@@ -55,8 +55,8 @@ func left(t testing.TB, text string) time.Duration {
 	return d
 }
 
-// entries reads lines "PATH AGENT PATTERN MACHINE LEFT [shared] [blob=B] [inception=D] [created=D] [wall=D]": the
-// claim expires in LEFT by the monotonic clock. By the wall clock it expires in wall, if that is given.
+// entries reads lines of the form "PATH AGENT PATTERN MACHINE LEFT [shared] [blob=B] [inception=D] [created=D]
+// [wall=D]". The claim expires after LEFT by the monotonic clock and, if wall is given, after wall by the wall clock.
 func entries(t testing.TB, lines []string) map[string]*Entry {
 	t.Helper()
 	list := map[string]*Entry{}
@@ -81,7 +81,7 @@ func entries(t testing.TB, lines []string) map[string]*Entry {
 	return list
 }
 
-// rows reads lines "PATH AGENT PATTERN LEFT [shared] [released] [created=D] [reason=R]".
+// rows reads lines of the form "PATH AGENT PATTERN LEFT [shared] [released] [created=D] [reason=R]".
 func rows(t testing.TB, lines []string) (all []claim.Row) {
 	t.Helper()
 	for _, line := range lines {
@@ -94,7 +94,7 @@ func rows(t testing.TB, lines []string) (all []claim.Row) {
 	return all
 }
 
-// name returns the name of a claim file's path. For a file that Next has created, this is the pattern.
+// name returns a short name for the path of a claim file. For a file that Next has created, this is the pattern.
 func (n *Next) name(path string) string {
 	if strings.HasPrefix(path, format.ClaimsDir+"/") {
 		return "new:" + n.List[path].Pattern
@@ -102,7 +102,7 @@ func (n *Next) name(path string) string {
 	return path
 }
 
-// shown returns the decisions of a round as lines.
+// shown returns a round's decisions as lines.
 func shown(n *Next, res *claim.Result) (lines []string) {
 	for path, e := range n.Followed() {
 		line := fmt.Sprintf("%s %s %s %s %v", n.name(path), e.Agent, e.Pattern, e.Machine, e.Until.Sub(now))
@@ -384,7 +384,7 @@ func TestNext(t *testing.T) {
 			if !ok || slices.ContainsFunc(write, func(w claim.Row) bool { return slices.Contains(n.Granted, w) }) {
 				t.Fatalf("write %v, %v: no file has changed, and granted claims are written", write, ok)
 			}
-			// Once the files are written, the next round changes nothing.
+			// Once the files have been written, the next round changes nothing.
 			after := files
 			for _, row := range write {
 				after[row.Path] = row
@@ -407,7 +407,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// written returns a list as it is after the push.
+// written returns the list as it is after the push.
 func written(list map[string]*Entry) map[string]*Entry {
 	is := map[string]*Entry{}
 	for path, e := range list {
@@ -418,7 +418,7 @@ func written(list map[string]*Entry) map[string]*Entry {
 	return is
 }
 
-// TestNewEntry: the length of another machine's lease is counted from now, with Grace added. This machine's lease
+// TestNewEntry checks that another machine's lease is counted from now, with Grace added, and that this machine's lease
 // expires at the time in its file.
 func TestNewEntry(t *testing.T) {
 	t.Parallel()
@@ -441,8 +441,8 @@ func TestNewEntry(t *testing.T) {
 	}
 }
 
-// TestFollowLater: if the files could not be written, the next round makes the same decisions, even though the wall
-// clock was set.
+// TestFollowLater checks that, if the files could not be written, the next round makes the same decisions even though
+// the wall clock was set.
 func TestFollowLater(t *testing.T) {
 	t.Parallel()
 	for _, step := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
@@ -464,7 +464,7 @@ func TestFollowLater(t *testing.T) {
 	}
 }
 
-// TestFollow: files that have changed since the round began are left to the next round.
+// TestFollow checks that files that have changed since the round began are left to the next round.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ was, is, there string }{

@@ -19,25 +19,25 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Limits of a claim. See docs/guard.md, "Making a claim".
+// These are limits for claims. See docs/guard.md, "Making a claim".
 const (
 	defaultTTL = time.Hour
 	MinTTL     = time.Minute
 	MaxTTL     = format.MaxLease
 	keepClaims = 7 * 24 * time.Hour // how long the file of a released or expired claim is kept
 
-	maxCounting = time.Second // how long a claim call may spend counting matches
+	maxCounting = time.Second // how long a claim call may spend on counting matches
 )
 
 // Elsewhere gives access to the claims of other machines.
 type Elsewhere interface {
 	// IsListed reports whether the machines' shared list contains, or may contain, the claim in a file.
 	IsListed(path string) bool
-	// IsNamesakes reports whether, according to the list, the claim belongs to another agent of the same name.
+	// IsNamesakes reports whether, according to the list, the claim belongs to a different agent with the same name.
 	IsNamesakes(path string, agent *index.AgentRow) bool
 }
 
-// Claims gives access to a project's claims, according to the project's files. It is safe for concurrent use.
+// Claims gives access to a project's claims, as its claim files contain them. It is safe for concurrent use.
 type Claims struct {
 	Elsewhere Elsewhere // provided by the sync; set before the first use
 
@@ -49,10 +49,10 @@ type Claims struct {
 // New returns the claims of a project.
 func New(mail *core.Mail) *Claims { return &Claims{mail: mail, leases: claim.NewLeases()} }
 
-// Changed records that a claim's file, or its mark, has changed.
+// Changed records that a claim's file or its mark has changed.
 func (cs *Claims) Changed(path string, kind format.Kind) { cs.leases.Changed(path, kind) }
 
-// Grant creates or renews claims on this machine, for a request that Check has passed: see maildir.Box.Claim.
+// Grant creates or renews claims on this machine for a request that has passed Check: see maildir.Box.Claim.
 func (cs *Claims) Grant(ctx context.Context, r *claim.Request) (*claim.Result, error) {
 	var res *claim.Result
 	tx := &writer.Tx{Op: writer.Op{Verb: "claim", Agent: r.Agent}, Facts: []string{core.ClaimsFact}, Sure: true}
@@ -79,8 +79,8 @@ func (cs *Claims) Grant(ctx context.Context, r *claim.Request) (*claim.Result, e
 	return res, nil
 }
 
-// Matches counts, by pattern, the files that Git tracks in the code base. If the caller works in a linked worktree,
-// it counts the files of that worktree. It stops after maxCounting.
+// Matches counts the files in the code base that Git tracks, by pattern. If the caller works in a linked worktree, it
+// counts the files in that worktree. It stops after maxCounting.
 func (cs *Claims) Matches(workDir string, patterns []string) map[string]int {
 	deadline := time.Now().Add(maxCounting)
 	fold, err := cs.code.IgnoresCase(cs.mail.HumanKey())
@@ -98,8 +98,8 @@ func (cs *Claims) Matches(workDir string, patterns []string) map[string]int {
 	return claim.Matches(names, patterns, fold, deadline)
 }
 
-// Check normalizes the patterns and checks the request against the limits. moved lists the patterns that were found
-// below the request's folder.
+// Check normalizes the patterns and checks the request against the limits. In moved, it returns the patterns that were
+// found below the request's folder.
 func (cs *Claims) Check(r *claim.Request) (moved []claim.Moved, err error) {
 	if r.TTL == 0 {
 		r.TTL = defaultTTL
@@ -131,7 +131,7 @@ func (cs *Claims) Check(r *claim.Request) (moved []claim.Moved, err error) {
 	return moved, nil
 }
 
-// checkCount returns an error for a claim with no patterns or too many.
+// checkCount returns an error for a claim with too many patterns or none.
 func checkCount(patterns []string) error {
 	switch n := len(patterns); {
 	case n == 0:
@@ -151,7 +151,7 @@ func (cs *Claims) Normalize(from claim.From, f func(m *claim.Normalizer) error) 
 	return refusal.Disk(err)
 }
 
-// PlanAll plans the files of the granted claims, and sets the verb and the summary of the operation.
+// PlanAll plans the files for the granted claims, and sets the operation's verb and summary.
 func (cs *Claims) PlanAll(g *writer.Group, tx *writer.Tx, res *claim.Result, r *claim.Request) error {
 	for _, row := range res.Granted {
 		if err := cs.Plan(g, tx, row); err != nil {
@@ -169,7 +169,7 @@ func (cs *Claims) PlanAll(g *writer.Group, tx *writer.Tx, res *claim.Result, r *
 	return nil
 }
 
-// Plan plans the claim's file. The new file replaces an older file of the same agent and pattern, and keeps the older
+// Plan plans the claim's file. The new file replaces an older file for the same agent and pattern, and keeps the older
 // file's unknown keys.
 func (cs *Claims) Plan(g *writer.Group, tx *writer.Tx, c claim.Row) error {
 	old, _, err := cs.mail.Tree.Read(c.Path, format.MaxSmall)
@@ -193,7 +193,7 @@ func (cs *Claims) Plan(g *writer.Group, tx *writer.Tx, c claim.Row) error {
 	return g.Remove(tx, format.ReleasedMark(c.Path))
 }
 
-// PlanRelease plans a release mark with the given content next to each of these claims. The mark releases the claim.
+// PlanRelease releases each of these claims: it plans a release mark with the given content next to the claim's file.
 func (cs *Claims) PlanRelease(g *writer.Group, tx *writer.Tx, claims []claim.Row, mark []byte) error {
 	for i := range claims {
 		c := &claims[i]
@@ -215,13 +215,13 @@ func Listed(claims []claim.Row) string {
 	return strings.Join(names, ", ")
 }
 
-// List lists live claims and, with all, also released and expired ones. They are sorted by created, agent and path. It
-// returns any error from Look.
+// List lists live claims and, if all is set, also released and expired ones. They are sorted by created, agent and
+// path. It returns any error from Look.
 func (cs *Claims) List(ctx context.Context, all bool) ([]claim.Row, error) {
 	return cs.Select(ctx, func(_ *claim.Row, live bool) bool { return all || live })
 }
 
-// Of lists the agent's live claims, without claims by another machine's agent of the same name.
+// Of lists the agent's live claims. It omits claims that belong to another machine's agent with the same name.
 func (cs *Claims) Of(ctx context.Context, agent string) ([]claim.Row, error) {
 	a, err := cs.mail.Store.Index.Agent(ctx, cs.mail.Slug, agent)
 	if err != nil {
@@ -232,7 +232,8 @@ func (cs *Claims) Of(ctx context.Context, agent string) ([]claim.Row, error) {
 	})
 }
 
-// Select lists the claims that pass accepts, in the order of List. live reports whether the claim is live.
+// Select lists the claims that pass accepts, in the same order as List. The argument live says whether the claim is
+// live.
 func (cs *Claims) Select(ctx context.Context, pass func(c *claim.Row, live bool) bool) (rows []claim.Row, err error) {
 	err = cs.Look(ctx, func(l *claim.Leases) error {
 		rows = l.Select(pass)
@@ -241,8 +242,8 @@ func (cs *Claims) Select(ctx context.Context, pass func(c *claim.Row, live bool)
 	return rows, err
 }
 
-// Look calls f with the project's claims as they currently are in the index. Only one Look runs at a time, so f must
-// not wait for files. Look returns f's error. If it returns ErrUnavailable, the results of f are invalid.
+// Look calls f with the project's claims as the index currently contains them. Only one Look runs at a time, so f must
+// not wait for files. Look returns f's error. If Look returns ErrUnavailable, f's results are invalid.
 func (cs *Claims) Look(ctx context.Context, f func(l *claim.Leases) error) error {
 	fold, err := cs.code.IgnoresCase(cs.mail.HumanKey())
 	if err != nil {
@@ -254,8 +255,8 @@ func (cs *Claims) Look(ctx context.Context, f func(l *claim.Leases) error) error
 	})
 }
 
-// View calls f with a view of the code base at the current time. The view does not ignore case. View returns f's
-// error. If it returns ErrUnavailable, the results of f are invalid.
+// View calls f with a view of the code base at the current time. The view does not ignore case. View returns f's error.
+// If View returns ErrUnavailable, f's results are invalid.
 func (cs *Claims) View(f func(view claim.View) error) error {
 	isFile, done := cs.code.Look(cs.mail.HumanKey())
 	err := f(claim.View{Now: cs.mail.Store.Now(), IsFile: isFile})
@@ -265,8 +266,8 @@ func (cs *Claims) View(f func(view claim.View) error) error {
 	return err
 }
 
-// Sweep returns the operation that removes the files of claims that ended a week ago. A file is kept if it contains a
-// newer claim that the index does not have yet. See docs/tree.md, "A claim".
+// Sweep returns the operation that removes the files of claims that ended at least a week ago. A file is kept if it
+// contains a newer claim that the index does not have yet. See docs/tree.md, "A claim".
 func (cs *Claims) Sweep() *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sweep", Summary: "claims that ended a week ago"}, Facts: []string{core.ClaimsFact}}
 	tx.Plan = func(g *writer.Group) error {
@@ -309,7 +310,7 @@ func (cs *Claims) stands(c *claim.Row) bool {
 	return tree.FaultOf(err) != tree.FaultMachine && c.Released == (err == nil)
 }
 
-// ReleasedBy returns the agent that released another agent's claim. mark is the path of the release mark. It
+// ReleasedBy returns the agent that released another agent's claim. mark is the path of the release mark. ReleasedBy
 // returns "" if the holder released the claim, or if the agent is unknown.
 func (cs *Claims) ReleasedBy(mark string) string {
 	data, _, err := cs.mail.Tree.Read(mark, format.MaxSmall)
@@ -319,15 +320,15 @@ func (cs *Claims) ReleasedBy(mark string) string {
 	return format.ReleasedBy(data)
 }
 
-// NotifyOutdone notifies, once for each claim, the holders of exclusive claims whose pattern another agent claimed
-// earlier. The server grants no second claim, but two claims may be live after a clock jumped forward and back, or
+// NotifyOutdone notifies the holders of exclusive claims whose pattern another agent claimed earlier, once for each
+// claim. The server never grants a second claim, but two claims may be live after a clock jumped forward and back, or
 // if users write claim files by hand.
 func (cs *Claims) NotifyOutdone(ctx context.Context) error {
 	live, err := cs.Select(ctx, func(c *claim.Row, live bool) bool { return live && c.Exclusive })
 	if err != nil {
 		return err
 	}
-	holds := map[string]*claim.Row{} // oldest claim by pattern; claims are sorted by age
+	holds := map[string]*claim.Row{} // the oldest claim for each pattern, because claims are sorted by age
 	for i := range live {
 		c := &live[i]
 		first := holds[c.Pattern]
@@ -345,8 +346,8 @@ func (cs *Claims) NotifyOutdone(ctx context.Context) error {
 	return nil
 }
 
-// NotifyLost notifies the holder of a claim that the claim is not valid, once for each value of how. It returns the
-// writer's errors.
+// NotifyLost notifies the holder of a claim that the claim is not valid, once for each value of how. It returns any
+// error from the writer.
 func (cs *Claims) NotifyLost(ctx context.Context, c *claim.Row, how, body string) error {
 	return cs.mail.Notify(ctx, core.Notice{
 		To:      c.Agent,

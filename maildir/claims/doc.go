@@ -1,5 +1,5 @@
-// Package claims manages the claims of a project. The project's claim files determine which agent holds which path.
-// Package claim contains the rules; this package reads and writes the files. See docs/guard.md, "Making a claim".
+// Package claims manages a project's claims. The project's claim files determine which agent holds which path. Package
+// claim contains the rules, and this package reads and writes the files. See docs/guard.md, "Making a claim".
 //
 //	claims.go  grant, release, list, sweep
 //	done.go    the claims in an operation to undo

@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// OfDone returns an operation's claims, as its files contained them after the operation. It returns errors from the
+// OfDone returns an operation's claims, as its files contained them after the operation. It returns any error from the
 // tree.
 func (cs *Claims) OfDone(done *history.Done) (all []format.Claim, err error) {
 	for _, v := range done.Changes {

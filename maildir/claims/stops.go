@@ -19,8 +19,8 @@ type Stop struct {
 // stoppedFor is how long a stopped agent is considered to be waiting.
 const stoppedFor = 24 * time.Hour
 
-// Stops lists the agents that claims have stopped within the last day, newest first, if one of these claims is still
-// live. For each agent, it lists the most recently refused commit, edit, push and claim.
+// Stops lists the agents that claims have stopped within the last day, newest first. An agent is listed only if one of
+// these claims is still live. For each agent, Stops lists the most recently refused commit, edit, push and claim.
 func (cs *Claims) Stops(ctx context.Context) (all []Stop, err error) {
 	noted := claim.ReadStopped(ctx, cs.mail.Tree)
 	if len(noted) == 0 {

@@ -1,5 +1,5 @@
-// Package clock assigns ids and times to messages. They stay in order even if the machine's clock stops or is set back.
-// See docs/settings.md, "The clock".
+// Package clock assigns ids and times to messages. Ids and times stay in order even if the machine's clock stops or is
+// set back. See docs/settings.md, "The clock".
 package clock
 
 import (
@@ -17,11 +17,14 @@ import (
 // are only a few seconds.
 const setBack = time.Minute
 
-// Clock creates ids and creation times. Within a process both strictly increase while the machine's clock runs,
-// stops, or is set back by at most setBack. If the clock is set back further, as after a jump forward, both follow
-// the clock and increase from there. New mail then carries the clock's date, so lists sort it below mail that was sent
-// while the clock was wrong. Even then ids do not repeat: nine of their digits are random, and a message file is
-// created only if no such file exists. Clock is safe for concurrent use.
+// Clock creates ids and creation times. Within a process, both strictly increase while the machine's clock runs, stops,
+// or is set back by at most setBack.
+//
+// If the clock is set back further, for example after a jump forward, both follow the clock and increase from there.
+// New mail then carries the clock's date, so lists sort it below mail that was sent while the clock was wrong. Even
+// then, ids do not repeat: nine of their digits are random, and a message file is created only if no such file exists.
+//
+// A Clock is safe for concurrent use.
 type Clock struct {
 	now  func() time.Time
 	rand io.Reader
@@ -63,12 +66,12 @@ func (c *Clock) Stamp() (id string, created time.Time, err error) {
 // idForm matches the ids that Stamp creates.
 var idForm = regexp.MustCompile(`msg_[0-9]{8}_[0-9a-f]{16}`)
 
-// FindID returns the id in text, such as a link, a path, "#ID" or an id in upper case. It returns "" if text contains
-// no id.
+// FindID returns the id in text, such as a link, a path, "#ID" or an id in upper case. It returns "" if the text
+// contains no id.
 func FindID(text string) string { return idForm.FindString(strings.ToLower(text)) }
 
-// Time returns a time to compare with creation times. It is before all future creation times, and not before any
-// earlier one unless the machine's clock is set back.
+// Time returns a time that can be compared with creation times. It is before all future creation times, and not before
+// any earlier one unless the machine's clock is set back.
 func (c *Clock) Time() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestStamp checks that ids and times strictly increase, even if the clock stops or is set back a little. If the clock
-// is set back further, as after a jump forward, both follow it and increase from there. No id is ever repeated.
+// TestStamp checks that ids and times strictly increase, even if the clock stops or is set back a little. It also
+// checks that both follow the clock if it is set back further, and increase from there. No id is ever repeated.
 func TestStamp(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 20, 23, 59, 59, 999_000_000, time.UTC)

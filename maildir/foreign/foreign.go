@@ -1,6 +1,6 @@
-// Package foreign reads headers that users and other programs write above text: YAML between --- lines, as note editors
-// do, and TOML between +++ lines, as other mail systems and site generators do. It knows nothing about mail: package
-// format defines the meaning of the keys.
+// Package foreign reads headers that users and other programs write above text: YAML between --- lines, as in note
+// editors, and TOML between +++ lines, as in other mail systems and site generators. It knows nothing about mail.
+// Package format defines what the keys mean.
 package foreign
 
 import (
@@ -20,7 +20,7 @@ const (
 	TOML = "+++"
 )
 
-// Limits defines how large a header may be.
+// Limits says how large a header may be.
 type Limits struct {
 	Bytes int // size of the header
 	Depth int // nesting depth; the header itself is the first level
@@ -32,9 +32,9 @@ type File struct {
 	Body string
 }
 
-// Key is a key of a header. Value is a string, bool, number, []any of values, or map[string]any of values. Every
-// YAML scalar is a string, so that `no` and `12` keep their text. A TOML time is a string in RFC 3339 format. A time
-// without an offset is in UTC.
+// Key is a key of a header. Value is a string, bool, number, []any of values, or map[string]any of values. Every YAML
+// scalar is a string, so that `no` and `12` keep their text. A TOML time is a string in RFC 3339 format. A time without
+// an offset is treated as UTC.
 type Key struct {
 	Name  string
 	Line  int // in the file; the first line is 1
@@ -47,7 +47,7 @@ func Is(data []byte, fence string) bool {
 	return string(bytes.TrimRight(first, " \t\r")) == fence
 }
 
-// Parse reads a file for which Is returns true. The error is a *tree.FormatError, which does not quote the file.
+// Parse reads a file for which Is returns true. Its error is a *tree.FormatError, which does not quote the file.
 func Parse(data []byte, fence string, limits Limits) (*File, error) {
 	if i := tree.InvalidUTF8(data); i < len(data) {
 		return nil, fault(1+bytes.Count(data[:i], []byte("\n")), "invalid UTF-8: save as UTF-8")

@@ -62,7 +62,7 @@ func slicesOf(v any, n int) (list []any) {
 	return list
 }
 
-// bomb returns YAML in which each of n lines refers to the line before it nine times.
+// bomb returns YAML with n lines, each of which refers to the previous line nine times.
 func bomb(n int) string {
 	var b strings.Builder
 	b.WriteString("a0: &a0 [x,x,x,x,x,x,x,x,x]\n")
@@ -73,7 +73,7 @@ func bomb(n int) string {
 }
 
 // TestRefuses checks that a header is refused if it exceeds the limits or could represent more than its literal text.
-// The refusal contains a line number and quotes none of the header's text.
+// It also checks that the refusal contains a line number and quotes none of the header's text.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	const many = 100_000
@@ -130,7 +130,7 @@ func TestRefuses(t *testing.T) {
 }
 
 // TestBounds checks that parsing finishes for headers of maximum size that are designed to be slow. A parser that takes
-// more than linear time would not finish within the test's time limit.
+// more than linear time would exceed the test's time limit.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	fill := func(one string) string { return strings.Repeat(one, (limits.Bytes-64)/len(one)) }
@@ -156,8 +156,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that any file is either read or refused with the number of an existing line, and that the result
-// stays within the limits.
+// FuzzParse checks that any file is either read within the limits or refused with the number of an existing line.
 func FuzzParse(f *testing.F) {
 	f.Add("---\na: [b, {c: d}]\n---\ntext\n")
 	f.Add("+++\na = [1, {b.c = 'd'}]\n[x.y]\nz = 2025-01-15\n+++\ntext\n")

@@ -45,11 +45,11 @@ func readTOML(header []byte, depth int) ([]Key, error) {
 	return keys, nil
 }
 
-// tomlValue converts a value from package toml to a Key's value.
+// tomlValue converts a value from package toml to the type that a Key's value has.
 func tomlValue(v any) any {
 	switch v := v.(type) {
 	case time.Time:
-		if strings.HasSuffix(v.Location().String(), "-local") { // zone of a time without an offset
+		if strings.HasSuffix(v.Location().String(), "-local") { // the zone of a time without an offset
 			v = time.Date(v.Year(), v.Month(), v.Day(), v.Hour(), v.Minute(), v.Second(), v.Nanosecond(), time.UTC)
 		}
 		return v.Format(time.RFC3339Nano)
@@ -96,8 +96,8 @@ func deeper(v any, depth int) bool {
 	return false
 }
 
-// lineFinder finds the lines of keys. The keys must be requested in file order. lineFinder exists because package toml
-// does not report lines.
+// lineFinder finds the lines of keys, because package toml does not report lines. The keys must be requested in file
+// order.
 type lineFinder struct {
 	lines []string
 	last  int // number of the line found last; the first line is 1
@@ -116,9 +116,9 @@ func (f *lineFinder) find(name string) int {
 	return max(1, f.last)
 }
 
-// deepTOML returns the line where TOML text nests brackets or dotted keys deeper than depth, or 0 if there is no such
-// line. Package toml recurses on the stack without a depth limit, so readTOML calls deepTOML first. Brackets in strings
-// are not counted.
+// deepTOML returns the line at which TOML text nests brackets or dotted keys deeper than depth, or 0 if there is no
+// such line. Package toml recurses without a depth limit, so readTOML calls deepTOML first. Brackets in strings are not
+// counted.
 func deepTOML(text string, depth int) int {
 	line, open, dots := 1, 0, 0
 	for i := 0; i < len(text); i++ {
@@ -151,8 +151,8 @@ func deepTOML(text string, depth int) int {
 	return 0
 }
 
-// endOfText returns the offset after the string in quotation marks that begins at offset i. A single-line string
-// ends at the end of its line at the latest.
+// endOfText returns the offset after the quoted string that begins at offset i. A single-line string ends at the end of
+// its line at the latest.
 func endOfText(text string, i int) int {
 	mark := text[i : i+1]
 	if long := strings.Repeat(mark, 3); strings.HasPrefix(text[i:], long) {

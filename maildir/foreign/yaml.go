@@ -13,7 +13,7 @@ import (
 const notYAML = "the header is not valid YAML: on each line, write a key, a colon and text, and put text with " +
 	"special characters in quotation marks"
 
-// readYAML reads a mapping. It refuses anchors, aliases and tags, because with them a few bytes can represent a huge
+// readYAML reads a mapping. It refuses anchors, aliases and tags, because they allow a few bytes to represent a huge
 // value, or a value that is not text. If a key occurs twice, readYAML returns both.
 func readYAML(header []byte, depth int) ([]Key, error) {
 	var doc, rest yaml.Node
@@ -49,7 +49,7 @@ func readYAML(header []byte, depth int) ([]Key, error) {
 // yamlReader converts nodes to Key values. depth is the deepest level at which a list or mapping may occur.
 type yamlReader struct{ depth int }
 
-// value returns the value of node n, which is at the given level.
+// value returns the value of n, which is at the given level.
 func (r yamlReader) value(n *yaml.Node, level int) (any, error) {
 	line := 1 + n.Line
 	switch {

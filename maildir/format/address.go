@@ -8,23 +8,23 @@ import (
 
 // Address identifies a sender or recipient of a message: one of the project's agents, or a mailbox at another domain in
 // the form that email uses. Compare addresses with ==. Only an agent has a folder, so call IsAgent or CheckName before
-// you build a path from an address.
+// building a path from an address.
 type Address struct {
 	Local  string // an agent's name, or the part before the @
 	Domain string // in lower case, international names as A-labels (xn--…); "" for an agent
 }
 
-// Limits for an address with a domain, in octets. Spec: RFC 5321 4.5.3.1, RFC 1035 2.3.4.
+// These are limits for an address with a domain, in octets. Spec: RFC 5321 4.5.3.1, RFC 1035 2.3.4.
 const (
 	maxLocal  = 64
 	maxDomain = 255
 	maxLabel  = 63
 )
 
-// ParseAddress parses an agent's name or local@domain. It lowercases the domain and keeps the case of the local
-// part, which only the recipient's server may interpret. The local part must be a Dot-string of RFC 5321 and the
-// domain a host name: quoted text, IP addresses and non-ASCII letters are invalid. The error's text is a sentence
-// without its final period.
+// ParseAddress parses an agent's name or local@domain. It lowercases the domain. It keeps the case of the local part,
+// which only the recipient's server may interpret. The local part must be a Dot-string as defined in RFC 5321, and the
+// domain must be a host name: quoted text, IP addresses and non-ASCII letters are invalid. The error's text is a
+// sentence without its final period.
 func ParseAddress(s string) (Address, error) {
 	at := strings.LastIndexByte(s, '@')
 	if at < 0 {
@@ -72,14 +72,14 @@ func checkLocal(local string) string {
 	return ""
 }
 
-// inLocal reports whether r is a dot or an atext character of RFC 5322.
+// inLocal reports whether r is a dot or one of RFC 5322's atext characters.
 func inLocal(r rune) bool { return inLabel(r) || strings.ContainsRune("!#$%&'*+/=?^_`{|}~.", r) }
 
 func inLabel(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-'
 }
 
-// checkDomain says what is wrong with an email domain in upper or lower case, or returns "" if the domain is valid.
+// checkDomain says what is wrong with an email domain, or returns "" if the domain is valid. It ignores case.
 func checkDomain(domain string) string {
 	if len(domain) > maxDomain {
 		return "the part after the @ is longer than 255 characters"

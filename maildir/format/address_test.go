@@ -8,7 +8,7 @@ import (
 func TestParseAddress(t *testing.T) {
 	t.Parallel()
 	label := strings.Repeat("a", 63)
-	long := strings.Repeat(label+".", 3) + label // 255
+	long := strings.Repeat(label+".", 3) + label // 255 bytes
 	for s, want := range map[string]Address{
 		"Ann":                                  {Local: "Ann"},
 		"ann@example.org":                      {"ann", "example.org"},

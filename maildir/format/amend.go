@@ -7,14 +7,13 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Amendable returns the editable part of a sent message in the form that a user edits: a header with a few keys, and
-// the body.
+// Amendable returns the editable part of a sent message, as a user edits it: a header with a few keys, and the body.
 func Amendable(m *Message) []byte {
 	return message(m.header(func(f *field, _ bool) bool { return f.is(mutable) }), m.Body)
 }
 
-// Amend applies text, which has the form that Amendable returns, to m. Keys that text leaves out stay unchanged. The
-// error is a *tree.FormatError.
+// Amend applies an edited text to m. The text has the form that Amendable returns. Keys missing from the text stay
+// unchanged. The error is a *tree.FormatError.
 func Amend(m *Message, text []byte) error {
 	o, body, err := parseHeader(text)
 	if err != nil {
@@ -44,7 +43,7 @@ func Amend(m *Message, text []byte) error {
 		return &tree.FormatError{Line: 1, Reason: "the text is not UTF-8 or contains a NUL character: save as UTF-8"}
 	}
 	if body != m.Body {
-		m.HTML = "" // the HTML shows the old body
+		m.HTML = "" // the HTML contains the old body
 	}
 	if m.Body = body; m.Subject == "" {
 		m.Subject = SubjectOf(body)
@@ -52,8 +51,8 @@ func Amend(m *Message, text []byte) error {
 	return nil
 }
 
-// Rewrite returns m as the file that replaces old, without a seal. old must be a valid file of the same message.
-// Unknown keys in old are kept.
+// Rewrite returns the file that replaces old, with m's content and without a seal. old must be a valid file of the same
+// message. Unknown keys in old are kept.
 func Rewrite(old []byte, m *Message) ([]byte, error) {
 	o, _, err := parseHeader(old)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 )
 
 // Canonical rewrites a message file in the server's form: the header's keys in their fixed order, one per line, times
-// in UTC, and exactly one line end after the body. It removes a byte order mark and CRLF line ends, which would make
-// the file invalid. Unknown keys are kept, after the others. Canonical returns three kinds of files unchanged: sealed
-// files, because the seal covers their bytes; files whose attachments have unknown keys; and mail from other systems.
-// The error is a *tree.FormatError. See docs/tree.md, "A message".
+// in UTC, and exactly one line ending after the body. It removes a byte order mark and CRLF line endings, which would
+// make the file invalid. Unknown keys are kept, after the others. Canonical returns three kinds of files unchanged:
+// sealed files, because the seal covers their bytes; files whose attachments have unknown keys; and mail from other
+// systems. The error is a *tree.FormatError. See docs/tree.md, "A message".
 func Canonical(id string, data []byte) ([]byte, error) {
 	if IsForeign(data) {
 		_, err := ParseMessage(id, data)
@@ -70,7 +70,7 @@ func (o *object) unknown() lines {
 	return more
 }
 
-// extra returns the unknown members of a draft's header for Message.Extra. It refuses a key that looks like a typo. A
+// extra returns the unknown members of a draft's header, for Message.Extra. It refuses a key that looks like a typo. A
 // recipient listed under such a key would not get the message, and all other recipients would see the name.
 func (o *object) extra() (string, *tree.FormatError) {
 	var more lines
@@ -113,7 +113,7 @@ func (m *Message) header(wanted func(f *field, empty bool) bool) []byte {
 	return b.object()
 }
 
-// lines holds members of a JSON object, one per line.
+// lines contains members of a JSON object, one per line.
 type lines []byte
 
 func (l *lines) put(key string, value []byte) {
@@ -130,7 +130,7 @@ func (m *Message) Rest(but []string) string {
 	return string(m.header(func(f *field, empty bool) bool { return !empty && !slices.Contains(but, f.key) }))
 }
 
-// SetRest sets the fields that the result of Rest contains. It does not change other fields.
+// SetRest sets the fields contained in a result of Rest. It does not change other fields.
 func (m *Message) SetRest(rest string) error {
 	o, err := parseObject([]byte(rest), 0)
 	if err != nil {

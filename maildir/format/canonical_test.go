@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestCanonical checks that Canonical keeps a file's meaning, and leaves its own result unchanged.
+// TestCanonical checks that Canonical keeps a file's meaning, and that it leaves its own result unchanged.
 func TestCanonical(t *testing.T) {
 	t.Parallel()
 	const plain = "---json\n{\"created\":\"2025-01-02T04:04:05+01:00\", \"x\": {\"a\": [1,  2]},\n\"to\":[\"B\"],\n\n\"from\":\"A\",\"id\":\"m\"}\n---\n# Hi\n\ntext"
@@ -58,8 +58,8 @@ func TestCanonicalWhole(t *testing.T) {
 	}
 }
 
-// TestCanonicalLeaves checks that a file is left unchanged if it would lose its seal or a key, or if it is not a
-// message.
+// TestCanonicalLeaves checks that Canonical leaves a file unchanged if the file would otherwise lose its seal or a key,
+// or if it is not a message.
 func TestCanonicalLeaves(t *testing.T) {
 	t.Parallel()
 	const head = `{"id":"m","from":"A","created":"2025-01-02T03:04:05Z",`

@@ -23,7 +23,7 @@ type Lease struct {
 	Claim
 	Length  time.Duration // whole seconds
 	Renewal int           // number of renewals
-	Machine string        // id of the key of the machine on which the claim was created
+	Machine string        // id of the key of the machine that created the claim
 	// Inception is the agent's inception, which distinguishes two agents with the same name. It is zero if unknown.
 	Inception time.Time
 }
@@ -39,8 +39,8 @@ func ParseClaim(data []byte) (Claim, error) {
 	return c, err
 }
 
-// claim reads the keys that claims and leases have in common. endless means that the claim has no end; in that case,
-// claim returns an error.
+// claim reads the keys that claims and leases have in common. If endless is set, the claim has no end, and claim
+// returns an error.
 func (o *object) claim(c *Claim, endless bool) error {
 	c.Pattern = o.text("path")
 	c.Agent = o.text("agent")
@@ -67,7 +67,7 @@ func (o *object) claim(c *Claim, endless bool) error {
 	return nil
 }
 
-// ParseLease parses the result of FormatLease. The error is a *tree.FormatError.
+// ParseLease parses a lease in the form that FormatLease returns. The error is a *tree.FormatError.
 func ParseLease(data []byte) (l Lease, err error) {
 	o, err := parseSmall(data)
 	if err != nil {
@@ -100,21 +100,21 @@ func FormatLease(l Lease) []byte {
 	return append(b.object(), '\n')
 }
 
-// keyed is a key and its value.
+// keyed is a key with its value.
 type keyed struct {
 	key   string
 	value any
 }
 
-// keys returns a claim's keys and values, except the end of the claim.
+// keys returns a claim's keys and values, except for the claim's end.
 func (c *Claim) keys() []keyed {
 	return []keyed{
 		{"path", c.Pattern}, {"agent", c.Agent}, {"exclusive", c.Exclusive}, {"reason", c.Reason}, {"created", FormatTime(c.Created)},
 	}
 }
 
-// FormatClaim returns the content of a claim file. It keeps unknown keys from the old content unchanged, after the
-// known keys.
+// FormatClaim returns the content of a claim file. It keeps unknown keys from the old content unchanged and puts them
+// after the known keys.
 func FormatClaim(c Claim, old []byte) []byte {
 	var b lines
 	var ours []string

@@ -6,8 +6,7 @@ import (
 )
 
 // CopySum returns a digest of the content that all copies of a message have in common, or nil for an invalid file. The
-// digest does not cover bcc, which differs between copies, the seal, which therefore differs too, or the header's
-// layout.
+// digest does not cover the header's layout, or bcc and the seal, which differ between copies.
 func CopySum(id string, data []byte) *[sha256.Size]byte {
 	if _, err := ParseMessage(id, data); err != nil {
 		return nil

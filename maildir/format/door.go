@@ -11,7 +11,7 @@ const (
 	DoorStdio   = "stdio"   // MCP over the store's socket, to which `mailtree stdio` connects
 	DoorCLI     = "cli"     // a command line
 	DoorPage    = "page"    // a web page
-	DoorGateway = "gateway" // mail from another domain
+	DoorGateway = "gateway" // email from another domain
 	DoorFile    = "file"    // a file saved in the sender's outbox
 )
 
@@ -36,8 +36,8 @@ func DoorOf(ctx context.Context) string {
 
 type stepKey struct{}
 
-// InStep returns a ctx whose operations form one step: a single undo reverts all of them. step is a unique word, or ""
-// for no step.
+// InStep returns a ctx whose operations form a single step, which one undo reverts as a whole. step is a unique word,
+// or "" for no step.
 func InStep(ctx context.Context, step string) context.Context {
 	return context.WithValue(ctx, stepKey{}, step)
 }
@@ -51,5 +51,5 @@ func StepOf(ctx context.Context) string {
 	return step
 }
 
-// NewStep returns a new unique word for InStep.
+// NewStep returns a unique word for InStep.
 func NewStep() string { return rand.Text()[:13] }

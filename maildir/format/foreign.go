@@ -20,14 +20,14 @@ import (
 // foreignLimits sets the same limits as for a JSON header.
 var foreignLimits = foreign.Limits{Bytes: MaxHeader, Depth: maxDepth}
 
-// IsForeign reports whether a message file has another mail system's header. The server reads such a file and never
+// IsForeign reports whether a message file has another mail system's header. The server reads such a file but never
 // changes it.
 func IsForeign(data []byte) bool {
 	return bytes.HasPrefix(data, []byte(foreign.TOML)) && foreign.Is(data, foreign.TOML)
 }
 
-// parseForeignDraft parses a file in an outbox whose header is YAML or TOML, and returns the header as JSON, with
-// the values of known keys in the form that a JSON header uses. The error is a *tree.FormatError.
+// parseForeignDraft parses a file in an outbox whose header is YAML or TOML. It returns the header as JSON, and
+// converts the values of known keys to the form that a JSON header uses. The error is a *tree.FormatError.
 func parseForeignDraft(data []byte, fence string) (header *object, body string, err error) {
 	f, err := foreign.Parse(data, fence, foreignLimits)
 	if err != nil {
@@ -37,7 +37,7 @@ func parseForeignDraft(data []byte, fence string) (header *object, body string, 
 	sent := fence == foreign.TOML && !slices.ContainsFunc(f.Keys, func(k foreign.Key) bool { return draftKey(k.Name) == "id" })
 	for _, k := range f.Keys {
 		key := draftKey(k.Name)
-		if sent && key == "message_id" { // another system has already sent the message, so it is not sent again
+		if sent && key == "message_id" { // another system has already sent this message
 			key = "id"
 		}
 		value, why := draftValue(key, k.Value)
@@ -50,8 +50,8 @@ func parseForeignDraft(data []byte, fence string) (header *object, body string, 
 	return header, f.Body, err
 }
 
-// draftValue returns a header value as JSON. For a known key, it converts the value to the form that a JSON header
-// uses. why says what is wrong with the value, or is "" if it is valid.
+// draftValue returns a header value as JSON. If the key is known, it converts the value to the form that a JSON header
+// uses. If the value is invalid, why says what is wrong with it. Otherwise, why is "".
 func draftValue(key string, v any) (value []byte, why string) {
 	kind := kindOf(key)
 	if kind == nil {
@@ -86,7 +86,7 @@ func draftValue(key string, v any) (value []byte, why string) {
 	return compact(&list), ""
 }
 
-// parseForeignMail parses a message from another system, whose file name is its id. It reads the sender, the
+// parseForeignMail parses a message from another system. The message's id is its file name. It reads the sender, the
 // recipients, the time and the content. It ignores keys that describe the message's trust or state. The error is a
 // *tree.FormatError.
 func parseForeignMail(id string, data []byte) (*Message, error) {
@@ -125,13 +125,13 @@ func parseForeignMail(id string, data []byte) (*Message, error) {
 	return &m.Message, m.check(id, o)
 }
 
-// foreignHeader is a message from another system while its header is being read.
+// foreignHeader is a message from another system whose header is being read.
 type foreignHeader struct {
 	Message
-	made string // the message's time: the value of created, otherwise of date
+	made string // the message's time: the value of created or, if that is missing, of date
 }
 
-// read sets the field that corresponds to a header key.
+// read sets the field that a header key corresponds to.
 func (m *foreignHeader) read(name string, value any) {
 	text, list := foreignText(value), foreignList(value)
 	switch name {
@@ -170,7 +170,7 @@ func (m *foreignHeader) read(name string, value any) {
 	}
 }
 
-// foreignText returns a scalar as text, and "" for any other value.
+// foreignText returns a scalar as text. It returns "" for any other value.
 func foreignText(v any) string {
 	switch v.(type) {
 	case []any, map[string]any:
@@ -179,7 +179,7 @@ func foreignText(v any) string {
 	return fmt.Sprint(v)
 }
 
-// foreignList returns the strings in a list, or a scalar as a list.
+// foreignList returns the strings in a list. It returns a scalar as a list with one string.
 func foreignList(v any) (list []string) {
 	items, ok := v.([]any)
 	if !ok {

@@ -38,8 +38,8 @@ filename = "plan.pdf"
 See the **plan**.
 `
 
-// TestForeignMail checks that the sender, recipients, time and content of mail from another system are read, and that
-// any claim in it to be trusted, proven, sealed, read or delivered is ignored.
+// TestForeignMail checks that the sender, recipients, time and content of mail from another system are read. It also
+// checks that any claim in the mail to be trusted, proven, sealed, read or delivered is ignored.
 func TestForeignMail(t *testing.T) {
 	t.Parallel()
 	const id = "2025-01-15-103000-meeting"
@@ -68,7 +68,7 @@ func TestForeignMail(t *testing.T) {
 	}
 }
 
-// TestForeignForms checks that missing values and unusual forms are understood if they are unambiguous.
+// TestForeignForms checks that missing values and unusual forms are accepted if they are unambiguous.
 func TestForeignForms(t *testing.T) {
 	t.Parallel()
 	const head = "+++\nmessage_id = '1@example.org'\nfrom = 'Ann'\n"

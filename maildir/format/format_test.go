@@ -60,11 +60,11 @@ func TestFormatRoundTrip(t *testing.T) {
 	}
 }
 
-// saysHow matches a reason that says how to fix the fault, either after a colon or through an example.
+// saysHow matches a reason that says how to fix the fault, either after a colon or with an example.
 var saysHow = regexp.MustCompile(`: [^"]|such as`)
 
-// TestParseRefuses checks that a file that deviates from the format in any way is reported as a problem with a line and
-// a reason. The reason says how to fix the file. The parser never guesses.
+// TestParseRefuses checks that any deviation from the format is reported as a problem with a line and a reason. The
+// reason says how to fix the file. The parser never guesses.
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	good := string(FormatMessage(sample()))
@@ -145,7 +145,7 @@ func TestParseAccepts(t *testing.T) {
 	}
 }
 
-// TestParseAddresses checks that from, to, cc and bcc may contain agents, and addresses at other domains.
+// TestParseAddresses checks that from, to, cc and bcc may contain agents and addresses at other domains.
 func TestParseAddresses(t *testing.T) {
 	t.Parallel()
 	m := sample()
@@ -198,8 +198,8 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// TestReleasedBy checks that the agent that released another agent's claim is read from the second line of a mark, and
-// that the time is read from the first line.
+// TestReleasedBy checks that ParseMark reads the time from a mark's first line, and that ReleasedBy reads the agent
+// that released another agent's claim from the second.
 func TestReleasedBy(t *testing.T) {
 	now := time.Date(2025, 10, 23, 15, 22, 14, 0, time.UTC)
 	for data, by := range map[string]string{
@@ -237,7 +237,7 @@ func BenchmarkSealed(b *testing.B) {
 	}
 }
 
-// BenchmarkFormat measures the cost of one copy when a message is sent, without its seal.
+// BenchmarkFormat measures the cost of one copy when a message is sent, without the copy's seal.
 func BenchmarkFormat(b *testing.B) {
 	m := sample()
 	for b.Loop() {

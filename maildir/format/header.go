@@ -21,18 +21,18 @@ import (
 type object struct {
 	raw  []byte
 	keys []member
-	base int // number of the line before raw in the file
+	base int // number of the file's line before raw
 	err  error
 }
 
-// member is one of the object's keys with the raw text of its value.
+// member is one of an object's keys, with the raw text of its value.
 type member struct {
 	key string
-	at  int // offset of the key in raw
+	at  int // the key's offset in raw
 	val json.RawMessage
 }
 
-// parseObject decodes raw, which begins after line number base of its file.
+// parseObject decodes raw. base is the number of the file's line before raw.
 func parseObject(raw []byte, base int) (*object, error) {
 	o := &object{raw: raw, base: base}
 	if i := tree.InvalidUTF8(raw); i < len(raw) {
@@ -57,8 +57,8 @@ func parseObject(raw []byte, base int) (*object, error) {
 	return o, nil
 }
 
-// scan reads the object or list at offset i of valid JSON and returns the offset after it. It stores the
-// members of the outermost object.
+// scan reads the object or list at offset i of valid JSON and returns the offset after it. It stores the members of the
+// outermost object.
 func (o *object) scan(i, depth int) (int, error) {
 	if depth > maxDepth {
 		return 0, o.fault(i, fmt.Sprintf("nested deeper than %d levels: flatten it", maxDepth))
@@ -129,7 +129,7 @@ func unquote(b []byte) (s string) {
 	if bytes.IndexByte(b, '\\') < 0 {
 		return string(b[1 : len(b)-1])
 	}
-	_ = json.Unmarshal(b, &s) // cannot fail: b is valid
+	_ = json.Unmarshal(b, &s) // cannot fail, because b is valid
 	return s
 }
 
@@ -230,7 +230,7 @@ func (o *object) names(key string) []string {
 	return out
 }
 
-// readHeader sets the fields with the given use from the header o. It stores the first fault in o.err.
+// readHeader sets the fields that have the given use, from the header o. It stores the first fault in o.err.
 func (m *Message) readHeader(o *object, use uses) {
 	for i := range fields {
 		if f := &fields[i]; f.is(use) && o.has(f.key) {
@@ -255,8 +255,8 @@ func (o *object) read(key string, v any) {
 	}
 }
 
-// jsonSlip describes the most common mistakes in hand-written JSON, or returns "" for any other fault. at is the
-// offset of the first invalid byte. jsonSlip quotes at most that byte.
+// jsonSlip describes the most common mistakes in hand-written JSON. It returns "" for any other fault. at is the offset
+// of the first invalid byte. jsonSlip never quotes more than that byte.
 func jsonSlip(raw []byte, at int, err error) string {
 	if at >= len(raw) || raw[at] >= utf8.RuneSelf {
 		return ""
@@ -322,7 +322,7 @@ func plainJSON(err error) string {
 	return strings.TrimPrefix(err.Error(), "json: ") + ": fix the JSON here"
 }
 
-// expected says what to write for a value of the Go type t.
+// expected says what to write for a value with the Go type t.
 func expected(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -340,7 +340,7 @@ func expected(t reflect.Type) string {
 	return "a whole number"
 }
 
-// Cut shortens s to at most n bytes at a rune boundary.
+// Cut shortens s to at most n bytes, at a rune boundary.
 func Cut(s string, n int) string {
 	if len(s) <= n {
 		return s

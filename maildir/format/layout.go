@@ -1,11 +1,11 @@
-// Package format defines the paths and the bytes of a mail tree. It does not read or write files.
+// Package format defines the paths and the file formats of a mail tree. It does not read or write files.
 //
 //   - Locate identifies the file at a path; CanonicalPath, InboxPath and similar functions return paths.
 //   - ParseMessage, ParseProfile, ParseClaim, ParseProject, ParseMark and ParseStatus parse a file's bytes. A
 //     *tree.FormatError reports the invalid line. FormatMessage and similar functions write the form that the parsers
 //     read.
 //   - Seal signs a message file, and SealHolds checks the seal.
-//   - ParseAddress parses the sender and recipients of a message: agents, and email addresses at other domains.
+//   - ParseAddress parses a message's sender and recipients: agents, and email addresses at other domains.
 //   - CheckName and ValidID check names and ids.
 //
 // docs/tree.md describes the same format for users.
@@ -26,10 +26,10 @@ import (
 type Kind uint8
 
 // The kinds of files. KindIgnored files are not part of the tree: hidden files, editor swap files, .git, .mailtree.
-// KindOther files are kept and committed, but have no meaning for mailtree (a README, a draft's picture).
+// KindOther files are kept and committed, but have no meaning to mailtree (a README, a draft's picture).
 const (
 	KindIgnored    Kind = iota
-	KindOther           // no meaning for mailtree
+	KindOther           // no meaning to mailtree
 	KindProject         // project.json
 	KindCanonical       // messages/**/<id>.md
 	KindProfile         // agents/<Name>/profile.json
@@ -61,7 +61,7 @@ func (k Kind) String() string {
 // Mark reports whether files of this kind are marks, which record what a recipient did with its copy.
 func (k Kind) Mark() bool { return k == KindRead || k == KindAck || k == KindArchived }
 
-// Place is the information that a path in the tree provides about its file.
+// Place is what a path in the tree says about its file.
 type Place struct {
 	Kind  Kind
 	Agent string // the agent whose folder contains the file; "" for other files
@@ -87,15 +87,15 @@ func PlainName(s string) bool {
 	return s != ""
 }
 
-// Ignored reports whether base, the last element of a path, is the name of a file that is not part of the tree: hidden
-// files, editor backups and swap files. See docs/tree.md, "The tree of a project".
+// Ignored reports whether a file is not part of the tree, given the last element of its path: a hidden file, an
+// editor's backup, or a swap file. See docs/tree.md, "The tree of a project".
 func Ignored(base string) bool {
 	return base == "" || base[0] == '.' || strings.HasSuffix(base, "~") || strings.HasSuffix(base, ".swp") ||
 		strings.HasSuffix(base, ".swx") || base == "4913" || (base[0] == '#' && strings.HasSuffix(base, "#"))
 }
 
-// Locate returns the place of the file at p. p is slash-separated and relative to the tree's root. The first two or
-// three elements determine the place. The folders below them may have any name. See docs/tree.md, "The tree of a
+// Locate returns the place of the file at p, which is slash-separated and relative to the tree's root. Only the first
+// two or three elements determine the place. The folders below them may have any name. See docs/tree.md, "The tree of a
 // project".
 func Locate(p string) Place {
 	for e := range strings.SplitSeq(p, "/") {
@@ -148,12 +148,12 @@ func locateAgent(p string) Place {
 	return pl
 }
 
-// sentCopy matches the paths that the server gives to the senders' copies of messages, and those that EditBeside
+// sentCopy matches the paths of senders' copies of messages, as the server creates them, and the paths that EditBeside
 // derives from them.
 var sentCopy = regexp.MustCompile(`^agents/[^/]+/outbox/\d{4}/\d\d/\d\d/(?:\d+/)?msg_\d{8}_[0-9a-f]{16}(?:\.edit-[0-9a-f]{12})?\.md$`)
 
-// IsSentCopy reports whether a path in an outbox belongs to a sent message's copy. Any other file in an outbox was
-// saved by a user or agent to be sent.
+// IsSentCopy reports whether a path in an outbox belongs to a sent message's copy. A user or agent saved any other file
+// in an outbox in order to send it.
 func IsSentCopy(p string) bool { return sentCopy.MatchString(p) }
 
 const editBeside = ".edit-"
@@ -196,7 +196,7 @@ func locateClaim(p string) Place {
 	return Place{Kind: KindOther}
 }
 
-// The names used in the tree. No other source file contains them as literals.
+// These are the names used in the tree. No other source file contains them as literals.
 const (
 	ProjectFile    = "project.json"
 	MessagesDir    = "messages"
@@ -216,14 +216,14 @@ const (
 	RunDir         = ".mailtree" // untracked run-time state, see maildir/doc.go; the watcher and the history skip it
 )
 
-// The contents of RunDir.
+// These are the contents of RunDir.
 const (
 	JournalFile = RunDir + "/journal"
 	SeenDir     = RunDir + "/seen"     // one file per agent; its mtime is when the agent was last seen
 	SessionsDir = RunDir + "/sessions" // one file per seat (maildir/seat): its agent and announced messages
 	NotifiedDir = RunDir + "/notified" // files from earlier versions about agents in tmux windows, one per agent
 	QueueDir    = RunDir + "/queue"    // one file per message and recipient at another domain, see package outgoing
-	StoppedDir  = RunDir + "/stopped"  // one file per agent: other agents' claims that stopped it (package claim)
+	StoppedDir  = RunDir + "/stopped"  // one file per agent: the other agents' claims that stopped it (package claim)
 )
 
 func day(t time.Time) string { return t.UTC().Format("2006/01/02") }
@@ -243,7 +243,7 @@ func OutboxPath(agent, id string, t time.Time) string {
 	return AgentsDir + "/" + agent + "/" + OutboxDir + "/" + day(t) + "/" + id + ".md"
 }
 
-// DraftPath returns the path of the nth draft that the agent created within the second of t.
+// DraftPath returns the path of the nth draft that the agent created within the same second as t.
 func DraftPath(agent string, t time.Time, n int) string {
 	name := t.UTC().Format("20060102-150405")
 	if n > 1 {
@@ -255,10 +255,10 @@ func DraftPath(agent string, t time.Time, n int) string {
 // ProfilePath returns the path of the agent's profile.
 func ProfilePath(agent string) string { return AgentsDir + "/" + agent + "/" + profileFile }
 
-// StatusPath returns the path of the agent's presence.
+// StatusPath returns the path of the agent's status file.
 func StatusPath(agent string) string { return AgentsDir + "/" + agent + "/" + statusFile }
 
-// ClaimPath returns the path of an agent's claim on a pattern. suffix keeps it distinct from another file at the same
+// ClaimPath returns the path of an agent's claim on a pattern. A suffix distinguishes it from another file at the same
 // path.
 func ClaimPath(pattern, agent, suffix string) string {
 	sum := sha1.Sum([]byte(pattern))
@@ -293,7 +293,7 @@ func MachineOfKey(p string) (keyID string, is bool) {
 	return keyID, is && MachinePath(keyID) == p
 }
 
-// AttachmentSum returns the SHA-1, in hex, from an attachment's path, or "" for any other path.
+// AttachmentSum returns the SHA-1 (in hex) in an attachment's path, or "" for any other path.
 func AttachmentSum(p string) string {
 	base := path.Base(p)
 	sum, _, _ := strings.Cut(base, ".")
@@ -303,7 +303,7 @@ func AttachmentSum(p string) string {
 	return sum
 }
 
-// MessageFiles lists the file names that belong to a message: those of the message, its copies and their marks.
+// MessageFiles lists the file names that belong to a message: the message itself, its copies and their marks.
 func MessageFiles(id string) []string {
 	copied := id + ".md"
 	return []string{copied, ReadMark(copied), AckMark(copied), ArchivedMark(copied)}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestLease checks that a lease is parsed back unchanged, and that a lease that is invalid or too long is refused.
+// TestLease checks that a lease is parsed back unchanged, and that an invalid or overlong lease is refused.
 func TestLease(t *testing.T) {
 	t.Parallel()
 	l := Lease{

@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// The importance levels of a message, in ascending order. An empty importance is written as normal.
+// These are the importance levels of a message, in ascending order. An empty importance is written as normal.
 const (
 	Low    = "low"
 	Normal = "normal"
@@ -23,7 +23,7 @@ const (
 	Urgent = "urgent"
 )
 
-// Limits for a message. See docs/tree.md, "A message".
+// These are limits for a message. See docs/tree.md, "A message".
 const (
 	MaxHeader     = 256 << 10 // bytes of JSON
 	MaxSubject    = 998       // bytes
@@ -58,16 +58,16 @@ type Message struct {
 	InReplyTo   string
 	References  []string  // ids before InReplyTo, oldest first, if the sender gave any
 	MessageID   string    // Message-ID of an external message, without < and >; "" for none
-	Automatic   bool      // an external message from a program or a mailing list: no program may answer it
-	Date        time.Time // Date header of an external message; zero for none
-	ReplyTo     []string  // addresses for replies to an external message, in the form of To
+	Automatic   bool      // an external message from a program or a mailing list, which no program may answer
+	Date        time.Time // Date header of an external message; zero if it has none
+	ReplyTo     []string  // reply addresses of an external message, in the form of To
 	Problems    []string  // faults in an external message, as sentences without their final period
 	Attachments []Attachment
 	HTML        string // path of the HTML attachment that Body was converted from; "" for none
 	Key         string // the sender's idempotency key; "" for none
 	Origin
 	Seal      string // see seal.go; "" in a file written by hand
-	Digest    []byte // SHA-256 of the file without its seal; Seal signs it
+	Digest    []byte // SHA-256 of the file without its seal, which Seal signs
 	MediaType string // the body's type: "" for Markdown, or PlainText
 	Body      string
 
@@ -77,14 +77,14 @@ type Message struct {
 }
 
 // Origin describes how a message, or a request that creates a message, reached the server. The seal covers the origin.
-// The zero value is for files written by hand and for messages that the server itself sends.
+// The zero value is for files written by hand and for the server's own messages.
 type Origin struct {
 	Auth     string `json:"auth"`               // how the server authenticated the sender: none, token, uid:N, dmarc:DOMAIN
 	Door     string `json:"door,omitempty"`     // the channel
-	Terminal bool   `json:"terminal,omitempty"` // a user seems to have typed the DoorCLI command
+	Terminal bool   `json:"terminal,omitempty"` // a user appears to have typed the DoorCLI command
 }
 
-// Person reports whether, according to the origin, a user sent the message: through the page, a terminal or a saved
+// Person reports whether, according to the origin, a user sent the message with the page, in a terminal, or by saving a
 // file.
 func (o Origin) Person() bool { return o.Terminal || o.Door == DoorPage || o.Door == DoorFile }
 
@@ -103,12 +103,12 @@ type uses int
 
 const (
 	always  uses = 1 << iota // written even if it has no value
-	given                    // a sender may write it: a file in an outbox may contain it
+	given                    // a sender may write it, so a file in an outbox may contain it
 	mutable                  // a user may change it in a sent message
 	apart                    // not written together with the other keys
 )
 
-// fields is the only list of a message's keys, in the order in which they appear in a file. See docs/tree.md, "A
+// fields is the complete list of a message's keys, in the order in which they appear in a file. See docs/tree.md, "A
 // message".
 var fields = []field{
 	{"id", func(m *Message) any { return &m.ID }, always | given},
@@ -136,7 +136,7 @@ var fields = []field{
 	{"auth", func(m *Message) any { return &m.Auth }, 0},
 	{"door", func(m *Message) any { return &m.Door }, 0},
 	{"terminal", func(m *Message) any { return &m.Terminal }, 0},
-	{"seal", func(m *Message) any { return &m.Seal }, apart}, // Seal writes it
+	{"seal", func(m *Message) any { return &m.Seal }, apart}, // written by Seal
 }
 
 // Keys returns the message keys that have a meaning to mailtree.
@@ -159,13 +159,13 @@ func fieldOf(key string) *field {
 
 func (f *field) is(use uses) bool { return f.uses&use == use }
 
-// Recipients returns to, cc and bcc in that order.
+// Recipients returns to, cc and bcc, in that order.
 func (m *Message) Recipients() []string {
 	return slices.Concat(m.To, m.CC, m.BCC)
 }
 
-// KindFor returns "to", "cc" or "bcc", depending on how the message was addressed to the agent. For an agent that is
-// not in the header, it returns "to". See docs/tree.md, "A message".
+// KindFor returns "to", "cc" or "bcc", depending on how the message was addressed to the agent. If the agent is not in
+// the header, it returns "to". See docs/tree.md, "A message".
 func (m *Message) KindFor(agent string) string {
 	switch {
 	case slices.Contains(m.To, agent):
@@ -183,7 +183,7 @@ const (
 	fenceClose = "---"
 )
 
-// ParseMessage parses a message file whose file name contains the given id. An error is a *tree.FormatError, and means
+// ParseMessage parses a message file with the given id in its file name. An error is a *tree.FormatError, and means
 // that the file is reported as a problem. ParseMessage never guesses. It checks every limit except the file's size. See
 // docs/tree.md, "A message" and "Mail from other systems".
 func ParseMessage(id string, data []byte) (*Message, error) {
@@ -238,11 +238,11 @@ func (m *Message) check(id string, o *object) error {
 	return m.checkAddresses(o)
 }
 
-// editedApart is the reason that is reported for a file that a merge wrote next to a message.
+// editedApart is the reported reason for a file that a merge wrote next to a message.
 const editedApart = "two machines have edited this message, and this file is one of the two versions: copy what " +
 	"you need into the message, then delete this file"
 
-// MaxReference is the maximum length of a Message-ID in bytes: one line in an email's header.
+// MaxReference is the maximum length of a Message-ID in bytes. Such a Message-ID fills one line in an email's header.
 const MaxReference = 998
 
 // MaxReferences is the maximum number of earlier messages that a message may refer to.
@@ -304,7 +304,7 @@ func (m *Message) checkAddresses(o *object) error {
 	return nil
 }
 
-// SubjectOf returns the subject to use for a message that has none. See docs/tree.md, "A message".
+// SubjectOf returns the subject for a message that has none. See docs/tree.md, "A message".
 func SubjectOf(body string) string { return cmp.Or(markdown.FirstHeading(body), "(no subject)") }
 
 // MaxThread is the maximum length of a thread id in bytes.
@@ -324,7 +324,7 @@ func parseHeader(data []byte) (header *object, body string, err error) {
 	return header, body, err
 }
 
-// SplitMessage checks the fences and returns header and body. The error is a *tree.FormatError.
+// SplitMessage checks the fences and returns the header and body. The error is a *tree.FormatError.
 func SplitMessage(data []byte) (header []byte, body string, err error) {
 	unfit := func(line int, why string) ([]byte, string, error) {
 		return nil, "", &tree.FormatError{Line: line, Reason: why}
@@ -371,8 +371,8 @@ func splitAt(header, rest []byte) ([]byte, string, error) {
 	return header, string(bytes.TrimSuffix(bytes.TrimPrefix(rest, []byte("\n")), []byte("\n"))), nil
 }
 
-// FormatMessage returns m as a file without a seal: the header's keys in a fixed order, one per line, then a blank line
-// and the body, with exactly one line end added. ParseMessage reads the same message back.
+// FormatMessage returns m as a file without a seal: the header's keys in a fixed order, one per line, then a blank
+// line, and the body with exactly one line ending added. ParseMessage reads the same message back.
 func FormatMessage(m *Message) []byte {
 	header := m.header(func(f *field, empty bool) bool { return !f.is(apart) && (f.is(always) || !empty) })
 	if m.Extra != "" {

@@ -29,8 +29,8 @@ func CheckName(name string) string {
 	return ""
 }
 
-// NameOfWindow returns a tmux window's name without its spaces. Ignoring case, this is the name of the window's agent.
-// NameOfWindow returns "" if no agent can have that name. See docs/agentmail.md, "Who is who".
+// NameOfWindow returns a tmux window's name without its spaces. Except for case, that is the name of the window's
+// agent. NameOfWindow returns "" if no agent can have that name. See docs/agentmail.md, "Who is who".
 func NameOfWindow(window string) string {
 	name := strings.Join(strings.Fields(window), "")
 	if !ValidName(name) {
@@ -39,13 +39,14 @@ func NameOfWindow(window string) string {
 	return name
 }
 
-// Postmaster is the sender of the server's own messages to agents: about saved files that did not have the intended
-// effect, undelivered mail, and invalid claims. Postmaster is not an agent and has no folder, and the name cannot be
-// registered. It reports each issue once: the idempotency key of its message identifies the issue.
+// Postmaster is the sender of the server's own messages to agents. These messages are about saved files that did not
+// have the intended effect, undelivered mail, and invalid claims. Postmaster is not an agent and has no folder, and the
+// name cannot be registered. Postmaster reports each issue once: the message's idempotency key identifies the issue.
 const Postmaster = "Postmaster"
 
 // ServerName reports whether a name is reserved for the server, ignoring case. The server writes to agents as
-// Postmaster, and commits as mailtree. No agent can have such a name, and no mail is sent from such an agent's outbox.
+// Postmaster, and it commits as mailtree. No agent can have such a name, and mail in an outbox with such a name is not
+// sent.
 func ServerName(name string) bool {
 	return slices.Contains([]string{"postmaster", "mailtree", "system"}, strings.ToLower(name))
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Near returns up to three names from all that are closest to name, nearest first. It omits names that differ in more
-// than a third of their letters, and names that differ in at least two letters more than the nearest name does. If one
-// name contains the other, they are treated as one letter apart.
+// Near returns up to three names from all that are closest to name, nearest first. It omits names that differ from name
+// in more than a third of their letters, and names that differ in at least two more letters than the nearest name does.
+// If one name contains the other, they are treated as one letter apart.
 func Near(name string, all []string) []string {
 	type scored struct {
 		name string
@@ -41,9 +41,9 @@ func Near(name string, all []string) []string {
 	return out
 }
 
-// Misspelt returns the element of all that name misspells. A misspelling differs in one letter, in up to two letters if
-// name has more than six, or only in letter case. Misspelt returns "" if there is no such element, or if all contains
-// name.
+// Misspelt returns the element of all that name misspells. A misspelling differs only in case, in one letter, or, if
+// name has more than six letters, in up to two letters. Misspelt returns "" if there is no such element, or if all
+// contains name.
 func Misspelt(name string, all []string) string {
 	if slices.Contains(all, name) {
 		return ""
@@ -63,7 +63,7 @@ func holds(a, b string) bool {
 	return b != "" && (strings.HasPrefix(a, b) || len(b) > 3 && strings.Contains(a, b))
 }
 
-// distance returns the Levenshtein distance between the first 128 bytes of a and b. Two swapped adjacent letters are
+// distance returns the Levenshtein distance between the first 128 bytes of a and of b. Swapping two adjacent letters is
 // treated as one change.
 func distance(a, b string) int {
 	a, b = Cut(a, 128), Cut(b, 128)

@@ -11,10 +11,12 @@ import (
 )
 
 // A user writes the header of a file in an outbox as lines such as "to: BlueLake", with or without --- lines around
-// them. Such a plain header is read line by line, not as YAML. In YAML, the value in "subject: 12" is a number and the
-// one in "subject: no" is false; here every value is text. Some YAML forms are supported: lists, quoted strings and,
-// between --- lines, comment lines. A fault reports the line and the key. It never quotes a value, because the value
-// may be a bcc recipient (Invariant I7). See docs/tree.md, "Sending by saving".
+// them. Such a plain header is read line by line, not as YAML. In YAML, the value in "subject: 12" is a number, and the
+// value in "subject: no" is false. In a plain header, every value is text. Some YAML forms are supported: lists, quoted
+// strings and, between --- lines, comment lines.
+//
+// A fault reports the line and the key. It never quotes a value, because the value may be a bcc recipient (Invariant
+// I7). See docs/tree.md, "Sending by saving".
 
 // draftKey returns the standard name of a draft's key. Keys may also be written as in an email ("In-Reply-To"), and
 // ack_required as "ack". An unknown key is returned unchanged.
@@ -29,11 +31,11 @@ func draftKey(name string) string {
 	return key
 }
 
-// underscored returns a key in the form that a message's keys have.
+// underscored returns a key in lower case and with underscores, like a message's keys.
 func underscored(name string) string { return strings.ReplaceAll(strings.ToLower(name), "-", "_") }
 
-// kindOf returns a pointer to a new variable of the type of a draft key's value, as field.of does. It returns nil for a
-// key that a sender may not write.
+// kindOf returns a pointer to a new variable with the type of a draft key's value, as field.of does. It returns nil for
+// a key that a sender may not write.
 func kindOf(key string) any {
 	switch f := fieldOf(key); {
 	case key == repeatKey:
@@ -57,8 +59,8 @@ func plainKey(line string) (key, value string) {
 	return key, strings.TrimSpace(value)
 }
 
-// plainFlag returns the boolean that a word represents as the value of a key. why says what is wrong with the word, or
-// is "" if it is valid.
+// plainFlag returns the boolean that a word means as the value of a key. If the word is invalid, why says what is wrong
+// with it. Otherwise, why is "".
 func plainFlag(key, word string) (yes bool, why string) {
 	switch strings.ToLower(word) {
 	case "yes", "true":
@@ -79,8 +81,8 @@ func isPlain(data []byte) bool {
 // isFence reports whether a line is --- with or without trailing spaces or tabs.
 func isFence(line []byte) bool { return string(bytes.TrimRight(line, " \t")) == fenceClose }
 
-// plainHeader collects a plain header as the members of a JSON object, each on the line of its key, so that faults
-// in the object refer to the right line.
+// plainHeader collects a plain header as the members of a JSON object. Each member is on the line of its key, so that
+// faults in the object refer to the right line.
 type plainHeader struct {
 	fenced bool // the header is between --- lines
 	lines  []plainLine
@@ -88,7 +90,7 @@ type plainHeader struct {
 	list   *[]string // the value to which the next lines may add items; nil if the last key's value is complete
 }
 
-// plainLine is a key and its value, a pointer as in field.of. A line without a key has key "".
+// plainLine is a key with its value, a pointer as in field.of. If the line has no key, key is "".
 type plainLine struct {
 	key   string
 	value any
@@ -135,7 +137,7 @@ func parsePlain(data []byte) (header *object, body string, err error) {
 	return header, string(bytes.TrimSuffix(rest, []byte("\n"))), err
 }
 
-// add adds the next line. It returns a description of what is wrong with the line, or "" if the line is valid.
+// add adds the next line. It says what is wrong with the line, or returns "" if the line is valid.
 func (h *plainHeader) add(text string) (why string) {
 	trimmed := strings.TrimSpace(text)
 	if item, ok := strings.CutPrefix(trimmed+" ", "- "); ok && h.list != nil {
@@ -175,7 +177,7 @@ func (h *plainHeader) add(text string) (why string) {
 	return ""
 }
 
-// notPlain returns a description of what is wrong with a line that has no key. It quotes only the word before a colon.
+// notPlain says what is wrong with a line that has no key. It quotes only the word before a colon.
 func notPlain(line string) string {
 	const leave = "Put an empty line before the text"
 	const knows = "write a key such as to, cc, bcc, subject, importance or ack, then a colon and a value. " + leave
@@ -201,7 +203,7 @@ func (h *plainHeader) json() []byte {
 	return b.object()
 }
 
-// linedObject writes a JSON object whose members are on the same lines as in a header, so that a fault in a member
+// linedObject writes a JSON object with its members on the same lines as in a header, so that a fault in a member
 // refers to the header's line.
 type linedObject struct {
 	text  []byte
@@ -223,7 +225,7 @@ func (l *linedObject) put(line int, key string, value []byte) {
 // object returns the JSON object.
 func (l *linedObject) object() []byte { return slices.Concat([]byte("{"), l.text, []byte("}")) }
 
-// plainItems returns the items of a comma-separated list on one line, with or without brackets around the list.
+// plainItems returns the items of a comma-separated list on one line. The list may be enclosed in brackets.
 func plainItems(value string) []string {
 	if inner, ok := strings.CutPrefix(value, "["); ok && strings.HasSuffix(inner, "]") {
 		value = strings.TrimSuffix(inner, "]")

@@ -10,7 +10,7 @@ import (
 
 // Printable returns untrusted text, such as a subject or a file name, in a form that is safe on one line of a terminal.
 // If s is valid UTF-8 without hidden characters (see Hidden), Printable returns s unchanged. Otherwise it returns a Go
-// string literal that escapes only what is hidden or invalid, and that strconv.Unquote converts back to s.
+// string literal that escapes only what is hidden or invalid. strconv.Unquote converts the literal back to s.
 func Printable(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsFunc(s, Hidden) {
 		return s
@@ -28,12 +28,12 @@ func Literal(s string) string {
 	return `"` + text + `"`
 }
 
-// Quote returns untrusted text for use in a sentence: the Literal of at most its first 120 bytes.
+// Quote returns untrusted text for use in a sentence: the Literal of up to 120 bytes of it.
 func Quote(s string) string { return Literal(Cut(s, 120)) }
 
 // escape returns s with quotation marks, backslashes, hidden characters and invalid bytes escaped as in a Go string
-// literal. Every other character, such as a no-break space or a zero width joiner, is kept. hidden reports whether s
-// contains a hidden character or an invalid byte. The tag characters in a flag emoji are not treated as hidden.
+// literal. It keeps every other character, such as a no-break space or a zero width joiner. If s contains a hidden
+// character or an invalid byte, hidden is true. The tag characters in a flag emoji are not treated as hidden.
 func escape(s string) (text string, hidden bool) {
 	var b strings.Builder
 	for len(s) > 0 {
@@ -52,18 +52,17 @@ func escape(s string) (text string, hidden bool) {
 	return b.String(), hidden
 }
 
-// Hidden reports whether a character is misleading, is a direction mark, or can carry text that is not
-// shown: tags, interlinear annotations and the deprecated format controls.
+// Hidden reports whether a character is misleading, is a direction mark, or can carry text that is not displayed: tags,
+// interlinear annotations and the deprecated format controls.
 func Hidden(r rune) bool {
 	return Misleading(r) || r == '\u061c' || r == '\u200e' || r == '\u200f' || r >= '\u206a' && r <= '\u206f' ||
 		r >= '\ufff9' && r <= '\ufffb' || r >= 0xe0000 && r <= 0xe007f
 }
 
-// flag matches a flag emoji at the start of text that consists of tag characters, such as the flag of Scotland.
+// flag matches a flag emoji that contains tag characters, such as the flag of Scotland, at the start of text.
 var flag = regexp.MustCompile(`^\x{1f3f4}[\x{e0030}-\x{e0039}\x{e0061}-\x{e007a}]{3,6}\x{e007f}`)
 
-// Misleading reports whether a character breaks a line or changes the writing direction of the text around
-// it.
+// Misleading reports whether a character breaks a line or changes the writing direction of the surrounding text.
 func Misleading(r rune) bool {
 	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }

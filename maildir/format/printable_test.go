@@ -32,8 +32,8 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// TestPrintableScripts checks that characters that are needed for a language or a symbol are shown unchanged, even
-// within quotation marks.
+// TestPrintableScripts checks that characters that a language or a symbol needs are shown unchanged, even within
+// quotation marks.
 func TestPrintableScripts(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{

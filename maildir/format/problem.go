@@ -5,6 +5,6 @@ type Problem struct {
 	Project string `json:"project"` // slug
 	Path    string `json:"path"`    // in the project's tree
 	File    string `json:"file"`    // the absolute path; "" if not requested
-	Line    int    `json:"line"`    // 0 if the problem has no particular line
+	Line    int    `json:"line"`    // 0 if the problem is not on a particular line
 	Reason  string `json:"text"`    // what is wrong, and how to fix it
 }

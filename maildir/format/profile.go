@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Profile is the content of agents/<Name>/profile.json. The server writes it once; users may edit it. See docs/tree.md,
-// "An agent".
+// Profile is the content of agents/<Name>/profile.json. The server writes it once, and users may edit it. See
+// docs/tree.md, "An agent".
 type Profile struct {
 	Name      string    `json:"name"`
 	Program   string    `json:"program"`
@@ -19,11 +19,11 @@ type Profile struct {
 	Machine   string    `json:"machine"` // key id of the machine that the agent belongs to; "" for no machine
 }
 
-// MaxSmall is the size limit, in bytes, for every small file in the tree: profiles, claims, marks, status files.
+// MaxSmall is the maximum size, in bytes, of a small file in the tree: a profile, claim, mark or status file.
 const MaxSmall = 64 << 10
 
-// ParseProfile parses the profile of the agent called name. An agent's name is that of its folder, not the one in the
-// file. The error is a *tree.FormatError.
+// ParseProfile parses the profile of the agent with the given name. The folder's name, not the name in the file,
+// determines the agent's name. The error is a *tree.FormatError.
 func ParseProfile(name string, data []byte) (Profile, error) {
 	o, err := parseSmall(data)
 	if err != nil {
@@ -31,7 +31,7 @@ func ParseProfile(name string, data []byte) (Profile, error) {
 	}
 	p := Profile{Name: name, Program: o.text("program"), Model: o.text("model"), Task: o.text("task"), Inception: o.time("inception"),
 		Machine: o.text("machine")}
-	o.text("name") // only checks the type: renaming the folder changes the agent's name
+	o.text("name") // checks only the type: renaming the folder changes the agent's name
 	return p, o.err
 }
 
@@ -54,19 +54,19 @@ func FormatProfile(p Profile) []byte {
 		Machine   string `json:"machine,omitempty"`
 	}{p.Name, p.Program, p.Model, p.Task, FormatTime(p.Inception), p.Machine}, "", "  ")
 	if err != nil {
-		panic(err) // strings only
+		panic(err) // cannot happen, because a Profile contains only strings and times
 	}
 	return append(b, '\n')
 }
 
-// The possible values of an agent's presence. See docs/agentmail.md, "Presence".
+// These are the possible values of an agent's presence. See docs/agentmail.md, "Presence".
 const (
 	Ready   = "ready"
 	Work    = "work"
 	Offline = "offline"
 )
 
-// ParseStatus parses a status file, which contains one word. The error is a *tree.FormatError.
+// ParseStatus parses a status file, which contains a single word. The error is a *tree.FormatError.
 func ParseStatus(data []byte) (string, error) {
 	s := strings.TrimSpace(string(data))
 	if s != Ready && s != Work && s != Offline {
@@ -76,9 +76,10 @@ func ParseStatus(data []byte) (string, error) {
 	return s, nil
 }
 
-// ParseMark parses a .read, .ack or .released file, which is one line with the time. If a merge has left several lines,
-// the earliest time is used. An empty file is a mark without a time. If ParseMark returns an error, the mark still
-// applies, with the earliest time that could be read. It skips lines that begin with "by", which ReleasedBy reads.
+// ParseMark parses a .read, .ack or .released file, which contains one line with the time. If a merge has left several
+// lines, the earliest time is used. An empty file is a mark without a time. Even if ParseMark returns an error, the
+// mark applies, with the earliest time that could be read. ParseMark skips lines that begin with "by", which ReleasedBy
+// reads.
 func ParseMark(data []byte) (time.Time, error) {
 	var first time.Time
 	var bad error
@@ -109,12 +110,12 @@ func FormatMark(t time.Time) []byte { return []byte(FormatTime(t) + "\n") }
 // releasedBy begins the line in a .released file that names the agent who released another agent's claim.
 const releasedBy = "by "
 
-// FormatRelease returns the .released file for a claim that was released by an agent other than its holder.
+// FormatRelease returns the .released file of a claim that was released by an agent other than the holder.
 func FormatRelease(t time.Time, by string) []byte {
 	return []byte(string(FormatMark(t)) + releasedBy + by + "\n")
 }
 
-// ReleasedBy returns the agent who released another agent's claim, as recorded in the .released file. It returns "" if
+// ReleasedBy returns the agent who released another agent's claim, according to the .released file. It returns "" if
 // the holder released the claim.
 func ReleasedBy(data []byte) string {
 	for l := range strings.Lines(string(data)) {

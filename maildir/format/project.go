@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// ValidSlug reports whether slug is a valid name of a project's folder.
+// ValidSlug reports whether slug is a valid name for a project's folder.
 func ValidSlug(slug string) bool {
 	return slugPattern.MatchString(slug) && !strings.Contains(slug, "..")
 }
 
 var slugPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
 
-// Slug returns the folder name of the project with the given absolute path: the path's base name in safe lower-case
-// characters, and the first 8 hex digits of the path's SHA-256. See docs/tree.md, "The store".
+// Slug returns the folder name of the project with the given absolute path. It consists of the path's base name in safe
+// lower-case characters, and the first 8 hex digits of the path's SHA-256. See docs/tree.md, "The store".
 func Slug(human string) string {
 	base := strings.Map(func(r rune) rune {
 		switch {
@@ -37,8 +37,7 @@ func Slug(human string) string {
 	return Cut(base, 64) + "-" + hex.EncodeToString(sum[:4])
 }
 
-// FormatProject returns a project.json in the form that ParseProject reads. human is "" for the default
-// project.
+// FormatProject returns a project.json in the form that ParseProject reads. For the default project, human is "".
 func FormatProject(human, slug string, now time.Time) []byte {
 	b, err := json.MarshalIndent(struct {
 		HumanKey string `json:"human_key,omitempty"` // missing in the default project
@@ -46,7 +45,7 @@ func FormatProject(human, slug string, now time.Time) []byte {
 		Created  string `json:"created"`
 	}{human, slug, FormatTime(now)}, "", "  ")
 	if err != nil {
-		panic(err) // strings only
+		panic(err) // cannot happen, because the values are strings
 	}
 	return append(b, '\n')
 }

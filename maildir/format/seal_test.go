@@ -15,7 +15,7 @@ func keyPair(t testing.TB) (ed25519.PublicKey, ed25519.PrivateKey) {
 	return public, private
 }
 
-// TestSealBreaks checks that any change to the file, including its auth, breaks the seal.
+// TestSealBreaks checks that any change to the file, including its auth, makes the seal invalid.
 func TestSealBreaks(t *testing.T) {
 	t.Parallel()
 	public, key := keyPair(t)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestShortID checks that a recent id is shortened to the part after its date, and that an id that a user wrote is not
+// TestShortID checks that a recent id is shortened to the part after its date, and that an id written by a user is not
 // shortened.
 func TestShortID(t *testing.T) {
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)

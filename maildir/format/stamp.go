@@ -19,7 +19,7 @@ func (s Stamp) String() string {
 	return FormatTime(s.Time)
 }
 
-// MarshalJSON returns String as JSON.
+// MarshalJSON returns the result of String as JSON.
 func (s Stamp) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
 // UnmarshalJSON parses the result of MarshalJSON.

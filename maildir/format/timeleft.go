@@ -8,7 +8,7 @@ import (
 // TimeLeft formats the time until something ends, to the minute: "now" for less than a minute, "58m", "1h", "1h 59m",
 // and "2d 3h" for a day or more.
 func TimeLeft(d time.Duration) string {
-	d = d.Round(time.Minute) // a claim just made for an hour shows as 1h
+	d = d.Round(time.Minute) // a claim that was just made for an hour is shown as 1h
 	hours, minutes := int(d.Hours()), int(d.Minutes())%60
 	switch {
 	case d < time.Minute:

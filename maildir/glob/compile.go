@@ -10,7 +10,7 @@ import (
 // maxLen is the maximum length of a pattern in bytes.
 const maxLen = 1024
 
-// Limits on the braces in a pattern.
+// These are limits for the braces in a pattern.
 const (
 	maxAlternatives = 100        // alternatives that the braces produce
 	maxExpanded     = 8 * maxLen // total bytes of all alternatives, which limits the cost of Overlaps
@@ -31,12 +31,15 @@ var (
 	errSlash = errors.New(`it ends with a \`)
 )
 
-// Compile compiles a path or glob. The error says what is wrong, in words that complete "cannot be claimed: ". If
-// fold is set, matching ignores case, as in a code repository with core.ignorecase. With that setting, Git folds only
-// ASCII. However, the file systems for which Git uses the setting fold all of Unicode, so Compile does so too. It
-// maps one character to one character (simple folding): ä matches Ä, but ß does not match ss. As in Git, a class
-// includes the other cases of its characters before it is negated: [A-M] matches a, and [^a] does not match A. See
-// docs/tree.md, "A claim".
+// Compile compiles a path or glob. The error says what is wrong, in words that complete the sentence "cannot be
+// claimed: …".
+//
+// If fold is set, matching ignores case, as in a code repository with core.ignorecase. With that setting, Git itself
+// folds only ASCII. However, the file systems for which Git uses the setting fold all of Unicode, so Compile does too.
+// It maps one character to one character (simple folding): ä matches Ä, but ß does not match ss. As in Git, a class
+// includes the other cases of its characters before it is negated: [A-M] matches a, and [^a] does not match A.
+//
+// See docs/tree.md, "A claim".
 func Compile(p string, fold bool) (*Pattern, error) {
 	switch {
 	case p == "":
@@ -75,8 +78,8 @@ func Compile(p string, fold bool) (*Pattern, error) {
 	return c, nil
 }
 
-// literalPath returns the path of a pattern that has no wildcards or alternatives. It returns "" for other patterns
-// and for the whole repository.
+// literalPath returns the path of a pattern that has no wildcards or alternatives. It returns "" for other patterns and
+// for the whole repository.
 func literalPath(alts [][]element) string {
 	last := len(alts[0]) - 1
 	if len(alts) > 1 || !alts[0][last].deep {
@@ -92,7 +95,7 @@ func literalPath(alts [][]element) string {
 	return strings.Join(names, "/")
 }
 
-// ends returns a prefix and a suffix of every path that matches an alternative. f is the text of the alternative.
+// ends returns a prefix and a suffix that every path matching an alternative has. f is the text of the alternative.
 func ends(elems []element, f string, fold bool) (prefix, suffix string) {
 	prefix = foldIf(unescape(f[:literalLen(f)]), fold)
 	last := elems[len(elems)-1]
@@ -149,7 +152,7 @@ func compileAlternative(f string, fold bool) ([]element, error) {
 	return elems, nil
 }
 
-// literalLen returns the length of the text before the first wildcard of a pattern without braces. The slash before a
+// literalLen returns the length of the text before the first wildcard in a pattern without braces. The slash before a
 // ** is not included, because a/** also matches a.
 func literalLen(f string) int {
 	for i := 0; i < len(f); i++ {
@@ -169,7 +172,7 @@ func literalLen(f string) int {
 	return len(f)
 }
 
-// common returns the longest common prefix of whole characters.
+// common returns the longest common prefix that consists of whole characters.
 func common(a, b string) string {
 	n := 0
 	for i, c := range a {
@@ -182,7 +185,7 @@ func common(a, b string) string {
 	return a[:n]
 }
 
-// commonEnd returns the longest common suffix of whole characters.
+// commonEnd returns the longest common suffix that consists of whole characters.
 func commonEnd(a, b string) string {
 	n := 0
 	for n < len(a) {
@@ -195,7 +198,7 @@ func commonEnd(a, b string) string {
 	return a[len(a)-n:]
 }
 
-// unescape removes each \ and keeps the character after it.
+// unescape removes each \ but keeps the character after it.
 func unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -210,7 +213,7 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// expandBraces returns the alternatives of the pattern, with all brace groups expanded.
+// expandBraces returns the pattern's alternatives, with all brace groups expanded.
 func expandBraces(p string) ([]string, error) {
 	if !strings.Contains(p, "{") {
 		return []string{p}, nil
@@ -242,8 +245,8 @@ func expandBraces(p string) ([]string, error) {
 	return done, nil
 }
 
-// firstGroup finds the first {…} outside escapes and classes. It returns the offset at which the group opens, its
-// alternatives, and the offset after its end. open is -1 if there is no group.
+// firstGroup finds the first {…} outside escapes and classes. It returns the offset of the opening brace, the
+// alternatives, and the offset after the group's end. If there is no group, open is -1.
 func firstGroup(p string) (open int, parts []string, end int, err error) {
 	open = -1
 	depth, start, class := 0, 0, false
@@ -321,8 +324,8 @@ func compileElement(s string, fold bool) (element, error) {
 
 var notSlash = []span{{0, '/' - 1}, {'/' + 1, utf8.MaxRune}}
 
-// compileClass compiles a class. s begins after the [. It returns the class's characters and its length including
-// the ].
+// compileClass compiles a class. s begins after the [. It returns the class's characters, and its length including the
+// ].
 func compileClass(s string, fold bool) (chars []span, n int, err error) {
 	negated := s != "" && (s[0] == '^' || s[0] == '!')
 	if negated {
@@ -380,7 +383,7 @@ func classChar(s string) (r rune, k int, ok bool) {
 	return r, k, true
 }
 
-// joined sorts the spans and joins overlapping or adjacent spans, in place.
+// joined sorts the spans and joins overlapping or adjacent ones, in place.
 func joined(in []span) []span {
 	slices.SortFunc(in, func(a, b span) int { return int(a.lo - b.lo) })
 	out := in[:1]
@@ -394,7 +397,7 @@ func joined(in []span) []span {
 	return out
 }
 
-// subtract returns the characters of a that are not in b, in the order of a.
+// subtract returns the characters in a that are not in b, in the order of a.
 func subtract(a, b []span) []span {
 	for _, cut := range b {
 		var rest []span

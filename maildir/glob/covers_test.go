@@ -17,7 +17,7 @@ func exact(path string, fold bool) *Pattern {
 	return p
 }
 
-// escaped returns the path as a pattern.
+// escaped returns a pattern that means the path, with special characters escaped.
 func escaped(path string) string {
 	var b strings.Builder
 	for _, c := range path {
@@ -29,8 +29,8 @@ func escaped(path string) string {
 	return b.String()
 }
 
-// TestCovers checks that a pattern covers a path if and only if it overlaps the exact pattern of that path. If it
-// does, it also overlaps the path written as a pattern.
+// TestCovers checks that a pattern covers a path if and only if it overlaps the path's exact pattern. It also checks
+// that a pattern that covers a path overlaps the path written as a pattern.
 func TestCovers(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(3, 4))

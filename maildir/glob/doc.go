@@ -1,5 +1,5 @@
 // Package glob determines which paths a pattern covers, and whether two patterns overlap, that is, whether some path
-// matches both. It is independent of claims, files and mail.
+// matches both. It knows nothing about claims, files or mail.
 //
 // A pattern is a path or a glob relative to the top of a code repository, in the doublestar
 // dialect:
@@ -11,8 +11,8 @@
 //	**       as a whole element: any number of elements, including none; otherwise the same as *
 //	\x       the character x
 //
-// A literal path, even as an alternative in braces, covers everything below it, because a file may become a folder.
-// A trailing slash after a wildcard means /**: src/*/ is src/*/**.
+// A literal path, even as an alternative in braces, covers everything below it, because a file may become a folder. A
+// trailing slash after a wildcard means /**: src/*/ is the same as src/*/**.
 //
 // Overlaps is exact: it intersects the two patterns instead of comparing their text.
 package glob

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// foldRune returns one character that represents all cases of c. For an ASCII letter it returns the lower-case
+// foldRune returns a single character that represents all cases of c. For an ASCII letter, it returns the lower-case
 // letter.
 func foldRune(c rune) rune {
 	if c >= utf8.RuneSelf {
@@ -23,7 +23,7 @@ func foldRune(c rune) rune {
 	return c
 }
 
-// Fold returns s in the form that case-ignoring patterns compare: foldRune of each character.
+// Fold applies foldRune to each character of s. Patterns that ignore case compare text in this form.
 func Fold(s string) string { return strings.Map(foldRune, s) }
 
 func foldIf(s string, fold bool) string {
@@ -33,7 +33,7 @@ func foldIf(s string, fold bool) string {
 	return s
 }
 
-// foldedPrefix reports whether Fold(s) begins with prefix, which is folded.
+// foldedPrefix reports whether Fold(s) begins with prefix, which must be folded.
 func foldedPrefix(s, prefix string) bool {
 	for i := 0; i < len(prefix) && i < len(s) && prefix[i] < utf8.RuneSelf && s[i] < utf8.RuneSelf; {
 		if c := s[i]; c != prefix[i] && (c < 'A' || c > 'Z' || c+'a'-'A' != prefix[i]) {
@@ -54,7 +54,7 @@ func foldedPrefix(s, prefix string) bool {
 	return true
 }
 
-// foldedSuffix reports whether Fold(s) ends with suffix, which is folded.
+// foldedSuffix reports whether Fold(s) ends with suffix, which must be folded.
 func foldedSuffix(s, suffix string) bool {
 	for suffix != "" {
 		a, n := utf8.DecodeLastRuneInString(s)
@@ -67,7 +67,7 @@ func foldedSuffix(s, suffix string) bool {
 	return true
 }
 
-// foldSpans adds the other cases of all characters.
+// foldSpans adds the other cases of all characters in the spans.
 func foldSpans(in []span) []span {
 	out := slices.Clone(in)
 	add := func(c rune) {

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Clean normalizes a pattern: slash-separated, without "./", double slashes and surrounding white space. A trailing
-// slash after a wildcard becomes /**, and any other trailing slash is removed. A pattern that is absolute or has a ..
-// element is only trimmed, because Compile rejects it.
+// Clean normalizes a pattern. The result is slash-separated, without "./", double slashes or surrounding white space. A
+// trailing slash after a wildcard becomes /**, and any other trailing slash is removed. A pattern that is absolute or
+// has a .. element is only trimmed, because Compile rejects it.
 func Clean(p string) string {
 	p = strings.TrimSpace(p)
 	if p == "" || p[0] == '/' || slices.Contains(strings.Split(p, "/"), "..") {
@@ -18,8 +18,8 @@ func Clean(p string) string {
 	return cleanSlashes(p)
 }
 
-// cleanSlashes does the same as Clean, but does not trim white space, and also changes a pattern that is absolute or
-// has a .. element. p is a whole pattern or one alternative of its braces.
+// cleanSlashes is like Clean, but it does not trim white space, and it also changes a pattern that is absolute or has a
+// .. element. p is a whole pattern or one alternative in its braces.
 func cleanSlashes(p string) string {
 	clean := path.Clean(p)
 	if !strings.HasSuffix(p, "/") || !HasWildcards(clean) || clean == "**" || strings.HasSuffix(clean, "/**") {
@@ -28,7 +28,7 @@ func cleanSlashes(p string) string {
 	return clean + "/**"
 }
 
-// HasWildcards reports whether a pattern has a wildcard, a class or braces that are not escaped with \.
+// HasWildcards reports whether a pattern contains a wildcard, class or brace group that is not escaped with \.
 func HasWildcards(p string) bool {
 	for i := 0; i < len(p); i++ {
 		switch p[i] {
@@ -41,7 +41,7 @@ func HasWildcards(p string) bool {
 	return false
 }
 
-// Pattern is a compiled pattern. It never changes and is safe for concurrent use.
+// Pattern is a compiled pattern. It is immutable and safe for concurrent use.
 type Pattern struct {
 	alts    [][]element // the alternatives of its braces; a path matches the pattern if it matches one of them
 	prefix  string      // every matching path begins with it
@@ -50,13 +50,13 @@ type Pattern struct {
 	fold    bool
 }
 
-// Literal returns the path of a pattern that has no wildcards or alternatives: a file, or a folder with everything
-// below it. The path is folded if the pattern folds. Literal returns "" for other patterns and for the whole
-// repository.
+// Literal returns the path of a pattern that has no wildcards or alternatives. The pattern means the file at this path,
+// or the folder with everything below it. The path is folded if the pattern ignores case. Literal returns "" for other
+// patterns and for the whole repository.
 func (p *Pattern) Literal() string { return p.literal }
 
-// Prefix returns a prefix of every matching path, as far as the pattern's text determines one. It returns "" if the
-// pattern ignores case.
+// Prefix returns a prefix that every matching path has, as far as the pattern's text determines one. It returns "" if
+// the pattern ignores case.
 func (p *Pattern) Prefix() string {
 	if p.fold {
 		return ""
@@ -67,23 +67,23 @@ func (p *Pattern) Prefix() string {
 // element is one path element in a pattern.
 type element struct {
 	deep   bool    // **: any number of elements, including none
-	text   string  // without wildcards: the name, folded if the pattern folds
-	tokens []token // with wildcards: the tokens; otherwise nil
+	text   string  // the name, if there are no wildcards; folded if the pattern ignores case
+	tokens []token // the tokens, if there are wildcards; otherwise nil
 }
 
-// token matches one character, or any number of any characters if char is star.
+// token matches one character or, if char is star, any number of characters.
 type token struct {
 	char  rune   // -1: star
 	class []span // if not nil, one of these characters instead of char; sorted, not adjacent, never empty
 }
 
-// span is a range of characters, including both ends.
+// span is a range of characters that includes both ends.
 type span struct{ lo, hi rune }
 
 const star rune = -1
 
 // Overlaps reports whether some path matches both patterns. Both must be compiled with the same fold. The number of
-// steps is at most the product of the lengths of the patterns with all braces expanded. See docs/tree.md, "A claim".
+// steps is at most the product of the patterns' lengths with all braces expanded. See docs/tree.md, "A claim".
 func (p *Pattern) Overlaps(q *Pattern) bool {
 	if n := min(len(p.prefix), len(q.prefix)); p.prefix[:n] != q.prefix[:n] {
 		return false
@@ -101,9 +101,9 @@ func (p *Pattern) Overlaps(q *Pattern) bool {
 	return false
 }
 
-// Covers reports whether path matches the pattern. path is the path of one file, slash-separated, clean and relative
-// to the code repository's root. Each of its characters is literal, even *?[]{}\, and path need not be UTF-8. A
-// pattern with the same text would also match everything below a folder, but path means only the file. See
+// Covers reports whether path matches the pattern. path is the path of a single file, slash-separated, clean and
+// relative to the code repository's root. Each of its characters is literal, even *?[]{}\, and path need not be valid
+// UTF-8. A pattern with the same text would also match everything below a folder, but path means only the file. See
 // docs/tree.md, "A claim".
 func (p *Pattern) Covers(path string) bool {
 	switch {
@@ -159,13 +159,13 @@ func (t token) meets(u token) bool {
 	return intersect(t.class, u.class)
 }
 
-// meet reports whether two sequences have a common match. An item that repeats matches any number of any items.
-// Every other item can match something. meet calls match at most once for each pair of items.
+// meet reports whether some text matches both sequences. An item that repeats matches any number of any items. Every
+// other item can match something. meet calls match at most once for each pair of items.
 //
-// After matching items are removed from both ends, one of the sequences begins, and one ends, with an item that
-// repeats. If both sequences contain such an item, they have a common match, because each absorbs the other's items.
-// If only one sequence contains such an item, the other has a fixed length. In that case, matching each run of the
-// first sequence as early as possible leaves the most room for the rest.
+// After matching items have been removed from both ends, one of the sequences begins with an item that repeats, and one
+// ends with such an item. If both sequences contain such an item, they have a common match, because each absorbs the
+// other's items. If only one sequence contains such an item, the other has a fixed length. In that case, matching each
+// run of the first sequence as early as possible leaves the most room for the rest.
 func meet[T any](p, q []T, repeats func(T) bool, match func(a, b T) bool) bool {
 	for len(p) > 0 && len(q) > 0 && !repeats(p[0]) && !repeats(q[0]) {
 		if !match(p[0], q[0]) {
@@ -205,7 +205,7 @@ func meet[T any](p, q []T, repeats func(T) bool, match func(a, b T) bool) bool {
 	return !slices.ContainsFunc(p[i:], func(t T) bool { return !repeats(t) })
 }
 
-// matchName is meet for an element with wildcards and a name.
+// matchName is like meet, for an element with wildcards and a name.
 func matchName(p []token, name string) bool {
 	run, from := -1, 0
 	i := 0

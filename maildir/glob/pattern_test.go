@@ -95,7 +95,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestOverlapFold tests the same as TestOverlap, for patterns that ignore case.
+// TestOverlapFold is like TestOverlap, for patterns that ignore case.
 func TestOverlapFold(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -145,7 +145,7 @@ func TestOverlapFold(t *testing.T) {
 	}
 }
 
-// grammar generates patterns with all features of the dialect, over the letters a, b and B.
+// grammar generates patterns over the letters a, b and B that use all features of the dialect.
 type grammar struct{ rng *rand.Rand }
 
 func (g grammar) pick(of ...string) string { return of[g.rng.IntN(len(of))] }
@@ -183,8 +183,8 @@ func (g grammar) path(depth int) string {
 	return strings.Join(elems, "/")
 }
 
-// allPaths returns the paths with at most three elements of at most two letters each, including the letter z, which
-// is in no pattern.
+// allPaths returns the paths with up to three elements of up to two letters each. The letters include z, which is in no
+// pattern.
 func allPaths() (paths []string) {
 	var names []string
 	for _, x := range []string{"", "a", "A", "b", "B", "z"} {
@@ -206,7 +206,7 @@ func allPaths() (paths []string) {
 	return paths
 }
 
-// TestClean checks the normal form of patterns.
+// TestClean checks how patterns are normalized.
 func TestClean(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -273,7 +273,7 @@ func asRegexp(p string, fold bool) (*regexp.Regexp, error) {
 				re.WriteString("/")
 			}
 		}
-		if s := re.String(); strings.HasSuffix(s, `/(?:[^/]+(?:/[^/]+)*)?`) { // a/** matches a, too
+		if s := re.String(); strings.HasSuffix(s, `/(?:[^/]+(?:/[^/]+)*)?`) { // a/** also matches a
 			all = append(all, strings.TrimSuffix(s, `/(?:[^/]+(?:/[^/]+)*)?`)+`(?:/.*)?`)
 		} else if all = append(all, s); !wild {
 			all = append(all, s+"/.*")
@@ -286,9 +286,9 @@ func asRegexp(p string, fold bool) (*regexp.Regexp, error) {
 	return regexp.Compile(flags + `\A(?:` + strings.Join(all, "|") + `)\z`)
 }
 
-// TestOverlapBruteForce compares Overlaps and Covers with regular expressions, which are tried on every path made
-// from a few letters. If Overlaps reports an overlap but none of these paths matches both patterns, a longer common
-// path must be possible.
+// TestOverlapBruteForce compares Overlaps and Covers with regular expressions, which are tried on every path made from
+// a few letters. If Overlaps reports an overlap but none of these paths matches both patterns, the test requires that a
+// longer common path is possible.
 func TestOverlapBruteForce(t *testing.T) {
 	t.Parallel()
 	paths := allPaths()
@@ -296,7 +296,7 @@ func TestOverlapBruteForce(t *testing.T) {
 	type compiled struct {
 		text string
 		p    *Pattern
-		on   []uint64 // the paths that it matches
+		on   []uint64 // the paths that match
 	}
 	for _, fold := range []bool{false, true} {
 		var all []compiled
@@ -385,8 +385,8 @@ func (p *Pattern) short() bool {
 	return true
 }
 
-// TestOverlapBounded checks that the work for two sequences is bounded by the product of their lengths, even in the
-// worst cases.
+// TestOverlapBounded checks that comparing two sequences takes no more steps than the product of their lengths, even in
+// the worst cases.
 func TestOverlapBounded(t *testing.T) {
 	t.Parallel()
 	run := func(e string, n int) []token {
@@ -455,7 +455,7 @@ func FuzzOverlap(f *testing.F) {
 				t.Errorf("%q matches %q", b, a)
 			}
 		}
-		for _, fold := range []bool{false, true} { // an overlap with case is also one without
+		for _, fold := range []bool{false, true} { // patterns that overlap with case also overlap without it
 			p, _ := Compile(a, fold)
 			if path := strings.Trim(b, "/"); path != "" && !strings.Contains(path, "//") && p.Covers(path) != p.Overlaps(exact(path, fold)) {
 				t.Errorf("%q covers %q (fold %v): %v", a, path, fold, p.Covers(path))

@@ -13,49 +13,48 @@ type Log interface {
 	// left, except for an unfinished import, and returns.
 	Run(ctx context.Context) error
 
-	// StopBy announces that the program is about to end, and the time by which the Log must be done. An import of edits
-	// ends at once, and the server finds the remaining edits at its next start. Run continues until its context ends.
-	// Only the first call has an effect.
+	// StopBy announces that the program is about to end, and that the Log must finish by the given time. An import of
+	// edits ends at once, and the server finds the remaining edits at its next start. Run continues until its context
+	// ends. Only the first call has an effect.
 	StopBy(at time.Time)
 
 	// Record queues server operations whose files are durable. They are committed within a second: docs/durability.md,
-	// "What git log shows". If done is not nil, it is called once the operations are in commits. done must not call the
-	// Log. After the call, the caller must not change ops or any data that they refer to.
+	// "What git log shows". If done is not nil, it is called once the operations have been committed. The function must
+	// not call the Log. After calling Record, the caller must not change ops or any data that they refer to.
 	Record(ops []writer.Op, done func())
 
-	// RecordEdits queues paths that others have changed, added or removed (a folder means everything below it). The
+	// RecordEdits queues paths that others have changed, added or removed. A folder means everything below it. The
 	// edits are committed two seconds after the last change, after 30 seconds at the latest, or at once if there are a
 	// great many.
 	RecordEdits(paths []string)
 
-	// Preserve returns once the current content of each existing path is in a commit, so that the server may
-	// replace or remove the file. If the error wraps ErrUnavailable, the server must not touch the files. See
-	// docs/durability.md, "What the server leaves alone".
+	// Preserve returns once the current content of each existing path is in a commit, so that the server may replace or
+	// remove the file. If the error wraps ErrUnavailable, the server must not touch the files. See docs/durability.md,
+	// "What the server leaves alone".
 	Preserve(ctx context.Context, paths []string) error
 
-	// Authored returns at most n of the agent's commits, newest first. It examines only the newest commits.
+	// Authored returns up to n of the agent's commits, newest first. It examines only the newest commits.
 	Authored(ctx context.Context, agent string, n int) ([]Commit, error)
 
 	// LastDone returns the operations that q selects, newest first. It examines the operations that are not committed
-	// yet, and the newest commits. Its error wraps ErrUnavailable if an uncommitted operation cannot be examined.
+	// yet, and the newest commits. If it cannot examine an uncommitted operation, its error wraps ErrUnavailable.
 	LastDone(ctx context.Context, q DoneQuery) ([]Done, error)
 
-	// NamedDone returns the message ids that begin with one of the prefixes. It takes them from the operations in the
-	// newest commits, newest operation first.
+	// NamedDone returns the message ids that begin with one of the prefixes. It examines the operations in the newest
+	// commits, starting with the newest operation.
 	NamedDone(ctx context.Context, prefixes []string) ([]string, error)
 
-	// Flush commits everything recorded so far, including edits that are still too recent for a commit of their
-	// own.
+	// Flush commits everything recorded so far, including edits that are still too recent to be committed.
 	Flush(ctx context.Context) error
 
-	// Walk calls each for the commits that q selects, newest first. Operations that are not committed yet come first,
+	// Walk calls each with the commits that q selects, newest first. Operations that are not committed yet come first,
 	// as commits without a hash. Walk ends after the oldest commit, or when each returns fs.SkipAll. It returns any
 	// other error from each or ctx.
 	Walk(ctx context.Context, q Query, each func(*Revision) error) error
 
 	// AsOf calls show with the files that were below a folder at the given time, sorted by path, and with the newest
-	// commit at that time. It returns any error from show, ErrNotFound if there was no commit at that time or no commit
-	// has the given name, and ErrInvalid if the name is ambiguous.
+	// commit at that time. It returns any error from show. It returns ErrNotFound if there was no commit at that time
+	// or no commit has the given name, and ErrInvalid if the name is ambiguous.
 	AsOf(ctx context.Context, at Moment, folder string, show func(Commit, []OldFile) error) error
 
 	State() State
@@ -63,22 +62,22 @@ type Log interface {
 	Remote
 }
 
-// DoneQuery selects one agent's operations that have not been undone (UndoPrefix). A redo (RedoPrefix) is a
-// separate operation, with the same verb as the operation that it redoes.
+// DoneQuery selects an agent's operations that have not been undone (UndoPrefix). A redo (RedoPrefix) is a separate
+// operation, with the same verb as the operation that it redoes.
 type DoneQuery struct {
 	Agent string
 	ID    string                 // only operations on this message; "" for all
 	Wants func(verb string) bool // reports whether operations with the verb are wanted
-	Most  int                    // at most this many steps; an operation without a step is counted as one
+	Most  int                    // maximum number of steps; an operation without a step is its own step
 
-	// Along reports whether operations with the verb are included if the same step contains a wanted operation, even
-	// though they are not wanted themselves. If ID is set, each operation is treated as its own step. If Along is nil,
-	// no such operation is included.
+	// Along reports whether operations with the verb are included if they are not wanted themselves, but belong to the
+	// same step as a wanted operation. If ID is set, each operation is treated as its own step. If Along is nil, no
+	// such operation is included.
 	Along func(verb string) bool
 
-	// If Undone is set, the query selects the operations that were undone and have not been redone since. Each Done
-	// then describes the undo, but has the undone operation's verb. The list ends at a wanted operation that is neither
-	// an undo nor a redo, because operations undone before it can no longer be redone.
+	// Undone selects the operations that were undone and have not been redone since. Each Done then describes the undo,
+	// but has the undone operation's verb. The list ends at a wanted operation that is neither an undo nor a redo,
+	// because operations undone before it can no longer be redone.
 	Undone bool
 }
 
@@ -87,13 +86,12 @@ type Done struct {
 	Verb    string
 	ID      string // message id; "" if the operation does not concern a message
 	At      time.Time
-	Step    string // see writer.Op; with Undone, the undo's step
+	Step    string // see writer.Op; if Undone is set, the undo's step
 	Summary string // see writer.Op
-	Commit  string // its hash
+	Commit  string // hash of the commit
 
-	// Changes lists the changes that the commit made to the message's files, or to claims. It is empty if other
-	// operations in the commit may have made those changes. Only the operations in the first step of an answer have
-	// Changes.
+	// Changes lists the commit's changes to the message's files or to claims. It is empty if other operations in the
+	// same commit may have made these changes. Only the operations in the first step of an answer have Changes.
 	Changes []Version
 }
 
@@ -108,20 +106,19 @@ const Detached = "detached"
 
 // State is the state of the history, for health and doctor.
 type State struct {
-	// Mode is one of "committing"; "waiting" (for a merge, a rebase or a foreign lock); Detached; or "off".
+	// Mode is "committing", "waiting" (for a merge, a rebase or another program's lock), Detached, or "off".
 	Mode       string
-	Reason     string    // a sentence that says what is wrong and what to do, unless Mode is committing
-	Pending    int       // number of operations and edited paths that are not in a commit yet
+	Reason     string    // a sentence that says what is wrong and what to do; "" if Mode is committing
+	Pending    int       // number of operations and edited paths that have not been committed yet
 	LastCommit time.Time // zero if there is no commit yet
 	Import     Import
 }
 
-// ImportFrom is the number of waiting paths from which edits are treated as an import. Logs and doctor show the
-// progress of an import. If the server stops during an import, it commits the rest after its next start.
+// ImportFrom is the number of waiting paths from which edits are treated as an import. Logs and doctor show an import's
+// progress. If the server stops during an import, it commits the rest after its next start.
 const ImportFrom = 1000
 
-// Import is the progress of committing a large number of edits; the zero Import means that no import is in
-// progress.
+// Import is the progress of committing a large number of edits. The zero Import means that no import is in progress.
 type Import struct {
 	Committed int `json:"committed"` // paths committed since the import began
 	Left      int `json:"left"`      // paths not committed yet

@@ -13,22 +13,22 @@ type Query struct {
 	Op    func(RecordedOp) bool // reports whether an operation is wanted; if nil, File decides
 	Since time.Time             // only commits at or after this time; zero for all
 
-	// Path speeds up a search for changes at or below a path, which may be a file or a folder: commits that did not
-	// touch the path are skipped. If Path is "", every commit is examined.
+	// Path makes a search for changes at or below a path faster, because commits that did not touch the path are
+	// skipped. The path is a file or a folder. If Path is "", every commit is examined.
 	Path string
 
-	// File reports whether a file is wanted. operations is true if the commit contains operations, not edits.
+	// File reports whether a file is wanted. If the commit contains operations instead of edits, operations is true.
 	File func(path string, operations bool) bool
 
 	Progress func(looked int, back time.Time) // called with the commits examined and the last one's time; may be nil
 }
 
-// Revision is a commit, reduced to the parts that a query selects.
+// Revision contains the parts of a commit that a query selects.
 type Revision struct {
 	Commit
 	Author string       // the author's name
 	Ops    []RecordedOp // in order; empty for a commit of edits or a user's commit
-	Edit   bool         // the commit contains edits by others that the server committed
+	Edit   bool         // the server committed edits by others
 	Files  []FileChange // by path
 }
 
@@ -40,13 +40,13 @@ type RecordedOp struct {
 // about reports whether the operation wrote files that belong to a message.
 func (op *RecordedOp) about(id string) bool { return op.ID == id || op.Marks == id }
 
-// FileChange is a change to one file in a commit.
+// FileChange is a commit's change to one file.
 type FileChange struct {
 	Path  string `json:"path"`
 	Op    string `json:"change"`          // Added, Changed, Removed
 	Lines string `json:"patch,omitempty"` // the result of Patch, if the entry includes it
 
-	// Content reads the file as the commit left it or, for a removed file, as it was before the commit. Patch returns
+	// Content reads the file as it was after the commit or, if the commit removed the file, before it. Patch returns
 	// the changed lines as Git shows them. Both can be called only until the function that received the Revision
 	// returns.
 	Content func() ([]byte, error) `json:"-"`
@@ -63,7 +63,7 @@ const (
 // OldFile is a file as it was at some time in the past.
 type OldFile struct {
 	Path    string
-	Content func() ([]byte, error) // can be called only until the function that received the file returns
+	Content func() ([]byte, error) // valid only until the function that received the file returns
 }
 
 // Moment is a time in the history: the time of a commit, or the time of the newest commit at or before At.
@@ -92,7 +92,7 @@ func OfAgent(name string) Query {
 	return q
 }
 
-// OfRemoved selects the commits that removed messages, and possibly other commits.
+// OfRemoved selects the commits that removed messages. It may also select other commits.
 func OfRemoved() Query {
 	return Query{
 		Op: func(op RecordedOp) bool {
@@ -102,7 +102,7 @@ func OfRemoved() Query {
 	}
 }
 
-// OfMessages selects changes to the messages with the given ids, their copies and marks, since a time.
+// OfMessages selects changes since a given time to the messages with the given ids, their copies and their marks.
 func OfMessages(ids []string, since time.Time) Query {
 	of := make(map[string]bool, len(ids))
 	for _, id := range ids {
@@ -115,8 +115,8 @@ func OfMessages(ids []string, since time.Time) Query {
 	}
 }
 
-// OfPath selects changes to a file, or to everything below a folder. If the file belongs to a message, the query also
-// selects the operations on that message, because those can be found without reading the trees.
+// OfPath selects changes to a file, or to everything below a folder. If the file belongs to a message, OfPath also
+// selects the operations on that message, because they can be found without reading the trees.
 func OfPath(at string) Query {
 	q := Query{
 		File:  func(path string, _ bool) bool { return path == at || strings.HasPrefix(path, at+"/") },
@@ -129,7 +129,7 @@ func OfPath(at string) Query {
 	return q
 }
 
-// DayOf returns the day in a message's path or, failing that, in an id that a server created. The history contains
+// DayOf returns the day in a message's path or, if there is none, in an id that a server created. The history contains
 // nothing about the message before that day. DayOf returns the zero time if name contains no day.
 func DayOf(name string) time.Time {
 	e := strings.Split(name, "/")
@@ -146,13 +146,13 @@ func DayOf(name string) time.Time {
 	return time.Time{}
 }
 
-// Entry is one operation, or a set of edits made at once.
+// Entry is an operation, or a set of edits made at the same time.
 type Entry struct {
 	At      format.Stamp `json:"at"`
 	Commit  string       `json:"commit"`            // "" if not committed yet; usually it is within a second
 	Verb    string       `json:"verb"`              // the operation's verb; or VerbEdit, VerbRemove, VerbCommit
 	Who     string       `json:"who,omitempty"`     // the agent, or the commit's author; "" for the server itself
-	ID      string       `json:"id,omitempty"`      // message id, if there is one
+	ID      string       `json:"id,omitempty"`      // message id, if any
 	Summary string       `json:"summary,omitempty"` // one readable line
 	Subject string       `json:"subject,omitempty"` // the message's subject, if Summary does not contain it
 	Door    string       `json:"door,omitempty"`    // the channel: format.Door…, or DoorGit; "" for the server itself
@@ -164,7 +164,7 @@ func (e *Entry) IsOperation() bool {
 	return e.Verb != VerbEdit && e.Verb != VerbRemove && e.Verb != VerbCommit
 }
 
-// Verbs that the history interprets. Package maildir defines the other verbs.
+// These are the verbs that the history interprets. Package maildir defines the other verbs.
 const (
 	VerbEdit   = "edit"   // not an operation: the server committed edited files
 	VerbRemove = "remove" // not an operation: the server committed the removal of files
@@ -173,7 +173,8 @@ const (
 	// VerbDelete removes a message for everyone. Apart from undo and redo, no other operation removes messages.
 	VerbDelete = "delete"
 
-	// VerbRelease is an operation on claims. If it releases another agent's claim, it also sends a message.
+	// VerbRelease is the verb of an operation on claims. If it releases another agent's claim, the operation also sends
+	// a message.
 	VerbRelease = "release"
 
 	// UndoPrefix begins the verb of an operation that undoes another operation: "undo-send".
@@ -183,10 +184,10 @@ const (
 	RedoPrefix = "redo-"
 )
 
-// DoorGit is the channel of VerbCommit.
+// DoorGit is the channel of an entry with VerbCommit.
 const DoorGit = "git"
 
-// editVerb returns the verb of a commit of edits: VerbRemove if the commit removed all selected files, otherwise
+// editVerb returns the verb for a commit of edits: VerbRemove if the commit removed all selected files, otherwise
 // VerbEdit.
 func (r *Revision) editVerb() string {
 	kept := func(f FileChange) bool { return f.Op != Removed }
@@ -196,7 +197,7 @@ func (r *Revision) editVerb() string {
 	return VerbEdit
 }
 
-// Entries returns the entries of a commit, the last operation first.
+// Entries returns the entries of a commit, last operation first.
 func (r *Revision) Entries() []Entry {
 	base := Entry{Commit: r.Hash, At: format.At(r.At)}
 	if len(r.Ops) == 0 {

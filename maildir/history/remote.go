@@ -8,33 +8,33 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// Remote is the copy of a tree's history that a project's machines share: the branch of the same name in the repository
-// that Git calls origin, and the list of the machines' claims. Only Fetch, Push, FetchClaims and PushClaims contact the
-// shared repository, and only they use the user's Git configuration. The other methods read the most recently fetched
-// data.
+// Remote is the copy of a tree's history that a project's machines share. It consists of the branch with the same name
+// in the repository that Git calls origin, and the list of the machines' claims. Only Fetch, Push, FetchClaims and
+// PushClaims contact the shared repository, and only they use the user's Git configuration. The other methods read the
+// most recently fetched data.
 type Remote interface {
-	// Fetch fetches the shared branch and the list of claims. rewritten reports whether the shared branch lacks commits
-	// that it had at the last fetch or push, which means that somebody has force-pushed. Fetch returns ErrNoRemote if
-	// no origin is configured. Any other error quotes Git's message.
+	// Fetch fetches the shared branch and the list of claims. If the shared branch lacks commits that it had at the
+	// last fetch or push, somebody has force-pushed, and rewritten is true. Fetch returns ErrNoRemote if no origin is
+	// configured. Any other error quotes Git's message.
 	Fetch(ctx context.Context) (rewritten bool, err error)
 
 	// Push pushes the branch without force. It returns ErrBehind if the shared branch has commits that the local branch
-	// lacks, and otherwise the same errors as Fetch.
+	// lacks. Otherwise it returns the same errors as Fetch.
 	Push(ctx context.Context) error
 
-	// Compare compares the local branch with the shared branch. It returns ErrForeign if they have no commit in
-	// common, and ErrTooMany if too many files differ.
+	// Compare compares the local branch with the shared branch. It returns ErrForeign if they have no commit in common,
+	// and ErrTooMany if too many files differ.
 	Compare(ctx context.Context) (*MergeInput, error)
 
-	// Touched returns the files that the commits from base to tip changed, each with the time of the last of these
-	// commits that changed it. It returns ErrTooMany if the commits change too many files.
+	// Touched returns the files that were changed by the commits from base to tip, each with the time of the last of
+	// these commits that changed it. It returns ErrTooMany if the commits change too many files.
 	Touched(ctx context.Context, base, tip string) (map[string]time.Time, error)
 
-	// Fits returns ErrTooMany if the total size of the files with the given hashes is larger than one merge accepts.
+	// Fits returns ErrTooMany if the total size of the files with the given hashes exceeds the limit for a merge.
 	Fits(ctx context.Context, hashes []string) error
 
-	// Blobs calls do with a function that returns the content of a file by its hash, or by COMMIT:PATH. The function
-	// returns ErrNoFile if there is no such file. Blobs returns any error from do.
+	// Blobs calls do with a function that reads a file's content, given its hash or COMMIT:PATH. The function returns
+	// ErrNoFile if there is no such file. Blobs returns any error from do.
 	Blobs(ctx context.Context, do func(read func(name string) ([]byte, error)) error) error
 
 	// SharedClaims returns two lists of claims. The first result, there, is the list as last fetched or pushed. The
@@ -44,24 +44,24 @@ type Remote interface {
 	// FetchClaims fetches only the list of claims. It returns the same errors as Fetch.
 	FetchClaims(ctx context.Context) error
 
-	// WriteClaims creates a list from files, which Git already has, and from fresh, which are new. It adds the new
-	// files to the map files.
+	// WriteClaims creates a list from files, which Git already has, and fresh, which contains new files. It also adds
+	// the new files to the map files.
 	WriteClaims(ctx context.Context, files map[string]string, fresh map[string][]byte) (Claims, error)
 
-	// PushClaims replaces the list named was with the list named is, provided that was is still the shared list. ""
+	// PushClaims replaces the list named was with the list named is, provided that the shared list has not changed. ""
 	// means no list. PushClaims returns ErrBehind if the shared list has changed in the meantime, ErrDeclined if the
 	// host refuses the list, and ErrNoContact if nothing was sent. After any other error, the shared list may be either
-	// was or is.
+	// of the two.
 	PushClaims(ctx context.Context, was, is string) error
 
-	// KeepClaims records which list the tree has. name is "" if it has none.
+	// KeepClaims records the name of the list that the tree reflects, or "" for none.
 	KeepClaims(ctx context.Context, name string) error
 
 	// Origin returns the URL of the shared repository without a password, or "" if no URL is configured.
 	Origin() string
 }
 
-// Errors that Remote returns.
+// These are the errors that Remote returns.
 var (
 	ErrNoRemote = errors.New("the mail's folder has no Git remote called origin: run `git remote add origin URL` " +
 		"there")

@@ -7,7 +7,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Arrival is a copy that appeared in a mailbox, taken from the feed of changes.
+// Arrival is a copy that has appeared in a mailbox, according to the feed of changes.
 type Arrival struct {
 	Project string // slug
 	Mailbox string
@@ -18,7 +18,7 @@ type Arrival struct {
 	At      time.Time
 }
 
-// Firing is a hook, together with a copy that the hook may have to run for.
+// Firing is a hook together with a copy for which it may have to run.
 type Firing struct {
 	Hook  Hook
 	Owner int    // uid of the mailbox's owner
@@ -33,16 +33,16 @@ type Run struct {
 	Data      []byte // the copy
 	MessageID string
 	From      string // address
-	To        string // addresses separated by commas
+	To        string // comma-separated addresses
 	Subject   string
 	Date      string
 
-	Attachments []format.Attachment // their paths are absolute
+	Attachments []format.Attachment // with absolute paths
 }
 
-// Firings returns the firings for arrivals, in order, without Owner. It also writes a Created time for hooks that the
-// user added to the file. Otherwise the creation time of these hooks would change whenever the file changes. If that
-// write fails, the next call tries again.
+// Firings returns the firings for arrivals, in order, without Owner. It also stores a Created time for hooks that the
+// user added to the file. Otherwise these hooks' creation time would change whenever the file changes. If that write
+// fails, the next call tries again.
 func (l *List) Firings(arrivals []Arrival) ([]Firing, error) {
 	if len(arrivals) == 0 {
 		return nil, nil
@@ -66,8 +66,8 @@ func (l *List) Firings(arrivals []Arrival) ([]Firing, error) {
 	return all, nil
 }
 
-// precedes reports whether the hook was created before an arrival. If possible, precedes compares change numbers,
-// because they only increase, whereas the clock may have been set back.
+// precedes reports whether the hook was created before an arrival. If possible, precedes compares change numbers. They
+// only increase, but the clock may have been set back.
 func (h *Hook) precedes(a *Arrival) bool {
 	if h.After > 0 {
 		return a.Seq > h.After
@@ -76,7 +76,7 @@ func (h *Hook) precedes(a *Arrival) bool {
 }
 
 // Stands checks whether a firing's hook is still in the list and may run for the firing's owner. It sets f.Hook to the
-// hook's current version. why is the reason why the hook may not run, or "" if it may.
+// hook's current version. If the hook may not run, why gives the reason. Otherwise, why is "".
 func (l *List) Stands(f *Firing) (why string, err error) {
 	hooks, err := l.Load()
 	if err != nil {
@@ -96,10 +96,10 @@ func (l *List) Stands(f *Firing) (why string, err error) {
 	return "", nil
 }
 
-// Gone is the reason that is given when a deleted hook does not run.
+// Gone is the reason given when a deleted hook does not run.
 const Gone = "the hook was deleted"
 
-// Copy contains the facts that decide whether a hook runs for a copy.
+// Copy contains the facts about a copy that decide whether a hook runs for it.
 type Copy struct {
 	Message *format.Message
 	Sealed  bool // sealed by this store's own server
@@ -120,9 +120,8 @@ func (f *Firing) WhyNot(c Copy, now time.Time) string {
 	return ""
 }
 
-// outdates reports whether the hook was created after the message was sent. If the hook's date is in the future,
-// the clock was set back after the hook was created, and newer mail may have earlier dates. In that case, outdates
-// returns false.
+// outdates reports whether the hook was created after the message was sent. If the hook's creation time is in the
+// future, it returns false: the clock was set back after the hook was created, so newer mail may have earlier dates.
 func (h *Hook) outdates(m *format.Message, now time.Time) bool {
 	return m.Created.Before(h.Created) && !h.Created.After(now)
 }

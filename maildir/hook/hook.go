@@ -25,7 +25,7 @@ type Hook struct {
 	FireOnUntrusted bool     `json:"fire_on_untrusted"`
 
 	// Owner is the uid of the mailbox's owner at the time the hook was created. The hook does not run for any other
-	// owner. If the user wrote the hook without Owner, it runs for any owner.
+	// owner. If a user wrote the hook without Owner, it runs for any owner.
 	Owner *int `json:"owner_uid,omitempty"`
 
 	// Created is when the hook was created. The hook runs only for mail sent later. If the user omitted Created, it is
@@ -43,7 +43,7 @@ const (
 	AfterSend = "after_send" // a copy appeared in its outbox
 )
 
-// Limits for hooks.
+// These are the limits for hooks.
 const (
 	DefaultTimeout = 60  // seconds
 	maxTimeout     = 600 // seconds
@@ -63,7 +63,7 @@ func EventOf(k format.Kind) string {
 	return ""
 }
 
-// CheckDraft returns an error if the hook is invalid. The hook may still lack a name.
+// CheckDraft returns an error if the hook is invalid. The hook need not have a name yet.
 func (h Hook) CheckDraft() error {
 	if h.Name == "" {
 		h.Name = h.derivedName()
@@ -71,7 +71,7 @@ func (h Hook) CheckDraft() error {
 	return h.check()
 }
 
-// check does the same as CheckDraft for a hook that has a name. See docs/email.md, "Wording of refusals".
+// check is like CheckDraft, for a hook that has a name. See docs/email.md, "Wording of refusals".
 func (h *Hook) check() error {
 	switch cmd := strings.Join(h.Cmd, "\x00"); {
 	case h.Event != OnReceive && h.Event != AfterSend:
@@ -122,9 +122,9 @@ func (h *Hook) check() error {
 // the same derived name.
 func (h *Hook) derivedName() string { return hashName(h.Event, h.Cmd, h.FireOnUntrusted) }
 
-// freeName returns the derived name. If a hook on another mailbox has that name, freeName returns a name that is also
-// derived from the mailbox. If a hook on this mailbox already has either name, freeName returns that hook's name. own
-// lists all of the owner's hooks.
+// freeName returns the derived name, or, if a hook on another mailbox has that name, a name that is also derived from
+// the mailbox. If a hook on this mailbox already has one of these names, freeName returns that hook's name. The slice
+// own contains all of the owner's hooks.
 func (h *Hook) freeName(own []Hook) string {
 	short, long := h.derivedName(), hashName(h.Mailbox, h.Event, h.Cmd, h.FireOnUntrusted)
 	name := short
@@ -139,7 +139,7 @@ func (h *Hook) freeName(own []Hook) string {
 	return name
 }
 
-// hashName returns the first 12 hex digits of the SHA-256 of strings, lists of strings and flags.
+// hashName returns the first 12 hex digits of a SHA-256 over strings, lists of strings and flags.
 func hashName(of ...any) string {
 	b, err := json.Marshal(of)
 	if err != nil {
@@ -149,7 +149,7 @@ func hashName(of ...any) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// taken returns the refusal for a hook whose name is taken by the hook old.
+// taken returns the refusal of a hook whose name is already taken by the hook old.
 func (h *Hook) taken(old *Hook, named bool) error {
 	if !named && old.Mailbox == h.Mailbox && old.derivedName() == h.derivedName() {
 		return &refusal.Error{What: refusal.HookExists, Name: old.Name, Counts: []int{old.Timeout}}

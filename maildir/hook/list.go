@@ -14,8 +14,8 @@ import (
 // ListFile is the name of the file in the store's folder that lists the hooks.
 const ListFile = "hooks.json"
 
-// List is the store's hooks.json. While the file cannot be used, every method returns
-// refusal.ErrUnavailable and no hook runs. List is safe for concurrent use.
+// List is the store's hooks.json. While the file is unusable, every method returns refusal.ErrUnavailable and no hook
+// runs. List is safe for concurrent use.
 type List struct {
 	file *registry.File[content]
 }
@@ -23,10 +23,10 @@ type List struct {
 // content is the content of hooks.json.
 type content struct {
 	all    []Hook
-	filled bool // some fields were missing from the file and have been filled in
+	filled bool // fields missing from the file have been filled in
 }
 
-// NewList returns the list of the store at root. It does not read the file yet.
+// NewList returns the list for the store at root. It does not read the file yet.
 func NewList(root string) *List {
 	file := registry.JSONFile{
 		Name: ListFile,
@@ -93,9 +93,9 @@ func (l *List) change(edit func([]Hook) ([]Hook, error)) error {
 }
 
 // Create adds a hook that CheckDraft accepts, and returns it as stored. If the same hook already exists, Create changes
-// nothing. A hook without a name gets a derived name. owned reports whether a hook belongs to the new hook's owner; the
-// names of an owner's hooks must be unique. Create returns ErrExist if another of the owner's hooks has the name, and
-// ErrTooLarge if the list is full.
+// nothing. A hook without a name gets a derived name. The caller passes owned, which reports whether a hook belongs to
+// the new hook's owner. The names of an owner's hooks must be unique. Create returns ErrExist if another of the owner's
+// hooks has the name, and ErrTooLarge if the list is full.
 func (l *List) Create(h Hook, owned func(h *Hook) bool) (*Hook, error) {
 	named := h.Name != ""
 	err := l.change(func(all []Hook) ([]Hook, error) {
@@ -130,9 +130,9 @@ func (l *List) Create(h Hook, owned func(h *Hook) bool) (*Hook, error) {
 	return &h, err
 }
 
-// Delete removes the hook with the given name from among those that mayDelete accepts. If there are several, it removes
-// the first one that prefer accepts. It returns ErrNotFound if there is no such hook, and ErrConflict if there are
-// several and prefer accepts none of them.
+// Delete deletes the hook with the given name, considering only hooks that mayDelete accepts. If there are several, it
+// deletes the first one that prefer accepts. It returns ErrNotFound if there is no such hook, and ErrConflict if there
+// are several and prefer accepts none of them.
 func (l *List) Delete(name string, mayDelete, prefer func(h *Hook) bool) error {
 	return l.change(func(all []Hook) ([]Hook, error) {
 		var found, preferred []int
@@ -162,14 +162,14 @@ func (l *List) Delete(name string, mayDelete, prefer func(h *Hook) bool) error {
 	})
 }
 
-// DeleteMailbox removes the hooks of a deleted mailbox.
+// DeleteMailbox deletes the hooks of a deleted mailbox.
 func (l *List) DeleteMailbox(project, mailbox string) error {
 	return l.change(func(all []Hook) ([]Hook, error) {
 		return slices.DeleteFunc(all, func(h Hook) bool { return h.Project == project && h.Mailbox == mailbox }), nil
 	})
 }
 
-// Move moves the hooks of a mailbox to another mailbox. The moved hooks do not run for anything older than now.
+// Move moves a mailbox's hooks to another mailbox. The moved hooks do not run for anything older than now.
 func (l *List) Move(project, from, to string, now time.Time) error {
 	return l.change(func(all []Hook) ([]Hook, error) {
 		for i := range all {
@@ -190,9 +190,10 @@ type Present struct {
 
 // Redate resets hooks whose creation lies in the future, by the clock or by change number. This happens if the clock
 // was set back or the index was lost. Without the reset, these hooks would not run until that point is reached again.
+//
 // If a hook is in the future by the clock, its creation time is set to the time at which the store was opened. Redate
-// calls ask while the list is locked, because otherwise a hook created in the meantime would seem to come from the
-// future. Redate returns the hooks that were in the future by the clock, in their old form.
+// returns such hooks as they were before the reset. Redate calls ask while the list is locked, because a hook created
+// after ask would seem to come from the future.
 func (l *List) Redate(ask func() (Present, error)) (future []Hook, err error) {
 	err = l.change(func(all []Hook) ([]Hook, error) {
 		at, err := ask()
@@ -211,8 +212,8 @@ func (l *List) Redate(ask func() (Present, error)) (future []Hook, err error) {
 	return future, err
 }
 
-// OldestMark returns the smaller of last and the smallest After of any hook. Only changes after the result may concern
-// a hook.
+// OldestMark returns the smaller of last and the smallest After of any hook. Only changes after this mark may concern a
+// hook.
 func (l *List) OldestMark(last int64) (int64, error) {
 	all, err := l.Load()
 	for i := range all {

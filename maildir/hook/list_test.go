@@ -30,8 +30,8 @@ func TestFullList(t *testing.T) {
 	}
 }
 
-// TestDeleteOfSeveral checks that if several hooks have the same name, the preferred one is deleted, or none if none is
-// preferred.
+// TestDeleteOfSeveral checks that, if several hooks have the same name, Delete deletes the preferred one, or none if
+// none is preferred.
 func TestDeleteOfSeveral(t *testing.T) {
 	t.Parallel()
 	l := NewList(t.TempDir())

@@ -18,16 +18,16 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Log is the store's folder "hooks". It contains one mark for each run of a hook for a message: a file that is created
-// before the command starts, so that no run happens twice. The lines of a mark are JSON. They record when the run
-// began, its process, and how it ended.
+// Log is the store's folder "hooks". It contains one mark for each run of a hook for a message. A mark is a file that
+// is created before the command starts, so that no run happens twice. Each line of a mark is JSON. The lines record
+// when the run began, its process, and how it ended.
 //
 //	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","begun":"2026-01-02T03:04:05.000000Z","timeout":60}
 //	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","pid":4711,"process":"…"}
 //	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","ended":"…","exit":0,"ms":12,"output":"…"}
 //
 // The file "changes" in the folder records how far the feed of changes has been processed. Marks of runs that began
-// more than Kept ago are removed. Log is safe for concurrent use, except SetMark and Mark.
+// more than Kept ago are removed. Except for SetMark and Mark, Log is safe for concurrent use.
 type Log struct {
 	dir  string
 	now  func() time.Time
@@ -70,9 +70,9 @@ const (
 	markEnd     = ".run"
 )
 
-// OpenLog opens the log of the store at root, and creates it if it is missing. now is the clock. OpenLog removes old
-// marks, and incomplete marks left by a crash, because their commands were never started. Only one log per store may be
-// open at a time. If OpenLog fails, it returns ErrUnavailable.
+// OpenLog opens the log of the store at root, or creates it if it is missing. now is the clock. OpenLog removes old
+// marks, and incomplete marks left by a crash, because their commands were never started. A store must not have more
+// than one open log at a time. OpenLog returns ErrUnavailable if it fails.
 func OpenLog(root string, now func() time.Time) (*Log, error) {
 	l := &Log{dir: filepath.Join(root, logDir), now: now}
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
@@ -87,8 +87,8 @@ func OpenLog(root string, now func() time.Time) (*Log, error) {
 	return l, nil
 }
 
-// CheckLog opens an earlier version's log, if there is one, as a server does, and closes it. It changes nothing. It
-// returns ErrUnavailable if the log is not a regular file, and any error from os.OpenFile.
+// CheckLog checks whether a server could open an earlier version's log, if there is one. It opens and closes the log
+// and changes nothing. It returns ErrUnavailable if the log is not a regular file, and any error from os.OpenFile.
 func CheckLog(root string) error {
 	f, err := openOld(filepath.Join(root, oldLog))
 	if err != nil {
@@ -182,7 +182,7 @@ func (l *Log) prune() error {
 	return nil
 }
 
-// loadMark reads a mark. If the mark has no complete first line, loadMark removes it, because the command was never
+// loadMark reads a mark. If the mark's first line is incomplete, loadMark removes it, because the command was never
 // started.
 func (l *Log) loadMark(file string) error {
 	data, err := os.ReadFile(file)
@@ -197,7 +197,7 @@ func (l *Log) loadMark(file string) error {
 			continue
 		}
 		if e.Begun != "" {
-			begun, _ := format.ParseTime(e.Begun) // if this fails, begun is the zero time, long ago
+			begun, _ := format.ParseTime(e.Begun) // after an error, begun is the zero time, long ago
 			a = Abandoned{Hook: e.Hook, Message: e.Message, Begun: begun, Timeout: e.Timeout}
 		}
 		if e.PID != 0 {
@@ -225,7 +225,7 @@ func (l *Log) Ran(h *Hook, message string) bool {
 	return err == nil
 }
 
-// Begin durably writes the mark of a run of the hook for the message. It returns false if the mark already exists.
+// Begin durably writes the mark for a run of the hook for the message. It returns false if the mark already exists.
 // After an error, the hook must not run.
 func (l *Log) Begin(h *Hook, message string) (bool, error) {
 	file := l.file(h.Key(), message)
@@ -277,7 +277,7 @@ func (l *Log) add(e entry) error {
 	return refusal.Disk(writeEntry(f, e))
 }
 
-// Started records a run's process. process identifies the process, because its pid may be reused.
+// Started records a run's process. process identifies it, because its pid may be reused.
 func (l *Log) Started(r *Run, pid int, process string) error {
 	return l.add(entry{Hook: r.Hook.Key(), Message: r.ID, PID: pid, Process: process})
 }

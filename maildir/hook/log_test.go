@@ -28,8 +28,8 @@ func begin(t *testing.T, l *Log, h *Hook, id string) bool {
 	return first
 }
 
-// TestLog checks that runs that have begun are known after a restart. A run whose mark could not be written, or was cut
-// short by a crash, is not treated as begun.
+// TestLog checks that, after a restart, the log still reports the runs that had begun. It does not report a run whose
+// mark could not be written or was cut short by a crash.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -114,8 +114,8 @@ func TestOldMarks(t *testing.T) {
 	}
 }
 
-// TestOldLog checks that an earlier version's log is converted into marks, except for entries from more than a month
-// ago, and then removed.
+// TestOldLog checks that an earlier version's log is converted into marks, except for entries that are more than a
+// month old, and that it is then removed.
 func TestOldLog(t *testing.T) {
 	t.Parallel()
 	root, h := t.TempDir(), &Hook{Project: "p", Mailbox: "bob", Name: "wake"}

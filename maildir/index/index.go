@@ -1,5 +1,5 @@
 // Package index defines the index as package maildir uses it: the interface Index, its rows and queries, and Room, the
-// space for messages in an answer. Package indexer implements it.
+// space for messages in an answer. Package indexer implements the interface.
 package index
 
 import (
@@ -13,18 +13,18 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// AllProblems, passed to Index.Problems as its limit, selects all problems.
+// AllProblems is a limit for Index.Problems that selects all problems.
 const AllProblems = -1
 
 // Index answers queries about the trees quickly. Package indexer implements it. An Index covers all projects of a
-// store. The argument project is always a slug.
+// store. The project parameter is always a slug.
 //
 // The index is a function of the tree (docs/architecture.md, "Overview"). Only Ingest and Reconcile write rows, and
-// they read the content from the files. All methods are safe for concurrent use. Database errors are returned
-// unchanged: they are faults, not answers. If a row is missing, the result is nil, not an error.
+// they read the content from the files. All methods are safe for concurrent use. A missing row is not an error: the
+// result is nil. Database errors are returned unchanged, because they are faults, not answers.
 type Index interface {
-	// Attach adds a project. It must be called before any other method for that project. For a known project, it only
-	// replaces the tree.
+	// Attach adds a project. It must be called before any other method for that project. If the index already has the
+	// project, Attach only replaces the tree.
 	Attach(ctx context.Context, project string, tree *tree.Tree) error
 
 	// Detach removes a project whose tree is gone, with its rows and changes. It records one change: see
@@ -33,27 +33,27 @@ type Index interface {
 
 	// Ingest brings the rows of the files at paths up to date with the tree, in one transaction. It returns the changes
 	// in the order in which they are recorded, without paths that were already up to date. A path that is or was a
-	// folder means every file below it. An unreadable file becomes a problem, not an error. A file that cannot be
-	// read because of a machine fault keeps its rows and is listed in Ingested.Unreadable.
+	// folder means every file below it. An invalid file becomes a problem, not an error. If a machine fault prevents
+	// reading a file, the file keeps its rows and is listed in Ingested.Unreadable.
 	//
-	// written, which may be nil, contains the content and state of files that the caller has just written. Ingest uses
+	// If written is not nil, it contains the content and state of files that the caller has just written. Ingest uses
 	// these instead of reading the files. If a file's times do not prove that no other program has written to it, the
 	// next comparison reads the file again.
 	Ingest(ctx context.Context, project string, paths []string, written map[string]tree.Written) (Ingested, error)
 
-	// Reconcile compares the whole tree with the rows, and ingests the differences. It compares size, times and inode,
-	// and also the content if these differ or are too recent to trust. progress may be nil; it is called with the
-	// number of files seen so far.
+	// Reconcile compares the whole tree with the rows, and ingests the differences. It compares size, times and inode.
+	// If these differ or are too recent to trust, it also compares the content. progress is called with the number of
+	// files seen so far, and may be nil.
 	Reconcile(ctx context.Context, project string, progress func(done int)) (Ingested, error)
 
-	// Differing returns the paths at which tree and rows may differ. It changes nothing. Other callers may write in the
-	// meantime.
+	// Differing returns the paths at which the tree and the rows may differ. It changes nothing. Other callers may
+	// write in the meantime.
 	Differing(ctx context.Context, project string) ([]string, error)
 
-	// Changes returns at most limit changes of all projects recorded after the mark, oldest first.
+	// Changes returns up to limit changes of all projects that were recorded after the mark, oldest first.
 	Changes(ctx context.Context, after int64, limit int) ([]Change, error)
-	// NewestChanges returns at most limit changes of one project that were recorded before the mark, newest first.
-	// If before is 0, it starts with the newest change.
+	// NewestChanges returns up to limit changes of one project that were recorded before the mark, newest first. If
+	// before is 0, it starts with the newest change.
 	NewestChanges(ctx context.Context, project string, before int64, limit int) ([]Change, error)
 	// LastChange returns the mark of the newest change, or 0 if there is none.
 	LastChange(ctx context.Context) (int64, error)
@@ -62,12 +62,12 @@ type Index interface {
 	Agents(ctx context.Context, project string) ([]AgentRow, error)     // by name; without Program, Model, Task
 	// LastRead returns the time of each agent's newest read mark, by agent name. It omits agents without read marks.
 	LastRead(ctx context.Context, project string) (map[string]time.Time, error)
-	// AgentsAfter returns at most limit agents whose names come after the given name. They are sorted by name and have
-	// all fields.
+	// AgentsAfter returns up to limit agents whose names come after the given name, sorted by name, with all fields
+	// set.
 	AgentsAfter(ctx context.Context, project, after string, limit int) ([]AgentRow, error)
 
-	// Message returns a message, or nil if there is none. If a body is wanted, it includes as much of the body as room
-	// allows.
+	// Message returns a message, or nil if there is none. If the body is wanted, the result includes as much of it as
+	// room allows.
 	Message(ctx context.Context, project, id string, body BodyWanted, room *Room) (*MessageRow, error)
 	// FromElsewhere returns the oldest message from another domain with the given Message-ID (Message.MessageID),
 	// without its body. It returns nil if there is none.
@@ -78,18 +78,18 @@ type Index interface {
 	// Body returns n bytes of a message's body, starting at offset. It returns fewer bytes if the body ends before
 	// that, and "" if there is no such message.
 	Body(ctx context.Context, project, id string, offset, n int64) (string, error)
-	// ShortBodies returns, by message id, the bodies of a thread's messages after a cursor. It omits bodies larger than
+	// ShortBodies returns the bodies of a thread's messages after a cursor, by message id. It omits bodies larger than
 	// 8 KiB.
 	ShortBodies(ctx context.Context, project, thread string, after int64) (map[string]string, error)
-	// Thread returns the messages of a thread, oldest first, including the message whose id is the thread's id. It
-	// returns [] if there is no such thread.
+	// Thread returns the messages of a thread, oldest first. The message whose id is the thread's id is included.
+	// Thread returns [] if there is no such thread.
 	Thread(ctx context.Context, q ThreadQuery) ([]MessageRow, error)
 	// Keyed returns all of the sender's messages with the given idempotency key, oldest first. BCC comes from the
 	// sender's copy.
 	Keyed(ctx context.Context, project, from, key string) ([]MessageRow, error)
 
-	// IDKeyed returns the id of the newest message with the given idempotency key that the agent received or sent,
-	// or "" if there is none.
+	// IDKeyed returns the id of the newest message with the given idempotency key that the agent received or sent. It
+	// returns "" if there is none.
 	IDKeyed(ctx context.Context, project, agent, key string) (string, error)
 	// Delivery returns an agent's copy, or nil if there is none. body and room are as for Message.
 	Delivery(ctx context.Context, project, agent, id string, body BodyWanted, room *Room) (*Delivery, error)
@@ -97,53 +97,53 @@ type Index interface {
 	Deliveries(ctx context.Context, project, agent string, ids []string) ([]Delivery, error)
 	Inbox(ctx context.Context, q InboxQuery) ([]Delivery, Counts, error)                // newest first, with counts taken at the same time
 	OldestUnread(ctx context.Context, project, agent string, n int) ([]Delivery, error) // oldest first, without bodies, at most n
-	// Awaiting returns the deliveries to q.Agent that still need an acknowledgement, and, as KindSent, the agent's
-	// own messages with such deliveries to others. They are sorted newest first and have no bodies.
+	// Awaiting returns the deliveries to q.Agent that still need an acknowledgement. It also returns, as KindSent, the
+	// agent's own messages with such deliveries to others. The result is sorted newest first and has no bodies.
 	Awaiting(ctx context.Context, q InboxQuery) ([]Delivery, error)
 	// Receipts returns, for each message, one receipt for each agent that has a copy, sorted by name. DeliveredAt is
 	// not set.
 	Receipts(ctx context.Context, project string, ids ...string) (map[string][]Receipt, error)
-	// Attached returns the agents whose inbox or outbox contains a message that lists the attachment with the given
+	// Attached returns the agents with a message in their inbox or outbox that lists the attachment with the given
 	// SHA-1 (in hex). The agents are sorted by name.
 	Attached(ctx context.Context, project, sum string) (agents []string, err error)
 	Counts(ctx context.Context, project, agent string) (Counts, error)
 
 	// Due returns two groups of messages, in any order. The first group contains messages that may be waiting for the
-	// agent: they are unread, need its acknowledgement, or were received recently. The second group contains the
-	// agent's own messages whose recipients it may be waiting for: they need acknowledgements or were sent recently.
-	// Due omits archived messages.
+	// agent: they are unread, need the agent's acknowledgement, or were received recently. The second group contains
+	// the agent's own messages whose recipients it may be waiting for: they need acknowledgements or were sent
+	// recently. Due omits archived messages.
 	Due(ctx context.Context, q DueQuery) ([]Due, error)
-	// Replied returns who has written in each message's thread since that message, keyed by the message's cursor.
+	// Replied reports, for each message, who has written in its thread since then, by the message's cursor.
 	Replied(ctx context.Context, project, agent string, cursors []int64) (map[int64]Replied, error)
-	// Outlines returns an outline of each message and its thread, keyed by the message's cursor.
+	// Outlines returns an outline of each message and its thread, by the message's cursor.
 	Outlines(ctx context.Context, project string, cursors []int64) (map[int64]Outline, error)
 	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // by file name, in descending order; [] past the end
 
 	// Search finds messages. It returns ErrInvalid for a cursor that it did not return.
 	Search(ctx context.Context, q SearchQuery) (Found, error)
-	// CountMatches counts the messages that Search would find, up to most. It returns 0 if a prefix search takes too
-	// long.
+	// CountMatches returns the number of messages that Search would find, or most if there are more. It returns 0 if
+	// a prefix search takes too long.
 	CountMatches(ctx context.Context, q SearchQuery, most int) (int, error)
 	// Threads returns the threads of the messages that a query finds, sorted by the newest of these messages. It
 	// returns ErrInvalid for a cursor that it did not return.
 	Threads(ctx context.Context, q ThreadsQuery) (FoundThreads, error)
 
 	Claims(ctx context.Context, project string) ([]claim.Row, error) // every valid claim file, live or not, by created, agent, path
-	// ClaimsAt returns the valid claims among the files at paths, sorted like Claims.
+	// ClaimsAt returns the valid claims in the files at paths, sorted as in Claims.
 	ClaimsAt(ctx context.Context, project string, paths []string) ([]claim.Row, error)
 	Problems(ctx context.Context, project string, most int) ([]format.Problem, error) // by path; "" for all projects
 
 	// CountProblems counts a project's problems.
 	CountProblems(ctx context.Context, project string) (int, error)
 
-	// Newest returns at most limit of the newest messages of all projects, newest first, with project, id,
-	// thread, sender and subject.
+	// Newest returns up to limit of the newest messages in all projects, newest first, with project, id, thread, sender
+	// and subject.
 	Newest(ctx context.Context, limit int) ([]MessageRow, error)
-	// ProjectsWith returns the projects that contain the named item, which is an agent (what is format.KindProfile), a
-	// message id (format.KindCanonical) or a thread (format.KindOther). The most recently active projects come first.
+	// ProjectsWith returns the projects that contain the named item, most recently active first. The argument what is
+	// format.KindProfile for an agent, format.KindCanonical for a message id, and format.KindOther for a thread.
 	ProjectsWith(ctx context.Context, what format.Kind, name string) ([]string, error)
-	// Names completes a prefix: it returns at most limit names of agents (format.KindProfile) or threads
-	// (format.KindOther), ignoring case, or message ids (format.KindCanonical).
+	// Names completes a prefix. It returns up to limit names of agents (format.KindProfile) or threads
+	// (format.KindOther), ignoring case, or up to limit message ids (format.KindCanonical).
 	Names(ctx context.Context, project string, what format.Kind, prefix string, limit int) ([]string, error) // project "" for all
 	Stats(ctx context.Context) (Stats, error)
 }
@@ -151,8 +151,8 @@ type Index interface {
 // Ingested is the result of an ingest.
 type Ingested struct {
 	Changes    []Change          // in the order in which they were recorded
-	Unreadable []tree.Unreadable // sorted by path: their rows are unchanged, and the caller must ingest them again
-	Untimed    []string          // all marks in the tree that have no time; only from Reconcile
+	Unreadable []tree.Unreadable // sorted by path; their rows are unchanged, and the caller must ingest them again
+	Untimed    []string          // all marks in the tree that have no time; only set by Reconcile
 }
 
 // Change is one difference that Ingest found between the tree and the rows.
@@ -163,8 +163,8 @@ type Change struct {
 	Kind    format.Kind
 	Op      string // "added", "changed" or "removed"; a canonical message is only added if the index has no copy of it
 	Agent   string // the agent of the folder, claim or profile; the sender for canonical messages
-	ID      string // message id, if there is one
-	Thread  string // the message's thread, if there is one
+	ID      string // message id, if any
+	Thread  string // the message's thread, if any
 	At      time.Time
 }
 
@@ -178,17 +178,17 @@ const (
 	Removed = "removed"
 )
 
-// AgentRow is an agent in the tree. An agent exists as long as there is any file of a known kind below its folder. If
-// it has no valid profile, its other fields are empty.
+// AgentRow is an agent in the tree. An agent exists as long as its folder contains any file of a known kind. If it has
+// no valid profile, its other fields are empty.
 type AgentRow struct {
 	format.Profile
-	HasProfile bool      // it has a valid profile.json
+	HasProfile bool      // there is a valid profile.json
 	Status     string    // ready, work, offline; "" if there is no status file
-	LastActive time.Time // when it last sent, read, acknowledged or claimed, or was created; zero if never
+	LastActive time.Time // when the agent last sent, read, acknowledged or claimed, or was created; zero if never
 	Counts
 }
 
-// Counts contains the numbers of an agent's messages.
+// Counts contains how many messages an agent has.
 type Counts struct {
 	Total    int `json:"total"`  // messages in the inbox
 	Unread   int `json:"unread"` // unread messages in the inbox
@@ -202,10 +202,10 @@ type MessageRow struct {
 	format.Message           // BCC is empty unless documented otherwise; Body is set only if requested
 	Path           string    // the file from which the content was read
 	Cursor         int64     // position in chronological order; opaque
-	Receipts       []Receipt // its recipients' receipts; nil unless documented otherwise
+	Receipts       []Receipt // the recipients' receipts; nil unless documented otherwise
 
-	// Astray means that the message was read from the inbox of an agent that is not one of its recipients, so a user or
-	// program must have put it there. Such a message is not verified.
+	// Astray means that the message was read from the inbox of an agent that is not a recipient, so a user or program
+	// must have put it there. Such a message is not verified.
 	Astray bool
 
 	BodyBytes int64 // size of the whole body
@@ -217,7 +217,7 @@ type MessageRow struct {
 func (m *MessageRow) IsQuestion() bool { return IsQuestion(m.Subject) }
 
 // IsQuestion reports whether a message with the given subject asks for an answer, that is, whether the subject ends
-// with a question mark. A subject that begins with "Re:" is not a question, because a reply repeats the question's
+// with a question mark. A subject that begins with "Re:" is not a question, because a reply repeats the original
 // subject.
 func IsQuestion(subject string) bool {
 	subject = strings.TrimSpace(subject)
@@ -225,7 +225,7 @@ func IsQuestion(subject string) bool {
 	return ends && WithoutRe(subject) == subject
 }
 
-// WithoutRe returns a subject without the "Re:" with which replies begin.
+// WithoutRe returns a subject without the "Re:" that begins a reply's subject.
 func WithoutRe(subject string) string {
 	for len(subject) > 3 && strings.EqualFold(subject[:3], "re:") {
 		subject = strings.TrimSpace(subject[3:])
@@ -233,7 +233,7 @@ func WithoutRe(subject string) string {
 	return subject
 }
 
-// Readers returns the agents other than the sender who have read the message, from its receipts.
+// Readers returns the agents other than the sender who have read the message, according to its receipts.
 func (m *MessageRow) Readers() []string {
 	all := []string{}
 	for _, r := range m.Receipts {
@@ -255,7 +255,7 @@ const (
 
 // Delivery is one agent's copy of a message, with its marks.
 type Delivery struct {
-	MessageRow        // the canonical content; BCC contains no one but the holder
+	MessageRow        // the canonical content; BCC contains at most the holder
 	Agent      string // the holder
 	Kind       string // to, cc, bcc; KindSent, KindThread
 	CopyPath   string // the inbox copy; "" if there is none
@@ -263,13 +263,14 @@ type Delivery struct {
 	Archived bool // hidden from inbox lists
 }
 
-// The Kind of a message that is shown to an agent although the agent has no copy. Such a message is treated as read.
+// These values of Kind are for a message that is shown to an agent although the agent has no copy. Such a message is
+// treated as read.
 const (
 	KindSent   = "sent"   // the agent sent it
 	KindThread = "thread" // the message is in a thread that the agent requested
 )
 
-// Marks record what a recipient did with its copy.
+// Marks record what a recipient has done with its copy.
 type Marks struct {
 	Read    bool         `json:"read"`
 	ReadAt  format.Stamp `json:"read_ts,omitzero"` // zero if unread, or if marked by hand without a time
@@ -296,31 +297,32 @@ type InboxQuery struct {
 	Since      time.Time // created after this time; zero for all
 	UrgentOnly bool      // only high and urgent
 	UnreadOnly bool
-	// Quiet omits mail from other domains, except from Trusted senders whom their domain authenticated.
+	// Quiet omits mail from other domains, unless the sender is in Trusted and was authenticated by the sender's
+	// domain.
 	Quiet    bool
-	Trusted  []string // in lower case: addresses, or @DOMAIN for every address at a domain
+	Trusted  []string // in lower case: an address, or @DOMAIN for every address at a domain
 	Archived bool     // include archived messages
 	Bodies   bool
-	// AwaitingAck selects deliveries that lack a required acknowledgement, in this inbox or sent by the agent. If it is
-	// set, the only other fields that apply are Bodies, Limit and Before.
+	// AwaitingAck selects deliveries that lack a required acknowledgement, either in this inbox or sent by the agent.
+	// If it is set, only Bodies, Limit and Before also apply.
 	AwaitingAck bool
 	Limit       int    // default 20, at most 200
-	Before      int64  // cursor: only rows chronologically before it; 0 to start with the newest
-	Peek        bool   // the reader is not the agent: reading is not recorded as the agent's activity
+	Before      int64  // cursor: only rows chronologically before it; 0 starts with the newest
+	Peek        bool   // the reader is not the agent, so reading is not recorded as the agent's activity
 	ReplyTo     string // only replies to this message; "" for all
 	Room        *Room  // the page ends when the Room is full; if nil, only Limit applies
-	// ID and Thread are for Box.Inbox and override the other fields. ID selects only the message with that id, received
-	// or sent. Thread selects the thread with that id, oldest first; Before is then a cursor from such a page. If both
-	// are "", the query selects the inbox.
+	// ID and Thread are for Box.Inbox, and they override the other fields. ID selects only the message with that id,
+	// received or sent. Thread selects the thread with that id, oldest first. In this case, Before is a cursor from
+	// such a page. If both are "", the query selects the inbox.
 	ID, Thread string
 }
 
 // DueQuery is a query for Index.Due.
 type DueQuery struct {
 	Project, Agent string
-	Since          time.Time // messages since this time are treated as recent
+	Since          time.Time // messages since this time are considered recent
 	Most           int       // limit for each kind: unread, urgent and unread, asking, recent, sent and asking, sent
-	Open           bool      // omits the bcc recipients of the agent's own messages
+	Open           bool      // omit the bcc recipients of the agent's own messages
 }
 
 // Due is a message that may be waiting for an agent, or whose recipients the agent may be waiting for.
@@ -330,16 +332,16 @@ type Due struct {
 	From       string
 	Subject    string
 	Importance string
-	Kind       string   // to, cc, bcc; KindSent for the agent's own
+	Kind       string   // to, cc, bcc; KindSent for the agent's own message
 	Unread     bool     // by the agent
 	Asks       bool     // an acknowledgement is still missing
-	ID         string   // the id of the agent's own message
-	Of         []string // own message: the agents that have not acknowledged, by name, if Asks is set; otherwise To
+	ID         string   // id of the agent's own message
+	Of         []string // own message: the agents that have not acknowledged it, by name, if Asks is set; otherwise To
 }
 
-// Replied describes who has written in a message's thread since that message.
+// Replied says who has written in a message's thread since that message.
 type Replied struct {
-	ByAgent  bool // the agent that the query is about
+	ByAgent  bool // the agent in the query
 	ByOthers bool // anyone other than the message's sender
 }
 
@@ -347,10 +349,10 @@ type Replied struct {
 type Outline struct {
 	ID        string // of the message
 	Created   time.Time
-	Beginning string // beginning of the message's body: at most 500 characters
+	Beginning string // the first 500 characters of the message's body
 	Subject   string // subject of the thread's first message
 	Messages  int    // number of messages in the thread
-	Files     int    // attachments of all messages
+	Files     int    // number of attachments of all messages
 }
 
 // ThreadQuery selects messages of one thread, oldest first.
@@ -360,10 +362,10 @@ type ThreadQuery struct {
 	Bodies   bool
 	Receipts bool      // for Project.ThreadPage: include receipts, as in Project.Message
 	Agent    string    // for Project.ThreadPage: include this agent's copies; "" for no copies
-	Limit    int       // 0: all
-	After    int64     // cursor: only messages chronologically after it; 0 to start with the oldest
-	MostBody int64     // at most this many bytes of each body, from its beginning; 0 for all
-	MostText int64     // at most this many bytes of all bodies together; used only with MostBody
+	Limit    int       // 0 for all
+	After    int64     // cursor: only messages chronologically after it; 0 starts with the oldest
+	MostBody int64     // maximum number of bytes at the beginning of each body; 0 for all
+	MostText int64     // maximum number of bytes of all bodies together; used only with MostBody
 	Newest   bool      // for Project.ThreadPage: the newest messages, in chronological order
 	Since    time.Time // only messages created at or after this time; zero for all
 	Room     *Room     // the page ends when the Room is full
@@ -378,7 +380,7 @@ type BoxQuery struct {
 	Prefix  string // only ids with this prefix, in which case ID and Before must be empty; "" for all
 	Before  string // only ids whose file names come before this id's file name; "" for all
 
-	HideArchived bool // for the inbox: omit archived messages
+	HideArchived bool // omit archived messages from the inbox
 
 	Limit  int // number of rows; 0 means none
 	Offset int
@@ -389,7 +391,7 @@ type BoxRow struct {
 	MessageRow        // the canonical content without the body; BCC only in a sent row
 	CopyPath   string // the copy
 	Read       bool   // for an inbox row
-	Holders    int    // for a sent row: how many agents have it in their inbox
+	Holders    int    // for a sent row: how many agents have the message in their inbox
 }
 
 // SearchQuery describes a search.
@@ -410,7 +412,7 @@ type Found struct {
 
 // ThreadsQuery selects threads.
 type ThreadsQuery struct {
-	query.Query        // selects the threads of the messages that it finds; zero for all
+	query.Query        // selects the threads of the messages that it finds; the zero Query selects all
 	Project     string // slug
 	Agent       string // the agent whose unread messages are counted
 	Limit       int
@@ -427,12 +429,12 @@ type FoundThreads struct {
 // ThreadRow is a thread as a list shows it.
 type ThreadRow struct {
 	MessageRow        // the newest of its messages that the query found; Body is the beginning of the body
-	Thread     string // its id
-	Title      string // the subject of its first message
-	Messages   int    // number of its messages
+	Thread     string // id of the thread
+	Title      string // subject of the thread's first message
+	Messages   int    // number of messages in the thread
 	Unread     int
-	Files      int      // attachments of all messages
-	People     []string // the authors of its messages, most recent first
+	Files      int      // number of attachments of all messages
+	People     []string // the authors of the thread's messages, most recent first
 }
 
 // Hit is one message that a search found.
@@ -440,7 +442,7 @@ type Hit struct {
 	MessageRow
 	Snippet string // matched text with **marks** around the terms, on one line
 	Matched string // the same text unchanged, with MarkOpen and MarkClose around the terms
-	Next    string // cursor for the hits that follow
+	Next    string // cursor for the hits after this one
 }
 
 // MarkOpen and MarkClose are the bytes with which FTS5 marks terms. Readable bodies do not contain them.
@@ -452,5 +454,5 @@ const (
 // Stats contains the row counts of all projects.
 type Stats struct {
 	Projects, Agents, Messages, Deliveries, Problems int
-	Unread                                           int // unread deliveries
+	Unread                                           int // number of unread deliveries
 }

@@ -11,32 +11,32 @@ import (
 // Room is the space for messages in an answer of limited size. A toolset creates a Room for each call. A read fills the
 // Room message by message, and does not read bodies that would not fit. The first message is always included, with as
 // much of its body as fits. The read ends before the first later message that does not fit completely. A nil Room has
-// no limit. Room is not safe for concurrent use.
+// no limit. A Room is not safe for concurrent use.
 type Room struct {
 	// Small and Large are answer sizes in bytes. A read first uses Small, which needs no reservation. If Small is not
 	// enough, the read is repeated with Large, after Reserve.
 	Small, Large int
-	// Row returns how many bytes a message without its body takes up in the answer.
+	// Row returns how many bytes a message takes up in the answer, not counting its body.
 	Row func(m *MessageRow) int
-	// Fit finds the longest prefix of text that takes up at most most bytes in the answer and does not end inside
-	// a character. The prefix has n bytes and takes up size bytes in the answer.
+	// Fit finds the longest prefix of text that takes up no more than most bytes in the answer and does not end inside
+	// a character. The prefix is n bytes long and takes up size bytes in the answer.
 	Fit func(text string, most int) (n, size int)
-	// Reserve waits until the server has memory for an answer of Large bytes, plus beside bytes. The call
-	// returns Reserve's error. Release gives the memory back, even while the call is waiting for mail.
+	// Reserve waits until the server has memory for an answer of Large bytes, plus beside bytes. The call returns any
+	// error from Reserve. Release gives the memory back, even while the call is waiting for mail.
 	Reserve func(ctx context.Context, beside int64) error
 	Release func()
-	// Offset is the byte offset at which to begin in the body of the first message. It must be at the start of a
+	// Offset is the byte offset in the first message's body at which the answer begins. It must be at the start of a
 	// character.
 	Offset int64
 
-	left int  // free bytes
-	held int  // messages added
-	last bool // there is no larger size left to try
+	left int  // number of free bytes
+	held int  // number of messages added
+	last bool // no larger size is left to try
 	full bool // a message was omitted or truncated
 }
 
-// Attempt calls read, which adds messages to the room: first with the size Small and, if that is too small, with Large.
-// It returns any error from read or Reserve.
+// Attempt calls read, which adds messages to the room. The room's size is Small for the first call. If that is too
+// small, Attempt calls read again with Large. It returns any error from read or Reserve.
 func (r *Room) Attempt(ctx context.Context, read func() error) error {
 	if r == nil {
 		return read()
@@ -65,10 +65,10 @@ func (r *Room) Empty() {
 	}
 }
 
-// More reports whether the last read omitted something because the room was full.
+// More reports whether the last read left something out because the room was full.
 func (r *Room) More() bool { return r != nil && r.full }
 
-// MayGrow reports whether the last read omitted something and a larger size can still be tried.
+// MayGrow reports whether the last read left something out and a larger size can still be tried.
 func (r *Room) MayGrow() bool { return r.More() && !r.last }
 
 // GiveBack returns the memory that Attempt reserved.
@@ -79,9 +79,9 @@ func (r *Room) GiveBack() {
 }
 
 // Take adds one more message to the room. body reads n bytes of the message's body, starting at an offset. If body is
-// not nil, Take sets Body, BodyFrom and BodyNext. ok reports whether the message was added. If it was not, all later
-// messages must be omitted too. Take returns any error from body, and ErrInvalid for an Offset beyond the body's end or
-// inside a character.
+// not nil, Take sets Body, BodyFrom and BodyNext. If ok is false, the message was not added, and all later messages
+// must be left out too. Take returns any error from body. It returns ErrInvalid for an Offset that is beyond the body's
+// end or inside a character.
 func (r *Room) Take(m *MessageRow, body func(offset, n int64) (string, error)) (ok bool, err error) {
 	if r == nil {
 		if body != nil {
@@ -89,7 +89,7 @@ func (r *Room) Take(m *MessageRow, body func(offset, n int64) (string, error)) (
 		}
 		return err == nil, err
 	}
-	must := r.held == 0 && r.last // the message must be included, with at least a part of its body
+	must := r.held == 0 && r.last // the message must be included, with at least part of its body
 	left := r.left - r.Row(m)
 	if left < 0 && !must {
 		r.full = true
@@ -111,8 +111,8 @@ func (r *Room) Take(m *MessageRow, body func(offset, n int64) (string, error)) (
 	return true, nil
 }
 
-// takeBody reads the part of a body that fits: the whole body or, if must is set, its beginning. size is the size of
-// that part in the answer. If the body does not fit, size is negative and the room is full.
+// takeBody reads the part of a body that fits: the whole body or, if must is set, at least its beginning. size is that
+// part's size in the answer. If the body does not fit, size is negative and the room is full.
 func (r *Room) takeBody(m *MessageRow, from int64, left int, must bool, body func(offset, n int64) (string, error)) (size int, err error) {
 	rest := m.BodyBytes - from
 	switch {
@@ -145,7 +145,7 @@ func (r *Room) takeBody(m *MessageRow, from int64, left int, must bool, body fun
 	return size, nil
 }
 
-// readFrom reads n bytes of a body, starting at an offset, which must not be inside a character.
+// readFrom reads n bytes of a body, starting at an offset that must not be inside a character.
 func readFrom(from, n int64, body func(offset, n int64) (string, error)) (string, error) {
 	before := min(from, utf8.UTFMax-1)
 	text, err := body(from-before, before+n)

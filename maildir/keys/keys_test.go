@@ -72,7 +72,7 @@ func TestKeyIsNoFlag(t *testing.T) {
 	}
 }
 
-// BenchmarkVerified measures the cost of verifying the seals of twenty messages, the first time and later.
+// BenchmarkVerified measures the cost of verifying the seals of twenty messages, both the first time and later.
 func BenchmarkVerified(b *testing.B) {
 	ring, private, err := Open(b.TempDir(), rand.Reader)
 	if err != nil {

@@ -5,11 +5,11 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// mostPublished is the maximum number of published keys that are read from a tree.
+// mostPublished is the maximum number of published keys to read from a tree.
 const mostPublished = 1000
 
 // Published returns the public keys that machines have published in a tree, sorted by id. Anyone who can write to the
-// tree can publish a key with any name, so a published key proves nothing. Published skips files that are not keys, and
+// tree can publish a key with any name, so a published key proves nothing. Published skips files that are not keys. It
 // returns any error from listing the folder.
 func Published(t *tree.Tree) (all []Key, err error) {
 	entries, err := t.List(format.MachinesDir)

@@ -12,12 +12,11 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Ring verifies seals made by the store's own key and by the keys in trusted_keys. It is safe for
-// concurrent use.
+// Ring verifies seals made with the store's own key or a key in trusted_keys. It is safe for concurrent use.
 type Ring struct {
 	own     Key
 	trusted *registry.File[*trust]
-	nobody  *trust // used while trusted_keys cannot be used
+	nobody  *trust // used while trusted_keys is unusable
 
 	mu sync.Mutex // held while a trust is used
 }
@@ -25,7 +24,7 @@ type Ring struct {
 // trust is the content of one version of trusted_keys.
 type trust struct {
 	keys     map[string]Key  // by id
-	verified map[string]bool // seals verified with these keys and the store's own, by digest and seal
+	verified map[string]bool // seals verified with these keys or the store's own, by digest and seal
 }
 
 func newTrust(keys []Key) *trust {
@@ -37,7 +36,7 @@ func newTrust(keys []Key) *trust {
 }
 
 // Open reads the private key of the store at root and returns it with a Ring. At the first start, it creates the key
-// with rand. It renames a key in an older format to key.old. If it fails, it returns ErrUnavailable with the file's
+// with rand. It renames a key in an older format to key.old. If Open fails, it returns ErrUnavailable with the file's
 // name and what to do.
 func Open(root string, rand io.Reader) (*Ring, ed25519.PrivateKey, error) {
 	private, err := openKey(root, rand)
@@ -54,18 +53,18 @@ func Open(root string, rand io.Reader) (*Ring, ed25519.PrivateKey, error) {
 	return &Ring{own: publicOf(private), trusted: file, nobody: newTrust(nil)}, private, nil
 }
 
-// maxVerified is the maximum number of verified seals to remember: about 12 MiB, at some 200 bytes each.
+// maxVerified is the maximum number of verified seals to remember. That many take about 12 MiB, at some 200 bytes each.
 const maxVerified = 1 << 16
 
-// Verified reports whether the seal of m was made with a trusted key or the store's own key and is still valid for
-// m. If so, it also returns the Voucher. It reports false for a message that was written or edited by hand, and for a
-// seal made with an untrusted key.
+// Verified reports whether m's seal was made with a trusted key or the store's own key and is still valid for m. If so,
+// it also returns the Voucher. It returns false for a message that was written or edited by hand, and for a seal made
+// with an untrusted key.
 func (r *Ring) Verified(m *format.Message) (Voucher, bool) {
 	k, ok := r.keyOf(m)
 	return Voucher{m.Origin, k.Name}, ok
 }
 
-// keyOf returns the key with which the message's seal was made. It reports false if that is not a trusted key.
+// keyOf returns the key with which the message's seal was made. It returns false if that key is not trusted.
 func (r *Ring) keyOf(m *format.Message) (Key, bool) {
 	id, _, ok := strings.Cut(m.Seal, ":")
 	if !ok {
@@ -103,21 +102,24 @@ func (r *Ring) believed() *trust {
 	return t
 }
 
-// Voucher describes who vouches for a message: which store sealed it, and how that store's server authenticated the
-// sender.
+// Voucher describes who vouches for a message: which store sealed the message, and how that store's server
+// authenticated the sender.
 type Voucher struct {
 	format.Origin        // as determined by the sealing server
 	Machine       string // name of the trusted key that sealed the message; "" for this store's own key
 }
 
-// SelfAsserted is the text that answers show for a sender whom no server has authenticated.
+// SelfAsserted is the text that answers show if no server has authenticated the sender.
 const SelfAsserted = "self-asserted"
 
-// String describes in words who vouches for the sender: "person, uid 1000", "uid 1000 (program)", "token", "dmarc
-// example.org", or SelfAsserted if nothing proves the sender's identity. If another trusted key sealed the message, the
-// name of its machine comes first, as in "machine laptop, uid 1000 (program)", because another machine's uids mean
-// nothing on this machine. "person" means that this store sealed the message, and that it came through a web page or a
-// command that a user seems to have typed at a terminal. A program that the same OS user runs can fake both.
+// String says in words who vouches for the sender: "person, uid 1000", "uid 1000 (program)", "token", "dmarc
+// example.org", or SelfAsserted if nothing proves the sender's identity.
+//
+// If another trusted key sealed the message, the name of that key's machine comes first, as in "machine laptop, uid
+// 1000 (program)". The reason is that another machine's uids mean nothing on this machine.
+//
+// "person" means that this store sealed the message, and that the message came through a web page or a command that a
+// user appears to have typed at a terminal. A program run by the same OS user can fake both.
 func (v Voucher) String() string {
 	words := strings.Replace(v.Auth, ":", " ", 1)
 	switch {

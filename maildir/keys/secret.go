@@ -23,7 +23,7 @@ const (
 	oldKeyFile  = "key.old"
 	tokenFile   = "token"
 	trustedFile = "trusted_keys"
-	trustedLock = trustedFile + ".lock" // held by a process that changes trusted_keys
+	trustedLock = trustedFile + ".lock" // held by a process while it changes trusted_keys
 )
 
 // IsFile reports whether the file with the given name in a store's folder belongs to this package.
@@ -31,8 +31,8 @@ func IsFile(name string) bool {
 	return slices.Contains([]string{keyFile, oldKeyFile, tokenFile, trustedFile, trustedLock}, name)
 }
 
-// Problems opens the files as a server does. For each file that cannot be used, it returns an error that describes what
-// is wrong and what to do. It changes nothing.
+// Problems opens the files as a server does. For each unusable file, it returns an error that says what is wrong and
+// what to do. It changes nothing.
 func Problems(root string) (all []error) {
 	_, keyErr := readKey(filepath.Join(root, keyFile))
 	_, tokenErr := readToken(filepath.Join(root, tokenFile))
@@ -45,11 +45,11 @@ func Problems(root string) (all []error) {
 	return all
 }
 
-// keyPrefix is the beginning of the key file. The private key's 32-byte seed follows, in base64url.
+// keyPrefix is the beginning of the key file. It is followed by the private key's 32-byte seed in base64url.
 const keyPrefix = "ed25519 "
 
-// openKey reads the store's private key, and creates it at the first start. It renames a key in an older format to
-// key.old. If it fails, it returns ErrUnavailable with the file's name and what to do.
+// openKey reads the store's private key, or creates the key at the first start. It renames a key in an older format to
+// key.old. If openKey fails, it returns ErrUnavailable with the file's name and what to do.
 func openKey(root string, rand io.Reader) (ed25519.PrivateKey, error) {
 	file := filepath.Join(root, keyFile)
 	private, err := readKey(file)
@@ -100,7 +100,7 @@ func readKey(file string) (ed25519.PrivateKey, error) {
 }
 
 // makeKey creates a key pair and writes it to the file. The public key's text never begins with "-", because a command
-// would take it for a flag.
+// would treat it as a flag.
 func makeKey(file string, rand io.Reader) (ed25519.PrivateKey, error) {
 	for seed := make([]byte, ed25519.SeedSize); ; {
 		if _, err := io.ReadFull(rand, seed); err != nil {
@@ -129,8 +129,8 @@ func publicOf(private ed25519.PrivateKey) Key {
 	return Key{ID: format.KeyID(public), Public: public}
 }
 
-// Token reads the store's bearer token, and creates it at the first start. If it fails, it returns ErrUnavailable with
-// the file's name and what to do.
+// Token reads the store's bearer token, or creates the token at the first start. If it fails, it returns ErrUnavailable
+// with the file's name and what to do.
 func Token(root string, rand io.Reader) (string, error) {
 	file := filepath.Join(root, tokenFile)
 	token, err := readToken(file)
@@ -167,8 +167,8 @@ func readToken(file string) (string, error) {
 	return hex.EncodeToString(b), nil
 }
 
-// maxSecret is the maximum size in bytes of a file that contains a secret. The files that a server writes have at most
-// 65 bytes.
+// maxSecret is the maximum size in bytes of a file that contains a secret. The files that a server writes contain at
+// most 65 bytes.
 const maxSecret = 4096
 
 // readSecret reads a one-line file. If it fails, it returns fs.ErrNotExist or ErrUnavailable.

@@ -20,21 +20,20 @@ import (
 
 // Key is a public key whose seals a store trusts.
 type Key struct {
-	ID     string // the id that seals contain
+	ID     string // the id used in seals
 	Public ed25519.PublicKey
 	Name   string // the user's name for the machine that has the private key; "" for the store's own key
 }
 
-// String returns the key as a line of trusted_keys. `mailtree key trust` on another machine accepts the line
-// unchanged.
+// String returns the key as a line in trusted_keys. `mailtree key trust` on another machine accepts the line unchanged.
 func (k Key) String() string {
 	return strings.TrimSpace(base64.RawURLEncoding.EncodeToString(k.Public) + " " + k.Name)
 }
 
-// maxTrusted is the maximum size of trusted_keys in bytes, enough for some ten thousand keys.
+// maxTrusted is the maximum size of trusted_keys in bytes. It is enough for some ten thousand keys.
 const maxTrusted = 1 << 20
 
-// Trusted lists the keys in the store's trusted_keys, in file order. It returns no keys if there is no file. If some
+// Trusted lists the keys in the store's trusted_keys, in file order. If there is no file, it returns no keys. If some
 // lines are not keys, it returns the other keys and an ErrInvalid that lists those lines.
 func Trusted(root string) ([]Key, error) {
 	data, _, err := tree.ReadPlain(filepath.Join(root, trustedFile), maxTrusted)
@@ -47,7 +46,7 @@ func Trusted(root string) ([]Key, error) {
 	return parseTrusted(data)
 }
 
-// parseTrusted does the same as Trusted for the bytes of the file.
+// parseTrusted is like Trusted, given the content of the file.
 func parseTrusted(data []byte) (keys []Key, err error) {
 	var bad []error
 	for i, line := range strings.Split(string(data), "\n") {
@@ -101,8 +100,8 @@ func Parse(line string) (Key, error) {
 	return Key{ID: format.KeyID(public), Public: public, Name: name}, nil
 }
 
-// changeTrusted durably replaces the lines of trusted_keys with the result of edit. Comments, and lines that edit
-// does not touch, stay unchanged. Concurrent calls run one after another.
+// changeTrusted durably replaces the lines of trusted_keys with the result of edit. Comments and any lines that edit
+// does not touch stay unchanged. Concurrent calls run one after another.
 func changeTrusted(root string, edit func(lines []string) ([]string, error)) error {
 	file := filepath.Join(root, trustedFile)
 	lock, _, err := tree.OpenPlain(filepath.Join(root, trustedLock), os.O_RDWR|os.O_CREATE)
@@ -127,8 +126,8 @@ func changeTrusted(root string, edit func(lines []string) ([]string, error)) err
 	return tree.WriteFile(file, []byte(strings.Join(append(lines, ""), "\n")))
 }
 
-// withoutKey returns lines without the lines of one key. which is the key's name, its id, or the public key itself.
-// found is false if there is no such key.
+// withoutKey returns lines without those of one key. which is the key's name, its id, or the public key itself. found
+// is false if there is no such key.
 func withoutKey(lines []string, which string) (left []string, found bool) {
 	left = slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
 		k, err := Parse(line)
@@ -139,8 +138,8 @@ func withoutKey(lines []string, which string) (left []string, found bool) {
 	return left, found
 }
 
-// Trust adds a key to trusted_keys, replacing any line with the same public key. It returns ErrInvalid for the store's
-// own key, ErrConflict if another key has the name, and ErrUnavailable if the file cannot be changed.
+// Trust adds a key to trusted_keys, and replaces any line with the same public key. It returns ErrInvalid for the
+// store's own key, ErrConflict if another key has the same name, and ErrUnavailable if the file cannot be changed.
 func Trust(root string, key Key) error {
 	if own, err := Own(root); err == nil && own.ID == key.ID {
 		return &refusal.Error{What: refusal.Invalid("The public key {=name} is this store's own, which is always " +
@@ -163,7 +162,8 @@ func Trust(root string, key Key) error {
 }
 
 // Distrust removes keys from trusted_keys by name, id or public key. After that, mail with their seals is shown as
-// unverified. It returns ErrUnavailable, and an ErrNotFound that lists the existing names.
+// unverified. It returns ErrUnavailable if the file cannot be changed. If there is no such key, it returns an
+// ErrNotFound that lists the existing names.
 func Distrust(root, which string) error {
 	return changeTrusted(root, func(lines []string) ([]string, error) {
 		left, found := withoutKey(lines, which)

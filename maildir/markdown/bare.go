@@ -11,15 +11,15 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// bareLinks turns bare web addresses into links. goldmark's own extension uses regular expressions at every space,
-// but this parser reads each byte at most twice.
+// bareLinks turns bare web addresses into links. goldmark's own extension evaluates regular expressions at every space,
+// whereas this parser reads each byte at most twice.
 type bareLinks struct{}
 
-// Trigger returns the bytes at which goldmark calls Parse, in addition to the beginning of text: white space
+// Trigger returns the bytes at which goldmark calls Parse, in addition to the beginning of text. These are white space
 // (represented by the space) and opening parentheses.
 func (bareLinks) Trigger() []byte { return []byte{' ', '('} }
 
-// Parse returns a link if an address begins here or after the byte at which goldmark stopped.
+// Parse returns a link if an address begins here, or after the byte at which goldmark stopped.
 func (bareLinks) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
 	line, at := block.PeekLine()
 	before := 0
@@ -42,11 +42,11 @@ func (bareLinks) Parse(parent ast.Node, block text.Reader, pc parser.Context) as
 	return link
 }
 
-// bareBegins lists how an address can begin. A host must follow.
+// bareBegins lists the possible beginnings of an address. A host must follow.
 var bareBegins = []string{"https://", "http://", "www."}
 
-// bareAddress returns the web address at the beginning of a line: everything up to a space or "<", without
-// final punctuation. It returns nil if there is none.
+// bareAddress returns the web address at the beginning of a line. The address extends to a space or "<", without final
+// punctuation. bareAddress returns nil if there is none.
 func bareAddress(line []byte) []byte {
 	for _, begin := range bareBegins {
 		if len(line) < len(begin) || !strings.EqualFold(string(line[:len(begin)]), begin) {
@@ -64,8 +64,8 @@ func bareAddress(line []byte) []byte {
 	return nil
 }
 
-// trimAddress removes the punctuation at the end of an address, and a closing parenthesis that was opened
-// before the address.
+// trimAddress removes the punctuation at the end of an address. It also removes a closing parenthesis if the matching
+// parenthesis was opened before the address.
 func trimAddress(address []byte) []byte {
 	closed := bytes.Count(address, []byte(")")) - bytes.Count(address, []byte("("))
 	for end := len(address); end > 0; end-- {

@@ -10,7 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// BenchmarkRender converts a body to HTML, as the page does for each message that it shows.
+// BenchmarkRender measures the conversion of a body to HTML, which the page does for each message that it shows.
 func BenchmarkRender(b *testing.B) {
 	body := ordinary(b)
 	b.SetBytes(int64(len(body)))
@@ -20,7 +20,7 @@ func BenchmarkRender(b *testing.B) {
 	}
 }
 
-// BenchmarkHostile reads bodies of size Limit that are designed to be slow.
+// BenchmarkHostile measures bodies of size Limit that are designed to be slow.
 func BenchmarkHostile(b *testing.B) {
 	bodies := hostile(Limit)
 	for _, name := range slices.Sorted(maps.Keys(bodies)) {
@@ -33,7 +33,7 @@ func BenchmarkHostile(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstHeading measures the cost of FirstHeading in ingest.
+// BenchmarkFirstHeading measures the cost of FirstHeading during ingest.
 func BenchmarkFirstHeading(b *testing.B) {
 	body := ordinary(b)
 	b.ReportAllocs()

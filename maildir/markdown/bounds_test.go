@@ -11,7 +11,7 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// TestBounds parses bodies that are slow to parse. No body may take more CPU time than allowed. BenchmarkHostile
+// TestBounds checks that no body takes more CPU time than allowed, even if it is designed to be slow. BenchmarkHostile
 // shows the cost of each body.
 func TestBounds(t *testing.T) {
 	for name, body := range hostile(worst) {
@@ -74,7 +74,7 @@ func TestScanLimits(t *testing.T) {
 	compare(t, "PlainText", "", PlainText(strings.Repeat("\n", plainLimit)+"late\n"))
 }
 
-// TestBytes tests bodies that cannot be stored in a text file.
+// TestBytes checks bodies that cannot be stored in a text file.
 func TestBytes(t *testing.T) {
 	t.Parallel()
 	compare(t, "PlainText", "0 a c\uFFFD", PlainText("\x000\x00 `a`\r\n\r\nc\xff"))
@@ -105,7 +105,6 @@ func cpu(t *testing.T) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// allowed is the CPU time that one body may take. On an idle machine, the slowest body takes a tenth of that. Under
-// load, it takes up to eight times as long as on an idle machine. A cubic parser would take hundreds of times as
-// much.
+// allowed is the maximum CPU time for one body. On an idle machine, the slowest body takes a tenth of that. Under load,
+// a body takes up to eight times as long as on an idle machine. A cubic parser would take hundreds of times as long.
 const allowed = 20 * time.Second * slow

@@ -1,6 +1,6 @@
-// Package markdown reads GitHub-Flavored Markdown bodies: it finds the first heading, produces excerpts, HTML and
-// terminal output, and rewrites image destinations. The package deals only with Markdown, not with mail. No other
-// package imports goldmark.
+// Package markdown reads GitHub-Flavored Markdown bodies. It finds the first heading, produces excerpts, HTML and
+// terminal output, and rewrites image destinations. The package knows nothing about mail. No other package imports
+// goldmark.
 //
 //	FirstHeading  reads at most 16 KiB; used during ingest if there is no subject
 //	PlainText     reads at most 8 KiB; used for excerpts
@@ -9,12 +9,12 @@
 //	RenderWith    does the same, with images
 //	Terminal      does the same for a terminal
 //
-// No function panics, starts a goroutine, logs or keeps state. All functions are safe for concurrent use, and a
-// result depends only on the body's bytes.
+// No function panics, starts a goroutine, logs or keeps state. All functions are safe for concurrent use, and a result
+// depends only on the body's bytes.
 //
 // # Limits
 //
 // goldmark takes quadratic time for emphasis delimiters, brackets, nesting and unclosed code spans, and it cannot be
-// canceled. A malicious body of Limit bytes takes up to 0.6 s. A table with mostly missing cells would take gigabytes
-// of memory, so such a table is left as text.
+// canceled. A malicious body of Limit bytes takes up to 0.6 s. A table whose cells are mostly missing would take
+// gigabytes of memory, so such a table is left as text.
 package markdown

@@ -7,9 +7,9 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// FirstHeading returns the text of the first heading in the first 16 KiB of a body, outside quotes and lists. If
-// there is no heading, it returns the first line with text. If no line has text, it returns the first nonblank line
-// unchanged. The result is one line of at most 200 runes without markup, or "" for a blank body.
+// FirstHeading returns the text of the first heading in the first 16 KiB of a body, outside quotes and lists. If there
+// is no heading, it returns the first line with text. If no line has text, it returns the first nonblank line
+// unchanged. The result is a single line of up to 200 runes without markup, or "" for a blank body.
 //
 // See docs/tree.md, "A message".
 func FirstHeading(body string) string {
@@ -33,7 +33,7 @@ func FirstHeading(body string) string {
 	return oneLine(first, headingRunes)
 }
 
-// PlainText returns an excerpt: the text of the first 8 KiB of a body without markup, as one line of at most 300
+// PlainText returns an excerpt: the text of the first 8 KiB of a body without markup, as a single line of up to 300
 // runes. An image is replaced with its description. Code is kept as text. Do not use PlainText for searching.
 func PlainText(body string) string {
 	body, cut := beginning(body, plainLimit)
@@ -52,7 +52,7 @@ func PlainText(body string) string {
 // cutImage matches an image at the end of the text that is cut off inside its data URI.
 var cutImage = regexp.MustCompile(`\]\(data:[^\s()]*\s*$`)
 
-// beginning is like clipBody, but does not count the data of images, and closes an image whose data is cut off.
+// beginning is like clipBody, but it does not count the data of images, and it closes an image whose data is cut off.
 func beginning(body string, limit int) (string, bool) {
 	body, _ = shorten(body)
 	body, cut := clipBody(body, limit)
@@ -60,7 +60,7 @@ func beginning(body string, limit int) (string, bool) {
 }
 
 // eachBlock calls do with each block of a body that has text, in order, until do returns false. The text keeps the
-// line breaks of the block.
+// block's line breaks.
 func eachBlock(body string, do func(n ast.Node, text string) bool) {
 	source := []byte(normalize(body))
 	doc := parseTree(source)

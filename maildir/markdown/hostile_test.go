@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// hostile returns bodies on which goldmark, or our code on top of it, is or was slow, or that are large in one
-// dimension. Each body has about n bytes.
+// hostile returns bodies that are large in one dimension, or that are or once were slow in goldmark or in our code on
+// top of it. Each body is about n bytes long.
 func hostile(n int) map[string]string {
 	fill := func(unit string) string { return strings.Repeat(unit, n/len(unit)+1)[:n] }
 	halves := func(a, b string) string {

@@ -26,13 +26,13 @@ func MayHaveImages(body string) bool {
 	return false
 }
 
-// RewriteImages replaces the destinations of the inline images in a body. It handles ![alt](destination), even if the
-// destination contains spaces, which Markdown does not allow, and <img src="destination">. It calls to with each
-// destination, in text order, and replaces the destination with the result. To keep the destination, to returns its
+// RewriteImages replaces the destinations of the inline images in a body. It handles <img src="destination"> and
+// ![alt](destination), even if the destination contains spaces, which Markdown does not allow. It replaces each
+// destination, in text order, with the result of to(destination). To keep a destination, the function returns its
 // argument. A result must not contain a space, quote or bracket, because it is not escaped.
 //
-// Images in code and in references ([alt][name]) stay unchanged, as does the text after Limit bytes. whole is false
-// if the text after Limit may contain images. The bytes of data URIs do not count toward Limit.
+// Images in code and in references ([alt][name]) stay unchanged, as does the text after Limit bytes. If that text may
+// contain images, whole is false. The bytes of data URIs do not count toward Limit.
 func RewriteImages(body string, to func(destination string) string) (out string, whole bool) {
 	if !MayHaveImages(body) {
 		return body, true
@@ -60,16 +60,16 @@ func RewriteImages(body string, to func(destination string) string) (out string,
 	return b.String() + body[done:], !MayHaveImages(short[len(text):])
 }
 
-// sameLength changes line ends to "\n" without changing any offsets.
+// sameLength converts line endings to "\n" without changing any offsets.
 var sameLength = strings.NewReplacer("\r\n", " \n", "\r", "\n")
 
-// span is a part of the text, as byte offsets.
+// span is a part of the text, given as byte offsets.
 type span struct{ start, end int }
 
-// spanAttribute is the attribute of an image node that contains the span from its "](" to its ")".
+// spanAttribute is an attribute of an image node. It contains the span from the image's "](" to its ")".
 const spanAttribute = "mailtree-span"
 
-// imageSpan is the position of a destination, with the function that decodes it.
+// imageSpan is a destination's position, together with the function that decodes the destination.
 type imageSpan struct {
 	span
 	read func(written string) string
@@ -113,14 +113,14 @@ func unbracket(raw string) string {
 	return unescape(strings.TrimSuffix(strings.TrimPrefix(raw, "<"), ">"))
 }
 
-// blankImage matches ![alt](destination "title") with a space in the destination. Brackets may nest once in the alt
-// and in the destination.
+// blankImage matches ![alt](destination "title") with a space in the destination. The alt text and the destination may
+// each contain one level of nested brackets.
 var blankImage = regexp.MustCompile(`!\[(?:[^\[\]\n]|\[[^\[\]\n]*\])*\](\([ \t]*)` +
 	`((?:[^()\s]|\([^()\n]*\))+(?:[ \t]+(?:[^()\s"']|\([^()\n]*\))(?:[^()\s]|\([^()\n]*\))*)+)` +
 	`(?:[ \t]+(?:"[^"\n]*"|'[^'\n]*'))?[ \t]*\)`)
 
-// blankImages finds text that looks like an image with a space in its destination, by the offset of the "(". The
-// text is an image if that offset is in plain text, outside code and links.
+// blankImages finds text that looks like an image with a space in its destination, by the offset of the "(". The text
+// is an image only if that offset is in plain text, outside code and links.
 func blankImages(text string) map[int]span {
 	found := map[int]span{}
 	for _, m := range blankImage.FindAllStringSubmatchIndex(text, -1) {
@@ -197,7 +197,7 @@ func (c cuts) origin(at int) int {
 	return at + c[i-1].gone
 }
 
-// shorten leaves out most of the data of each data URI, which may be megabytes long and has no meaning for a parser.
+// shorten leaves out most of the data in each data URI, which may be megabytes long and has no meaning to a parser.
 func shorten(body string) (short string, left cuts) {
 	const mark, kept = ";base64,", 16
 	var out strings.Builder

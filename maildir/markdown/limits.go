@@ -6,25 +6,25 @@ import (
 )
 
 const (
-	// Limit is the number of bytes of a body that Render and RewriteImages read.
+	// Limit is how many bytes of a body Render and RewriteImages read.
 	Limit = 32 << 10
 
-	// maxDepth is how deep blocks in a body may be nested, counting the body itself. A list within a list adds two
-	// levels.
+	// maxDepth is how deeply the blocks in a body may be nested, counting the body itself. A list within a list adds
+	// two levels.
 	maxDepth = 100
 
-	headingLimit = 16 << 10 // bytes that FirstHeading reads
+	headingLimit = 16 << 10 // maximum number of bytes that FirstHeading reads
 
-	// plainLimit is the number of bytes that PlainText reads. 300 runes take at most 1,200 bytes, and the rest is
-	// room for markup.
+	// plainLimit is the maximum number of bytes that PlainText reads. 300 runes take at most 1,200 bytes, and the rest
+	// is room for markup.
 	plainLimit = 8 << 10
 
-	textRunes    = 300 // runes of PlainText
-	headingRunes = 200 // runes of FirstHeading: at most 800 bytes; a subject may have 998
+	textRunes    = 300 // maximum number of runes that PlainText returns
+	headingRunes = 200 // the same for FirstHeading: at most 800 bytes; a subject may have 998
 )
 
-// clipBody returns at most limit bytes of body, and whether it cut anything off. It cuts at a rune boundary and, if
-// the second half contains a line end, after a line.
+// clipBody returns up to limit bytes of body, and reports whether it cut anything off. It cuts at a rune boundary and,
+// if the second half contains a line ending, after a line.
 func clipBody(body string, limit int) (string, bool) {
 	if len(body) <= limit {
 		return body, false
@@ -39,7 +39,7 @@ func clipBody(body string, limit int) (string, bool) {
 	return body[:end], true
 }
 
-// normalize changes every line end to "\n" and makes the text valid UTF-8.
+// normalize converts every line ending to "\n" and makes the text valid UTF-8.
 func normalize(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if !strings.Contains(s, "\r") {

@@ -10,8 +10,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// parseTree returns goldmark's tree for the source, or nil if goldmark panicked. Bodies are untrusted, and a panic in
-// a library must not stop the server. more are additional inline parsers.
+// parseTree returns goldmark's tree for the source, or nil if goldmark panicked. Bodies are untrusted, and a panic in a
+// library must not stop the server. Additional inline parsers are in more.
 func parseTree(source []byte, more ...util.PrioritizedValue) (doc ast.Node) {
 	defer func() {
 		if recover() != nil {
@@ -21,10 +21,10 @@ func parseTree(source []byte, more ...util.PrioritizedValue) (doc ast.Node) {
 	return newParser(more...).Parse(text.NewReader(source))
 }
 
-// newParser assembles GitHub-Flavored Markdown from goldmark's parsers.
+// newParser assembles a parser for GitHub-Flavored Markdown from goldmark's parsers.
 //
-// It leaves out bare links (bare.go parses them), heading ids, and the table extension's transformer for "\|" in code
-// spans (render.go handles it).
+// It leaves out bare links, which bare.go parses, and heading ids. It also leaves out the table extension's transformer
+// for "\|" in code spans, which render.go handles.
 func newParser(more ...util.PrioritizedValue) parser.Parser {
 	links := parser.NewLinkParser()
 	blocks := parser.DefaultBlockParsers()
@@ -49,9 +49,9 @@ func newParser(more ...util.PrioritizedValue) parser.Parser {
 	)
 }
 
-// shallow limits the nesting of blocks. At a depth of more than maxDepth, it opens only paragraphs, so that the
-// markup of deeper blocks stays text. Otherwise goldmark's running time and the size of the HTML would grow with the
-// square of the depth.
+// shallow limits the nesting of blocks. Below a depth of maxDepth, it opens only paragraphs, so that the markup of
+// deeper blocks stays text. Otherwise, goldmark's running time and the size of the HTML would grow with the square of
+// the depth.
 type shallow struct{ parser.BlockParser }
 
 // Open implements parser.BlockParser.
@@ -66,7 +66,7 @@ func (p shallow) Open(parent ast.Node, r text.Reader, pc parser.Context) (ast.No
 	return p.BlockParser.Open(parent, r, pc)
 }
 
-// images is the parser for links and images. It records the position of an image's destination.
+// images parses links and images. It records the position of an image's destination.
 type images struct {
 	parser.InlineParser
 	parser.CloseBlocker
@@ -83,9 +83,9 @@ func (p images) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast
 	return node
 }
 
-// tables parses tables, except tables with mostly missing cells. goldmark pads each row to the width of the header,
-// so 4 kB of "|" followed by 4 kB of short rows would create millions of cells. Each cell that is written out takes
-// at least one byte.
+// tables parses tables, except those whose cells are mostly missing. goldmark pads each row to the width of the header,
+// so 4 kB of "|" followed by 4 kB of short rows would create millions of cells. Each cell that the sender writes out
+// takes at least one byte.
 type tables struct{ parser.ParagraphTransformer }
 
 // Transform implements parser.ParagraphTransformer.

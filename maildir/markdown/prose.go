@@ -6,11 +6,11 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// proseBuilder collects plain text from inline nodes. It folds white space, and lines end with "\n".
+// proseBuilder collects plain text from inline nodes. It folds white space, and it ends lines with "\n".
 type proseBuilder struct {
 	source    []byte
 	text      strings.Builder
-	gap, wrap bool // a space or a line end must precede the next rune
+	gap, wrap bool // a space or a line ending must precede the next rune
 }
 
 // readProse returns the plain text of a block's inline children.
@@ -51,7 +51,7 @@ func (b *proseBuilder) code(n *ast.CodeSpan) {
 	}
 }
 
-// tag drops an HTML tag, but keeps a line break.
+// tag drops an HTML tag but keeps a line break.
 func (b *proseBuilder) tag(n *ast.RawHTML) {
 	if n.Segments.Len() == 0 {
 		return
@@ -74,7 +74,7 @@ func (b *proseBuilder) write(s string) {
 	}
 }
 
-// space writes the pending space or line end.
+// space writes the pending space or line ending.
 func (b *proseBuilder) space() {
 	switch {
 	case b.text.Len() == 0:

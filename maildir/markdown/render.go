@@ -14,17 +14,18 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Render converts a body to HTML. It returns "" and false if the body is larger than [Limit] or goldmark fails. The
-// caller should then show the unrendered body. The HTML contains none of the sender's markup: HTML in the body is
-// shown as text. An image becomes a link, so that reading the body loads nothing. A bare web address also becomes a
-// link. A quote at the end of the body is folded, because it is usually the text to which the body replies. The
-// caller must still sanitize the HTML.
+// Render converts a body to HTML. It returns "" and false if the body is larger than [Limit] or if goldmark fails. The
+// caller should then show the unrendered body.
+//
+// The HTML contains none of the sender's markup: HTML in the body is shown as text. An image becomes a link, so that
+// reading the body loads nothing. A bare web address also becomes a link. A quote at the end of the body is folded,
+// because it is usually the text that the body replies to. The caller must still sanitize the HTML.
 func Render(body string) (string, bool) {
 	return RenderWith(body, func(string) string { return "" })
 }
 
-// RenderWith is like Render, but shows an image if to returns an address that may be loaded. The image is then also a
-// link to that address. RenderWith calls to with the destination in the body.
+// RenderWith is like Render, but it shows an image if to(destination) returns an address that may be loaded. The image
+// is then also a link to that address. The destination is the one in the body.
 func RenderWith(body string, to func(destination string) (address string)) (string, bool) {
 	source := []byte(normalize(body))
 	if len(source) > Limit {
@@ -169,7 +170,7 @@ func renderTag(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.
 	return ast.WalkSkipChildren, nil
 }
 
-// writeImage writes an image. Unless the image is in a link, it is a link to itself.
+// writeImage writes an image. Unless the image is already in a link, it becomes a link to itself.
 func writeImage(w util.BufWriter, address, alt string, linked bool) {
 	at := util.EscapeHTML([]byte(address))
 	image := fmt.Sprintf(`<img src="%s" alt="%s" loading="lazy">`, at, util.EscapeHTML([]byte(alt)))
@@ -207,7 +208,7 @@ func renderCheckBox(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.
 	return ast.WalkContinue, nil
 }
 
-// renderItem writes a list item. An item with a check box has the class "task", and the box serves as its bullet.
+// renderItem writes a list item. If the item has a check box, its class is "task", and the box serves as its bullet.
 func renderItem(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	first := n.FirstChild()
 	switch {

@@ -20,7 +20,7 @@ const (
 	literal // inline code
 )
 
-// renditions lists the code of each style (ECMA-48, SGR).
+// renditions lists the code for each style (ECMA-48, SGR).
 var renditions = []struct {
 	style style
 	code  string
@@ -34,7 +34,7 @@ type piece struct {
 	text  string
 }
 
-// word is text that is not broken between lines. ends means that a line ends after the word.
+// word is text that is not broken between lines. If ends is set, a line ends after the word.
 type word struct {
 	pieces []piece
 	ends   bool
@@ -65,7 +65,7 @@ func (s *sheet) paintAll(line []piece) string {
 	return b.String()
 }
 
-// words returns the words in a block's inline children. base is the style of a plain word.
+// words returns the words in a block's inline children. base is the style of plain words.
 func (s *sheet) words(n ast.Node, base style) []word {
 	c := wordCollector{sheet: s}
 	c.children(n, base)
@@ -129,7 +129,7 @@ func (c *wordCollector) inline(n ast.Node, in style) {
 	}
 }
 
-// within calls write, and writes markup before and after if the terminal has no styles.
+// within calls write. If the terminal has no styles, it also writes markup before and after.
 func (c *wordCollector) within(markup string, write func()) {
 	if c.Paint != nil {
 		markup = ""
@@ -142,7 +142,7 @@ func (c *wordCollector) within(markup string, write func()) {
 	c.write(0, markup)
 }
 
-// link writes the content of a link or image, and its address unless the content equals the address.
+// link writes the content of a link or image. It also writes the address, unless the content equals the address.
 func (c *wordCollector) link(n ast.Node, to []byte, in style) {
 	c.children(n, in)
 	if readProse(c.source, n) != string(to) && !bytes.HasPrefix(to, []byte("data:")) {

@@ -12,14 +12,14 @@ import (
 // Terminal describes the terminal that bodies are rendered for.
 type Terminal struct {
 	Width   int                             // columns per line; code and long words may be longer
-	Columns func(text string) int           // the number of columns that text takes
+	Columns func(text string) int           // the number of columns that text takes up
 	Plain   func(text string) string        // replaces terminal control characters in the sender's text
 	Paint   func(codes, text string) string // adds ECMA-48 codes, such as "1;3", to text; nil: the markup stays
 }
 
-// Render converts a body to lines for the terminal. It returns "" and false if the body is larger than [Limit] or
+// Render converts a body to lines for the terminal. It returns "" and false if the body is larger than [Limit] or if
 // goldmark fails. The caller should then show the unrendered body. Every piece of the body is passed to Plain after
-// character references are resolved, and before Paint.
+// character references are resolved and before Paint.
 func (t Terminal) Render(body string) (text string, ok bool) {
 	source := []byte(normalize(body))
 	if len(source) > Limit {
@@ -49,7 +49,7 @@ type sheet struct {
 // margin is the text that precedes the lines of a block.
 type margin struct {
 	first, rest string
-	width       int // number of columns of first and of rest
+	width       int // number of columns that first and rest take up
 }
 
 // next returns the text before the next line.
@@ -59,8 +59,8 @@ func (m *margin) next() string {
 	return now
 }
 
-// inner returns the margin of a block that is inside m's block. If the nesting is deep, it adds nothing, so that text
-// keeps at least half of the width.
+// inner returns the margin of a block inside m's block. If the nesting is deep, inner adds nothing, so that text keeps
+// at least half of the width.
 func (s *sheet) inner(m *margin, first, rest string, style style) *margin {
 	width := s.Columns(first)
 	if m.width+width > s.Width/2 {
@@ -150,8 +150,8 @@ func (s *sheet) prose(n ast.Node, m *margin, base style) {
 // leastCell is the minimum width to which a table's columns are narrowed.
 const leastCell = 8
 
-// table writes a table and narrows its columns to fit the width. If the table has too many columns for that, its rows
-// are written as wrapped text.
+// table writes a table and narrows its columns to fit the width. If there are too many columns for that, table writes
+// the rows as wrapped text.
 func (s *sheet) table(t *extast.Table, m *margin) {
 	width := s.Width - m.width
 	var rows [][][]word
@@ -195,8 +195,8 @@ func (s *sheet) table(t *extast.Table, m *margin) {
 	}
 }
 
-// cellWidths returns the widths of a table's columns, whose sum is at most total. It narrows the widest columns to
-// the same width.
+// cellWidths returns the widths of a table's columns. Their sum is at most total. It narrows the widest columns to the
+// same width.
 func (s *sheet) cellWidths(rows [][][]word, total int) []int {
 	var widths []int
 	for _, cells := range rows {
@@ -255,7 +255,7 @@ func (s *sheet) row(cells [][]word, widths []int, to []extast.Alignment, m *marg
 	}
 }
 
-// broken breaks the words that are wider than a table column.
+// broken breaks words that are wider than a table column.
 func (s *sheet) broken(words []word, width int) (all []word) {
 	for _, w := range words {
 		if s.lineColumns(w.pieces) <= width {
@@ -280,7 +280,7 @@ func (s *sheet) broken(words []word, width int) (all []word) {
 	return all
 }
 
-// wrap arranges words in lines of at most width columns. A wider word gets its own line.
+// wrap arranges words in lines of up to width columns. A wider word gets its own line.
 func (s *sheet) wrap(words []word, width int) (lines [][]piece) {
 	var line []piece
 	used := 0

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// narrow returns a terminal of 30 columns that shows renditions as readable text.
+// narrow returns a terminal with 30 columns that shows renditions as readable text.
 func narrow() Terminal {
 	return Terminal{
 		Width:   30,

@@ -9,10 +9,10 @@ import (
 // blank reports whether a rune folds into a space, as white space and control characters do.
 func blank(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
-// Line returns text as one line of at most 300 runes, without control characters.
+// Line returns text as a single line of up to 300 runes, without control characters.
 func Line(s string) string { return oneLine(s, textRunes) }
 
-// oneLine folds white space, trims, and clips to limit runes.
+// oneLine folds white space, trims the text, and clips it to limit runes.
 func oneLine(s string, limit int) string {
 	return clip(strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), blank), " "), limit)
 }
@@ -55,7 +55,7 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// punctuation reports whether c is ASCII punctuation, which a backslash escapes.
+// punctuation reports whether c is ASCII punctuation, which a backslash can escape.
 func punctuation(c byte) bool {
 	return c > ' ' && c < 0x7f && !('0' <= c && c <= '9') && !('a' <= c|0x20 && c|0x20 <= 'z')
 }

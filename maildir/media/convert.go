@@ -11,8 +11,8 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// MaxConvert is the maximum number of pixels in an image to convert. A screenshot of 1920 × 1080 fits, and takes
-// about 130 MiB of memory.
+// MaxConvert is the maximum number of pixels in an image to convert. Converting a screenshot of 1920 × 1080 pixels,
+// which is just below that, takes about 130 MiB of memory.
 const MaxConvert = 1 << 21
 
 // ToWebP converts the image to lossless WebP if that is smaller. It returns a clause that says why the file stays
@@ -42,7 +42,7 @@ func (f *File) ToWebP() (kept string) {
 	return ""
 }
 
-// MayConvert reports whether ToWebP would decode the image. If it would not, ToWebP returns its reason immediately.
+// MayConvert reports whether ToWebP would decode the image. If not, ToWebP returns its reason immediately.
 func (f *File) MayConvert() bool { return f.Pixels > 0 && !f.layout.webp && f.fixed() == "" }
 
 // fixed returns a clause that says why an image with that layout is not converted, or "" if it may be converted.
@@ -58,7 +58,7 @@ func (f *File) fixed() string {
 	return ""
 }
 
-// decode decodes the image. It returns nil if the size of the image differs from that in its header.
+// decode decodes the image. It returns nil if the image's size differs from the size in its header.
 func (f *File) decode() (m image.Image, err error) {
 	defer func() { // images are untrusted, and a panic in a decoder must not stop the server
 		if r := recover(); r != nil {
@@ -72,7 +72,7 @@ func (f *File) decode() (m image.Image, err error) {
 	return m, nil
 }
 
-// encode encodes an image and decodes the result to check it. The encoder does not limit the length of its codes, so
+// encode encodes an image, and decodes the result to check it. The encoder does not limit the length of its codes, so
 // in rare cases it produces a wrong image. encode returns nil if the result is wrong.
 func encode(m image.Image) (coded []byte) {
 	defer func() {

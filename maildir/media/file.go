@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// MaxPixels is the maximum number of pixels in an image. A viewer needs four bytes for each pixel, and a file of a
-// few kB can have 4 billion pixels.
+// MaxPixels is the maximum number of pixels in an image. A viewer needs four bytes for each pixel, and a file of only a
+// few kB can contain 4 billion pixels.
 const MaxPixels = 50_000_000
 
 // File is a file to be stored.
@@ -19,13 +19,13 @@ type File struct {
 	Data   []byte
 	Type   string // media type
 	Ext    string // extension of the stored file, with its dot, or empty
-	Pixels int    // number of pixels; 0: not an image, or an image that no viewer should open
+	Pixels int    // number of pixels; 0 if it is not an image, or an image that no viewer should open
 	Odd    string // a clause that says how the stored file differs from what its name suggests; "" if it does not
 
-	layout layout // of an image
+	layout layout // only for an image
 }
 
-// New examines a file. name may be empty. The File keeps data.
+// New examines a file. name may be empty. The File keeps a reference to data.
 func New(name string, data []byte) *File {
 	f := &File{Data: data, Ext: extension(name)}
 	if i := imageOf(data); i != nil {
@@ -43,7 +43,7 @@ func New(name string, data []byte) *File {
 	return f
 }
 
-// openImage treats the file as an image in that format, if the image is complete.
+// openImage treats the file as an image in that format if the image is complete.
 func (f *File) openImage(i *imageFormat) {
 	named := f.Ext
 	f.Type, f.Ext = i.mediaType, i.exts[0]
@@ -73,7 +73,7 @@ func (f *File) damaged(i *imageFormat, err error) {
 	f.inert(fmt.Sprintf("this is not a valid %s image (%v), so it is stored as plain data", i.name, err))
 }
 
-// inert changes the type and extension of the file so that no viewer opens it as an image.
+// inert changes the file's type and extension so that no viewer opens it as an image.
 func (f *File) inert(why string) {
 	f.Type, f.Ext, f.Pixels, f.Odd = "application/octet-stream", ".bin", 0, why
 	if text(f.Data) {
@@ -81,7 +81,7 @@ func (f *File) inert(why string) {
 	}
 }
 
-// sniff determines the type of a file that is not an image, by its extension or otherwise by its bytes.
+// sniff determines the type of a file that is not an image. It uses the extension if possible, and otherwise the bytes.
 func (f *File) sniff() {
 	if f.Ext != "" {
 		f.Type = mime.TypeByExtension(f.Ext)
@@ -103,7 +103,7 @@ var fitting = map[string]string{
 	"text/plain":         ".txt",
 }
 
-// extension returns the extension of a name in lower case, or "" if the extension is too long or unusual.
+// extension returns a name's extension in lower case, or "" if the extension is too long or unusual.
 func extension(name string) string {
 	ext := strings.ToLower(filepath.Ext(name))
 	odd := func(r rune) bool { return r != '.' && (r < 'a' || r > 'z') && (r < '0' || r > '9') }

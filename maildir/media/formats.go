@@ -100,7 +100,7 @@ func imageOf(data []byte) *imageFormat {
 
 const animated = "it is animated"
 
-// errCut means that the data ends before the image does.
+// errCut means that the data end before the image does.
 var errCut = errors.New("it is incomplete")
 
 // walkPNG reads all chunks up to IEND and verifies their checksums.
@@ -128,8 +128,8 @@ func walkPNG(data []byte) (l layout, err error) {
 	return l, errCut
 }
 
-// maxScans is the maximum number of scans in a JPEG image. Each scan requires a pass over all pixels, even if it has
-// only a few bytes. Encoders write about ten scans.
+// maxScans is the maximum number of scans in a JPEG image. Each scan requires a pass over all pixels, even if it
+// contains only a few bytes. Encoders write about ten scans.
 const maxScans = 100
 
 // walkJPEG reads all segments up to the end of the image.
@@ -167,7 +167,7 @@ func walkJPEG(data []byte) (l layout, err error) {
 	return l, errCut
 }
 
-// scanLength returns the number of bytes in the coded data of a JPEG scan, up to the next marker.
+// scanLength returns the number of bytes of coded data in a JPEG scan, up to the next marker.
 func scanLength(data []byte) int {
 	for at := 0; at+1 < len(data); at++ {
 		restart := data[at+1] >= 0xd0 && data[at+1] <= 0xd7
@@ -210,7 +210,7 @@ func walkGIF(data []byte) (l layout, err error) {
 	return l, errCut
 }
 
-// colorTable returns the size in bytes of the color table, from the packed flags of a GIF.
+// colorTable returns the size in bytes of a GIF's color table, given the packed flags.
 func colorTable(flags byte) int {
 	if flags&0x80 == 0 {
 		return 0
@@ -218,7 +218,7 @@ func colorTable(flags byte) int {
 	return 3 << (flags&7 + 1)
 }
 
-// webpConfig also reads the canvas size of an animated image, which the decoder ignores.
+// webpConfig is like webp.DecodeConfig, but also reads the canvas size of an animated image, which the decoder ignores.
 func webpConfig(r io.Reader) (c image.Config, err error) {
 	var head [30]byte
 	if _, err := io.ReadFull(r, head[:20]); err != nil {
@@ -235,7 +235,7 @@ func webpConfig(r io.Reader) (c image.Config, err error) {
 	return c, nil
 }
 
-// walkWebP reads all chunks up to the length that the file states.
+// walkWebP reads all chunks up to the length stated in the file.
 func walkWebP(data []byte) (l layout, err error) {
 	l.webp = true
 	end := int64(binary.LittleEndian.Uint32(data[4:])) + 8

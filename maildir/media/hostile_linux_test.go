@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// mostMemory is the memory in kB that the whole process may use for New and ToWebP of hostile images.
+// mostMemory is the memory, in kB, that the whole process may use for New and ToWebP of hostile images.
 const mostMemory = 256 << 10
 
-// hostileImages are images, and files that claim to be images, each with the expected result.
+// hostileImages returns images, and files that claim to be images, each with the expected result.
 func hostileImages(t testing.TB) []sample {
 	t.Helper()
 	small := drawn(64, 64)
@@ -84,14 +84,14 @@ func hostileImages(t testing.TB) []sample {
 	}
 }
 
-// sample is a file and the expected result.
+// sample is a file with the expected result.
 type sample struct {
 	name, data string
 	want       string // the stored extension, and a part of the note about the file; "": any
 }
 
-// TestHostile checks that no file is treated as an image unless it is one, and that a process that examines and
-// converts all of the files stays below mostMemory.
+// TestHostile checks that only images are treated as images, and that a process that examines and converts all of the
+// files stays below mostMemory.
 func TestHostile(t *testing.T) {
 	if dir := os.Getenv("MEDIA_HOSTILE"); dir != "" {
 		convertAll(t, dir)
@@ -127,7 +127,7 @@ func TestHostile(t *testing.T) {
 	t.Logf("%d kB of memory at most", kb)
 }
 
-// convertAll converts each file of a folder. It prints each file's extension and note and, at the end, the process's
+// convertAll converts each file in a folder. It prints each file's extension and note and, at the end, the process's
 // maximum memory use.
 func convertAll(t *testing.T, dir string) {
 	files, err := os.ReadDir(dir)

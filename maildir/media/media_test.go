@@ -9,7 +9,7 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// TestLossless checks that an image of each kind can be restored from its WebP pixel by pixel.
+// TestLossless checks that an image of each kind can be restored pixel by pixel from its WebP version.
 func TestLossless(t *testing.T) {
 	t.Parallel()
 	gray := image.NewGray(image.Rect(0, 0, 50, 40))
@@ -48,7 +48,7 @@ func TestLossless(t *testing.T) {
 	}
 }
 
-// TestPlainFiles checks that a file that is not an image keeps its extension, or gets one.
+// TestPlainFiles checks that a file that is not an image keeps its extension, or gets one if it has none.
 func TestPlainFiles(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, data, want string }{

@@ -13,9 +13,9 @@ func (f *File) IsPhoto() bool {
 	return f.Pixels > 0 && f.Pixels <= maxPhoto && f.Type == jpegType && f.layout.fixed == ""
 }
 
-// Recode replaces a photograph with the lossy WebP image that code returns, if that image is smaller by at least a
-// fifth. A smaller gain is not worth the loss. Recode returns a clause that says why the file stays unchanged, or ""
-// if it was recoded.
+// Recode replaces a photograph with the lossy WebP image that code returns, if that image is at least a fifth smaller.
+// A smaller gain is not worth the loss. Recode returns a clause that says why the file stays unchanged, or "" if it was
+// recoded.
 func (f *File) Recode(ctx context.Context, code func(ctx context.Context, jpeg []byte) ([]byte, error)) (kept string) {
 	coded, err := code(ctx, f.Data)
 	if err != nil {

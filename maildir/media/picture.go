@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// HeadBytes is the number of bytes of a file that Picture examines.
+// HeadBytes is the number of bytes at the beginning of a file that Picture examines.
 const HeadBytes = 256 << 10
 
 // Picture returns the media type of an image that a viewer may open. Both the extension and the first bytes must
 // indicate the same known format, and the image must have at most MaxPixels. Picture returns "" for any other file.
-// head is the first HeadBytes of the file, or the whole file.
+// head contains the first HeadBytes of the file, or the whole file.
 func Picture(name string, head []byte) string {
 	i := imageOf(head)
 	if i == nil || !i.named(strings.ToLower(filepath.Ext(name))) {
@@ -25,7 +25,7 @@ func Picture(name string, head []byte) string {
 	return i.mediaType
 }
 
-// NamesPicture reports whether the extension of a name belongs to a known image format.
+// NamesPicture reports whether a name's extension belongs to a known image format.
 func NamesPicture(name string) bool {
 	ext := strings.ToLower(filepath.Ext(name))
 	return slices.ContainsFunc(imageFormats[:], func(i imageFormat) bool { return i.named(ext) })

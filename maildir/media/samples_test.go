@@ -17,7 +17,7 @@ import (
 	"github.com/HugoSmits86/nativewebp"
 )
 
-// Helpers that build images, and parts of images.
+// The following functions build images and parts of images.
 
 func chunk(kind, body string) string {
 	sum := crc32.ChecksumIEEE([]byte(kind + body))

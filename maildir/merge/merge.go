@@ -24,7 +24,7 @@ const Plain = 0o100644
 func (e Entry) exists() bool  { return e.Mode != 0 }
 func (e Entry) special() bool { return e.exists() && e.Mode != Plain }
 
-// File is a path whose state differs between the two sides, or that both sides have changed.
+// File is a path at which the two sides differ, or that both sides have changed.
 type File struct {
 	Path               string
 	Base, Ours, Theirs Entry
@@ -38,9 +38,9 @@ type Change struct {
 }
 
 // Merge returns the changes that turn our side into the merge of both sides. theirsLater reports whether the last
-// commit that changed a path is theirs. Merge calls it only for paths that both sides have changed. The other side
-// calls Merge with the sides swapped and the opposite answers, and arrives at the same files. stay is the number of
-// paths that the other side changed, but that are not synchronized because of their mode or name.
+// commit that changed a path is theirs. Merge calls it only for paths that both sides have changed. If the other side
+// calls Merge with the sides swapped and the opposite answers, it arrives at the same files. stay is the number of
+// paths that the other side has changed but that are not synchronized because of their mode or name.
 func Merge(files []File, theirsLater func(path string) bool) (changes []Change, stay int) {
 	for _, f := range files {
 		switch {
@@ -61,8 +61,8 @@ func Merge(files []File, theirsLater func(path string) bool) (changes []Change, 
 }
 
 // both merges a file that both sides have changed differently. For a message, both versions are kept. For any other
-// file, only the later version is kept. For a mark, the later version may be its removal. A file that is not a mark is
-// kept if one side has removed it and the other has changed it.
+// file, only the later version is kept. For a mark, the later version may be its removal. If one side has removed a
+// file that is not a mark and the other side has changed it, the file is kept.
 func (f File) both(theirsLater func(path string) bool) (changes []Change) {
 	kind := format.Locate(f.Path).Kind
 	if !kind.Mark() {
@@ -84,7 +84,7 @@ func (f File) both(theirsLater func(path string) bool) (changes []Change) {
 	return changes
 }
 
-// longest is the maximum length, in bytes, of the path of a synchronized file.
+// longest is the maximum length, in bytes, of a synchronized file's path.
 const longest = 1024
 
 // Crosses reports whether the file at a path is synchronized between machines. Claims and drafts stay on their machine.

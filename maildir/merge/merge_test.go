@@ -15,8 +15,8 @@ const (
 	message = "messages/2026/11/26/msg_20261126_00000000000000aa.md"
 )
 
-// e returns the entry for a plain file with the given content. "" means that the file does not exist, and a leading x,
-// l or m makes the entry an executable, a link or a submodule.
+// e returns the entry for a plain file with the given content. "" means that the file does not exist. A leading x, l or
+// m makes the entry an executable, a link or a submodule.
 func e(content string) Entry {
 	if content == "" {
 		return Entry{}
@@ -33,7 +33,7 @@ func TestMerge(t *testing.T) {
 	aside := strings.TrimSuffix(message, ".md") + ".edit-"
 	for _, c := range []struct {
 		name, path, base, ours, theirs string
-		later                          bool   // theirs is later
+		later                          bool   // the other side's version is later
 		want                           string // our side's content after the merge
 		beside                         string // the version next to a message
 	}{
@@ -125,7 +125,7 @@ func TestProperties(t *testing.T) {
 	for n := range 2000 {
 		random := rand.New(rand.NewPCG(1, uint64(n)))
 		base, ours, theirs := map[string]Entry{}, map[string]Entry{}, map[string]Entry{}
-		later := map[string]bool{} // theirs is later
+		later := map[string]bool{} // the other side's version is later
 		for _, p := range paths {
 			was := e([]string{"", "a"}[random.IntN(2)])
 			apply(base, Change{Path: p, Is: was})

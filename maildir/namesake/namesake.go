@@ -1,7 +1,7 @@
-// Package namesake finds agents that two machines created with the same name before they merged their mail, and
-// chooses new names. It only compares values: the profiles in three commits. Package peers reads the commits and
-// renames the agents. Both machines choose the same names, because each calls Find with the sides swapped. See
-// docs/sync.md, "Names".
+// Package namesake chooses new names for agents if two machines created agents with the same name before they merged
+// their mail. It only compares values: the profiles in three commits. Package peers reads the commits and renames the
+// agents. Both machines choose the same names, because each calls Find with the sides swapped. See docs/sync.md,
+// "Names".
 package namesake
 
 import (
@@ -25,7 +25,7 @@ type Pair struct {
 	Name         string
 	Ours, Theirs format.Profile
 	Lost         bool   // the other side's agent keeps the name
-	To           string // the new name of the agent that does not keep the name
+	To           string // the new name of the agent that does not keep its name
 	Moved        bool   // both sides have renamed the agent since the last common commit; Ours and Theirs are empty
 }
 
@@ -50,15 +50,16 @@ func isSame(a, b *format.Profile) bool {
 	return a.Machine != "" && a.Machine == b.Machine && a.Inception.Equal(b.Inception)
 }
 
-// areTwo reports whether the two sides have two different agents with the name, rather than two versions of one agent.
+// areTwo reports whether the two sides have two different agents with the name, rather than two versions of the same
+// agent.
 func (v *Versions) areTwo() bool {
 	people := v.Ours.Program == core.PersonProgram && v.Theirs.Program == core.PersonProgram
-	// The two profiles belong to one agent, and the user changed the machine in one of them.
+	// handedOver means that both profiles belong to one agent, and that the user changed the machine in one of them.
 	handedOver := v.Base.Name != "" && v.Ours.Inception.Equal(v.Theirs.Inception)
 	return v.Ours.Machine != "" && v.Theirs.Machine != "" && v.Ours.Machine != v.Theirs.Machine && !people && !handedOver
 }
 
-// isAfter reports whether a must give up a name to b. A user's agent takes precedence over a program's. Otherwise the
+// isAfter reports whether a must give up a name to b. A user's agent takes precedence over a program's. Otherwise, the
 // agent that was created first takes precedence.
 func isAfter(a, b *format.Profile) bool {
 	if person := b.Program == core.PersonProgram; person != (a.Program == core.PersonProgram) {
@@ -69,14 +70,14 @@ func isAfter(a, b *format.Profile) bool {
 
 // Here contains the information that this machine has.
 type Here struct {
-	Agents  []format.Profile                // the agents in its mail
-	Machine func(id string) string          // returns the name of a machine
-	Taken   func(name string) (bool, error) // reports whether an agent has the name, regardless of case
+	Agents  []format.Profile                // the agents in this machine's mail
+	Machine func(id string) string          // returns a machine's name, given the id of its key
+	Taken   func(name string) (bool, error) // reports whether an agent has the name, ignoring case
 }
 
-// Find returns a Pair for each name under which the two sides have different agents, and for each agent that both have
-// renamed. The pairs are sorted by name. profiles contains, by name, the profiles in all folders that the other side
-// changed. Find returns any error from Here.Taken.
+// Find returns a Pair for each name under which the two sides have different agents, and for each agent that both sides
+// have renamed. The pairs are sorted by name. profiles contains, by name, the profiles in all folders that the other
+// side has changed. Find returns any error from Here.Taken.
 func Find(profiles map[string]*Versions, here Here) (pairs []Pair, err error) {
 	for _, name := range slices.Sorted(maps.Keys(profiles)) {
 		v := profiles[name]
@@ -110,8 +111,8 @@ func Find(profiles map[string]*Versions, here Here) (pairs []Pair, err error) {
 }
 
 // newName chooses a name for the agent that does not keep its name. This is the name that a machine has already given
-// the agent, or otherwise a free name. chosen contains the names in the three commits and those chosen for earlier
-// pairs, in lower case.
+// the agent or, if there is none, a free name. The set chosen contains, in lower case, the names in the three commits
+// and those chosen for earlier pairs.
 func (p *Pair) newName(profiles map[string]*Versions, here Here, chosen map[string]bool) (string, error) {
 	for name, v := range profiles {
 		if name != p.Name && isSame(&v.Theirs, p.Second()) { // the other machine has already chosen the name
@@ -137,16 +138,16 @@ func (p *Pair) newName(profiles map[string]*Versions, here Here, chosen map[stri
 	}
 }
 
-// Path returns the path of one of the agent's files under the new name. in reports whether the file belongs to the
-// agent.
+// Path returns the path of one of the agent's files under the new name. The second result reports whether the file
+// belongs to the agent.
 func (p *Pair) Path(path string) (to string, in bool) {
 	rest, in := strings.CutPrefix(path, format.AgentsDir+"/"+p.Name+"/")
 	return format.AgentsDir + "/" + p.To + "/" + rest, in
 }
 
-// MoveFiles returns the files of a merge, with the second agent's files moved to its new name. It moves them in the
-// base, and also on their side unless that side has already renamed the agent. ours returns the entry at a path on this
-// machine. MoveFiles returns any error from ours.
+// MoveFiles returns a merge's files, with the second agent's files moved to its new name. It moves them in the base,
+// and also on the other side unless that side has already renamed the agent. It gets this machine's entry at a path
+// from ours, and returns any error from it.
 func (p *Pair) MoveFiles(files []merge.File, ours func(path string) (merge.Entry, error)) ([]merge.File, error) {
 	all := slices.Clone(files)
 	at := map[string]int{}

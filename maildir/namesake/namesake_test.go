@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// profile reads "MACHINE INCEPTION", where the inception is an hour. If "person" follows, the profile is a user's. ""
-// means no profile.
+// profile reads text of the form "MACHINE INCEPTION", where the inception is an hour. If "person" follows, the profile
+// is a user's. "" means no profile.
 func profile(t testing.TB, name, text string) (p format.Profile) {
 	t.Helper()
 	if text == "" {
@@ -33,7 +33,7 @@ func profile(t testing.TB, name, text string) (p format.Profile) {
 	return p
 }
 
-// side returns the Here of a machine that has the given agents, each written as "NAME MACHINE INCEPTION".
+// side returns the Here of a machine with the given agents, each written as "NAME MACHINE INCEPTION".
 func side(t testing.TB, agents []string) Here {
 	t.Helper()
 	h := Here{Machine: func(id string) string { return "of-" + id }}

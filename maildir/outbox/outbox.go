@@ -32,7 +32,8 @@ func New(mail *core.Mail, sender *sending.Sender) *Outbox {
 	return &Outbox{mail: mail, sender: sender, pending: newDebouncer(mail.Store.Monotonic)}
 }
 
-// Waiting returns the number of files that are waiting to settle, that is, to stay unchanged for SettleTime.
+// Waiting returns the number of files that are still settling, that is, waiting until they have not changed for
+// SettleTime.
 func (o *Outbox) Waiting() int {
 	o.pending.mu.Lock()
 	defer o.pending.mu.Unlock()
@@ -52,8 +53,8 @@ type saved struct {
 	daily bool   // the file's header contains "repeat: daily"
 }
 
-// key returns the idempotency key of the message: the key in the header, or one derived from the file's bytes, so
-// that the same text is never sent twice. With "repeat: daily", the key also contains the date.
+// key returns the message's idempotency key. It is the key in the header or, if there is none, a key derived from the
+// file's bytes, so that the same text is never sent twice. With "repeat: daily", the key also contains the date.
 func (s *saved) key() string {
 	key := cmp.Or(s.own, "saved "+s.sum[:32])
 	if s.daily {
@@ -62,7 +63,7 @@ func (s *saved) key() string {
 	return key
 }
 
-// sentBefore returns the refusal for a file whose text was already sent, as the message with the given id. The refusal
+// sentBefore returns the refusal for a file whose text was already sent as the message with the given id. The refusal
 // suggests a key that has not been used yet.
 func (s *saved) sentBefore(id string) error {
 	stem := strings.TrimSuffix(filepath.Base(s.path), ".md")
@@ -100,7 +101,7 @@ func (s *saved) take(g *writer.Group, tx *writer.Tx) error {
 	return err
 }
 
-// NoteSaved schedules changed outbox files and changed inbox copies, to be handled once they have settled.
+// NoteSaved schedules changed outbox files and changed inbox copies to be handled once they have settled.
 func (o *Outbox) NoteSaved(paths []string, changes []index.Change) {
 	at := map[string]bool{}
 	for _, path := range paths {
@@ -122,16 +123,16 @@ func (o *Outbox) NoteSaved(paths []string, changes []index.Change) {
 	}
 }
 
-// schedule arranges for a file to be handled at the time due, if it is a regular file or was removed.
+// schedule arranges for a file to be handled at the time due if it is a regular file or was removed.
 func (o *Outbox) schedule(path string, due time.Time) {
 	if st, err := o.mail.Tree.Stat(path); err == nil && st.Mode.IsRegular() || tree.FaultOf(err) == tree.FaultGone {
 		o.pending.wait(path, st, due)
 	}
 }
 
-// Run runs concurrently with the writer, and handles each file saved by others once it has settled. It starts with the
-// outbox files that the index lists as problems, and with the files mentioned in unread notices, which may have been
-// deleted.
+// Run runs concurrently with the writer, and handles each file saved by others once it has settled. It starts with two
+// groups of files: the outbox files that the index lists as problems, and the files mentioned in unread notices, which
+// may have been deleted.
 func (o *Outbox) Run(ctx context.Context) {
 	problems, err := o.mail.Store.Index.Problems(ctx, o.mail.Slug, index.AllProblems)
 	if err != nil && ctx.Err() == nil {
@@ -178,7 +179,7 @@ func (o *Outbox) Run(ctx context.Context) {
 	}
 }
 
-// isAway reports whether a branch other than the mail's branch is checked out, and logs when that starts.
+// isAway reports whether a branch other than the mail's branch is checked out, and logs when that begins.
 func (o *Outbox) isAway(was *bool) bool {
 	away := o.mail.History.State().Mode == history.Detached
 	if away && !*was {
@@ -189,7 +190,7 @@ func (o *Outbox) isAway(was *bool) bool {
 }
 
 // preserveSaved has the history record several files that are about to be sent in a single commit, instead of one
-// commit for each. It ignores errors, because they occur again when each file is sent.
+// commit for each file. It ignores errors, because they occur again when each file is sent.
 func (o *Outbox) preserveSaved(ctx context.Context, due []pendingFile) {
 	var paths []string
 	for _, f := range due {
@@ -300,14 +301,14 @@ func (o *Outbox) withoutBlind(d *sending.Order, err error) error {
 	return err
 }
 
-// isTemporary reports whether an error is temporary, which means that sending the same message later may succeed.
+// isTemporary reports whether an error is temporary, so that sending the same message later may succeed.
 func isTemporary(err error) bool {
 	var e *refusal.Error
 	return !errors.As(err, &e) || errors.Is(err, refusal.ErrUnavailable) && e.What != refusal.EditUncommitted
 }
 
-// savedDraft returns the message in a file, and records in file whether its header allows sending it again. It returns
-// nil if the file is a copy of a sent message. It returns ErrInvalid, ErrConflict, and any error from
+// savedDraft returns the message in a file, and records in file whether its header allows sending the message again. It
+// returns nil if the file is a copy of a sent message. It returns ErrInvalid, ErrConflict, and any error from
 // sending.Sender.MakeReply.
 func (o *Outbox) savedDraft(ctx context.Context, file *saved, data []byte) (*sending.Order, error) {
 	place := format.Locate(file.path)

@@ -33,7 +33,7 @@ var savedWords = refusal.Words{Args: map[refusal.Field]string{
 // notSent is the beginning of the subject of a message about a file in an outbox. The file's path follows.
 const notSent = "Not sent: "
 
-// unsentThread returns the id of the thread that contains Postmaster's messages about a file in an outbox.
+// unsentThread returns the id of the thread for Postmaster's messages about a file in an outbox.
 func unsentThread(path string) string { return "unsent-" + tree.SHA256([]byte(path))[:16] }
 
 // tellUnsent notifies an author that a file in the outbox was not sent, and why. It sends only one notice for the same
@@ -56,7 +56,7 @@ func (o *Outbox) tellUnsent(ctx context.Context, path string, data []byte, why e
 	})
 }
 
-// withdrawUnsent marks Postmaster's notices about a file in an outbox as read, after the file was sent or removed.
+// withdrawUnsent marks Postmaster's notices about a file in an outbox as read after the file was sent or removed.
 func (o *Outbox) withdrawUnsent(ctx context.Context, path string) error {
 	ids, err := o.unreadAbout(ctx, path)
 	if err != nil || len(ids) == 0 {
@@ -125,8 +125,8 @@ func (o *Outbox) pathsTold(ctx context.Context) (paths []string, err error) {
 	return paths, nil
 }
 
-// tellOfEdit notifies the owner of a mailbox, once for each message, that editing a copy changes nothing. See
-// docs/tree.md, "Copies".
+// tellOfEdit notifies a mailbox's owner, once for each message, that editing a copy changes nothing. See docs/tree.md,
+// "Copies".
 func (o *Outbox) tellOfEdit(ctx context.Context, path string) error {
 	at := format.Locate(path)
 	m, err := o.mail.Store.Index.Message(ctx, o.mail.Slug, at.ID, index.WithoutBody, nil)

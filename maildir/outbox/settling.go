@@ -13,8 +13,8 @@ import (
 // "Sending by saving".
 const SettleTime = 2 * time.Second
 
-// debouncer holds files saved by others until they have not changed for a while. It is safe for concurrent use.
-// newDebouncer creates one.
+// debouncer holds files saved by others until they have not changed for a while. It is safe for concurrent use. Use
+// newDebouncer to create one.
 type debouncer struct {
 	now  func() time.Time // a monotonic clock
 	bell chan struct{}    // receives a value when a file may be due earlier than before
@@ -23,7 +23,7 @@ type debouncer struct {
 	files map[string]pendingFile // by path
 }
 
-// pendingFile is the state of a file, and when to check whether it is still the same.
+// pendingFile is a file's state, together with the time at which to check whether the file still has that state.
 type pendingFile struct {
 	path string
 	stat tree.FileStat
@@ -48,8 +48,8 @@ func (s *debouncer) wait(path string, st tree.FileStat, due time.Time) {
 	}
 }
 
-// takeDue returns the files that are due now, in the order in which they were saved, and the time until the
-// next one is due.
+// takeDue returns the files that are due now, in the order in which they were saved, and the time until the next one is
+// due.
 func (s *debouncer) takeDue() (due []pendingFile, next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,11 +1,12 @@
-// Package outgoing stores messages to other domains and the results of their delivery.
+// Package outgoing stores messages to other domains, and the results of their delivery.
 //
-// A message has an Item for each recipient at another domain, each in its own file below format.QueueDir. The file
-// is written in the same operation as the message. The queue (gateway/out) replaces the file whenever the item's
-// state changes, and moves it to the folder "ended" when the item has ended. A file is one line: an HMAC of the
-// JSON under the store's key, a space, and the JSON. A file with a wrong HMAC was not written by this store and is
-// ignored: the folder is in a working tree, so a `git pull` could add such a file (I8). See docs/email.md, "The
-// gateway".
+// A message has an Item for each recipient at another domain. Each Item has its own file below format.QueueDir, which
+// is written in the same operation as the message. The queue (gateway/out) replaces the file whenever the item's state
+// changes, and moves it to the folder "ended" when the item has ended.
+//
+// A file is one line: an HMAC of the JSON under the store's key, a space, and the JSON. A file with a wrong HMAC was
+// not written by this store and is ignored: the folder is in a working tree, so a `git pull` could add such a file
+// (I8). See docs/email.md, "The gateway".
 package outgoing
 
 import (
@@ -29,9 +30,9 @@ import (
 // State is the delivery state of a message for one recipient.
 type State string
 
-// The delivery states. An item that is Queued or Deferred is next tried at the time Next. Sent, Failed and Unknown are
-// final, with these exceptions: a bounce changes Sent and Unknown to Failed, and a user can change Unknown and Failed
-// to Queued.
+// These are the delivery states. For an item that is Queued or Deferred, the next attempt is at the time Next. Sent,
+// Failed and Unknown are final, with these exceptions: a bounce changes Sent and Unknown to Failed, and a user can
+// change Unknown and Failed to Queued.
 const (
 	Queued   State = "queued"
 	Deferred State = "deferred" // tried; will be retried
@@ -41,11 +42,11 @@ const (
 	Failed   State = "failed"
 )
 
-// Item is a message for one recipient.
+// Item is a message to one recipient.
 type Item struct {
 	ID        string    `json:"id"`         // the item's id: see ID
 	Project   string    `json:"project"`    // slug
-	Message   string    `json:"message"`    // message id: a message's items are reported together
+	Message   string    `json:"message"`    // message id; a message's items are reported together
 	MessageID string    `json:"message_id"` // as in the email, without < and >
 	From      string    `json:"from"`       // envelope sender
 	To        string    `json:"to"`
@@ -57,7 +58,7 @@ type Item struct {
 	Reported  bool      `json:"reported,omitempty"` // the sender was notified that delivery failed or may have failed
 }
 
-// Ended reports whether there is nothing left to do for the item.
+// Ended reports whether nothing is left to do for the item.
 func (i *Item) Ended() bool {
 	return i.State == Sent || i.Reported && (i.State == Failed || i.State == Unknown)
 }
@@ -69,7 +70,7 @@ func (i *Item) Domain() string { return i.To[strings.LastIndexByte(i.To, '@')+1:
 func (i *Item) Pending() bool { return i.State == Queued || i.State == Deferred || i.State == Sending }
 
 // Worst returns the state to report for several items: Failed if any item has failed, otherwise Unknown if any item is
-// unknown, otherwise the state that is furthest from Sent.
+// unknown, and otherwise the state that is furthest from Sent.
 func Worst(items []Item) State {
 	order := []State{Failed, Unknown, Queued, Deferred, Sending, Sent}
 	worst := slices.MinFunc(items, func(a, b Item) int { return slices.Index(order, a.State) - slices.Index(order, b.State) })
@@ -108,7 +109,7 @@ func mac(key, js []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Folder is the queue of one project.
+// Folder is a project's queue.
 type Folder struct {
 	Tree    *tree.Tree
 	Project string // slug
@@ -116,7 +117,7 @@ type Folder struct {
 	Log     *slog.Logger
 }
 
-// errForeign means that a file is not an item that this store wrote for this project under the file's name.
+// errForeign means that a file does not contain an item that this store wrote for this project under that file name.
 var errForeign = errors.New("it was not written by this store for this location")
 
 // load reads a file. It returns fs.ErrNotExist, errForeign, and any error from the file system.
@@ -141,7 +142,7 @@ func (f *Folder) load(file string) (*Item, error) {
 }
 
 // Get returns the item with the given id, or nil if there is none. An ended item takes precedence over another item
-// with the same id, so restoring an old file does not send the message again.
+// with the same id, so that restoring an old file does not send the message again.
 func (f *Folder) Get(id string) (*Item, error) {
 	for _, file := range []string{endedPath(id), Path(id)} {
 		i, err := f.load(file)
@@ -157,7 +158,7 @@ func (f *Folder) Get(id string) (*Item, error) {
 	return nil, nil
 }
 
-// Open returns the items that have not ended, and removes the files left by an interrupted Save. If it returns an
+// Open returns the items that have not ended. It also removes the files left by an interrupted Save. If it returns an
 // error, it still returns the items that it could read.
 func (f *Folder) Open() (all []Item, err error) {
 	entries, err := f.Tree.List(format.QueueDir)
@@ -180,7 +181,7 @@ func (f *Folder) Open() (all []Item, err error) {
 	return all, err
 }
 
-// Since returns the items that were queued at or after the given time, whether or not they have ended.
+// Since returns the items queued at or after the given time, whether or not they have ended.
 func (f *Folder) Since(at time.Time) (all []Item, err error) {
 	for _, dir := range []string{format.QueueDir, endedDir} { // this order finds an item that ends in the meantime
 		entries, err := f.Tree.List(dir)
@@ -207,7 +208,7 @@ func (f *Folder) Since(at time.Time) (all []Item, err error) {
 	return all, nil
 }
 
-// Save durably writes an item before it returns. Afterwards, the item has exactly one file.
+// Save durably writes an item. Afterwards, the item has exactly one file.
 func (f *Folder) Save(i *Item) error {
 	data, err := Encode(f.Key, i)
 	if err != nil {

@@ -169,7 +169,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestWorst checks that the worst of several recipients' states is reported.
+// TestWorst checks that Worst returns the worst of several recipients' states.
 func TestWorst(t *testing.T) {
 	t.Parallel()
 	for want, states := range map[State][]State{

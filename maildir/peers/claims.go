@@ -26,7 +26,7 @@ func (e *remoteError) Error() string { return e.err.Error() }
 
 func (e *remoteError) Unwrap() error { return e.err }
 
-// Grant creates or renews claims when the mail is shared with other machines: see claims.Claims.Grant.
+// Grant creates or renews claims if the mail is shared with other machines: see claims.Claims.Grant.
 func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, error) {
 	if err := sy.mail.NeedAgent(ctx, refusal.Agent, r.Agent); err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, err
 const claimsDeclined = "The host of the shared repository rejects refs below refs/mailtree/, through which " +
 	"machines share their claims. Allow these refs there, or share the mail through another host."
 
-// refuseDeclined returns the refusal for an action that needs the other machines' claims when the shared repository's
-// host rejects the list.
+// refuseDeclined returns the refusal of an action that needs the other machines' claims if the shared repository's host
+// rejects the list.
 func refuseDeclined(err error) error {
 	return &refusal.Error{
 		What: refusal.Unavailable("Nothing was claimed: {why}. Allow these refs on that host, or share the mail " +
@@ -82,8 +82,8 @@ func refuseDeclined(err error) error {
 	}
 }
 
-// withClaims waits for a running round to end, and then calls f. The wait and f may take at most claimPatience in
-// total. They do not stop when the caller's context ends: f still writes what it pushes to the claim files.
+// withClaims waits for a running round to end, and then calls f. Together, the wait and f may take up to claimPatience.
+// They do not stop when the caller's context ends, so that f can still write to the claim files what it has pushed.
 func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), claimPatience, errors.New("other sync work "+
 		"took too long"))
@@ -91,10 +91,12 @@ func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) erro
 	return sy.inTurn(ctx, func() error { return f(ctx) })
 }
 
-// runClaimRounds synchronizes the shared list and the local claim files: it adds local claims to the list, removes
-// released ones, and applies remote changes to the files. res is the answer to ask; it is nil if ask is nil. The caller
-// holds the turn. The first try uses the list as last fetched; runClaimRounds refuses a request only after a fetch. It
-// returns remoteError, and errors from the history and the writer.
+// runClaimRounds synchronizes the shared list and the local claim files. It adds local claims to the list, removes
+// released ones, and applies remote changes to the files. res is the answer to ask, or nil if ask is nil. The caller
+// must hold the turn.
+//
+// The first try uses the list as last fetched. runClaimRounds refuses a request only after a fetch. It returns
+// remoteError, and errors from the history and the writer.
 func (sy *Sync) runClaimRounds(ctx context.Context, ask *claim.Request) (res *claim.Result, err error) {
 	unsure := false
 	for try := range syncTries {

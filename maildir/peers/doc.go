@@ -1,11 +1,11 @@
-// Package peers shares a project's mail with other machines, through a branch of a Git repository that all of them can
+// Package peers shares a project's mail with other machines, through a branch in a Git repository that all of them can
 // reach. Each server fetches the branch, merges it into its own, and pushes the result without force. The writer
 // applies a merge to the tree as operations. See docs/sync.md.
 //
 // One shared list is authoritative for the claims on all machines. Only one push at a time can change the list. A
-// server reads the list, decides, and pushes the list with the new claim if the list has not changed since. It answers
-// the request only after the push. The claim files in each tree are updated to match the list. See docs/sync.md,
-// "Claims".
+// server reads the list and decides. If the list has not changed since then, the server pushes it with the new claim,
+// and answers the request only after the push. The claim files in each tree are updated to match the list. See
+// docs/sync.md, "Claims".
 //
 // While two machines cannot reach each other, they may create agents with the same name. When their mail is merged, the
 // agent that was created first keeps the name. The other agent becomes NAME-machine and keeps its folder and claims.

@@ -21,7 +21,7 @@ import (
 
 const (
 	syncFiles = 512     // files in one operation of a merge; an operation never splits a message
-	syncBytes = 8 << 20 // total bytes of these files
+	syncBytes = 8 << 20 // total size of these files, in bytes
 	syncFew   = 128     // up to this many files, the total size is not checked in advance: attachment.MaxStored limits each
 )
 
@@ -30,7 +30,7 @@ var errFilesMoved error = &refusal.Error{
 	What: refusal.Unavailable("Files in the mail tree have changes that are not committed yet; try again."),
 }
 
-// mergeRemote merges the shared branch. If there is nothing to merge or push, it creates no commit; otherwise two
+// mergeRemote merges the shared branch. If there is nothing to merge or push, it creates no commit. Otherwise, two
 // machines would create merge commits for each other forever. It returns errFilesMoved, and errors from the history and
 // the writer.
 func (sy *Sync) mergeRemote(ctx context.Context, m *history.MergeInput) error {
@@ -78,7 +78,7 @@ func (sy *Sync) mergeRemote(ctx context.Context, m *history.MergeInput) error {
 			return err
 		}
 	}
-	if len(tx.Writes) == 0 { // the files are already up to date: only the history lacks the merge
+	if len(tx.Writes) == 0 { // the files are already up to date, and only the history lacks the merge
 		merges := writer.Merge{Commit: m.Theirs, Onto: m.Ours}
 		sy.mail.History.Record([]writer.Op{{Verb: "sync", Merges: merges, At: sy.mail.Store.Now(), Summary: "nothing new"}}, nil)
 	}
@@ -174,9 +174,9 @@ func (sy *Sync) maxRemoteSize(path string) int {
 	return int(sy.mail.Tree.MaxFile() + format.MaxHeader)
 }
 
-// applyRemote returns the operation that applies a merge's changes. Its plan returns errFilesMoved if a file differs
-// from the branch, even if the file has the merged content. In that case, a user's rebase or pull may have written the
-// file, and may remove it before the merge is committed.
+// applyRemote returns the operation that applies a merge's changes. The operation's plan returns errFilesMoved if a
+// file differs from the branch, even if the file has the merged content. In that case, a user's rebase or pull may have
+// written the file, and may remove it before the merge is committed.
 func (sy *Sync) applyRemote(files []remoteFile) *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sync", Summary: fmt.Sprintf("%d files from other machines", len(files))}, Alone: true}
 	tx.Plan = func(g *writer.Group) error {

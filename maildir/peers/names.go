@@ -20,8 +20,8 @@ import (
 )
 
 // settleNames finds the names under which the two sides have different agents. If our agent keeps the name, settleNames
-// moves the other agent's files in m to the new name. Otherwise it renames our agent and sets renamed; m is then out of
-// date. named lists the profiles for which the other side wins, regardless of which profile is later.
+// moves the other agent's files in m to the new name. Otherwise, it renames our agent and sets renamed. In that case, m
+// is out of date. It returns in named the profiles for which the other side wins, regardless of which profile is later.
 func (sy *Sync) settleNames(ctx context.Context, m *history.MergeInput) (named map[string]bool, renamed bool, err error) {
 	pairs, err := sy.findNamesakes(ctx, m)
 	if err != nil {
@@ -160,8 +160,8 @@ func (sy *Sync) makeSecond(ctx context.Context, p *namesake.Pair) error {
 	return errors.Join(err, sy.mail.Store.Hooks.Move(sy.mail.Slug, p.Name, p.To, sy.mail.Store.Clock.Time()))
 }
 
-// moveOurs returns the operation that moves an agent's files to its new name. The last such operation also moves the
-// claims, removes the old profile and notifies both agents; it sets last. theirs is the other side's commit.
+// moveOurs returns an operation that moves an agent's files to the new name. The last such operation also moves the
+// claims, removes the old profile, notifies both agents, and sets last. The other side's commit is theirs.
 func (sy *Sync) moveOurs(p *namesake.Pair, theirs string, last *bool) *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "rename", Agent: p.To}, Alone: true}
 	tx.Plan = func(g *writer.Group) error {

@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// claimRound is one try of runClaimRounds: it reads what claimlist.Round needs, and applies the resulting
+// claimRound is one try of runClaimRounds. It reads what claimlist.Round needs, and applies the resulting
 // claimlist.Next.
 type claimRound struct {
 	sync         *Sync
@@ -209,10 +209,10 @@ func (r *claimRound) apply(ctx context.Context, ask *claim.Request) (ok bool, er
 	return true, nil
 }
 
-// applyList does what apply does for all claims except those that were just granted.
+// applyList is like apply, but leaves out the claims that were just granted.
 func (r *claimRound) applyList(ctx context.Context) (ok bool, err error) {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sync"}, Facts: []string{core.ClaimsFact}}
-	followed := false // may be read only if Do succeeds: a plan may outlive a Do that fails
+	followed := false // valid only if Do succeeds, because a plan may outlive a Do that fails
 	tx.Plan = func(g *writer.Group) (err error) {
 		followed, err = r.planFiles(g, tx)
 		return err
@@ -240,8 +240,8 @@ func (r *claimRound) applyList(ctx context.Context) (ok bool, err error) {
 	return true, r.sync.mail.History.KeepClaims(ctx, r.remote.Name)
 }
 
-// planFiles plans writes of claim files that others have changed, and of release marks for claims that are not in the
-// list. If a file has changed since the round began, planFiles plans nothing and ok is false.
+// planFiles plans to write claim files that others have changed, and release marks for claims that are not in the list.
+// If a file has changed since the round began, planFiles plans nothing and ok is false.
 func (r *claimRound) planFiles(g *writer.Group, tx *writer.Tx) (ok bool, err error) {
 	files, err := r.sync.claims.List(g.Ctx, true)
 	if err != nil {
@@ -274,7 +274,7 @@ func (r *claimRound) planFiles(g *writer.Group, tx *writer.Tx) (ok bool, err err
 	return true, nil
 }
 
-// plan calls f, which adds writes to tx. If f refuses because there is something else at a claim file's path, plan adds
+// plan calls f, which adds writes to tx. If f refuses because something else is at a claim file's path, plan adds
 // nothing and ok is false. Such a path is reported as a problem and does not hold up other claims.
 func (r *claimRound) plan(tx *writer.Tx, f func() error) (ok bool, err error) {
 	before := len(tx.Writes)
@@ -287,8 +287,8 @@ func (r *claimRound) plan(tx *writer.Tx, f func() error) (ok bool, err error) {
 	return err == nil, err
 }
 
-// tellEnded notifies the holder that its claim is no longer in the list, if the holder does not know this yet and
-// belongs to this machine.
+// tellEnded notifies a claim's holder that the claim is no longer in the list, if the holder belongs to this machine
+// and does not know this yet.
 func (r *claimRound) tellEnded(ctx context.Context, f claim.Row) error {
 	if r.knows.Agents[f.Agent] == nil || !r.next.IsNews(&f) {
 		return nil

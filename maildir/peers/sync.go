@@ -66,9 +66,9 @@ func (s SyncState) String() string {
 type Sync struct {
 	mail   *core.Mail
 	claims *claims.Claims
-	saved  func(path string) // notifies the outbox that a file in it was saved
+	saved  func(path string) // tells the outbox that a file in it was saved
 
-	bell chan struct{} // receives a value when there may be something to push, or sync was turned on
+	bell chan struct{} // receives a value when there may be something to push or sync was turned on
 	turn chan struct{} // held during a round
 
 	mu     sync.Mutex
@@ -78,8 +78,8 @@ type Sync struct {
 	began  time.Time                   // when the current round began, by the monotonic clock; zero between rounds
 }
 
-// New returns the Sync of a project. It calls saved with the path of each outbox file that it has moved and that still
-// has to be sent.
+// New returns a project's Sync. It calls saved with the path of each outbox file that it has moved and that still has
+// to be sent.
 func New(mail *core.Mail, claims *claims.Claims, saved func(path string)) *Sync {
 	return &Sync{mail: mail, claims: claims, saved: saved, bell: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
 }
@@ -119,8 +119,8 @@ func (s *Sync) IsListed(path string) bool {
 	return s.mail.IsShared() && (s.listed == nil || s.listed[path] != nil)
 }
 
-// IsNamesakes reports whether, in the shared list, the claim in the file at path belongs to another agent with a's
-// name.
+// IsNamesakes reports whether, according to the shared list, the claim in the file at path belongs to a different agent
+// with a's name.
 func (s *Sync) IsNamesakes(path string, a *index.AgentRow) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *Sync) IsNamesakes(path string, a *index.AgentRow) bool {
 	return s.mail.IsShared() && l != nil && l.IsNamesakes(s.claimant(a))
 }
 
-// inTurn calls f when no other round is running. It returns ctx's error if ctx ends first.
+// inTurn calls f while no other round is running. It returns ctx's error if ctx ends first.
 func (s *Sync) inTurn(ctx context.Context, f func() error) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -189,7 +189,7 @@ func (sy *Sync) Set(on bool) error {
 	if err != nil {
 		return err
 	}
-	if on != sy.mail.IsShared() { // forget the list that the files match: it may change while sync is off
+	if on != sy.mail.IsShared() { // forget the list that the files match, because it may change while sync is off
 		if err := sy.mail.History.KeepClaims(context.Background(), ""); err != nil {
 			return err
 		}
@@ -223,8 +223,8 @@ var errSyncOff error = &refusal.Error{
 		"on}"),
 }
 
-// KeepShared runs rounds until ctx ends or the server must stop. After each interval it runs a round that fetches, and
-// soon after the mail has changed it runs a round that pushes. While sync is off, KeepShared only waits.
+// KeepShared runs rounds until ctx ends or the server must stop. After each interval, it runs a round that fetches.
+// Soon after the mail has changed, it runs a round that pushes. While sync is off, KeepShared only waits.
 func (sy *Sync) KeepShared(ctx context.Context) {
 	interval := sy.mail.Store.SyncInterval
 	if interval < 0 {
@@ -254,7 +254,7 @@ func (sy *Sync) KeepShared(ctx context.Context) {
 			continue
 		}
 		err := sy.syncRound(ctx, func(ctx context.Context) error {
-			// After a problem, the round fetches. Only a fetch shows that the repository can be reached again.
+			// After a problem, the round fetches, because only a fetch shows that the repository can be reached again.
 			return sy.sync(ctx, fetch || sy.State().Problem != "")
 		})
 		if err == nil {
@@ -296,8 +296,8 @@ func (sy *Sync) PushLast(ctx context.Context) {
 	}
 }
 
-// syncRound calls do for a round, one round at a time, and records the result in the state. The round ends early if
-// the server must stop.
+// syncRound calls do for a round, one round at a time, and records the result in the state. The round ends early if the
+// server must stop.
 func (sy *Sync) syncRound(ctx context.Context, do func(context.Context) error) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -421,7 +421,7 @@ func (sy *Sync) sync(ctx context.Context, fetch bool) (err error) {
 	return err
 }
 
-// compareBranches calls History.Compare, and records how far apart the branches are.
+// compareBranches calls History.Compare and records how far apart the branches are.
 func (sy *Sync) compareBranches(ctx context.Context) (*history.MergeInput, error) {
 	m, err := sy.mail.History.Compare(ctx)
 	if m != nil {

@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Post connects a project's mail with other domains: its mailboxes and their owners, mail from other domains, and
-// mail to them. It is safe for concurrent use.
+// Post connects a project's mail with other domains: its mailboxes and their owners, mail from other domains, and mail
+// to them. It is safe for concurrent use.
 type Post struct {
 	mail   *core.Mail
 	office *Office
@@ -26,7 +26,7 @@ type Office struct {
 	naming sync.Mutex // held while a mailbox is created
 }
 
-// Naming calls f while no other mailbox of the store is being created.
+// Naming calls f while no other mailbox in the store is being created.
 func (o *Office) Naming(f func() error) error {
 	o.naming.Lock()
 	defer o.naming.Unlock()
@@ -36,15 +36,15 @@ func (o *Office) Naming(f func() error) error {
 // New returns the Post of a project.
 func New(mail *core.Mail, office *Office) *Post { return &Post{mail, office} }
 
-// Office returns what this Post shares with the Posts of the other projects.
+// Office returns what this Post shares with the Posts of the store's other projects.
 func (p *Post) Office() *Office { return p.office }
 
-// ReservedMailbox reports whether the name is reserved for mail that goes to no mailbox.
+// ReservedMailbox reports whether the name is reserved for mail that no mailbox receives.
 func ReservedMailbox(name string) bool { return name == "catchall" || name == "aimx-catchall" }
 
 // Receives reports whether the agent receives mail from other domains at the address with the agent's name. It does if
-// owners.json lists the agent's project for the name, or if the agent is in the default project and no other project
-// has the address. It returns ErrUnavailable if a file that the answer depends on cannot be read.
+// owners.json lists the agent's project for the name. It also does if the agent is in the default project and no other
+// project has the address. Receives returns ErrUnavailable if a file that the answer depends on cannot be read.
 func (p *Post) Receives(ctx context.Context, agent string) (bool, error) {
 	other, holder, err := p.mail.Store.MailboxAt(ctx, agent)
 	if errors.Is(err, refusal.ErrNotFound) {
@@ -54,8 +54,8 @@ func (p *Post) Receives(ctx context.Context, agent string) (bool, error) {
 }
 
 // HasMailbox reports whether the address with that local part has a mailbox in a store. root is the store's folder, and
-// trees are its trees. HasMailbox reads no other files. See Store.MailboxAt. It returns ErrUnavailable and errors from
-// reading the trees.
+// trees contains its trees. HasMailbox reads no other files. See Store.MailboxAt. It returns ErrUnavailable, and errors
+// from reading the trees.
 func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, local string) (bool, error) {
 	owners := core.NewOwners(root)
 	slugs, err := owners.ProjectsOf(local)
@@ -72,8 +72,7 @@ func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, l
 	return false, nil
 }
 
-// hasAgent reports whether there is a file of a known kind below the folder of an agent with that name. The case of the
-// name does not matter.
+// hasAgent reports whether the folder of an agent with that name, ignoring case, contains a file of a known kind.
 func hasAgent(ctx context.Context, t *tree.Tree, name string) (has bool, err error) {
 	err = t.Walk(ctx, format.AgentsDir, func(path string, d fs.DirEntry) error {
 		switch pl := format.Locate(path); pl.Kind {

@@ -68,7 +68,7 @@ func (p *Post) PlanQueue(g *writer.Group, tx *writer.Tx, m *format.Message) erro
 	return nil
 }
 
-// Unanswerable returns a note if answers from other domains cannot reach an agent. Otherwise it returns nil.
+// Unanswerable returns a note if answers from other domains cannot reach an agent, and nil otherwise.
 func (p *Post) Unanswerable(ctx context.Context, agent string) (*refusal.Error, error) {
 	receives, err := p.Receives(ctx, agent)
 	if receives || err != nil {
@@ -81,8 +81,8 @@ func (p *Post) Unanswerable(ctx context.Context, agent string) (*refusal.Error, 
 	}, nil
 }
 
-// Count counts n emails from an agent to other domains. It returns ErrUnavailable, and counts nothing, if the emails
-// exceed the limit, or if it is unknown how many an earlier server sent.
+// Count counts n emails from an agent to other domains. It returns ErrUnavailable and counts nothing if the emails
+// would exceed the limit, or if it is unknown how many emails an earlier server sent.
 func (p *Post) Count(agent string, n int, now time.Time) error {
 	return p.office.emails.count(p.mail, agent, n, now)
 }
@@ -91,7 +91,7 @@ func (p *Post) Count(agent string, n int, now time.Time) error {
 type emails struct {
 	mu   sync.Mutex
 	sent map[string][]time.Time // by project and agent, oldest first
-	read map[string]bool        // projects whose queue was read for emails by an earlier server
+	read map[string]bool        // projects whose queue was read for emails from an earlier server
 }
 
 // remember counts the emails that an earlier server had to send, according to the project's queue. It returns
@@ -113,8 +113,8 @@ func (e *emails) remember(c *core.Mail, now time.Time) error {
 	return nil
 }
 
-// count counts n emails from an agent. It returns ErrUnavailable, and counts nothing, if the emails exceed the limit,
-// or if it is unknown how many an earlier server sent.
+// count counts n emails from an agent. It returns ErrUnavailable and counts nothing if the emails would exceed the
+// limit, or if it is unknown how many emails an earlier server sent.
 func (e *emails) count(c *core.Mail, agent string, n int, now time.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -140,8 +140,8 @@ func (e *emails) count(c *core.Mail, agent string, n int, now time.Time) error {
 	}
 }
 
-// Deliveries returns the delivery state of a message for its recipients at other domains, in the recipients' order. It
-// omits recipients that are not, or are no longer, in the queue.
+// Deliveries returns a message's delivery state for each of its recipients at other domains, in the recipients' order.
+// It omits recipients that are not in the queue, or no longer in it.
 func (p *Post) Deliveries(m *format.Message) (all []outgoing.Item) {
 	for _, to := range m.Recipients() {
 		if i := p.mail.ItemOf(m, to); i != nil {
@@ -178,8 +178,8 @@ func (p *Post) SentOutside(ctx context.Context, id string) (*format.Message, err
 	return nil, &refusal.Error{What: refusal.Conflict("The copy of {id} in its sender's outbox was edited by hand."), ID: id}
 }
 
-// EmailIDs returns Message-IDs, without < and >: that of the message that m answers, and those of the earlier messages,
-// oldest first. A message from another site keeps its own Message-ID.
+// EmailIDs returns the Message-ID of the message that m answers, and those of the earlier messages, oldest first, all
+// without < and >. A message from another site keeps its own Message-ID.
 func (p *Post) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo string, before []string, err error) {
 	if m.InReplyTo == "" {
 		return "", nil, nil
@@ -208,7 +208,7 @@ func (p *Post) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo strin
 
 // TellUnsent tells the sender, in the message's thread, which items failed and for which items the outcome is unknown.
 // It sends only one notice for the same last id. The notice does not identify bcc recipients or their items, because
-// others can read it (Invariant I7). core.MostNotices does not apply. TellUnsent returns the writer's errors.
+// others can read it (Invariant I7). core.MostNotices does not apply. TellUnsent returns any error from the writer.
 func (p *Post) TellUnsent(ctx context.Context, m *format.Message, items []outgoing.Item) error {
 	var failed, unknown strings.Builder
 	for _, i := range items {

@@ -22,7 +22,7 @@ type Incoming struct {
 	Mailboxes []string // the agents that receive the email
 
 	From         string   // an address
-	To, CC       []string // addresses, or names of agents of the project
+	To, CC       []string // addresses, or names of the project's agents
 	Subject      string   // one line; "": derived from the body
 	Body         string
 	Plain        bool // the body is not markdown
@@ -30,22 +30,22 @@ type Incoming struct {
 	InReplyTo    string
 	References   []string  // oldest first
 	Automatic    bool      // written by a program or forwarded by a mailing list
-	Date         time.Time // from the email's own header; zero: none
+	Date         time.Time // from the email's own header; zero if it has none
 	ReplyTo      []string  // the Reply-To addresses, in the form of To
 	Auth         string    // who vouches for From: none, or dmarc:DOMAIN
 	Hash         [32]byte  // the same for the same message, regardless of its route
 	HTML         string    // the text in HTML; "": none
 	BodyFromHTML bool      // the body was converted from HTML
-	Problems     []string  // faults in the message, as sentences without the final period
+	Problems     []string  // faults in the message, as sentences without their final period
 
 	Attachments []attachment.File
 	Raw         []byte // the message as received
 }
 
-// Limits for the header of a message from another domain. Parts that exceed the limits are kept only in the raw
-// message.
+// These are limits for the header of a message from another domain. Parts that exceed the limits are kept only in the
+// raw message.
 const (
-	maxForeignParties    = 96 << 10 // bytes of To and CC together
+	maxForeignParties    = 96 << 10 // total bytes of To and CC
 	maxForeignReferences = 32 << 10 // bytes
 	maxForeignReplyTo    = 20       // addresses
 	maxForeignProblems   = 20
@@ -53,11 +53,13 @@ const (
 )
 
 // Receive delivers an email to mailboxes in one operation and returns the message's id. When it returns, the email is
-// durable and indexed. errs contains the error for each mailbox, or nil if the mailbox has the email. If a mailbox has
-// already received the same email, nothing changes for that mailbox. If only another mailbox of the project has
-// received the email, the mailbox gets another copy of the same message. The errors are ErrNotFound if the mailbox does
-// not exist, and ErrUnavailable, which is refusal.MailboxFull for a mailbox without room. If something else is at the
-// path of an attachment, the error is ErrConflict for all mailboxes. See docs/tree.md, "Mail from other domains".
+// durable and indexed. errs contains an error for each mailbox, or nil if the mailbox has the email. If a mailbox has
+// already received the same email, nothing changes for that mailbox. If only another mailbox in the project has
+// received it, the mailbox gets another copy of the same message.
+//
+// The error for a mailbox is ErrNotFound if the mailbox does not exist, and ErrUnavailable if it cannot take the email
+// now. For a mailbox without room, this is refusal.MailboxFull. If something else is at an attachment's path, the error
+// is ErrConflict for all mailboxes. See docs/tree.md, "Mail from other domains".
 func (p *Post) Receive(ctx context.Context, in Incoming) (id string, errs []error) {
 	m, files := in.message(p.mail.Name())
 	for i := range files {
@@ -66,7 +68,7 @@ func (p *Post) Receive(ctx context.Context, in Incoming) (id string, errs []erro
 		}
 	}
 	tx := &writer.Tx{Op: writer.Op{Verb: "receive"}, Facts: in.facts(m), Sure: true} // the key may be in a file that cannot be read now
-	var received string                                                              // for the results if the operation succeeds: a plan that waits for the disk may run after Do has returned
+	var received string                                                              // the id after success; a plan that waits for the disk may run after Do
 	var refused []error
 	tx.Plan = func(g *writer.Group) error {
 		first, err := p.receivedBefore(g.Ctx, m)
@@ -100,9 +102,9 @@ func (p *Post) Receive(ctx context.Context, in Incoming) (id string, errs []erro
 	return received, refused
 }
 
-// takers returns the mailboxes that now get a copy of an email, and the error for each mailbox that cannot get one.
-// first is the message from an earlier receipt of the same email, or nil if there is none. It returns errors from the
-// index.
+// takers returns the mailboxes that now get a copy of an email, and the error for each mailbox that cannot get one. If
+// the same email was received before, first is the message from that time; otherwise it is nil. It returns errors from
+// the index.
 func (p *Post) takers(g *writer.Group, mailboxes []string, first *format.Message) (takers []string, errs []error, err error) {
 	errs = make([]error, len(mailboxes))
 	for i, mailbox := range mailboxes {
@@ -128,7 +130,7 @@ func (p *Post) takers(g *writer.Group, mailboxes []string, first *format.Message
 	return takers, errs, nil
 }
 
-// message returns the email as a message without id, time and thread, and its attachments.
+// message returns the email as a message without id, time and thread, together with its attachments.
 func (in *Incoming) message(project string) (*format.Message, []attachment.File) {
 	files := slices.Clone(in.Attachments)
 	m := &format.Message{
@@ -167,7 +169,7 @@ func (in *Incoming) message(project string) (*format.Message, []attachment.File)
 	return m, files
 }
 
-// faults returns the first problems, each truncated to a maximum number of bytes.
+// faults returns the first problems, each truncated to maxForeignProblem bytes.
 func (in *Incoming) faults() (kept []string) {
 	for _, problem := range in.Problems[:min(len(in.Problems), maxForeignProblems)] {
 		kept = append(kept, format.Cut(problem, maxForeignProblem))
@@ -175,7 +177,7 @@ func (in *Incoming) faults() (kept []string) {
 	return kept
 }
 
-// newest returns the last elements of a list: at most the given number of elements and bytes.
+// newest returns the last elements of a list, up to the given limits on their number and on their total size in bytes.
 func newest(list []string, most, bytes int) []string {
 	from := len(list)
 	for from > 0 && len(list)-from < most && len(list[from-1]) <= bytes {
@@ -185,8 +187,8 @@ func newest(list []string, most, bytes int) []string {
 	return list[from:]
 }
 
-// parties removes from To and CC the parties that exceed a message's limits. It leaves room for the message's bcc
-// recipient.
+// parties removes parties from To and CC so that they do not exceed a message's limits. It leaves room for the
+// message's bcc recipient.
 func parties(to, cc []string) (keptTo, keptCC []string) {
 	most, bytes := format.MaxRecipients-1, maxForeignParties
 	for i, n := range slices.Concat(to, cc) {
@@ -202,7 +204,7 @@ func parties(to, cc []string) (keptTo, keptCC []string) {
 	return keptTo, keptCC
 }
 
-// facts returns the facts on which the delivery depends: the key, the message's thread, and the threads of the messages
+// facts returns the facts that the delivery depends on: the key, the message's thread, and the threads of the messages
 // that it refers to.
 func (in *Incoming) facts(m *format.Message) []string {
 	facts := []string{core.KeyFact(m.From, m.Key)}
@@ -225,8 +227,8 @@ func (p *Post) receivedBefore(ctx context.Context, m *format.Message) (*format.M
 	return nil, err
 }
 
-// planReceived plans the files of an email without its copies: the canonical file and the attachments. A body that is
-// too long for the file is truncated.
+// planReceived plans the files of an email, except its copies: the canonical file and the attachments. If the body is
+// too long for the file, it is truncated.
 func (p *Post) planReceived(g *writer.Group, tx *writer.Tx, m *format.Message, files []attachment.File) (err error) {
 	if m.ID, m.Created, err = p.mail.Store.Clock.Stamp(); err != nil {
 		return err
@@ -264,10 +266,10 @@ func (p *Post) planReceivedCopy(tx *writer.Tx, m *format.Message, mailbox string
 	tx.ID, tx.Summary = m.ID, core.SummaryOf(m)
 }
 
-// joinForeign puts an email into a thread, and replaces Message-IDs with ids if the project has the messages. The
-// thread is that of the newest such message. If there is none, it is a thread that an earlier answer to the email
-// started, or otherwise a new thread named after the oldest id. An id without an @ is not used as a thread, because
-// agents choose the names of threads freely.
+// joinForeign puts an email into a thread, and replaces the Message-IDs of messages in the project with their ids. The
+// email joins the thread of the newest of these messages. If there is none, it joins a thread that an earlier answer to
+// the email started. Otherwise, it starts a new thread named after the oldest id. An id without an @ is not used as a
+// thread, because agents choose thread names freely.
 func (p *Post) joinForeign(ctx context.Context, m *format.Message) error {
 	named := m.References
 	if m.InReplyTo != "" {
@@ -315,7 +317,7 @@ func (p *Post) joinForeign(ctx context.Context, m *format.Message) error {
 	return nil
 }
 
-// HasRoom returns refusal.MailboxFull, which is an ErrUnavailable, if a mailbox accepts no more mail.
+// HasRoom returns refusal.MailboxFull, which is an ErrUnavailable, if a mailbox does not accept any more mail.
 func (p *Post) HasRoom(ctx context.Context, agent string) error {
 	return p.mail.NeedRoom(ctx, func(string) int { return 0 }, []string{agent})
 }

@@ -6,18 +6,18 @@ import "time"
 type Query struct {
 	Expr          Expr      // nil matches every message
 	Thread        string    // messages in this thread, and the message with this id; "" for any thread
-	After, Before time.Time // created at or after After, and before Before; zero for no bound
+	After, Before time.Time // created at or after After, and before Before; zero for no limit
 
-	// Mistaken is a word that looks like a filter from another search engine, and is searched for as text. Meant is
+	// Mistaken is a word that looks like a filter from another search engine and is searched for as text. Meant is
 	// mailtree's equivalent filter. Both are "" if there is no such word.
 	Mistaken, Meant string
 
-	// Wild is the first word with a wildcard that has no meaning here, as in *ploy and de?loy. Its parts are searched
-	// for. Wild is "" if there is no such word.
+	// Wild is the first word with a wildcard that has no meaning here, as in *ploy and de?loy. The word's parts are
+	// searched for. Wild is "" if there is no such word.
 	Wild string
 
 	// Foreign is the first word that is an operator or a filter in other search engines but not here, as in NEAR(a b),
-	// plan^2 and foo:bar. Its parts are searched for. Foreign is "" if there is no such word.
+	// plan^2 and foo:bar. The word's parts are searched for. Foreign is "" if there is no such word.
 	Foreign string
 
 	// Lower is the first "and", "or" or "not" that is not in capitals. It is searched for as a word. Lower is "" if
@@ -29,11 +29,11 @@ type Query struct {
 	// is "" if there is no such word.
 	Unspaced string
 
-	// Plain means that quotes, parentheses or operators were unbalanced, so every word is searched for as text.
+	// Plain means that quotes, parentheses or operators were unbalanced, so that every word is searched for as text.
 	Plain bool
 }
 
-// Expr is a condition on messages. It is And, Or, Not, Term or Filter; nil matches every message.
+// Expr is a condition on messages: And, Or, Not, Term or Filter. A nil Expr matches every message.
 type Expr any
 
 // And matches messages that match all of its parts. It is never empty.
@@ -55,7 +55,7 @@ type Term struct {
 // Column is a part of a message.
 type Column int
 
-// The parts of a message that can be searched.
+// These are the parts of a message that can be searched.
 const (
 	Anywhere Column = iota
 	Subject
@@ -71,7 +71,7 @@ type Filter struct {
 // Key is a field that a Filter compares.
 type Key string
 
-// The values of Key. Parse moves Thread, After and Before into Query, so no Filter has them.
+// These are the values of Key. Parse moves Thread, After and Before into Query, so a Filter never has them.
 const (
 	From       Key = "from"
 	To         Key = "to" // to or cc
@@ -85,7 +85,7 @@ const (
 // ofWhole reports whether the filter applies to the whole query.
 func (k Key) ofWhole() bool { return k == Thread || k == After || k == Before }
 
-// keys maps the words that are filters when followed by a colon. Any other word before a colon, as in std::vector and
+// keys maps the words that become filters when a colon follows. Any other word before a colon, as in std::vector and
 // http://x, is part of the text to search for.
 var keys = map[string]Key{
 	"from": From, "sender": From, "to": To, "cc": CC, "subject": inSubject, "body": inBody, "importance": Importance,
@@ -101,7 +101,7 @@ const (
 	notHas    Key = "has"
 )
 
-// Map returns e with each Filter replaced by the result of change. If change returns nil, the filter is removed. Map
+// Map returns e with each Filter replaced by the result of change. If change returns nil, Map removes the filter. Map
 // returns nil if nothing is left.
 func Map(e Expr, change func(Filter) Expr) Expr {
 	each := func(all []Expr) (kept []Expr) {
@@ -128,7 +128,8 @@ func Map(e Expr, change func(Filter) Expr) Expr {
 	return e
 }
 
-// all returns the And of several expressions, a single expression unchanged, or nil for none. It flattens nested Ands.
+// all returns the And of several expressions. It returns a single expression unchanged, and nil for none. It flattens
+// nested Ands.
 func all(of []Expr) Expr {
 	var flat And
 	for _, x := range of {
@@ -147,7 +148,7 @@ func all(of []Expr) Expr {
 	return flat
 }
 
-// anyOf returns the Or of several expressions, a single expression unchanged, or nil for none.
+// anyOf returns the Or of several expressions. It returns a single expression unchanged, and nil for none.
 func anyOf(of []Expr) Expr {
 	if len(of) < 2 {
 		return all(of)

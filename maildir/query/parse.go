@@ -53,7 +53,7 @@ func invalid(what refusal.What, name string) error {
 	return &refusal.Error{What: what, Field: refusal.Query, Name: name}
 }
 
-// parser parses tokens. A nil Expr is a word without letters or digits, which matches every message.
+// parser parses tokens. A word without letters or digits becomes a nil Expr, which matches every message.
 type parser struct{ rest []token }
 
 func (p *parser) peek(n int) kind {
@@ -87,8 +87,8 @@ func (p *parser) either(depth int) (Expr, error) {
 	}
 }
 
-// shareFilters joins alternatives with Or. If only one alternative has filters next to words, its filters
-// apply to all alternatives.
+// shareFilters joins alternatives with Or. If only one alternative has filters next to words, these filters apply to
+// all alternatives.
 func shareFilters(alternatives [][]Expr) Expr {
 	var filters, words, whole []Expr
 	sharers := 0
@@ -96,7 +96,7 @@ func shareFilters(alternatives [][]Expr) Expr {
 		those, rest := split(parts)
 		switch {
 		case len(those) > 0 && len(rest) == 0:
-			sharers = 2 // a filter forms an alternative by itself
+			sharers = 2 // a filter is an alternative by itself
 		case len(those) > 0:
 			sharers++
 		}
@@ -183,7 +183,7 @@ func (p *parser) one(depth int) (Expr, error) {
 	return nil, errSyntax
 }
 
-// filters parses a filter and any filters joined to it by OR.
+// filters parses a filter and any filters joined to it with OR.
 func (p *parser) filters(t token) (Expr, error) {
 	first, err := t.filter()
 	joined := []Expr{first}
@@ -196,7 +196,7 @@ func (p *parser) filters(t token) (Expr, error) {
 	return anyOf(joined), err
 }
 
-// term returns the token as a Term. It returns nil if the token contains nothing to search for.
+// term returns the token as a Term, or nil if the token contains nothing to search for.
 func (t token) term() Expr {
 	if !strings.ContainsFunc(t.text, searched) {
 		return nil
@@ -242,8 +242,8 @@ func (t token) filter() (Expr, error) {
 	return f, nil
 }
 
-// several reports whether a filter's value is a group or a list. A name cannot contain such characters, but a thread id
-// can.
+// several reports whether a filter's value is a group or a list. A name cannot contain the characters of a group or
+// list, but a thread id can.
 func (t token) several() bool {
 	return t.key != Thread && strings.ContainsAny(t.text, "(,") && len(t.values()) > 0
 }
@@ -254,7 +254,7 @@ func (t token) values() []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "OR" || s == "AND" })
 }
 
-// plain reads every word as text, including operators. It keeps the filters.
+// plain reads every word as text, including operators, but keeps the filters.
 func plain(tokens []token) (Expr, error) {
 	var parts []Expr
 	for _, t := range tokens {

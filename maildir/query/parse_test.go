@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/queries.txt")
 
-// TestParse reads testdata/queries.txt: each query is followed by its expected meaning.
+// TestParse checks the queries in testdata/queries.txt, each of which is followed by its expected meaning.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	const file = "testdata/queries.txt"
@@ -77,7 +77,7 @@ func read(text string) string {
 	return said
 }
 
-// write returns an expression in the form that the test data uses.
+// write returns an expression in the form that the test data use.
 func write(e Expr) string {
 	each := func(all []Expr) (said []string) {
 		for _, x := range all {

@@ -12,7 +12,7 @@ type kind int
 
 const (
 	end    kind = iota
-	word        // a word, phrase or the value of a filter
+	word        // a word, a phrase, or a filter's value
 	filter      // a filter's key with its value
 	and         // AND
 	or          // OR, |, ||
@@ -25,7 +25,7 @@ const (
 type token struct {
 	kind   kind
 	text   string // without quotes
-	key    Key    // key of a filter; inSubject or inBody for a word in one column
+	key    Key    // a filter's key; inSubject or inBody for a word in one column
 	prefix bool
 }
 
@@ -35,7 +35,7 @@ type lexer struct {
 	depth    int  // number of open groups
 	unclosed bool // a closing quote was missing
 
-	mistaken, meant string // the first of meantKeys in the text, and the key to use instead
+	mistaken, meant string // the first key from meantKeys in the text, and the key to use instead
 	wild            string // the first word with a wildcard
 	foreign         string // the first word that is an operator or a filter in other search engines
 	lower           string // the first operator that is not in capitals
@@ -50,7 +50,7 @@ var meantKeys = map[string]string{
 	"newer": "after:", "date": "after:", "created": "after:", "older": "before:",
 }
 
-// typographic replaces the quotation marks that some keyboards and programs produce with ASCII ones.
+// typographic replaces the quotation marks that some keyboards and programs produce with ASCII quotation marks.
 var typographic = strings.NewReplacer("\u201c", `"`, "\u201d", `"`, "\u201e", `"`, "\u201f", `"`, "\u00ab", `"`, "\u00bb", `"`)
 
 func tokens(text string) (all []token, l *lexer) {
@@ -89,8 +89,8 @@ func (l *lexer) next() token {
 	return l.word()
 }
 
-// excludes reports whether the text continues with -word, -"phrase" or -(group), or with the same after a "!". --flag,
-// != and a single - are treated as words.
+// excludes reports whether the text continues with -word, -"phrase" or -(group), or with a "!" in place of the "-".
+// --flag, != and a single - are treated as words.
 func (l *lexer) excludes() bool {
 	after, ok := strings.CutPrefix(l.rest, "-")
 	if !ok {
@@ -99,7 +99,7 @@ func (l *lexer) excludes() bool {
 	return ok && after != "" && strings.IndexFunc(after, func(r rune) bool { return searched(r) || r == '"' || r == '(' }) == 0
 }
 
-// phrase reads up to the closing quote. Two quotes inside a phrase mean one quote.
+// phrase reads up to the closing quote. Inside a phrase, two quotes mean one quote.
 func (l *lexer) phrase(t token) token {
 	var b strings.Builder
 	l.rest = l.rest[1:]
@@ -178,7 +178,7 @@ func (l *lexer) word() token {
 	return ended(t, value)
 }
 
-// joinColon removes the spaces between the key of a filter and its colon, as in "subject : plan".
+// joinColon removes the spaces between a filter's key and the colon, as in "subject : plan".
 func (l *lexer) joinColon() {
 	name := l.rest[:l.wordEnd()]
 	key := keys[strings.ToLower(name)]
@@ -188,8 +188,8 @@ func (l *lexer) joinColon() {
 	}
 }
 
-// unspaced reports whether a character belongs to a script that has no spaces between words, or that joins
-// particles to words.
+// unspaced reports whether a character belongs to a script that has no spaces between words, or that joins particles to
+// words.
 func unspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Hangul)
 }
@@ -222,13 +222,13 @@ func ended(t token, text string) token {
 	return t
 }
 
-// isValue reports whether a word can be the value of the preceding key.
+// isValue reports whether a word can be the value of the key before it.
 func isValue(word string) bool {
 	name, _, colon := strings.Cut(word, ":")
 	return word != "" && word != "AND" && word != "OR" && word != "NOT" && (!colon || keys[strings.ToLower(name)] == "")
 }
 
-// wordEnd returns the offset at which the word at the beginning of rest ends: at a space, a quote, or the
+// wordEnd returns the offset at which the word at the beginning of rest ends. The word ends at a space, a quote, or the
 // parenthesis that closes a group. f(x) is one word.
 func (l *lexer) wordEnd() int {
 	opened := 0

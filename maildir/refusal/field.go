@@ -1,16 +1,16 @@
 package refusal
 
-// Field is a field of a request. Its text is the noun that logs use. Readers whose Words have an argument for the field
+// Field is a field of a request. Its text is the noun used in logs. Readers whose Words have an argument for the field
 // see the argument's name instead (Words.Args).
 type Field string
 
-// The fields.
+// These are the fields.
 const (
 	Project     Field = "the project's key"
 	Agent       Field = "the agent's name"
 	From        Field = "the sender"
 	Recipients  Field = "the list of recipients"
-	To          Field = "the recipient" // in one of the lists
+	To          Field = "the recipient" // a recipient in one of the lists
 	CC          Field = "the recipient of a copy"
 	BCC         Field = "the recipient of a blind copy"
 	Subject     Field = "the subject"

@@ -1,21 +1,21 @@
-// Package refusal represents refusals of operations as data: the text, the kind, the field at fault, and the
-// field's value.
+// Package refusal represents refusals of operations as data: the text, the kind, the field at fault, and the field's
+// value.
 //
 // The code that refuses the operation contains the text. The text has a placeholder in braces for each fact:
 //
 //	&refusal.Error{What: refusal.Invalid("{field} {name} is not a path: ..."), Field: refusal.Project, Name: key}
 //
-// Words turn a refusal into a sentence for one kind of reader. For the clients of a toolset, the sentence uses the
-// names of the toolset's tools and arguments. There are also Words for users at a terminal and for logs. Error() uses
-// the words for logs, which mention no tool, argument or setting. If a toolset's contract fixes the wording of a
+// Words turn a refusal into a sentence for one kind of reader. For a toolset's clients, the sentence uses the names of
+// the toolset's tools and arguments. There are also Words for users at a terminal and for logs. Error() uses the words
+// for logs, which do not mention any tool, argument or setting. If a toolset's contract fixes the wording of a
 // sentence, the sentence's What has a name in what.go. A new phrase must be added to the table phrases and to each
 // Words that has a text for it.
 package refusal
 
 import "errors"
 
-// The kinds of refusals. Every refusal has exactly one kind, which errors.Is finds. Code returns the name that clients
-// get (docs/tools.md, "Refusals").
+// These are the kinds of refusals. Every refusal has exactly one kind, which errors.Is finds. Code returns the name
+// that clients get (docs/tools.md, "Refusals").
 var (
 	ErrNotFound    = errors.New("not found")
 	ErrExist       = errors.New("already exists")
@@ -26,22 +26,22 @@ var (
 	ErrUnavailable = errors.New("unavailable")
 )
 
-// Error is a refusal. All fields except What may be empty. An Error never contains SQL, a stack trace, or a path
-// that the reader may not know.
+// Error is a refusal. All fields except What may be empty. An Error never contains SQL, a stack trace, or a path that
+// the reader may not know.
 type Error struct {
 	What   What
-	Kind   error    // one of the kinds above; nil: the kind of What
-	Field  Field    // the field of the request that is at fault
+	Kind   error    // one of the kinds above; if nil, the kind of What
+	Field  Field    // the request's field that is at fault
 	Name   string   // the value at fault, as it was given
 	More   []string // other values with the same fault
 	Other  string   // what Name is compared with or contained in: a project, an agent, a path
 	ID     string   // the message concerned
 	Why    string   // the reason, as a clause
 	Counts []int    // numbers or sizes, in the order of the sentence
-	Limit  int      // the largest number or size allowed
+	Limit  int      // the largest allowed number or size
 	Near   []string // names similar to the unknown name, nearest first
 	All    []string // all existing names if they are few; for a folder, the projects below it
-	In     []string // other projects that have the thing that was not found
+	In     []string // other projects that contain what was not found
 	Err    error    // the cause, for the log; only {cause} shows it
 }
 
@@ -58,7 +58,7 @@ func Over(what What, field Field, n, limit int) *Error {
 // Error returns the sentence for a log.
 func (e *Error) Error() string { return (&Words{}).Say(e) }
 
-// Unwrap lets errors.Is see the kind and the cause.
+// Unwrap lets errors.Is find the kind and the cause.
 func (e *Error) Unwrap() []error {
 	var all []error
 	for _, err := range []error{e.kind(), e.Err} {
@@ -76,8 +76,8 @@ func (e *Error) kind() error {
 	return e.What.kind
 }
 
-// Own is a refusal from a package outside maildir, with a complete sentence about the form of arguments or about a code
-// repository.
+// Own is a refusal from a package outside maildir. Its text is a complete sentence about the form of arguments or about
+// a code repository.
 type Own struct {
 	Kind error
 	Text string   // the whole sentence
@@ -89,7 +89,7 @@ type Own struct {
 // Error returns the sentence.
 func (o *Own) Error() string { return o.Text }
 
-// Unwrap lets errors.Is see the kind and the cause.
+// Unwrap lets errors.Is find the kind and the cause.
 func (o *Own) Unwrap() []error {
 	if o.Err == nil {
 		return []error{o.Kind}
@@ -119,8 +119,8 @@ func Hint(err error) string {
 	return ""
 }
 
-// Code returns the name of err's kind that clients get: not_found, exists, invalid, conflict, denied, too_large,
-// unavailable; "internal" for other errors, "" for nil. See docs/tools.md, "Refusals".
+// Code returns the name that clients get for err's kind: not_found, exists, invalid, conflict, denied, too_large or
+// unavailable. It returns "internal" for other errors and "" for nil. See docs/tools.md, "Refusals".
 func Code(err error) string {
 	if err == nil {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSay checks facts and phrases, in the words for a log and for another reader.
+// TestSay checks facts and phrases in the words for a log and for another reader.
 func TestSay(t *testing.T) {
 	tooLong := TooLarge("{field} is {count} bytes long, over the limit of {limit}: move text into the body.")
 	unknownProject := NotFound("No project {name} {arg}. {near} {all projects} {make a project}")
@@ -51,8 +51,8 @@ func TestSay(t *testing.T) {
 	}
 }
 
-// TestKinds checks that errors.Is and Code use the kind of What, or the Kind that is set, and that errors.Is finds
-// the cause.
+// TestKinds checks that errors.Is and Code use the kind of What, unless Kind is set, and that errors.Is finds the
+// cause.
 func TestKinds(t *testing.T) {
 	cause := errors.New("cause")
 	for _, tt := range []struct {

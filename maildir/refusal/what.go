@@ -1,8 +1,8 @@
 package refusal
 
 // What is the text and the kind of a refusal. The text has a placeholder in braces for each fact of the Error
-// (Words.fact) and for each phrase of the reader. The text itself mentions no tool, argument or setting; {field}, {arg}
-// and the phrases do, in each reader's words. Two Whats with the same kind and text are equal.
+// (Words.fact) and for each of the reader's phrases. The text itself does not mention any tool, argument or setting.
+// {field}, {arg} and the phrases do, in each reader's words. Two Whats with the same kind and text are equal.
 type What struct {
 	kind error
 	text string
@@ -32,8 +32,8 @@ func Unavailable(text string) What { return What{ErrUnavailable, text} }
 // Note returns a What for a note about an operation that succeeded. A note is not a refusal.
 func Note(text string) What { return What{nil, text} }
 
-// Texts that are used in several places, that code compares, or that a toolset's contract words differently
-// (Words.Says). All other texts are in the code that refuses the operation.
+// These texts are used in several places, compared by code, or worded differently by a toolset's contract (Words.Says).
+// All other texts are in the code that refuses the operation.
 var (
 	// Projects.
 

@@ -12,12 +12,12 @@ import (
 // Words express refusals for one kind of reader. The zero value is for logs.
 type Words struct {
 	Args    map[Field]string  // the argument for each field that the reader can set
-	Phrases map[string]string // the text for each key of the table phrases
+	Phrases map[string]string // the text for each key in the table phrases
 	Says    map[What]string   // whole sentences that replace the text of a What
 }
 
 // Explain returns the sentence for a refusal, which may be wrapped. For joined errors, it returns one line for each
-// error. For any error that is not a refusal, it returns the error's text.
+// error. For an error that is not a refusal, it returns the error's text.
 func (w *Words) Explain(err error) string {
 	switch of := err.(type) {
 	case *Error:
@@ -56,8 +56,8 @@ func (w *Words) Say(e *Error) string {
 	return said
 }
 
-// fill replaces the keys in braces with facts and phrases. If a key's text is empty, fill also removes the space
-// before the key. The exception is {=name}, which may be empty.
+// fill replaces the keys in braces with facts and phrases. If a key's text is empty, fill also removes the space before
+// the key, except for {=name}, which may be empty.
 func (w *Words) fill(text string, e *Error) string {
 	said := ""
 	for text != "" {
@@ -142,7 +142,7 @@ func (w *Words) fact(key string, e *Error) (text string, ok bool) {
 	return "", false
 }
 
-// listed returns the text what, followed by the list of names. It returns "" for an empty list.
+// listed returns the text in what, followed by the list of names. It returns "" for an empty list.
 func listed(what string, names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -150,7 +150,7 @@ func listed(what string, names []string) string {
 	return what + strings.Join(names, ", ") + "."
 }
 
-// field returns the argument of the field, or the field's noun.
+// field returns the argument for the field or, if there is none, the field's noun.
 func (w *Words) field(e *Error) string {
 	if arg := w.Args[e.Field]; arg != "" {
 		return arg
@@ -158,7 +158,7 @@ func (w *Words) field(e *Error) string {
 	return string(e.Field)
 }
 
-// count returns the number for the key: the first number for "count".
+// count returns the number for a key. For "count", this is the first number.
 func count(all []int, key string) string {
 	i := 0
 	if _, nth, ok := strings.Cut(key, " "); ok {
@@ -170,11 +170,11 @@ func count(all []int, key string) string {
 	return strconv.Itoa(all[i])
 }
 
-// maxClipped is the maximum number of bytes of an unquoted value that a sentence repeats. The value itself may have any
-// size.
+// maxClipped is the maximum number of bytes of an unquoted value that a sentence repeats. The value itself may be of
+// any size.
 const maxClipped = 80
 
-// clip returns a value, truncated to maxClipped bytes.
+// clip returns up to maxClipped bytes of a value.
 func clip(s string) string {
 	if len(s) <= maxClipped {
 		return s
@@ -190,7 +190,7 @@ func list(names []string) string {
 	return strings.Join(out, ", ")
 }
 
-// Missing lists the phrases that w has no text for. Only logs have a text for them.
+// Missing lists the phrases that w has no text for. Only logs have a text for these phrases.
 func (w *Words) Missing() []string {
 	var open []string
 	for key := range phrases {

@@ -9,12 +9,12 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// MaxJSON is the maximum size of owners.json and hooks.json in bytes. Each file is kept in memory in its entirety. The
+// MaxJSON is the maximum size of owners.json and hooks.json, in bytes. Each file is kept in memory as a whole. The
 // limit leaves room for a hundred thousand mailboxes, or some ten thousand hooks.
 const MaxJSON = 16 << 20
 
-// JSONFile contains what a store's JSON files have in common: how they are written, and the refusals for a file that
-// cannot be used.
+// JSONFile contains what a store's JSON files have in common: how they are written, and the refusals for an unusable
+// file.
 type JSONFile struct {
 	Name     string
 	Wrong    refusal.What // the file is not a regular file, or too large to read
@@ -22,8 +22,8 @@ type JSONFile struct {
 	TooLarge refusal.What // the file would be too large to write
 }
 
-// NewJSON returns the file with the given name in the folder root. Its content is a T as JSON, or the zero value if the
-// file does not exist.
+// NewJSON returns the file with the given name in the folder root. Its content is a T encoded as JSON, or the zero
+// value if the file does not exist.
 func NewJSON[T any](root string, file JSONFile) *File[T] {
 	return New(filepath.Join(root, file.Name), Format[T]{
 		Limit: MaxJSON,
@@ -36,8 +36,8 @@ func NewJSON[T any](root string, file JSONFile) *File[T] {
 	})
 }
 
-// Decode parses the file's bytes. If data is nil because the file does not exist, Decode leaves into unchanged. It
-// returns refusal.ErrUnavailable if the bytes cannot be parsed.
+// Decode parses the file's bytes into the value that into points to. If data is nil because the file does not exist,
+// Decode leaves that value unchanged. It returns refusal.ErrUnavailable if the bytes cannot be parsed.
 func (f *JSONFile) Decode(data []byte, into any) error {
 	if data == nil {
 		return nil

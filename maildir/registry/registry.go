@@ -1,7 +1,7 @@
 // Package registry keeps in memory the store's files that a user may edit while a server is running: the mailbox
-// owners, the hooks and the trusted keys. Each Load checks the file's stamp, and reads the file again if the stamp has
-// changed. The package knows nothing about the content. WrongFile returns the refusal for a file that is not regular or
-// is too large.
+// owners, the hooks and the trusted keys. Each Load checks the file's stamp, and rereads the file if the stamp has
+// changed. The package knows nothing about the content. WrongFile returns the refusal for a file that is not a regular
+// file or is too large.
 package registry
 
 import (
@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Format defines how a file's content is read and written, and how large the file may be.
+// Format says how a file's content is read and written, and how large the file may be.
 type Format[T any] struct {
 	Limit int64 // maximum size in bytes for reading
 
@@ -23,11 +23,11 @@ type Format[T any] struct {
 	// changed.
 	Parse func(data []byte, stamp tree.FileStat) (T, error)
 
-	// Print returns the bytes of the file. Only Change calls it.
+	// Print returns the file's bytes. Only Change calls it.
 	Print func(content T) ([]byte, error)
 
-	// Refuse translates a file system error, or a *tree.FormatError for a file that is not regular, for the caller of
-	// Load and Change. If Refuse is nil, errors are returned unchanged.
+	// Refuse converts an error for the caller of Load and Change. The error is from the file system, or a
+	// *tree.FormatError for a file that is not a regular file. If Refuse is nil, errors are returned unchanged.
 	Refuse func(error) error
 }
 
@@ -50,8 +50,8 @@ func New[T any](path string, format Format[T]) *File[T] {
 	return &File[T]{path: path, format: format, now: time.Now}
 }
 
-// Load returns the content of the file. All callers share it and must not change it. If Parse or Refuse returns an
-// error, Load returns that error together with the content that was read last, or the zero value if there is none.
+// Load returns the file's content. All callers share it and must not change it. If Parse or Refuse returns an error,
+// Load returns that error together with the content that was last read, or with the zero value if there is none.
 func (f *File[T]) Load() (T, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -47,8 +47,7 @@ func (c *counter) put(t *testing.T, text string) {
 	}
 }
 
-// TestLoad checks that Load sees any change that a user makes to the file, even if the file has the same size as
-// before.
+// TestLoad checks that Load notices any change that a user makes to the file, even if the file's size stays the same.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
@@ -124,7 +123,7 @@ func TestLoadRacy(t *testing.T) {
 	changed := time.Unix(0, tree.StatOfInfo(fi).CTime)
 	for _, tt := range []struct {
 		after time.Duration // time since the change
-		want  int           // how often two Loads parse the file
+		want  int           // how many times two Loads parse the file
 	}{{0, 2}, {tree.Racy, 2}, {tree.Racy + 1, 1}} {
 		c.SetNow(func() time.Time { return changed.Add(tt.after) })
 		before := c.parsed

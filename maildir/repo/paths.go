@@ -10,12 +10,13 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// maxFolders is the maximum number of folders in a path to resolve. Each lookup follows all links in the path again.
+// maxFolders is the maximum number of folders in a path to resolve. It is limited because each lookup follows all links
+// in the path again.
 const maxFolders = 100
 
-// Place is the location of a path in relation to working trees.
+// Place is a path's location in relation to working trees.
 type Place struct {
-	Path string // in the main working tree and without symbolic links; the given path if it is in no working tree
+	Path string // in the main working tree and without symbolic links; the given path if it is not in a working tree
 	Top  string // top of the main working tree; "" if there is none
 }
 
@@ -48,14 +49,14 @@ func PlaceOf(dir string) (Place, error) {
 	if err != nil {
 		return Place{dir, at}, nil
 	}
-	if filepath.Base(common) == ".git" { // a bare repository has no main working tree: use its own path
+	if filepath.Base(common) == ".git" { // a bare repository has no main working tree, so use its own path
 		common = filepath.Dir(common)
 	}
 	return Place{filepath.Join(common, rel), common}, nil
 }
 
-// WithoutLinks returns the path of dir without symbolic links. If dir does not exist, it resolves the parents that
-// exist. It returns an error only for a machine fault.
+// WithoutLinks returns dir without symbolic links. If dir does not exist, it resolves the parents that exist. It
+// returns an error only for a machine fault.
 func WithoutLinks(dir string) (string, error) {
 	at := dir
 	_, err := os.Stat(at) // os.Stat gives up on link loops sooner than filepath does
@@ -81,7 +82,7 @@ func Relative(top, path string) (rel string, ok bool, err error) {
 	return rel, ok, err
 }
 
-// relative does what Relative does, and also reports whether the nearest working tree at or above path is a linked one.
+// relative is like Relative, but also reports whether the nearest working tree at or above path is a linked one.
 func relative(top, path string) (rel string, ok, linked bool, err error) {
 	path = filepath.Clean(path)
 	rel, ok = relativeTo(top, path)
@@ -122,8 +123,8 @@ func inLinkedWorkTree(path string) (bool, error) {
 	return git != common, err
 }
 
-// placeOfEntry returns PlaceOf(path).Path, except that it does not resolve a path that is itself a symbolic link,
-// because Git tracks the link and not its target.
+// placeOfEntry returns PlaceOf(path).Path, but does not resolve a path that is itself a symbolic link, because Git
+// tracks the link and not its target.
 func placeOfEntry(path string) (string, error) {
 	fi, err := os.Lstat(path)
 	if err := tree.MachineFault(err); err != nil {

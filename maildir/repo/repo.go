@@ -1,10 +1,10 @@
 // Package repo answers questions about the code repository that contains a path. It finds the top of the working tree
 // (WorkTree), and the same path in the main working tree (PlaceOf, Relative). It reports whether paths ignore case
-// (Codebase.IgnoresCase, with the same answer for server and guard), what is at a path in the repository
+// (Codebase.IgnoresCase, with the same answer for the server and the guard), what is at a path in the repository
 // (Codebase.Look, View), and which files Git tracks (Tracked).
 //
-// It reads small files. The only program that it runs is `git ls-files`, with options that prevent it from running
-// programs configured in the repository.
+// The package reads small files. The only program that it runs is `git ls-files`, with options that prevent Git from
+// running programs configured in the repository.
 package repo
 
 import (
@@ -24,8 +24,8 @@ import (
 // configuration can make Git run programs.
 type Codebase struct {
 	mu    sync.Mutex
-	file  string        // path of the configuration file last read
-	stat  tree.FileStat // that file's state when it was read
+	file  string        // path of the configuration file that was last read
+	stat  tree.FileStat // the file's state when it was read
 	fold  bool
 	files map[string]bool // cached answers for paths below the top
 	until time.Time       // when files expires
@@ -35,14 +35,14 @@ type Codebase struct {
 // concern thousands of claims.
 const filesFresh = 5 * time.Second
 
-// maxConfig is the maximum size in bytes of a repository configuration file that is read. Typical files have a few
+// maxConfig is the maximum size, in bytes, of a repository configuration file to read. A typical file contains a few
 // hundred bytes.
 const maxConfig = 1 << 20
 
-// IgnoresCase reports whether core.ignorecase is set in the configuration of the repository to which the Git working
-// tree at or above dir belongs. git init and git clone set it on a file system that ignores case. If the configuration
-// cannot be read, IgnoresCase treats it as unset. It does not read included files. If the file is unchanged, a call
-// costs only a few stat calls. IgnoresCase is safe for concurrent use. It returns an error only for a machine fault.
+// IgnoresCase reports whether the repository at or above dir has core.ignorecase set in its configuration. git init and
+// git clone set it on a file system that ignores case. If the configuration cannot be read, IgnoresCase treats it as
+// unset. It does not read included files. If the file is unchanged, a call costs only a few stat calls. IgnoresCase is
+// safe for concurrent use. It returns an error only for a machine fault.
 func (c *Codebase) IgnoresCase(dir string) (bool, error) {
 	top, err := WorkTree(dir)
 	if err != nil {
@@ -70,10 +70,10 @@ func (c *Codebase) IgnoresCase(dir string) (bool, error) {
 	return c.fold, nil
 }
 
-// Look returns a function isFile that reports whether there is a file, or anything else that is not a folder, at a path
-// below dir. dir must be in a Git working tree. Answers may be a few seconds old. Only one goroutine may use isFile,
-// and it must call done at the end. If isFile ran into a machine fault, done returns the fault, and isFile's answers
-// are invalid.
+// Look returns a function isFile that reports whether a path below dir leads to a file, or to anything else that is not
+// a folder. dir must be in a Git working tree. Answers may be a few seconds old. Only one goroutine may use isFile, and
+// it must call done at the end. If isFile ran into a machine fault, done() returns the fault, and isFile's answers are
+// invalid.
 func (c *Codebase) Look(dir string) (isFile func(path string) bool, done func() error) {
 	var root *os.Root
 	var fault error
@@ -136,9 +136,9 @@ func WorkTree(dir string) (string, error) {
 	}
 }
 
-// LinkedWorkTree returns the top of the working tree at or above dir if it is linked to the working tree whose top is
-// main. Git must have recorded the link in the main repository; the .git file in the linked worktree is not enough.
-// Otherwise LinkedWorkTree returns "". It returns an error only for a machine fault.
+// LinkedWorkTree returns the top of the working tree at or above dir if that tree is linked to the working tree whose
+// top is main. The main repository must contain Git's record of the link; the .git file in the linked worktree is not
+// enough. Otherwise, LinkedWorkTree returns "". It returns an error only for a machine fault.
 func LinkedWorkTree(dir, main string) (string, error) {
 	if !filepath.IsAbs(dir) || main == "" {
 		return "", nil
@@ -169,8 +169,8 @@ func LinkedWorkTree(dir, main string) (string, error) {
 }
 
 // GitFolders returns the Git folder of the working tree with the given top, and the common Git folder that linked
-// worktrees share (the same folder if there are none). Both are "" if there is no Git folder or .git cannot be read.
-// GitFolders returns an error only for a machine fault.
+// worktrees share. If there are no linked worktrees, both are the same folder. If there is no Git folder or .git cannot
+// be read, both are "". GitFolders returns an error only for a machine fault.
 func GitFolders(top string) (git, common string, err error) {
 	if top == "" {
 		return "", "", nil
@@ -235,8 +235,8 @@ func isTrue(v string) bool {
 	return err == nil && n != 0
 }
 
-// smallFile returns the content of a text file of at most 4 KiB, or "" if there is none. It returns an error only for a
-// machine fault.
+// smallFile returns the content of a text file of up to 4 KiB, or "" if there is no such file. It returns an error only
+// for a machine fault.
 func smallFile(name string) (string, error) {
 	data, _, err := tree.ReadPlain(name, 4096)
 	if err != nil {

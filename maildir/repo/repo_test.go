@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestConfigIgnoresCase compares our parsing of configuration files with Git's own.
+// TestConfigIgnoresCase checks that we parse configuration files like Git itself.
 func TestConfigIgnoresCase(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -35,8 +35,8 @@ func TestConfigIgnoresCase(t *testing.T) {
 }
 
 // TestIgnoresCase checks that the configuration is found from any folder in any kind of working tree, and is read again
-// when it changes. If there is something else in place of the file, the setting is treated as unset, and the call does
-// not block.
+// when it changes. It also checks that, if something else is in place of the file, the setting is treated as unset and
+// the call does not block.
 func TestIgnoresCase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -96,8 +96,8 @@ func TestIgnoresCase(t *testing.T) {
 	look(false, main)
 }
 
-// TestLookBehindLink checks that a path behind a link that points outside the working tree is treated as missing, not as
-// a machine fault. Such a fault would prevent all agents from claiming paths.
+// TestLookBehindLink checks that a path behind a link that points outside the working tree is treated as missing, not
+// as a machine fault. Such a fault would prevent all agents from claiming paths.
 func TestLookBehindLink(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -126,7 +126,8 @@ func TestLookBehindLink(t *testing.T) {
 	}
 }
 
-// TestRelative checks that a path in a linked worktree, wherever it is, is mapped to the path in the repository.
+// TestRelative checks that a path in a linked worktree, wherever that worktree is, is mapped to the path in the
+// repository.
 func TestRelative(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

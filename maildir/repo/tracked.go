@@ -20,25 +20,25 @@ import (
 // indexes change. It is safe for concurrent use. The zero value is ready to use.
 type Tracked struct {
 	mu   sync.Mutex
-	kept []tracked // the most recently used list comes first
+	kept []tracked // most recently used list first
 }
 
-// tracked is the list from one index.
+// tracked is the list of names in one index.
 type tracked struct {
 	file  string
 	stat  tree.FileStat
 	names []string
 }
 
-// maxKept is the maximum number of cached lists. maxIndexBytes is the maximum size in bytes of an index to read: some
-// 150,000 files, whose names take 20 MB.
+// maxKept is the maximum number of cached lists. maxIndexBytes is the maximum size, in bytes, of an index to read. An
+// index of that size lists some 150,000 files, whose names take 20 MB.
 const (
 	maxKept       = 4
 	maxIndexBytes = 16 << 20
 )
 
-// Below lists the files below dir that are in the index of the working tree at or above dir. Names are relative to dir
-// and sorted by bytes. The caller must not modify the list. A repository to which no file has been added yet has no
+// Below lists the files below dir that are in the index of the working tree at or above dir. The names are relative to
+// dir and sorted by bytes. The caller must not modify the list. A repository to which no file has been added yet has no
 // index, so its list is empty. ok is false if there is no repository or no git program, or if the index could not be
 // read before the deadline.
 func (t *Tracked) Below(dir string, deadline time.Time) (names []string, ok bool) {
@@ -68,7 +68,7 @@ func (t *Tracked) Below(dir string, deadline time.Time) (names []string, ok bool
 	return below, true
 }
 
-// readIndex lists the names in the index of a .git folder and caches the list. If there is no index, it asks Git
+// readIndex lists the names in the index of a .git folder, and caches the list. If there is no index, it asks Git
 // whether the folder is a repository.
 func (t *Tracked) readIndex(git string, deadline time.Time) (names []string, ok bool) {
 	file := filepath.Join(git, "index")

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// fill creates a working tree whose index contains the given names, and returns its top.
+// fill creates a working tree whose index contains the given names, and returns the tree's top.
 func fill(t testing.TB, names string, initArgs ...string) (top string, git func(stdin string, args ...string)) {
 	top = t.TempDir()
 	git = func(stdin string, args ...string) {
@@ -29,7 +29,7 @@ func fill(t testing.TB, names string, initArgs ...string) (top string, git func(
 	return top, git
 }
 
-// entries returns input for update-index that adds an empty file for each name. NAME@2 means a conflict entry.
+// entries returns input for update-index that adds an empty file for each name. NAME@2 means an entry in conflict.
 func entries(t testing.TB, top, names string) string {
 	blob, err := exec.Command("git", "-C", top, "hash-object", "/dev/null").Output()
 	if err != nil {
@@ -43,8 +43,8 @@ func entries(t testing.TB, top, names string) string {
 	return all.String()
 }
 
-// TestTracked checks that the list matches the current index, and that an index that was not read is not treated as
-// empty.
+// TestTracked checks that the list matches the current index, and that an index that could not be read is not treated
+// as empty.
 func TestTracked(t *testing.T) {
 	t.Parallel()
 	later := time.Now().Add(time.Hour)
@@ -97,7 +97,7 @@ func TestTracked(t *testing.T) {
 	}
 }
 
-// TestTrackedObeysNobody checks that no program from the repository's configuration is run.
+// TestTrackedObeysNobody checks that Tracked does not run any program from the repository's configuration.
 func TestTrackedObeysNobody(t *testing.T) {
 	t.Parallel()
 	top, git := fill(t, "a.go")
@@ -136,7 +136,7 @@ func TestTrackedAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// BenchmarkTracked reads the index of 100,000 files.
+// BenchmarkTracked measures reading an index of 100,000 files.
 func BenchmarkTracked(b *testing.B) {
 	var names strings.Builder
 	for i := range 100_000 {

@@ -8,20 +8,20 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// View checks literal paths in a code base for one request: in the code base's folder, and in the linked worktrees that
-// the request concerns. Only one goroutine may use a View, and only during the call of Visit.
+// View looks up literal paths in a code base for one request. It looks in the code base's folder and in the linked
+// worktrees that the request concerns. Only one goroutine may use a View, and only until the call of Visit returns.
 type View struct {
 	top   string
-	open  map[string]*os.Root // by folder; nil if it does not exist or is not in a working tree
+	open  map[string]*os.Root // by folder; nil if the folder does not exist or is not in a working tree
 	fault error
 }
 
 // maxOpen is the maximum number of folders that a View reads.
 const maxOpen = 8
 
-// Visit calls f with a view of the code base in the folder top ("" if there is none). dir is the absolute path of the
-// folder in which the caller is working. If dir is in a linked worktree, the view includes that worktree. Visit returns
-// f's error, or a machine fault that the view ran into. After such a fault, the view's answers are invalid.
+// Visit calls f with a view of the code base in the folder top, which is "" if there is none. dir is the absolute path
+// of the folder in which the caller works. If dir is in a linked worktree, the view includes that worktree. Visit
+// returns f's error, or a machine fault that the view ran into. After such a fault, the view's answers are invalid.
 func Visit(top, dir string, f func(v *View) error) error {
 	v := &View{top: top, open: map[string]*os.Root{}}
 	defer v.close()
@@ -36,7 +36,7 @@ func Visit(top, dir string, f func(v *View) error) error {
 	return cmp.Or(v.fault, err)
 }
 
-// Exists reports whether there is a file or folder at a path relative to the code base's folder.
+// Exists reports whether a file or folder exists at a path relative to the code base's folder.
 func (v *View) Exists(path string) bool {
 	if v.fault != nil || !filepath.IsLocal(path) {
 		return false
@@ -56,8 +56,8 @@ func (v *View) Exists(path string) bool {
 	return false
 }
 
-// Relative does what the function Relative does for the view's folder. If the path is in a linked worktree, the view
-// includes that worktree afterwards.
+// Relative is like the function Relative, for the view's folder. If the path is in a linked worktree, the view includes
+// that worktree afterwards.
 func (v *View) Relative(path string) (rel string, ok bool) {
 	if v.fault != nil || v.top == "" {
 		return "", false

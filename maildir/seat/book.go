@@ -16,29 +16,29 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Limits for a book. The book keeps ended sessions so that a new session can take their names.
+// These are limits for a book. A book keeps ended sessions so that a new session can take their names.
 const (
 	keepEnded   = 7 * 24 * time.Hour
 	maxSessions = 1000
 )
 
-// Book contains a project's seats. It is safe for concurrent use. Write writes its changes to files. Begin and End
-// write immediately, because `mailtree hook` reads session files without a server.
+// Book contains a project's seats. It is safe for concurrent use. Write writes the book's changes to files. Begin and
+// End write immediately, because `mailtree hook` reads session files without a server.
 type Book struct {
 	tree    *tree.Tree
 	now     func() time.Time
 	log     *slog.Logger
-	changed func() // called when there is something to write; must not block
+	changed func() // called when Write has something to write; must not block
 
 	mu      sync.Mutex
 	by      map[Key]Seat     // nil if not read yet
-	unsaved map[string]*Seat // changes that are not in files yet, by path; nil means to remove the file
+	unsaved map[string]*Seat // changes not yet written to files, by path; nil means to remove the file
 
 	writing sync.Mutex // held during Write, before mu
 }
 
-// NewBook returns the book of a tree. The first method that needs the files reads them. When there is something for
-// Write to write, the book calls changed while holding its lock, so changed must not block.
+// NewBook returns a tree's book. The first method that needs the files reads them. If there are changes for Write, the
+// book calls changed while holding its lock, so changed must not block.
 func NewBook(t *tree.Tree, now func() time.Time, log *slog.Logger, changed func()) *Book {
 	return &Book{tree: t, now: now, log: log, changed: changed, unsaved: map[string]*Seat{}}
 }
@@ -64,8 +64,8 @@ func (b *Book) Window(agent string) Seat {
 	return s
 }
 
-// Sit records the pane from which an agent without a session calls. moved reports whether the pane differs from the one
-// recorded before.
+// Sit records the pane from which an agent without a session calls. If the pane differs from the one that was recorded
+// before, moved is true.
 func (b *Book) Sit(agent string, at Pane) (moved bool) {
 	if b.Window(agent).Pane == at {
 		return false
@@ -74,8 +74,8 @@ func (b *Book) Sit(agent string, at Pane) (moved bool) {
 	return true
 }
 
-// Vacate removes the pane from the windows of all agents except but. If but is "", it removes the pane from all
-// windows.
+// Vacate removes the pane from the windows of all agents, except for the agent named in but. If but is "", it removes
+// the pane from all windows.
 func (b *Book) Vacate(at Pane, but string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,8 +87,8 @@ func (b *Book) Vacate(at Pane, but string) {
 	}
 }
 
-// Sessions lists an agent's sessions. The live ones are sorted by when they began, the ended ones with the most recent
-// first.
+// Sessions lists an agent's sessions. The live ones are sorted by when they began, and the ended ones with the most
+// recent first.
 func (b *Book) Sessions(agent string) (live, ended []Seat) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,8 +120,9 @@ func (b *Book) sessions(of func(*Seat) bool) (live, ended []Seat) {
 	return live, ended
 }
 
-// Names lists the agents that a session may become, best first: the session's own earlier agent, then the agents of
-// ended sessions of the same client and folder, most recent first. It omits agents of other live sessions.
+// Names lists the agents that a session may become, best first. The session's own earlier agent comes first, followed
+// by the agents of ended sessions with the same client and folder, most recent first. It omits agents that have another
+// live session.
 func (b *Book) Names(k Key, dir string) (names []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -169,7 +170,7 @@ func (b *Book) Begin(s Seat) (gone []Seat) {
 	return gone
 }
 
-// End ends a session and returns its agent. ended is false if the session is unknown or had already ended.
+// End ends a session and returns its agent. If the session is unknown or had already ended, ended is false.
 func (b *Book) End(k Key) (agent string, ended bool) {
 	defer b.Write()
 	now := b.now()
@@ -188,7 +189,7 @@ func (b *Book) EndGone() []Seat {
 	return b.endGone(Key{})
 }
 
-// endGone does what EndGone does for all sessions except but. The caller holds b.mu.
+// endGone is like EndGone, but skips the session with the key but. The caller must hold b.mu.
 func (b *Book) endGone(but Key) (gone []Seat) {
 	_, ended := b.sessions(everyone)
 	for _, s := range ended {
@@ -202,11 +203,11 @@ func (b *Book) endGone(but Key) (gone []Seat) {
 }
 
 // Change changes a known seat and records that the client has just reported an event. ok is false if the seat is
-// unknown. do must replace the map Told instead of writing to it.
+// unknown. The function must replace the map Told instead of writing to it.
 func (b *Book) Change(k Key, do func(s *Seat)) (s Seat, ok bool) {
 	return b.change(k, func(s *Seat) {
 		do(s)
-		if now := b.now(); now.Sub(s.Active) >= time.Minute { // an event in the same minute is not worth a write
+		if now := b.now(); now.Sub(s.Active) >= time.Minute { // another event in the same minute is not worth a write
 			s.Active = now
 		}
 	})
@@ -227,11 +228,13 @@ func (b *Book) change(k Key, do func(s *Seat)) (s Seat, ok bool) {
 	return s, true
 }
 
-// Tell records that an agent is being notified, at a seat, about its unread messages, newest first. seen is the seat's
-// state when the messages were read. Tell returns the messages about which the seat has had no notice since its last
-// cut. more means that older unread messages exist. After the call, these are treated as announced, and older reports
-// whether this is the first time since the last cut. If the seat was removed or cut after seen was read, Tell records
-// nothing and ok is false.
+// Tell records that an agent is getting a notice, at a seat, about its unread messages, newest first. The seat's state
+// when the messages were read is seen. Tell returns the messages about which the seat has had no notice since its last
+// cut.
+//
+// If more is set, older unread messages exist. After the call, these are treated as announced. If this is the first
+// time since the last cut, older is true. If the seat was removed or cut after seen was read, Tell records nothing and
+// ok is false.
 func (b *Book) Tell(seen *Seat, unread []Unread, more bool) (fresh []Unread, older, ok bool) {
 	b.Change(seen.Key, func(s *Seat) {
 		if ok = s.Since.Equal(seen.Since); !ok {
@@ -248,7 +251,7 @@ func (b *Book) Tell(seen *Seat, unread []Unread, more bool) (fresh []Unread, old
 	return fresh, older, ok
 }
 
-// Rename gives an agent another name. The models of its sessions will be told the new name.
+// Rename gives an agent another name. The models of the agent's sessions will be told the new name.
 func (b *Book) Rename(from, to string) {
 	b.mu.Lock()
 	for k, s := range b.load() {
@@ -331,8 +334,8 @@ func (b *Book) load() map[Key]Seat {
 	return b.by
 }
 
-// takeOver converts earlier versions' records about agents in tmux windows, one file per agent, into seats. It
-// schedules these files for removal.
+// takeOver converts earlier versions' records about agents in tmux windows into seats, and schedules their files for
+// removal. There is one such file for each agent.
 func (b *Book) takeOver() {
 	// This does not use a caller's context: the book keeps the result, so reading must not stop halfway.
 	_ = b.tree.Walk(context.Background(), format.NotifiedDir, func(file string, _ fs.DirEntry) error {
@@ -356,7 +359,7 @@ func (b *Book) takeOver() {
 	})
 }
 
-// save stores a seat and marks it for Write. The caller holds b.mu.
+// save stores a seat and marks it for Write. The caller must hold b.mu.
 func (b *Book) save(s Seat) {
 	b.by[s.Key] = s
 	b.unsaved[s.path()] = &s

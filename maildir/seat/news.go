@@ -7,18 +7,18 @@ import (
 	"mailtree/maildir/format"
 )
 
-// News is what a notice tells a session about its mail. The zero value means no news.
+// News is what a notice tells a session about its mail. The zero value means that there is no news.
 type News struct {
 	Unread int      // total number of unread messages
 	New    int      // unread messages about which the model has had no notice
-	Named  []Unread // the newest of the New messages, at most MostNamed, newest first
-	Volley int      // messages that agent and sender exchanged within an hour, if they delay a wake
+	Named  []Unread // up to MostNamed of the New messages, newest first
+	Volley int      // messages that the agent and the sender exchanged within an hour, if they delay a wake
 }
 
 // MostNamed is the maximum number of messages that one notice lists.
 const MostNamed = 5
 
-// String returns the text of the notice, or "" if nothing is new. The text contains only facts, nothing from a
+// String returns the text of the notice, or "" if nothing is new. The text contains only facts, and nothing from a
 // message's body.
 func (n News) String() string {
 	if n.New == 0 {
@@ -56,7 +56,7 @@ func plural(n int) string {
 	return "messages"
 }
 
-// tame makes a sender's words safe to quote in a line: it shortens them, puts them on one line, and removes quotes and
+// tame makes a sender's words safe to quote on a line. It shortens them, puts them on one line, and removes quotes and
 // brackets that could end the quotation or begin a tag.
 func tame(words string, most int) string {
 	one := strings.Map(func(r rune) rune {

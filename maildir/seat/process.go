@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// Process identifies a process on this machine by its number and start time, so that it differs from a later process
+// Process identifies a process on this machine by its number and start time, which distinguish it from a later process
 // with the same number. "" means an unknown process.
 type Process string
 
 // shells lists the shells with which clients run hooks.
 var shells = []string{"sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "busybox"}
 
-// ClientProcess returns the nearest ancestor of this process that is not a shell, or "" if the system does not
-// report it.
+// ClientProcess returns the nearest ancestor of this process that is not a shell, or "" if the system does not report
+// it.
 func ClientProcess() Process {
 	for pid := os.Getppid(); pid > 1; {
 		st, err := readStat(pid)
@@ -35,8 +35,8 @@ func ClientProcess() Process {
 	return ""
 }
 
-// Ancestors returns the processes above this process, nearest first. all is false if the system does not report all of
-// them.
+// Ancestors returns the ancestors of this process, nearest first. If the system does not report all of them, all is
+// false.
 func Ancestors() (above []Process, all bool) {
 	for pid := os.Getppid(); pid > 0; {
 		st, err := readStat(pid)
@@ -86,8 +86,9 @@ func (p Process) PID() (pid int, ok bool) {
 	return pid, true
 }
 
-// Serves reports whether the process is known to serve several sessions. Such a server's children have the environment
-// in which the server was started, not that of a session. Codex's terminals share such a server (`codex app-server`).
+// Serves reports whether the process is known to serve several sessions. The children of such a server have the
+// environment in which the server was started, not that of a session. Codex's terminals share such a server (`codex
+// app-server`).
 func (p Process) Serves() bool { return slices.Contains(p.args(), "app-server") }
 
 // interpreters lists programs that run a file given as an argument.
@@ -134,13 +135,13 @@ func namespace() string {
 	return ns
 }
 
-// stat is the part of /proc/PID/stat that a Process needs.
+// stat contains the parts of /proc/PID/stat that a Process needs.
 type stat struct {
 	name, state, started string
 	parent               int
 }
 
-// process returns the Process with the number pid and this stat.
+// process returns the Process with the given number and start time.
 func (st stat) process(pid int) Process {
 	return Process(fmt.Sprintf("%s %d %s", namespace(), pid, st.started))
 }
@@ -154,7 +155,7 @@ func readStat(pid int) (st stat, err error) {
 	if open < 0 || end < open {
 		return st, errors.New("the process's state cannot be read")
 	}
-	rest := strings.Fields(string(data[end+1:])) // proc_pid_stat(5), from field 3 on
+	rest := strings.Fields(string(data[end+1:])) // proc_pid_stat(5), from field 3
 	if len(rest) < 20 {
 		return st, errors.New("the process's state cannot be read")
 	}

@@ -1,6 +1,6 @@
-// Package seat records where agents can be reached: the agent of each client session and the tmux pane of each agent
-// without a session. For each of these seats it also records which messages were announced and when, and the last
-// attempt to wake the agent. This is run-time state. It is kept in memory and in .mailtree/sessions, one file for each
+// Package seat records where agents can be reached: the agent of each client session, and the tmux pane of each agent
+// without a session. For each of these seats, it also records which messages were announced and when, and the last
+// attempt to wake the agent. This is run-time state, kept in memory and in .mailtree/sessions, with one file for each
 // seat. If it is lost, a session may become another agent, and agents get notices about their mail again. See
 // docs/hooks.md, and docs/agentmail.md, "Waking an agent in tmux".
 //
@@ -52,8 +52,8 @@ func (k Key) path() string {
 
 // Pane is a tmux pane. The zero value means no pane.
 type Pane struct {
-	Tmux   string `json:"tmux"`             // its $TMUX: socket, pid of the tmux server, session
-	Pane   string `json:"pane"`             // its $TMUX_PANE
+	Tmux   string `json:"tmux"`             // value of its $TMUX: socket, pid of the tmux server, session
+	Pane   string `json:"pane"`             // value of its $TMUX_PANE
 	Window string `json:"window,omitempty"` // the window's name if it is also the agent's name; "" if the agent has its own name
 }
 
@@ -62,26 +62,26 @@ type Seat struct {
 	Key
 	Agent   string    `json:"agent"`
 	Dir     string    `json:"dir"`              // the folder in which the client was started
-	Pane    Pane      `json:"seat,omitzero"`    // the client's pane, or the one from which the agent last called
+	Pane    Pane      `json:"seat,omitzero"`    // the client's pane, or the pane from which the agent last called
 	Process Process   `json:"process,omitzero"` // the client's process; "" if unknown
 	Began   time.Time `json:"began"`
 	Active  time.Time `json:"active"`         // when the client last reported an event, to the minute
 	Ended   time.Time `json:"ended,omitzero"` // zero while the session is live
 	Working bool      `json:"working"`        // a turn is in progress
-	Turn    int       `json:"turn,omitempty"` // number of prompts that the client has reported; also the last turn's number
+	Turn    int       `json:"turn,omitempty"` // number of prompts reported so far; also the last turn's number
 	Asks    bool      `json:"asks,omitempty"` // the client is asking the user whether a tool may run
 	Wake    Wake      `json:"wake,omitzero"`
 
-	// A message that was announced before Since is announced again, because the earlier notice is no longer in the
-	// model's context, or because the window's agent has worked or been offline since.
+	// A message announced before Since is announced again. The reason is that the earlier notice is no longer in the
+	// model's context, or that the window's agent has worked or been offline in the meantime.
 	Since      time.Time            `json:"since,omitzero"`
 	Introduced bool                 `json:"introduced"`      // the model has been told its agent's name
-	Told       map[string]time.Time `json:"told,omitempty"`  // time of a message's last notice, by message id
+	Told       map[string]time.Time `json:"told,omitempty"`  // when a message was last announced, by message id
 	Before     time.Time            `json:"before,omitzero"` // messages before this time are treated as announced
 }
 
-// silentFor is how long a session without events is treated as live if it has no process of its own, or its process is
-// unknown.
+// silentFor is how long a session without events is treated as live if it has no process of its own, or if its process
+// is unknown.
 const silentFor = 24 * time.Hour
 
 // Live reports whether the session is still running at the time now.
@@ -93,7 +93,7 @@ func (s *Seat) Live(now time.Time) bool {
 	return known || now.Sub(s.Active) < silentFor
 }
 
-// Cut records that the model's context was cut: every unread message is treated as not yet announced.
+// Cut records that the model's context was cut. Every unread message is then treated as not yet announced.
 func (s *Seat) Cut(now time.Time) { s.Since, s.Before = now, time.Time{} }
 
 // Unread is one of an agent's unread messages.
@@ -111,11 +111,11 @@ func (s *Seat) Untold(unread []Unread) []Unread {
 	})
 }
 
-// Most is the maximum number of unread messages that one notice considers. Older messages are treated as announced.
+// Most is the maximum number of unread messages that a notice considers. Older messages are treated as announced.
 const Most = 200
 
 // noteTold records that the agent is getting a notice about the messages. It also keeps the newest records about other
-// messages, because their senders can see when the agent got the notice.
+// messages, because those messages' senders can see when the agent got the notice.
 func (s *Seat) noteTold(unread []Unread, now time.Time) {
 	s.Told = maps.Clone(s.Told) // a copy, because callers may hold the old map
 	if s.Told == nil {
@@ -133,8 +133,8 @@ func (s *Seat) noteTold(unread []Unread, now time.Time) {
 	}
 }
 
-// Read reads a session from its file, in the state of the last change. ok is false if there is no such file. Read does
-// not need a server.
+// Read reads a session from its file, as of the last change. ok is false if there is no such file. Read does not need a
+// server.
 func Read(t *tree.Tree, k Key) (s Seat, ok bool) {
 	if !k.Valid() {
 		return Seat{}, false
@@ -143,8 +143,8 @@ func Read(t *tree.Tree, k Key) (s Seat, ok bool) {
 	return s, ok && s.Key == k
 }
 
-// LastHeard returns the last time at which any of a client's sessions in a tree reported an event, or the zero time. It
-// does not need a server.
+// LastHeard returns the last time at which any of a client's sessions in a tree reported an event, or the zero time if
+// there is none. It does not need a server.
 func LastHeard(t *tree.Tree, client string) (at time.Time) {
 	for _, s := range readAll(t) {
 		if s.Client == client && s.Active.After(at) {

@@ -59,7 +59,8 @@ func (b *notebook) tell(k Key, unread []Unread, more bool) (fresh []Unread, olde
 func (b *notebook) end(k Key) { b.Change(k, func(s *Seat) { s.Ended = b.at }) }
 
 // TestBounds checks that a book drops sessions that ended a week ago, and the oldest ones if there are more than a
-// thousand, in memory and on disk. For each session, it keeps the newest records of notices.
+// thousand, both in memory and on disk. It also checks that, for each session, the book keeps the newest records of
+// notices.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	b := newNotebook(t)
@@ -101,7 +102,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestTellOlder checks that if there are more unread messages than one notice considers, older messages are treated as
+// TestTellOlder checks that, if there are more unread messages than one notice considers, older messages are treated as
 // announced until the context is reset.
 func TestTellOlder(t *testing.T) {
 	t.Parallel()
@@ -129,7 +130,7 @@ func TestTellOlder(t *testing.T) {
 	}
 }
 
-// TestTellMeanwhile checks that if the context is reset after a seat's mail was read, no notice about that mail is
+// TestTellMeanwhile checks that, if the context is reset after a seat's mail was read, no notice about that mail is
 // recorded, and all of it is news afterwards.
 func TestTellMeanwhile(t *testing.T) {
 	t.Parallel()
@@ -145,8 +146,8 @@ func TestTellMeanwhile(t *testing.T) {
 	}
 }
 
-// TestTakeOver checks that the book takes over an earlier version's record of an agent in a window, and removes its
-// file. Damaged files are removed too.
+// TestTakeOver checks that the book takes over an earlier version's record of an agent in a window, and that it removes
+// the record's file. Damaged files are removed too.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	b := newNotebook(t)
@@ -178,8 +179,8 @@ func (b *notebook) live() int {
 	return len(live)
 }
 
-// TestSilent checks that a session whose process is unknown is treated as live for a day after its last event. After
-// that, its name is free.
+// TestSilent checks that a session whose process is unknown is treated as live for a day after its last event, and that
+// its name is then free.
 func TestSilent(t *testing.T) {
 	t.Parallel()
 	b := newNotebook(t)
@@ -235,8 +236,8 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// TestServes checks that Serves recognizes a process by the argument of Codex's server. A silent session of such a
-// process may have ended.
+// TestServes checks that Serves recognizes Codex's server by its argument, and that a silent session of such a process
+// may have ended.
 func TestServes(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
@@ -265,7 +266,7 @@ func TestServes(t *testing.T) {
 	}
 }
 
-// TestNews checks that a notice is one line of facts, whatever the messages say.
+// TestNews checks that a notice is a single line of facts, no matter what the messages say.
 func TestNews(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 60)
@@ -294,7 +295,7 @@ func TestNews(t *testing.T) {
 	}
 }
 
-// started returns the process of a command once the system reports its arguments, which is some time after Start.
+// started returns a command's process once the system reports its arguments, which is some time after Start.
 func started(cmd *exec.Cmd) Process {
 	p := ProcessOf(cmd.Process.Pid)
 	for !p.Gone() && p.args()[0] == "" {

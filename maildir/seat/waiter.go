@@ -6,10 +6,10 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// The server keeps track of which process is waiting to wake a session. If no server is running, the process that
-// started waiting last records its number next to the session's file, and the others end.
+// The server keeps track of which process is waiting to wake a session. If no server is running, the process that last
+// started to wait records its number next to the session's file, and the other processes end.
 
-// NoteWaiter records that a process is waiting to wake one of the tree's sessions, replacing the process recorded
+// NoteWaiter records that a process is waiting to wake one of the tree's sessions. It replaces the process recorded
 // before. It returns any error from tree.WriteRun.
 func NoteWaiter(t *tree.Tree, k Key, pid int) error {
 	return t.WriteRun(k.waiterPath(), []byte(strconv.Itoa(pid)))
@@ -17,7 +17,7 @@ func NoteWaiter(t *tree.Tree, k Key, pid int) error {
 
 // Waits reports whether the process is the one that NoteWaiter recorded last.
 func Waits(t *tree.Tree, k Key, pid int) bool {
-	const most = 32 // bytes in a process number
+	const most = 32 // maximum length of a process number, in bytes
 	noted, _, err := t.Read(k.waiterPath(), most)
 	return err == nil && string(noted) == strconv.Itoa(pid)
 }

@@ -2,7 +2,7 @@ package seat
 
 import "time"
 
-// Wake is the last attempt to wake an agent. The zero value means that there was none.
+// Wake is the last attempt to wake an agent. The zero value means that there was no attempt.
 type Wake struct {
 	Outcome string    `json:"outcome"`
 	At      time.Time `json:"at"`
@@ -10,7 +10,7 @@ type Wake struct {
 	Why     string    `json:"why,omitempty"` // why no agent could be woken
 }
 
-// Outcomes of an attempt to wake an agent.
+// These are the possible outcomes of an attempt to wake an agent.
 const (
 	Woken  = "woken"  // the client was notified, which starts a turn
 	Queued = "queued" // the notice is in the client's queue
@@ -21,13 +21,13 @@ const (
 // Succeeded reports whether the last attempt reached the agent.
 func (w *Wake) Succeeded() bool { return w.Outcome != "" && w.Outcome != Nobody }
 
-// Ways to wake an agent when no process is waiting to wake it.
+// These are the ways to wake an agent if no process is waiting to wake it.
 const (
 	ByQueue  = "queue" // the client's queue
 	InWindow = "tmux"
 )
 
-// Way returns how to wake the agent when no process is waiting to wake it, or "" if that is impossible.
+// Way returns how to wake the agent if no process is waiting to wake it. It returns "" if there is no way.
 func (s *Seat) Way() string {
 	switch {
 	case s.Client == "codex": // Codex runs its hooks in the environment of another window
@@ -41,7 +41,7 @@ func (s *Seat) Way() string {
 // State is a session's state, as reported by its client.
 type State string
 
-// The possible states of a session.
+// These are the possible states of a session.
 const (
 	Works State = "works" // a turn is in progress
 	Asks  State = "asks"  // a turn is in progress, and the client is asking the user whether a tool may run
@@ -56,8 +56,8 @@ func (s *Seat) Be(is State) {
 	}
 }
 
-// stuck is how long a turn without events is still treated as in progress. It is a last resort: if a turn does not end
-// normally, its client reports that in one of the ways that docs/hooks.md lists.
+// stuck is how long a turn without events is still considered to be in progress. It is a last resort: if a turn does
+// not end normally, its client reports that in one of the ways that docs/hooks.md lists.
 const stuck = 5 * time.Minute
 
 // Idle reports whether the session is waiting for a prompt.

@@ -23,15 +23,15 @@ type Draft struct {
 	AckRequired   bool
 	ThreadID      string
 	InReplyTo     string
-	Attachments   []string          // paths of files: see package attachment
-	Files         []attachment.File // more files, in memory
+	Attachments   []string          // paths of the files to attach: see package attachment
+	Files         []attachment.File // further files, in memory
 	WorkDir       string            // absolute folder that the sender works in; it determines the worktree; "" or any other: the main worktree
 	Key           string            // idempotency key
 	Bounded       bool              // refuse if a recipient has Config.MailboxDepth unread messages
 	Variants
-	Images *attachment.Images // how to handle images in the body; nil: send it unchanged
+	Images *attachment.Images // how to handle images in the body; nil leaves them unchanged
 
-	References []string // ids of messages before InReplyTo, oldest first, if the sender gives them
+	References []string // ids of messages before InReplyTo, oldest first, if the sender gives any
 	Extra      string   // additional header keys: see format.Message
 }
 
@@ -41,24 +41,24 @@ type Order struct {
 	Verb   string // the operation's verb: "send" or "reply"
 	From   string
 	Origin format.Origin
-	By     *core.Caller // the caller whose rights apply to attached files; nil: the store's own rights
-	// Take plans the removal of the file that the draft was read from. It is nil if there is no such file.
+	By     *core.Caller // the caller whose rights apply to attached files; nil means the store's own rights
+	// Take plans the removal of the file from which the draft was read. It is nil if there is no such file.
 	Take func(g *writer.Group, tx *writer.Tx) error
 }
 
-// Variants selects the formats in which a body is sent. The zero value is markdown only.
+// Variants selects the formats in which a body is sent. The zero value means markdown only.
 type Variants struct {
 	TextOnly bool   // the body is plain text, not markdown
 	HTML     string // the same text in HTML, stored unchanged next to the body; "": none
 }
 
-// MailboxDepth is the default limit on unread messages in a mailbox for bounded drafts. It keeps an absent reader from
-// being flooded. See docs/tools.md, "postal".
+// MailboxDepth is the default maximum number of unread messages in a mailbox for bounded drafts. It keeps an absent
+// reader from being flooded. See docs/tools.md, "postal".
 const MailboxDepth = 10_000
 
 // MaxFanout is the default limit, in bytes, on what one message may write into inboxes: the size of its file times the
 // number of its recipients. The canonical file, the sender's copy, and attachments, which are stored once, are not
-// counted. Therefore a message that tree.MaxFile allows can always be sent to a single recipient.
+// counted. Therefore, a message that tree.MaxFile allows can always be sent to a single recipient.
 const MaxFanout = 64 << 20
 
 // Sent is a delivered message. If Again is set, the message was delivered earlier with the same key.
@@ -69,8 +69,8 @@ type Sent struct {
 	Notes []*refusal.Error // what was done differently from the request
 }
 
-// distinct removes duplicate recipients, and returns the number of remaining recipients. to takes precedence over
-// cc, and cc over bcc. The caller's lists are not changed.
+// distinct removes duplicate recipients and returns the number of remaining recipients. to takes precedence over cc,
+// and cc over bcc. The caller's lists are not changed.
 func (d *Order) distinct() int {
 	seen := map[string]bool{}
 	for _, l := range []*[]string{&d.To, &d.CC, &d.BCC} {
@@ -156,7 +156,7 @@ func (d *Draft) FillFrom(m *format.Message) {
 	d.Key, d.Extra = m.Key, m.Extra
 }
 
-// Message returns the draft as a message without id and time.
+// Message returns the draft as a message without an id and a time.
 func (d *Order) Message(project string, files []attachment.File) format.Message {
 	m := format.Message{
 		Project:     project,
@@ -190,7 +190,7 @@ func (d *Order) Message(project string, files []attachment.File) format.Message 
 	return m
 }
 
-// contentOf returns everything that must be the same in two messages with the same key: everything except id, time,
+// contentOf returns everything that must be the same in two messages with the same key. This excludes the id, time,
 // seal, origin, and unknown header keys.
 func contentOf(m *format.Message) []byte {
 	c := *m

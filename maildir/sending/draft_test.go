@@ -7,8 +7,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestDraftFields: every field that a draft and a message have in common, by name and type, is copied in both
-// directions.
+// TestDraftFields checks that every field that a draft and a message have in common, by name and type, is copied in
+// both directions.
 func TestDraftFields(t *testing.T) {
 	values := map[reflect.Kind]any{reflect.String: "text", reflect.Bool: true, reflect.Slice: []string{"text"}}
 	var said format.Message

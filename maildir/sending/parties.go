@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// NeedParties returns an error for an unknown sender, for unknown recipients (it lists all of them), and for
-// recipients at other domains to which no mail may be sent.
+// NeedParties returns an error for an unknown sender, for unknown recipients, all of which it lists, and for recipients
+// at other domains to which no mail may be sent.
 func (s *Sender) NeedParties(ctx context.Context, d *Order) error {
 	by := core.Caller{Root: true}
 	if d.By != nil {
@@ -66,7 +66,7 @@ func (s *Sender) NeedParties(ctx context.Context, d *Order) error {
 // badRecipients lists recipients that a message cannot have.
 type badRecipients struct {
 	names []string
-	of    refusal.Field // the list that contains all of the bad recipients
+	of    refusal.Field // the list that contains all bad recipients
 }
 
 func (s *badRecipients) add(name string, of refusal.Field) {
@@ -76,8 +76,8 @@ func (s *badRecipients) add(name string, of refusal.Field) {
 	}
 }
 
-// refuseOutside returns an error for recipients at domains to which no mail may be sent. The error lists agents
-// with similar names, unless the caller is a guest.
+// refuseOutside returns an error for recipients at domains to which no mail may be sent. The error lists agents with
+// similar names, unless the caller is a guest.
 func (s *Sender) refuseOutside(ctx context.Context, guest bool, kept *badRecipients) error {
 	e := &refusal.Error{
 		What:  refusal.NotFound("Nothing was sent: this server sends no mail to {names} {arg}. {gateway} {near}"),
@@ -94,15 +94,15 @@ func (s *Sender) refuseOutside(ctx context.Context, guest bool, kept *badRecipie
 	return e
 }
 
-// UnknownSender is the sender of mail from outside whose sender is not known. The server sends no mail to this
-// address. See docs/tree.md, "Mail from other domains".
+// UnknownSender is the sender of mail from another domain whose sender is unknown. The server does not send mail to
+// this address. See docs/tree.md, "Mail from other domains".
 const UnknownSender = "unknown-sender@invalid"
 
 var toUnknownSender = refusal.Invalid("Nothing was sent: {name} {arg} is a placeholder for a sender who is not known. " +
 	"Mail to this address reaches no one.")
 
-// refuseAutomatic returns an error if a program answers automatic mail from outside, so that two programs do not
-// answer each other forever. Spec: RFC 3834 2.
+// refuseAutomatic returns an error if a program answers automatic mail from another domain. Otherwise, two programs
+// could answer each other forever. Spec: RFC 3834 2.
 func (s *Sender) refuseAutomatic(ctx context.Context, d *Order) error {
 	if d.InReplyTo == "" || d.Origin.Person() {
 		return nil
@@ -124,8 +124,8 @@ func (s *Sender) refuseAutomatic(ctx context.Context, d *Order) error {
 	}
 }
 
-// fromFileOutside is the refusal for a file in an outbox with recipients at other domains, because such a file may come
-// from a `git pull`.
+// fromFileOutside is the refusal for a file in an outbox with recipients at other domains. It is refused because such a
+// file may come from a `git pull`.
 var fromFileOutside = refusal.Invalid("{name} {arg} is at another domain. A file in an outbox is never sent to " +
 	"other domains, because others can add such a file through Git: send the message from the command line, the " +
 	"web page or a tool.")

@@ -10,8 +10,9 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// MakeReply turns an order into a reply to the message id, in its thread: fields that the order leaves out come
-// from that message. It returns ErrNotFound if the message does not exist, or if its sender is no longer an agent.
+// MakeReply turns an order into a reply to the message with the given id, in that message's thread. Fields that the
+// order leaves out come from that message. It returns ErrNotFound if the message does not exist, or if the message's
+// sender is no longer an agent.
 func (s *Sender) MakeReply(ctx context.Context, id string, d *Order) error {
 	orig, err := s.mail.HeadNamed(ctx, refusal.InReplyTo, id)
 	if err != nil {
@@ -54,8 +55,8 @@ func (s *Sender) MakeReply(ctx context.Context, id string, d *Order) error {
 	return nil
 }
 
-// answersTo returns the recipients of an answer to a message from another domain: its Reply-To addresses if the agent's
-// mailbox trusts the sender, otherwise the sender.
+// answersTo returns the recipients of an answer to a message from another domain. These are the message's Reply-To
+// addresses if the agent's mailbox trusts the sender, and otherwise the sender.
 func (s *Sender) answersTo(m *index.MessageRow, agent string) []string {
 	auth, _ := s.mail.Store.VerifiedHere(&m.Message)
 	if len(m.ReplyTo) > 0 && m.Door == format.DoorGateway && s.mail.TrustsSender(agent, m.From, auth) {
@@ -64,8 +65,8 @@ func (s *Sender) answersTo(m *index.MessageRow, agent string) []string {
 	return []string{m.From}
 }
 
-// replySubject puts "Re: " before a subject, unless the subject already starts with "Re: ". A message that was not sent
-// by a server may contain characters that core.CheckText refuses. They are replaced with spaces.
+// replySubject puts "Re: " before a subject, unless the subject already begins with "Re: ". A message that was not sent
+// by a server may contain characters that core.CheckText refuses. These are replaced with spaces.
 func replySubject(s string) string {
 	s = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if format.Misleading(r) {

@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Sender sends the mail of a project. It is safe for concurrent use.
+// Sender sends a project's mail. It is safe for concurrent use.
 type Sender struct {
 	mail *core.Mail
 	post *post.Post
@@ -22,11 +22,13 @@ type Sender struct {
 // New returns the sender of a project.
 func New(mail *core.Mail, post *post.Post) *Sender { return &Sender{mail, post} }
 
-// Send delivers an order to every recipient or to none, and updates the order to match the sent message. When Send
-// returns, the files are durable and indexed. It returns ErrNotFound for an unknown sender or unknown recipients
-// (all are listed, with similar names), ErrInvalid, ErrTooLarge, and ErrConflict if the key was used for other
-// content. It returns ErrUnavailable if the disk is full or read-only, for example, or if a mailbox is full for a
-// Bounded draft, unless the message was already delivered with the same key. See docs/tools.md, "Sending".
+// Send delivers an order either to all recipients or to none, and updates the order to match the sent message. When
+// Send returns, the files are durable and indexed.
+//
+// It returns ErrNotFound for an unknown sender or for unknown recipients, all of which are listed with similar names.
+// It returns ErrInvalid, ErrTooLarge, and ErrConflict if the key was used for other content. It returns ErrUnavailable
+// if, for example, the disk is full or read-only, or if a mailbox is full for a Bounded draft. These conditions do not
+// matter if the message was already delivered with the same key. See docs/tools.md, "Sending".
 func (s *Sender) Send(ctx context.Context, d *Order) (*Sent, error) {
 	brought, err := s.readDraft(ctx, d)
 	if err != nil {
@@ -151,9 +153,9 @@ func (s *Sender) gather(ctx context.Context, d *Order) (*attachment.Brought, err
 	return s.mail.Store.Intake.Gather(ctx, r)
 }
 
-// Resolve replaces agents' addresses among the recipients with the agents' names. It first removes duplicates and
-// returns an error if there are too many recipients. Therefore it looks up each name only once, and only a limited
-// number of names.
+// Resolve replaces agents' addresses among the recipients with the agents' names. It first removes duplicates, and
+// returns an error if there are too many recipients. Therefore, it looks up a limited number of names, and each of them
+// only once.
 func (s *Sender) Resolve(ctx context.Context, d *Order) error {
 	if n := d.distinct(); n > format.MaxRecipients {
 		return tooManyRecipients(n)

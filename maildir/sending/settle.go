@@ -13,9 +13,9 @@ import (
 )
 
 // PlanAutoAck plans the marks that a reply adds to the message that it answers, if the reply's sender received that
-// message from another sender. The message is marked read, and acknowledged if it requests an acknowledgement. The
-// marks contain the reply's time, so that PlanUndoAutoAck can recognize them. PlanAutoAck reports whether the message
-// is then acknowledged. It returns Group.Behind's error.
+// message from another sender. The message is marked read. If it requests an acknowledgement, it is also marked
+// acknowledged. The marks contain the reply's time, so that PlanUndoAutoAck can recognize them. If the message is then
+// acknowledged, acked is true. PlanAutoAck returns any error from Group.Behind.
 func (s *Sender) PlanAutoAck(g *writer.Group, tx *writer.Tx, reply *format.Message) (acked bool, err error) {
 	d, err := s.answered(g, reply)
 	if err != nil || d == nil {
@@ -53,7 +53,7 @@ func (s *Sender) PlanUndoAutoAck(g *writer.Group, tx *writer.Tx, reply *format.M
 	})
 	for _, path := range []string{format.ReadMark(d.CopyPath), format.AckMark(d.CopyPath)} {
 		is, err := s.mail.ContentNow(path)
-		if err != nil && tree.FaultOf(err) != tree.FaultFile { // the reply did not create what is there
+		if err != nil && tree.FaultOf(err) != tree.FaultFile { // what is at the path was not created by the reply
 			return err
 		}
 		if !bytes.Equal(is, format.FormatMark(reply.Created)) {
@@ -73,7 +73,7 @@ func (s *Sender) PlanUndoAutoAck(g *writer.Group, tx *writer.Tx, reply *format.M
 }
 
 // answered returns the delivery that a message answers, if the message's sender received that delivery from another
-// sender. Otherwise it returns nil.
+// sender. Otherwise, it returns nil.
 func (s *Sender) answered(g *writer.Group, reply *format.Message) (*index.Delivery, error) {
 	if reply.InReplyTo == "" {
 		return nil, nil

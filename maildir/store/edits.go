@@ -14,9 +14,10 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Edited tells the Keeper that others may have changed files. The watcher's batches are reported this way. Paths are
-// relative to the tree; a folder means everything below it. scan means that events were lost and the whole tree must be
-// compared. Edited returns at once. The paths are ingested between two groups. It is safe for concurrent use.
+// Edited tells the Keeper that others may have changed files. The watcher reports its batches with Edited. Paths are
+// relative to the tree, and a folder means everything below it. If scan is set, events were lost and the whole tree
+// must be compared. Edited returns at once, and the paths are ingested between two groups. Edited is safe for
+// concurrent use.
 func (k *Keeper) Edited(paths []string, scan bool) {
 	k.mu.Lock()
 	k.askIngest(paths)
@@ -26,7 +27,7 @@ func (k *Keeper) Edited(paths []string, scan bool) {
 	}
 }
 
-// askIngest schedules the paths, along with all other waiting paths, to be ingested soon. The caller holds k.mu.
+// askIngest schedules the paths to be ingested soon, together with all other waiting paths. The caller must hold k.mu.
 func (k *Keeper) askIngest(paths []string) {
 	for _, path := range paths {
 		k.edited[path] = true
@@ -53,7 +54,7 @@ func (k *Keeper) askCompare() {
 }
 
 // Rescan compares the whole tree with the index, and returns when the index is up to date. It returns ctx's error, or
-// ErrUnavailable, for example if a machine fault prevented a file from being read.
+// ErrUnavailable, for example if a machine fault prevented reading a file.
 func (k *Keeper) Rescan(ctx context.Context) error {
 	done := make(chan error, 1)
 	k.mu.Lock()
@@ -85,8 +86,8 @@ func (k *Keeper) ingestEdited(ctx context.Context, c *tree.Changer) {
 	}
 }
 
-// ingestAlike ingests files that have changed although their state looks the same: another program wrote to them just
-// after the server had moved them into place, and reset their time.
+// ingestAlike ingests files that have changed although their state looks the same. This happens if another program
+// writes to a file just after the server has moved the file into place, and then resets the file's time.
 func (k *Keeper) ingestAlike(ctx context.Context, paths []string) error {
 	written := map[string]tree.Written{}
 	for _, path := range paths {
@@ -110,15 +111,15 @@ func (k *Keeper) ingestAlike(ctx context.Context, paths []string) error {
 // edits contains changes by other programs that are ingested together.
 type edits struct {
 	paths []string
-	alike []string     // the server's files that others have changed without changing their state
-	level []chan error // callers waiting for the comparison whose differences are among these edits
+	alike []string     // the server's files that others have changed without changing the files' state
+	level []chan error // callers waiting for a comparison whose differences are among these edits
 }
 
-// mostEdits is the maximum number of edits that are ingested at once, so that callers do not have to wait long.
+// mostEdits is the maximum number of edits to ingest at once, so that callers do not have to wait long.
 const mostEdits = 256
 
 // nextEdits returns the edits to ingest now: those reported since the last call, and some of the backlog. If there are
-// many new edits, it adds them to the backlog instead. level contains the callers to answer afterwards.
+// many new edits, it adds them to the backlog instead. It returns in level the callers to answer afterwards.
 func (k *Keeper) nextEdits() (paths []string, level []chan error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -138,8 +139,8 @@ func (k *Keeper) nextEdits() (paths []string, level []chan error) {
 	return paths, level
 }
 
-// takeEdits returns the edits to ingest now. It omits the server's own files that are still in the state in which they
-// were ingested.
+// takeEdits returns the edits to ingest now. It omits the server's own files if they are still in the state in which
+// they were ingested.
 func (k *Keeper) takeEdits(c *tree.Changer) (e edits) {
 	var all []string
 	all, e.level = k.nextEdits()
@@ -177,7 +178,7 @@ func sortEdits(paths []string) []edit {
 	return all
 }
 
-// mergeEdits merges sorted edits. A path that is in both occurs only once in the result.
+// mergeEdits merges sorted edits. A path that is in both lists appears only once in the result.
 func mergeEdits(a, b []edit) []edit {
 	if len(a) == 0 || len(b) == 0 {
 		return append(a, b...)
@@ -196,8 +197,8 @@ func mergeEdits(a, b []edit) []edit {
 	return append(append(all, a...), b...)
 }
 
-// firstEdits splits sorted edits into about most paths to ingest now, and the remaining edits. It keeps a message's
-// files together.
+// firstEdits splits sorted edits into the paths to ingest now, whose number is about most, and the remaining edits. It
+// keeps a message's files together.
 func firstEdits(all []edit, most int) (now []string, later []edit) {
 	n := min(len(all), most)
 	for n < len(all) && n > 0 && all[n].id != "" && all[n].id == all[n-1].id {
@@ -209,7 +210,7 @@ func firstEdits(all []edit, most int) (now []string, later []edit) {
 	return now, all[n:]
 }
 
-// ingestOthers ingests changes by others. If that fails, the whole tree is compared later.
+// ingestOthers ingests changes by others. If that fails, it arranges for the whole tree to be compared later.
 func (k *Keeper) ingestOthers(ctx context.Context, paths []string) error {
 	if len(paths) == 0 {
 		return nil
@@ -224,8 +225,8 @@ func (k *Keeper) ingestOthers(ctx context.Context, paths []string) error {
 
 const retryTime = 2 * time.Second
 
-// compare runs concurrently with the writer. Every hour, and on request, it looks for differences between tree and
-// index, reports them as edits, and calls Mail.Compared. It also calls Mail.Hourly every hour.
+// compare runs concurrently with the writer. Every hour, and on request, it looks for differences between the tree and
+// the index, reports them as edits, and calls Mail.Compared. It also calls Mail.Hourly every hour.
 func (k *Keeper) compare(ctx context.Context) {
 	hourly := time.NewTicker(time.Hour)
 	defer hourly.Stop()
@@ -266,7 +267,7 @@ func (k *Keeper) compare(ctx context.Context) {
 	}
 }
 
-// differing returns the paths at which tree and index differ.
+// differing returns the paths at which the tree and the index differ.
 func (k *Keeper) differing(ctx context.Context) ([]string, error) {
 	select {
 	case k.Limits.comparing <- struct{}{}:
@@ -281,8 +282,8 @@ func (k *Keeper) differing(ctx context.Context) ([]string, error) {
 }
 
 // atOnce is how many projects are compared at the same time, and in how many other projects edits are ingested at the
-// same time. A server start, or a user's script, may affect all projects. Each project uses its own descriptors, and
-// more parallelism than there are processors would not help.
+// same time. The limit matters because a server start, or a user's script, may affect all projects. Each project uses
+// its own descriptors, and running more in parallel than there are processors would not help.
 const atOnce = 4
 
 // ingest brings the index up to date at paths that others may have changed. It returns the files that could not be

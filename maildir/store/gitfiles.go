@@ -15,9 +15,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// gitFiles maps the files that configure how Git treats a tree to the lines that each file needs. Git ignores the files
-// that format.Ignored excludes from the tree. Otherwise an open editor's swap file would be committed, but its removal
-// would not, because it is not reported. Git merges marks with the union driver.
+// gitFiles lists the files that configure how Git treats a tree, with the lines that each file needs. Git ignores the
+// files that format.Ignored excludes from the tree. Otherwise, an editor's open swap file would be committed, but its
+// removal would not, because the removal is not reported. Git merges marks with the union driver.
 var gitFiles = map[string][]string{
 	format.GitIgnore: {
 		format.RunDir + "/", ".*", "!" + format.GitIgnore, "!" + format.GitAttributes,
@@ -29,8 +29,8 @@ var gitFiles = map[string][]string{
 // OwnFiles lists the files that every project has from the start.
 var OwnFiles = []string{format.ProjectFile, format.GitIgnore, format.GitAttributes}
 
-// GitFile returns the required content of a file in gitFiles; has is its current content. Missing lines come first,
-// because Git follows the later of two contradictory lines, and the user's lines must win.
+// GitFile returns the required content of a file in gitFiles, given the file's current content. Missing lines come
+// first, because Git follows the later of two contradictory lines, and the user's lines must win.
 func GitFile(name string, has []byte) []byte {
 	lacks := slices.DeleteFunc(slices.Clone(gitFiles[name]), func(line string) bool {
 		return slices.Contains(strings.Split(string(has), "\n"), line)

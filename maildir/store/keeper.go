@@ -1,6 +1,6 @@
-// Package store maintains one tree. It recovers the tree after a crash, writes to it, records every operation in the
-// history, and keeps the index up to date with changes by the server and by others. It knows nothing about mail: the
-// interface Mail handles the meaning of changes.
+// Package store maintains one tree. It recovers the tree after a crash, writes to it, and records every operation in
+// the history. It also keeps the index up to date with changes by the server and by others. It knows nothing about
+// mail: the interface Mail handles the meaning of changes.
 package store
 
 import (
@@ -17,7 +17,7 @@ import (
 
 // Config configures a Keeper.
 type Config struct {
-	Slug   string // the slug of the tree's project
+	Slug   string // slug of the tree's project
 	Tree   *tree.Tree
 	Mail   Mail
 	Limits *Limits // shared by all keepers in a store
@@ -45,7 +45,7 @@ type Mail interface {
 	Failed(op *writer.Op)
 }
 
-// Limits contains limits that the keepers in a store share. NewLimits creates them.
+// Limits contains limits that a store's keepers share. Use NewLimits to create them.
 type Limits struct {
 	writer    *writer.Limits
 	comparing chan struct{} // tokens for comparing a whole tree
@@ -67,19 +67,19 @@ type Keeper struct {
 	History history.Log
 
 	index  index.Index
-	doubt  chan struct{} // wakes compare: events were lost, or a caller asked
+	doubt  chan struct{} // wakes compare when events were lost or a caller asked
 	faults faults
 
 	mu       sync.Mutex
-	edited   map[string]bool // reported by the watcher, not yet ingested
+	edited   map[string]bool // reported by the watcher but not ingested yet
 	backlog  []edit          // reported before those in edited, too many to ingest at once; sorted
 	asked    bool            // the writer has been asked to ingest edited and backlog
 	rescan   []chan error    // callers waiting for a comparison of the whole tree
-	compared []chan error    // callers whose comparison's differences are in edited or backlog
+	compared []chan error    // callers whose comparison found differences that are still in edited or backlog
 }
 
 // Open recovers the tree after a crash, and opens its writer and its history. It starts nothing. It returns errors from
-// the file system and OpenHistory.
+// the file system and from OpenHistory.
 func Open(cfg Config) (*Keeper, error) {
 	k := &Keeper{Config: cfg, doubt: make(chan struct{}, 1), edited: map[string]bool{}}
 	w := cfg.Writer
@@ -95,10 +95,10 @@ func Open(cfg Config) (*Keeper, error) {
 	return k, nil
 }
 
-// Attach gives the keeper its index, and brings the index up to date with the tree. It must be called before Run. It
-// returns the changes. It reports none of them to Mail, except for marks without a time. progress may be nil; it is
-// called with the number of files seen so far. Attach returns any error from the index. Even after an error, the keeper
-// has the index.
+// Attach gives the keeper its index, brings the index up to date with the tree, and returns the changes. It must be
+// called before Run. It does not report the changes to Mail, except for marks without a time. progress is called with
+// the number of files seen so far, and may be nil. Attach returns any error from the index. Even after an error, the
+// keeper has the index.
 func (k *Keeper) Attach(ctx context.Context, to index.Index, progress func(files int)) ([]index.Change, error) {
 	k.index = to
 	if err := k.index.Attach(ctx, k.Slug, k.Tree); err != nil {
@@ -116,8 +116,8 @@ func (k *Keeper) Attach(ctx context.Context, to index.Index, progress func(files
 	return in.Changes, nil
 }
 
-// Run runs the tree's writer, its history, and the comparison of tree and index. It returns when ctx has ended, every
-// accepted operation has been answered, and the history is up to date.
+// Run runs the tree's writer, its history, and the comparison of the tree with the index. It returns when ctx has
+// ended, every accepted operation has been answered, and the history is up to date.
 func (k *Keeper) Run(ctx context.Context) {
 	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx)) // the history must end last
 	var beside sync.WaitGroup
@@ -132,10 +132,10 @@ func (k *Keeper) Run(ctx context.Context) {
 	beside.Wait()
 }
 
-// owner is the keeper in the form in which its writer uses it (writer.Owner).
+// owner is the keeper as its writer uses it (writer.Owner).
 type owner struct{ *Keeper }
 
-// Ingest brings the index up to date with the files of a group. See writer.Owner.
+// Ingest brings the index up to date with a group's files. See writer.Owner.
 func (o owner) Ingest(ctx context.Context, paths []string, written map[string]tree.Written) error {
 	in, err := o.index.Ingest(ctx, o.Slug, paths, written)
 	if err != nil {
@@ -146,7 +146,7 @@ func (o owner) Ingest(ctx context.Context, paths []string, written map[string]tr
 	return nil
 }
 
-// Level brings the index up to date at paths. See writer.Owner.
+// Level brings the index up to date at the given paths. See writer.Owner.
 func (o owner) Level(ctx context.Context, paths []string) error {
 	unread, err := o.ingest(ctx, paths)
 	if err == nil && len(unread) > 0 {
@@ -158,7 +158,7 @@ func (o owner) Level(ctx context.Context, paths []string) error {
 // Record adds operations to the history. See writer.Owner.
 func (o owner) Record(ops []writer.Op, done func()) { o.History.Record(ops, done) }
 
-// Preserve adds the content of paths to the history. See writer.Owner.
+// Preserve adds the content of the files at paths to the history. See writer.Owner.
 func (o owner) Preserve(ctx context.Context, paths []string) error {
 	return o.History.Preserve(ctx, paths)
 }

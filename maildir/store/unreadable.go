@@ -13,9 +13,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// faults contains the paths that the index cannot read because of a machine fault. Their rows stay unchanged. All paths
-// are retried every retryTime. As long as there are any, decisions that depend on them are refused. faults is safe for
-// concurrent use; the zero value is ready to use.
+// faults contains the paths that the index cannot read because of a machine fault. Their rows stay unchanged. All of
+// these paths are retried every retryTime. While there are any, decisions that depend on them are refused. faults is
+// safe for concurrent use, and its zero value is ready to use.
 type faults struct {
 	mu    sync.Mutex
 	paths map[string]error
@@ -74,7 +74,7 @@ func (k *Keeper) retryUnreadable() {
 	k.Edited(due, scan)
 }
 
-// within reports whether a path is one of paths, or is below one of them.
+// within reports whether a path is one of paths or is below one of them.
 func within(at string, paths []string) bool {
 	for {
 		if slices.Contains(paths, at) {
@@ -87,7 +87,7 @@ func within(at string, paths []string) bool {
 	}
 }
 
-// Sure refuses decisions about the whole tree while some file cannot be read: it returns ErrUnavailable.
+// Sure refuses decisions about the whole tree while any file cannot be read. In that case, it returns ErrUnavailable.
 func (k *Keeper) Sure() error {
 	if all := k.Unreadable(); len(all) > 0 {
 		return unreadableError(all[0])

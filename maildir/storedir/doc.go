@@ -1,6 +1,6 @@
 // Package storedir describes a store's folder as processes other than the store's server see it: which process owns it,
 // where its server listens and logs, and which projects it contains. The command line and the guard use this package to
-// read a store, whether or not a server is running. A server takes its Lock with this package.
+// read a store, whether or not a server is running. A server uses it to take its Lock.
 //
 //	server.lock           names the owner, which holds a flock on it
 //	server.sock           the socket on which the owner listens

@@ -16,7 +16,7 @@ import (
 // or lose data in it. The index and the journal have their own versions.
 const Format = 1
 
-// formatFile is the file that contains the number of the format in which the store was written. A store without the
+// formatFile is the file that contains the number of the format in which the store was written. A store without this
 // file has format 1.
 const formatFile = "format"
 
@@ -27,8 +27,8 @@ func CheckFormat(root string) error {
 	return err
 }
 
-// keepFormat does what CheckFormat does. It also writes this version's format if the store has no format file or one
-// with an older format.
+// keepFormat is like CheckFormat, but it also writes this version's format if the store has an older format or no
+// format file.
 func keepFormat(root string) error {
 	n, err := formatOf(root)
 	if err != nil || n == Format {

@@ -20,8 +20,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Lock is the ownership of a store: a flock on its server.lock, which the kernel releases when the process
-// ends.
+// Lock is the ownership of a store. It is a flock on the store's server.lock, which the kernel releases when the
+// process ends.
 type Lock struct{ file *os.File }
 
 // forkTime is how long Take waits for a lock whose holder has ended. A child process that the holder has just forked
@@ -35,8 +35,8 @@ func isDead(pid string) bool {
 }
 
 // Take creates the store's folder (0700) if it is missing, and takes its lock. It returns ErrConflict, with the number
-// of the process, if another process holds the lock. It returns ErrUnavailable if the folder cannot be used or a newer
-// version has written the store (CheckFormat). See docs/tree.md, "The store".
+// of the process, if another process holds the lock. It returns ErrUnavailable if the folder cannot be used or if a
+// newer version has written the store (CheckFormat). See docs/tree.md, "The store".
 func Take(root string) (*Lock, error) {
 	if entries, err := os.ReadDir(root); err == nil && len(entries) > 0 && !slices.ContainsFunc(entries, isStoreFile) {
 		return nil, &refusal.Error{
@@ -92,7 +92,7 @@ func Take(root string) (*Lock, error) {
 		f.Close()
 		return nil, err
 	}
-	// The process number is only for users to read, so a full disk is no reason to refuse.
+	// The process number is only for users to read, so a full disk is not a reason to refuse.
 	if f.Truncate(0) == nil {
 		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
@@ -108,16 +108,16 @@ func openLock(root string, flags int) (*os.File, error) {
 		"Remove it, and start again."), name)
 }
 
-// CheckLock opens the lock file in the same way as a server, and closes it. It changes nothing. It returns the same
-// errors as Take, and fs.ErrNotExist.
+// CheckLock opens the lock file as a server does, and closes it. It changes nothing. It returns the same errors as
+// Take, and fs.ErrNotExist.
 func CheckLock(root string) error {
 	f, err := openLock(root, os.O_RDONLY)
-	f.Close() // f may be nil: Close then only returns an error
+	f.Close() // f may be nil, and then Close only returns an error
 	return err
 }
 
-// IsStore reports whether root is a store, which means that some process has taken its lock at some point, or that it
-// has projects. It also returns true for a folder that cannot be read, because that may be a store.
+// IsStore reports whether root is a store, that is, whether a process has ever taken its lock or it contains projects.
+// It also returns true for a folder that cannot be read, because that folder may be a store.
 func IsStore(root string) bool {
 	for _, name := range []string{lockFile, ProjectsDir} {
 		if _, err := os.Lstat(filepath.Join(root, name)); !errors.Is(err, fs.ErrNotExist) {
@@ -153,7 +153,7 @@ const (
 func IndexPath(root string) string { return filepath.Join(root, "index", "index.sqlite3") }
 
 // MoveIndex moves the database from its old path in root to IndexPath. It must be called before the database is opened.
-// After an error, a new database is built.
+// If it returns an error, a new database is built.
 func MoveIndex(root string) error {
 	old, now := filepath.Join(root, "index.sqlite3"), IndexPath(root)
 	if _, err := os.Lstat(old); err != nil {
@@ -175,9 +175,9 @@ func SocketPath(root string) string { return filepath.Join(root, socketFile) }
 // LogPath returns the path of a background server's log.
 func LogPath(root string) string { return filepath.Join(root, logFile) }
 
-// OpenLog opens a background server's log for appending, and creates it if it is missing. The caller closes it. OpenLog
-// does not follow symbolic links. Its errors contain the file's path. It returns ErrUnavailable if the log is not a
-// regular file.
+// OpenLog opens a background server's log for appending, and creates the log if it is missing. The caller must close
+// it. OpenLog does not follow symbolic links. Its errors contain the file's path. It returns ErrUnavailable if the log
+// is not a regular file.
 func OpenLog(root string) (*os.File, error) {
 	f, err := openLog(root, os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 	if err != nil && !errors.Is(err, refusal.ErrUnavailable) {
@@ -186,11 +186,11 @@ func OpenLog(root string) (*os.File, error) {
 	return f, err
 }
 
-// CheckLog opens the log in the same way as a server, and closes it. It changes nothing. It returns the same errors as
-// OpenLog, and fs.ErrNotExist.
+// CheckLog opens the log as a server does, and closes it. It changes nothing. It returns the same errors as OpenLog,
+// and fs.ErrNotExist.
 func CheckLog(root string) error {
 	f, err := openLog(root, os.O_RDONLY)
-	f.Close() // f may be nil: Close then only returns an error
+	f.Close() // f may be nil, and then Close only returns an error
 	return err
 }
 
@@ -200,7 +200,7 @@ func openLog(root string, flags int) (*os.File, error) {
 		"its log there. Move it away."), LogPath(root))
 }
 
-// maxLockFile is how many bytes of the lock file are read. The file contains a process number.
+// maxLockFile is the maximum number of bytes to read from the lock file, which contains a process number.
 const maxLockFile = 64
 
 // Holder returns the process number in the lock file, or "unknown" if there is none. The number may be stale. Only Held
@@ -220,7 +220,8 @@ func (l *Lock) Release() error {
 	return errors.Join(unix.Flock(int(l.file.Fd()), unix.LOCK_UN), l.file.Close())
 }
 
-// Held reports whether a process owns the store. It does not create or write anything. It briefly takes a shared lock.
+// Held reports whether a process owns the store. It does not create or write anything. It takes a shared lock for a
+// moment.
 func Held(root string) bool {
 	f, err := openLock(root, os.O_RDONLY)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestHeld checks that Held writes nothing to the store: server.lock still contains the last owner.
+// TestHeld checks that Held writes nothing to the store, so that server.lock still contains the last owner.
 func TestHeld(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -38,7 +38,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestTakeAfterKill checks that Take waits while a process that a killed server has just forked holds the lock for a
+// TestTakeAfterKill checks that Take waits if a process that a killed server has just forked still holds the lock for a
 // moment.
 func TestTakeAfterKill(t *testing.T) {
 	t.Parallel()

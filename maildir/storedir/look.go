@@ -10,9 +10,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// OpenProject opens the working tree of one of a store's projects for reading, without owning the store. key is as for
-// Resolver.ResolveKey. The caller closes the tree. OpenProject returns ErrInvalid, ErrUnavailable, or an ErrNotFound
-// that lists similar projects and projects in subfolders.
+// OpenProject opens the working tree of one of a store's projects for reading, without owning the store. key is as in
+// Resolver.ResolveKey. The caller must close the tree. OpenProject returns ErrInvalid, ErrUnavailable, or an
+// ErrNotFound that lists similar projects and projects in subfolders.
 func OpenProject(root, key string, scope Scope) (t *tree.Tree, slug string, err error) {
 	r := Resolver{root, scope, func() ([]ProjectName, error) { return ProjectNames(root) }}
 	human, slug, err := r.ResolveKey(key)
@@ -50,8 +50,8 @@ func OpenProject(root, key string, scope Scope) (t *tree.Tree, slug string, err 
 	return nil, slug, e
 }
 
-// AgentNamed returns the tree's agent with the given name, spelled like its folder. No two names differ only in case
-// (docs/tree.md, "An agent"). If there is no such agent, AgentNamed returns "" and similar names. It returns
+// AgentNamed returns the tree's agent with the given name, spelled like the agent's folder. No two names differ only in
+// case (docs/tree.md, "An agent"). If there is no such agent, AgentNamed returns "" and similar names. It returns
 // ErrUnavailable if the agents cannot be read.
 func AgentNamed(t *tree.Tree, name string) (agent string, near []string, err error) {
 	if !format.ValidName(name) {

@@ -46,7 +46,7 @@ func ProjectNames(root string) ([]ProjectName, error) {
 	return all, nil
 }
 
-// read fills in n, except for its slug, from a project.json. If the file is invalid, the fields stay empty. read
+// read sets all fields of n except the slug from a project.json. If the file is invalid, the fields stay empty. read
 // returns any error from tree.Tree.Read.
 func (n *ProjectName) read(t *tree.Tree, file string) error {
 	data, _, err := t.Read(file, format.MaxSmall)
@@ -59,7 +59,7 @@ func (n *ProjectName) read(t *tree.Tree, file string) error {
 	return nil
 }
 
-// readShared fills in the human key that a shared project has on this machine (Shared). It returns machine faults.
+// readShared sets the human key that a shared project has on this machine (Shared). It returns machine faults.
 func (n *ProjectName) readShared(projects *tree.Tree) error {
 	shared, err := loadShared(projects, n.Slug)
 	n.HumanKey = cmp.Or(shared.Key, n.HumanKey)

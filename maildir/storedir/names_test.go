@@ -29,7 +29,7 @@ func TestProjectNames(t *testing.T) {
 	}
 }
 
-// BenchmarkProjectNames reads the names of 1,000 projects, as each commit in a working tree does.
+// BenchmarkProjectNames measures reading the names of 1,000 projects, which each commit in a working tree does.
 func BenchmarkProjectNames(b *testing.B) {
 	root := b.TempDir()
 	for i := range 1000 {

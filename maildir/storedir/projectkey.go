@@ -13,10 +13,10 @@ import (
 )
 
 // Scope determines which project a path inside a Git working tree belongs to. The server, the commands and the guard
-// must all use the same Scope. The zero value is the documented default, except for Home. See docs/settings.md,
+// must all use the same Scope. Except for Home, the zero value is the documented default. See docs/settings.md,
 // "Projects".
 type Scope struct {
-	PerPath bool   // each path is its own project; otherwise a whole working tree is one project
+	PerPath bool   // each path is its own project; otherwise, a whole working tree is one project
 	Home    string // the user's home folder, which is never a working tree, even with a .git; "" for none
 }
 
@@ -29,7 +29,7 @@ func (s Scope) isTop(top string) (bool, error) {
 	return top != home, err
 }
 
-// Above returns the top of the working tree to whose project the path would belong if the path had no project of its
+// Above returns the top of the working tree whose project the path would belong to if the path had no project of its
 // own. It returns "" if the path itself would be a project. It returns an error only for a machine fault.
 func (s Scope) Above(path string) (top string, err error) {
 	place, err := repo.PlaceOf(path)
@@ -49,9 +49,9 @@ type Resolver struct {
 	Names func() ([]ProjectName, error) // returns the known projects
 }
 
-// ResolveKey turns a project's key into a human key ("" if the key is a slug) and a slug. It returns ErrInvalid for an
-// invalid key. If a machine fault prevents it from reading the code base, it returns ErrUnavailable, because a guess
-// could pick the wrong project.
+// ResolveKey converts a project's key into a human key and a slug. The human key is "" if the key is a slug. It returns
+// ErrInvalid for an invalid key. If a machine fault prevents reading the code base, it returns ErrUnavailable, because
+// a guess could pick the wrong project.
 func (r *Resolver) ResolveKey(key string) (human, slug string, err error) {
 	key = PlainKey(key)
 	switch {
@@ -94,9 +94,9 @@ func PlainKey(key string) string {
 }
 
 // projectAt finds the project that a path refers to. It is the existing project of the path itself or of the nearest
-// folder above it, up to the top that the scope determines. Otherwise it is a new project at that top. A project that
-// was created before its folder was in a working tree, or through a path that contains a link, keeps its old name.
-// projectAt returns an error only for a machine fault.
+// folder above it, up to the top that the scope determines. If there is none, it is a new project at that top. A
+// project that was created before its folder was in a working tree, or through a path that contains a link, keeps its
+// old name. projectAt returns an error only for a machine fault.
 func (r *Resolver) projectAt(given string) (human, slug string, err error) {
 	place, err := repo.PlaceOf(given)
 	if err != nil {
@@ -133,8 +133,8 @@ func above(at, old string) string {
 }
 
 // named returns the slug of the project with the given human key, or "" if there is none. If there are two such
-// projects, it picks the older one. If both are equally old (one is a copy), it picks the one whose folder is named
-// after the key. It returns an error only for a machine fault.
+// projects, it picks the older one. If they are equally old, because one is a copy, it picks the one whose folder is
+// named after the key. It returns an error only for a machine fault.
 func (r *Resolver) named(names []ProjectName, human string) (slug string, err error) {
 	if human == "" {
 		return "", nil

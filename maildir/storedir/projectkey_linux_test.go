@@ -9,7 +9,7 @@ import (
 )
 
 // TestKeyNotReadable checks that a path's project is reported as unknown if a machine fault prevents reading the .git
-// of the path's working tree. This must not be treated as "no project".
+// entry of the path's working tree. Such a fault must not be treated as "no project".
 func TestKeyNotReadable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Folders in a store: projects/<slug>/repo is a project's working tree.
+// These are folders in a store. projects/<slug>/repo is a project's working tree.
 const (
 	ProjectsDir = "projects"
 	RepoDir     = "repo"
@@ -23,8 +23,8 @@ const (
 // Repo returns the path of a project's working tree in the store at root.
 func Repo(root, slug string) string { return filepath.Join(root, ProjectsDir, slug, RepoDir) }
 
-// SlugAt returns the slug of the project in the store at root whose folder contains the path. It returns "" if the path
-// is not in a project's folder. It returns an error only for a machine fault.
+// SlugAt returns the slug of the project whose folder contains the path, in the store at root. It returns "" if the
+// path is not in a project's folder. It returns an error only for a machine fault.
 func SlugAt(root, path string) (slug string, err error) {
 	if root, err = repo.WithoutLinks(root); err != nil {
 		return "", err
@@ -45,8 +45,8 @@ func OpenTree(root, slug string, maxFile int64) (*tree.Tree, error) {
 }
 
 // OpenTrees returns the working trees of all projects in a store, by slug, for reading without owning the store. The
-// trees do not keep descriptors open: each use opens the tree (Tree.Hold). It returns the error of the first tree that
-// cannot be opened.
+// trees do not keep descriptors open: each use opens the tree (Tree.Hold). OpenTrees returns the error for the first
+// tree that cannot be opened.
 func OpenTrees(root string, maxFile int64) (map[string]*tree.Tree, error) {
 	slugs, err := Slugs(root)
 	if err != nil {

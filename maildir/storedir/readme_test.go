@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestReadme checks that a server start writes the README if it is missing or from another version, and does not touch
-// anything that is not a regular file.
+// TestReadme checks that a server start writes the README if it is missing or from another version, and that it does
+// not touch anything that is not a regular file.
 func TestReadme(t *testing.T) {
 	root := t.TempDir()
 	name := filepath.Join(root, "README.md")

@@ -43,7 +43,7 @@ func loadShared(projects *tree.Tree, slug string) (s Shared, err error) {
 	return s, err
 }
 
-// SaveShared durably writes the sharedFile in a project's folder dir.
+// SaveShared durably writes the sharedFile in the project folder dir.
 func SaveShared(dir string, s Shared) error {
 	data, err := json.Marshal(s)
 	if err != nil {

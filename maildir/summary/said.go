@@ -14,8 +14,8 @@ type said struct {
 	actions                            []action
 }
 
-// action is a task. Its owner is the name in "TODO(Name):". Without such a name, it is the first name after an "@" in
-// the text, or "" if there is none.
+// action is a task. Its owner is the name in "TODO(Name):" or, if there is none, the first name after an "@" in the
+// text. If there is no such name either, the owner is "".
 type action struct {
 	text, owner string
 	done        bool
@@ -31,7 +31,7 @@ var (
 	sentence = regexp.MustCompile(`.*?(?:[.!?]+["'”’»)\]]*(?:\s+|$)|[。！？]+|$)`)
 )
 
-// reading returns the statements in a body. It keeps the newest entries of each list.
+// reading returns the statements in a body. It keeps each list's newest entries.
 func reading(body string) *said {
 	s := &said{}
 	pointed := false // the current paragraph's key point has been found
@@ -105,8 +105,8 @@ func (s *said) ask(text string) (point string) {
 // newest returns the last maxItems entries, so that a thread with long lists takes little memory.
 func newest[T any](all []T) []T { return slices.Clone(all[max(0, len(all)-maxItems):]) }
 
-// tells reports whether text can be a key point: it has at least three words, or 20 bytes for Chinese, and does not
-// introduce other text ("As follows:", "Hi Ann,").
+// tells reports whether text can be a key point. It must have at least three words, or 20 bytes for Chinese, and must
+// not introduce other text ("As follows:", "Hi Ann,").
 func tells(text string) bool {
 	long := len(strings.Fields(text)) >= 3 || len(text) >= 20
 	return long && !strings.HasSuffix(text, ":") && !strings.HasSuffix(text, ",")

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// statement is a heading, a list item or a paragraph, joined into one line. A line that begins with a mark
-// begins a new statement.
+// statement is a heading, a list item or a paragraph, joined into one line. A line that begins with a mark begins a new
+// statement.
 type statement struct {
 	kind kind
 	top  bool // the list item is not indented
 	text string
 
-	lines []string // the lines of text
+	lines []string // the lines that make up text
 }
 
 type kind int
@@ -30,8 +30,8 @@ var (
 	ruler       = regexp.MustCompile(`^[-=*_ \t]+$`)
 )
 
-// statements splits a body into statements. It skips quotes, code blocks, tables and HTML, which are not the
-// sender's own words.
+// statements splits a body into statements. It skips quotes, code blocks, tables and HTML, which are not the sender's
+// own words.
 func statements(body string) (all []statement) {
 	open, ended := "", true // fence of the open code block; whether the next line begins a new statement
 	for line := range strings.Lines(body) {

@@ -19,11 +19,11 @@ type Message struct {
 	Created   time.Time
 }
 
-// Summary summarizes a thread. Each item has the id of its message. Lists are never nil.
+// Summary summarizes a thread. Each item contains the id of its message. Lists are never nil.
 type Summary struct {
-	Thread       string       `json:"thread_id"` // Project.Summarize sets it
+	Thread       string       `json:"thread_id"` // set by Project.Summarize
 	Subject      string       `json:"subject"`
-	Participants []string     `json:"participants"` // senders in order of first appearance, then recipients
+	Participants []string     `json:"participants"` // senders in order of first appearance, followed by recipients
 	Messages     int          `json:"messages"`
 	First        format.Stamp `json:"first_ts,omitzero"`
 	Last         format.Stamp `json:"last_ts,omitzero"`
@@ -36,7 +36,7 @@ type Summary struct {
 	Examples     []Item       `json:"examples"`  // only on request: an excerpt from each of the three newest messages
 
 	Text      string `json:"text,omitempty"` // written by the user's own command; "" if there is none or it failed
-	Note      error  `json:"-"`              // why Text is missing; which thread this is if a message was given
+	Note      error  `json:"-"`              // why Text is missing; which thread this is, if a message was given
 	Truncated bool   `json:"-"`              // the thread or a body was over a limit
 
 	code []Item
@@ -50,20 +50,20 @@ type Item struct {
 	Owner     string `json:"owner,omitempty"` // owner of an action; "" if the text does not name one
 }
 
-// Limits for a summary. Only the newest messages are read, and each list keeps its newest lines. A line has at most 300
-// characters.
+// These are limits for a summary. Only the newest messages are read, and each list keeps its newest lines. A line has
+// at most 300 characters.
 const (
-	MaxMessages = 1000      // messages read
-	maxItems    = 50        // lines per list
-	maxExamples = 3         // messages with an excerpt
-	maxBody     = 256 << 10 // bytes read from a body
+	MaxMessages = 1000      // number of messages read
+	maxItems    = 50        // maximum number of lines in a list
+	maxExamples = 3         // number of messages with an excerpt
+	maxBody     = 256 << 10 // number of bytes read from a body
 )
 
-// MaxBody is how many bytes of a body to read. The last byte only serves to show whether the body is too long.
+// MaxBody is the number of bytes of a body to read. The last byte only shows whether the body is too long.
 const MaxBody = maxBody + 1
 
-// Of summarizes a thread. messages contains at least one message, oldest first. body returns a message's body; all
-// bodies together may be too large to keep in memory. Of returns any error from body or ctx.
+// Of summarizes a thread. messages contains at least one message, oldest first. body returns a message's body. Of does
+// not keep all bodies in memory, because together they may be too large. It returns any error from body or ctx.
 func Of(ctx context.Context, messages []Message, body func(id string) (string, error), examples bool) (*Summary, error) {
 	s := &Summary{
 		Subject:      messages[0].Subject,

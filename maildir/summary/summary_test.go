@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the summaries of fixtures/summaries")
 
-// TestSummaries reads fixtures/summaries. Each file in an archive is a message whose name contains "ID SENDER", "to
-// NAME,NAME" and "re ID". The last file is the summary of all messages.
+// TestSummaries checks the summaries of the threads in fixtures/summaries. Each file in an archive is a message whose
+// name contains "ID SENDER", "to NAME,NAME" and "re ID". The last file is the expected summary of all messages.
 func TestSummaries(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("../../fixtures/summaries/*.txtar")
@@ -71,7 +71,7 @@ func threadOf(files []txtar.File) (messages []Message, bodies func(id string) (s
 	return messages, func(id string) (string, error) { return texts[id], nil }
 }
 
-// show returns a summary in the form that the fixtures use: each line contains the message, the owner, and the text.
+// show returns a summary in the form that the fixtures use. Each line contains the message, the owner, and the text.
 func show(s *Summary) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "participants: %s\n", strings.Join(s.Participants, ", "))
@@ -100,7 +100,7 @@ func show(s *Summary) string {
 }
 
 // TestBounds checks that the summary of a thread with long lists and too many messages has a bounded size and is marked
-// as truncated, and that a body that cannot be read results in an error.
+// as truncated. It also checks that a body that cannot be read results in an error.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	var messages []Message
@@ -142,7 +142,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// BenchmarkThread summarizes a thread of a thousand messages from the golden set.
+// BenchmarkThread measures the summary of a thread of a thousand messages from the golden set.
 func BenchmarkThread(b *testing.B) {
 	paths, err := filepath.Glob("../../fixtures/summaries/*.txtar")
 	if err != nil {

@@ -24,7 +24,7 @@ type Sessions struct {
 	waiters waiters
 }
 
-// Windows represents a store's tmux windows, which its projects share. The zero value is ready to use.
+// Windows represents a store's tmux windows, which the store's projects share. The zero value is ready to use.
 type Windows struct {
 	typing  atomic.Int32 // number of Types callers
 	seating sync.Mutex   // held while an agent takes its seat
@@ -59,10 +59,11 @@ type SessionEvent struct {
 	Process seat.Process // the client's process
 }
 
-// Begin binds a session to an agent, sets the agent to ready, and returns its name. The agent is v.Agent, which is
-// created if it does not exist. If v.Agent is "", Begin uses the first of these that is available: the session's
-// earlier agent, the agent of the most recently ended session of that client and folder, or a new agent. Only v.Agent
-// may also be the agent of another live session. Begin returns any error from EnsureAgent or Register.
+// Begin binds a session to an agent, sets the agent's status to ready, and returns the agent's name. The agent is
+// v.Agent, which is created if it does not exist. If v.Agent is "", Begin uses the first of the following that is
+// available: the session's earlier agent, the agent of the most recently ended session with the same client and folder,
+// or a new agent. Only v.Agent may also be the agent of another live session. Begin returns any error from EnsureAgent
+// or Register.
 func (ss *Sessions) Begin(ctx context.Context, v SessionEvent) (agent string, err error) {
 	ss.binding.Lock() // two sessions that begin at the same time must not take the same name
 	defer ss.binding.Unlock()
@@ -107,7 +108,7 @@ func (ss *Sessions) agentOf(ctx context.Context, v SessionEvent) (string, error)
 	return made.Name, nil
 }
 
-// End ends a session. Its agent goes offline unless another live session has the same agent.
+// End ends a session. Its agent goes offline unless another live session belongs to the same agent.
 func (ss *Sessions) End(ctx context.Context, k SessionKey) {
 	if agent, ended := ss.mail.Seats.End(k); ended { // Gemini CLI reports the end three times
 		ss.leave(ctx, agent)
@@ -129,7 +130,7 @@ func (ss *Sessions) leaveAll(ctx context.Context, ended []seat.Seat) {
 	}
 }
 
-// leave sets an agent to offline if it has no live session.
+// leave sets an agent's status to offline if the agent has no live session.
 func (ss *Sessions) leave(ctx context.Context, agent string) {
 	if live, _ := ss.mail.Seats.Sessions(agent); len(live) > 0 {
 		return
@@ -164,8 +165,9 @@ func (ss *Sessions) Prompted(k SessionKey) (turn int) {
 	return s.Turn
 }
 
-// SetState records a session's state according to the client's own files. turn is the turn to which the files refer; 0
-// means the current turn. SetState changes nothing if that turn is over, or if the session is unknown or has ended.
+// SetState records a session's state according to the client's own files. turn is the turn that the files refer to,
+// where 0 means the current turn. SetState changes nothing if that turn is over, or if the session is unknown or has
+// ended.
 func (ss *Sessions) SetState(k SessionKey, turn int, is SessionState) {
 	s, ok := ss.mail.Seats.Change(k, func(s *seat.Seat) {
 		if turn == 0 || turn == s.Turn {
@@ -228,8 +230,8 @@ func (ss *Sessions) Of(k SessionKey) (s seat.Seat, ok bool) { return ss.mail.Sea
 // Pane is a tmux pane.
 type Pane = seat.Pane
 
-// SetSeat records the pane from which an agent calls; the zero Pane means no pane. A pane belongs to the agent that
-// called from it last.
+// SetSeat records the pane from which an agent calls. The zero Pane means no pane. A pane belongs to the agent that
+// last called from it.
 func (ss *Sessions) SetSeat(agent string, at Pane) {
 	ss.windows.seating.Lock() // otherwise two agents that take the same pane at once could take it from each other
 	defer ss.windows.seating.Unlock()

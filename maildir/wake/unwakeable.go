@@ -39,7 +39,7 @@ func (ss *Sessions) Unwakeable(a *index.AgentRow) (why string) {
 	return "it has no session with the hooks that mailtree setup installs"
 }
 
-// unwakeable does what Unwakeable does for a live session.
+// unwakeable is like Unwakeable, for a live session.
 func (ss *Sessions) unwakeable(s *seat.Seat) string {
 	way := s.Way()
 	switch {
@@ -57,8 +57,8 @@ func (ss *Sessions) unwakeable(s *seat.Seat) string {
 	return ""
 }
 
-// Unwoken is an agent with unread mail that cannot be woken: it never had a session, all of its sessions have ended, or
-// none of them can be reached.
+// Unwoken is an agent with unread mail that cannot be woken. The agent never had a session, all of its sessions have
+// ended, or none of its sessions can be reached.
 type Unwoken struct {
 	Agent  string        `json:"agent"`
 	Unread int           `json:"unread"` // at most seat.Most
@@ -82,7 +82,7 @@ func (u *Unwoken) Why() string {
 	return "none of its sessions could be reached"
 }
 
-// String returns a sentence with the agent and the reason.
+// String returns a sentence with the agent's name and the reason.
 func (u *Unwoken) String() string {
 	return fmt.Sprintf("%s has had unread mail for %s and cannot be woken: %s.", u.Agent, format.TimeLeft(u.Age), u.Why())
 }
@@ -108,7 +108,7 @@ func (ss *Sessions) Unwoken(ctx context.Context) (all []Unwoken, err error) {
 	return all, nil
 }
 
-// AgentUnwoken does what Unwoken does for one agent. It returns nil if Unwoken would not list the agent.
+// AgentUnwoken is like Unwoken, for one agent. It returns nil if Unwoken would not list the agent.
 func (ss *Sessions) AgentUnwoken(ctx context.Context, agent string) (*Unwoken, error) {
 	now := ss.mail.Store.Now()
 	live, ended := ss.mail.Seats.Sessions(agent)
@@ -132,8 +132,8 @@ func (ss *Sessions) AgentUnwoken(ctx context.Context, agent string) (*Unwoken, e
 	return nil, err
 }
 
-// looksItself reports whether an agent that never had a session does not need to be woken, because it is a user's
-// agent, was active within UnwokenAfter, or has a tmux window.
+// looksItself reports whether an agent that never had a session does not need to be woken. This is the case for a
+// user's agent, and for an agent that was active within UnwokenAfter or has a tmux window.
 func (ss *Sessions) looksItself(ctx context.Context, agent string) (bool, error) {
 	row, err := ss.mail.Store.Index.Agent(ctx, ss.mail.Slug, agent)
 	if err != nil || row == nil {

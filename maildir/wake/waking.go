@@ -19,8 +19,8 @@ type waiters struct {
 	by map[SessionKey]chan struct{}
 }
 
-// enter registers the caller as the one that is waiting to wake the session. replaced is closed when another caller
-// enters.
+// enter registers the caller as the one that is waiting to wake the session. The channel replaced is closed when
+// another caller enters.
 func (w *waiters) enter(k SessionKey) (replaced chan struct{}, leave func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -48,25 +48,25 @@ func (w *waiters) awaited(k SessionKey) bool {
 	return ok
 }
 
-// DefaultSettle is the delay before a wake. The delay lets a burst of mail cause a single wake, and lets long polls be
-// answered first.
+// DefaultSettle is the delay before a wake. Because of the delay, a burst of mail causes only one wake, and long polls
+// are answered first.
 const DefaultSettle = time.Second
 
 // lookAgain is the time between checks while nothing changes. The checks are needed because a turn may end without a
 // report.
 const lookAgain = time.Minute
 
-// BeginPatience is how long AwaitNews waits for a session to begin: a client may start the waiting hook before the hook
-// that begins the session.
+// BeginPatience is how long AwaitNews waits for a session to begin, because a client may start the waiting hook before
+// the hook that begins the session.
 const BeginPatience = 2 * time.Second
 
-// lookForBegin is the time between checks whether a session has begun.
+// lookForBegin is the time between checks of whether a session has begun.
 const lookForBegin = 50 * time.Millisecond
 
 // AwaitNews waits until an idle session has new unread mail, waits for settle, and returns the result of Tell. If the
-// session is unknown or has ended, AwaitNews waits BeginPatience for it to begin. over means that the caller must stop:
-// another caller is now waiting for the session, the session has ended, or the project was removed. AwaitNews returns
-// errors from ctx and the index.
+// session is unknown or has ended, AwaitNews waits BeginPatience for it to begin. If over is true, the caller must
+// stop: another caller is now waiting for the session, the session has ended, or the project was removed. AwaitNews
+// returns errors from ctx and the index.
 func (ss *Sessions) AwaitNews(ctx context.Context, k SessionKey, settle time.Duration) (n seat.News, over bool, err error) {
 	replaced, leave := ss.waiters.enter(k)
 	defer leave()
@@ -112,8 +112,8 @@ func (ss *Sessions) AwaitNews(ctx context.Context, k SessionKey, settle time.Dur
 	}
 }
 
-// awaitTurn waits for the bell, but no longer than the given time. over is true if another caller has replaced this
-// one, or if the project was removed. If ctx ends, awaitTurn returns its cause.
+// awaitTurn waits for the bell, up to the given time. If another caller has replaced this one, or if the project was
+// removed, over is true. If ctx ends, awaitTurn returns its cause.
 func (ss *Sessions) awaitTurn(ctx context.Context, long time.Duration, bell, replaced <-chan struct{}) (over bool, err error) {
 	timer := time.NewTimer(long)
 	defer timer.Stop()
@@ -133,14 +133,14 @@ func (ss *Sessions) awaitTurn(ctx context.Context, long time.Duration, bell, rep
 // unreadMail is an agent's unread mail.
 type unreadMail struct {
 	agent  *index.AgentRow // nil if there is no such agent
-	newest []seat.Unread   // newest first, at most seat.Most
+	newest []seat.Unread   // up to seat.Most messages, newest first
 	all    int
 }
 
 func (m *unreadMail) more() bool { return m.all > len(m.newest) }
 
 // unreadOf reads an agent's unread mail. It omits mail from senders at other domains that the agent does not trust,
-// because such mail wakes no agent.
+// because such mail does not wake an agent.
 func (ss *Sessions) unreadOf(ctx context.Context, agent string) (m unreadMail, err error) {
 	if m.agent, err = ss.mail.Store.Index.Agent(ctx, ss.mail.Slug, agent); err != nil || m.agent == nil || m.agent.Unread == 0 {
 		return m, err
@@ -171,9 +171,9 @@ func (ss *Sessions) unreadOf(ctx context.Context, agent string) (m unreadMail, e
 type IdleSeat struct {
 	seat.Seat
 	Program string        // from the profile; "agentmail" after a call from a pane: only that toolset records panes
-	New     int           // number of unread messages without a notice
+	New     int           // number of unread messages about which there was no notice
 	Newest  string        // the newest of these messages
-	Works   bool          // the seat is not idle; its client's hook notifies it
+	Works   bool          // the seat is not idle, and its client's hook notifies it
 	Rest    time.Duration // how much longer the wake must wait: see mostVolley
 
 	mail unreadMail
@@ -182,12 +182,12 @@ type IdleSeat struct {
 // IdleQuery selects an agent's seats that the server must wake.
 type IdleQuery struct {
 	Agent   string
-	Windows bool // wake ready agents that have no session, in their windows
-	Again   bool // wake again for messages that the agent has had a notice about
+	Windows bool // wake ready agents without a session in their windows
+	Again   bool // wake again for messages about which the agent has had a notice
 }
 
-// IdleSeats lists the agent's sessions that have mail newer than their last wake. If the agent has no session, it
-// considers the agent's window instead.
+// IdleSeats lists the agent's sessions that have mail newer than their last wake. If the agent has no session,
+// IdleSeats considers the agent's window instead.
 func (ss *Sessions) IdleSeats(ctx context.Context, q IdleQuery) (all []IdleSeat, err error) {
 	seats, _ := ss.mail.Seats.Sessions(q.Agent)
 	if len(seats) == 0 && q.Windows {
@@ -208,8 +208,8 @@ func (ss *Sessions) IdleSeats(ctx context.Context, q IdleQuery) (all []IdleSeat,
 	return all, nil
 }
 
-// sleeper returns the seat with the unread mail about which its agent has had no notice or, if again is set, with all
-// unread mail. New is 0 if there is no such mail.
+// sleeper returns the seat with the unread mail about which its agent has had no notice. If again is set, it returns
+// the seat with all unread mail. New is 0 if there is no such mail.
 func (ss *Sessions) sleeper(ctx context.Context, s seat.Seat, again bool) (one IdleSeat, err error) {
 	one = IdleSeat{Seat: s, Works: !s.Idle(ss.mail.Store.Now())}
 	if one.mail, err = ss.unreadOf(ctx, s.Agent); err != nil || len(one.mail.newest) == 0 {
@@ -232,9 +232,9 @@ func (ss *Sessions) sleeper(ctx context.Context, s seat.Seat, again bool) (one I
 	return one, err
 }
 
-// Recheck reloads s just before the server types into its window, and reports whether s still needs to be woken. It
-// records that an agent without a session has been notified before this actually happens, because a lost notice is
-// repeated with the next message, whereas a duplicate cannot be undone.
+// Recheck reloads s just before the server types into its window, and reports whether s still needs to be woken. For an
+// agent without a session, it records the notice before the notice is typed: a lost notice is repeated with the next
+// message, whereas a duplicate cannot be undone.
 func (ss *Sessions) Recheck(ctx context.Context, q IdleQuery, s *IdleSeat) (still bool, err error) {
 	all, err := ss.IdleSeats(ctx, q)
 	i := slices.IndexFunc(all, func(now IdleSeat) bool { return now.Key == s.Key })
@@ -251,17 +251,17 @@ func (ss *Sessions) Recheck(ctx context.Context, q IdleQuery, s *IdleSeat) (stil
 // NoteWake records that an attempt to wake a seat's agent has just been made.
 func (ss *Sessions) NoteWake(k SessionKey, w seat.Wake) { ss.mail.Seats.NoteWake(k, w) }
 
-// WakeStatus describes how an agent's session can be woken, and the outcome of the last attempt.
+// WakeStatus says how an agent's session can be woken, and how the last attempt ended.
 type WakeStatus struct {
 	Client string
 	Ended  bool
 	Waits  bool      // its client is waiting for mail
-	Way    string    // how to wake it if its client is not waiting; see seat.Seat.Way
+	Way    string    // how to wake the session if its client is not waiting; see seat.Seat.Way
 	Wake   seat.Wake // the last attempt; zero if none was needed
 }
 
-// WakeStatuses returns, for each agent, its live sessions, or its last session if none is live. It omits agents that
-// never had a session.
+// WakeStatuses returns each agent's live sessions, or its last session if none is live. It omits agents that never had
+// a session.
 func (ss *Sessions) WakeStatuses() map[string][]WakeStatus {
 	all := map[string][]WakeStatus{}
 	live, ended := ss.mail.Seats.All()

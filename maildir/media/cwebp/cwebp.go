@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// Limit is how long the program may run. Measured time: 1.7 s for 8 million pixels of noise.
+// Limit is how long the program may run. In a measurement, 8 million pixels of noise took 1.7 s.
 const Limit = 15 * time.Second
 
-// limited runs a program with at most 256 MiB of memory, if the system enforces the limit. Measured use: 169 MB for 8
-// million pixels.
+// limited runs a program with at most 256 MiB of memory, if the system enforces the limit. In a measurement, 8 million
+// pixels took 169 MB.
 const limited = `ulimit -v 262144 2>/dev/null; exec "$0" "$@"`
 
-// quality is the quality of the result, on a scale from 0 to 100. The loss is not visible at a glance.
+// quality is the quality of the result, on a scale from 0 to 100. At this quality, the loss is not visible at a glance.
 const quality = "90"
 
 // Program is an installed cwebp. It is safe for concurrent use.
@@ -30,7 +30,7 @@ type Program struct {
 	limit time.Duration
 }
 
-// New returns the Program at an absolute path. It does not run the program. A limit of 0 means Limit.
+// New returns the Program at an absolute path. It does not run the program. If limit is 0, Limit applies.
 func New(path string, limit time.Duration) *Program {
 	if limit == 0 {
 		limit = Limit
@@ -38,9 +38,9 @@ func New(path string, limit time.Duration) *Program {
 	return &Program{path: path, limit: limit}
 }
 
-// Code converts a JPEG image to WebP, with some loss of detail, and keeps its color profile. The error says why the
-// image could not be converted: the program failed, took too long, or produced more bytes than the image has. The
-// caller must check the result, because any program may have that name.
+// Code converts a JPEG image to WebP, with some loss of detail, and keeps the image's color profile. The error says why
+// the image could not be converted: the program failed, took too long, or produced more bytes than the image has. The
+// caller must check the result, because any program may be named cwebp.
 func (p *Program) Code(ctx context.Context, jpeg []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.limit, fmt.Errorf("it took more than %v", p.limit))
 	defer cancel()
@@ -76,7 +76,8 @@ func (p *Program) Code(ctx context.Context, jpeg []byte) ([]byte, error) {
 	return data, nil
 }
 
-// beginning keeps the beginning of what is written to it, because any program may be named cwebp and print endlessly.
+// beginning keeps only the beginning of what is written to it, because any program may be named cwebp, even one that
+// prints endlessly.
 type beginning []byte
 
 const maxBeginning = 4 << 10

@@ -33,7 +33,7 @@ func photo(t testing.TB, width, height int) []byte {
 	return b.Bytes()
 }
 
-// TestReal runs the real program on an image, on an image that is cut off, and on data that is not an image.
+// TestReal checks the results of the real program for an image, an incomplete image, and data that is not an image.
 func TestReal(t *testing.T) {
 	t.Parallel()
 	path, err := exec.LookPath("cwebp")
@@ -59,8 +59,8 @@ func TestReal(t *testing.T) {
 	}
 }
 
-// TestProgram covers what another program with that name may do. Each call fails in time and returns the reason. The
-// test is not parallel, because a process that another test starts would keep the script open for writing.
+// TestProgram checks what happens if another program has that name. Each call must fail in time and return the reason.
+// The test is not parallel, because a process that another test starts would keep the script open for writing.
 func TestProgram(t *testing.T) {
 	for _, tt := range []struct {
 		script, want string

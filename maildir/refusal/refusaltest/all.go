@@ -27,7 +27,7 @@ var makers = map[string]func(text string) refusal.What{
 	"Note":        refusal.Note,
 }
 
-// least is the minimum number of sentences that All must find. If it finds fewer, its search is broken.
+// least is the minimum number of sentences that All must find. If All finds fewer, its search is broken.
 const least = 180
 
 // All returns every What that the program's source code creates outside of tests. If a What is not created from a

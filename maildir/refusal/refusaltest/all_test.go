@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestSentences: each refusal has a sentence that contains only known keys, and in a log every key is replaced.
+// TestSentences checks that each refusal has a sentence, and that every key in it is replaced in a log.
 func TestSentences(t *testing.T) {
 	for _, what := range All(t) {
 		said := (&refusal.Error{What: what, Name: "name", Why: "why", Err: errors.New("cause.")}).Error()

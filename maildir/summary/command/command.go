@@ -1,4 +1,4 @@
-// Package command runs a command configured by the user, such as one that calls a model, to summarize a thread.
+// Package command summarizes a thread with a command that the user has configured, such as one that calls a model.
 package command
 
 import (
@@ -14,11 +14,11 @@ import (
 	"unicode/utf8"
 )
 
-// Limits for a command.
+// These are the limits for a command.
 const (
-	Limit     = 30 * time.Second // from the call, including the wait for its turn
+	Limit     = 30 * time.Second // measured from the call, including the wait for its turn
 	maxOutput = 16 << 10         // bytes
-	atATime   = 2                // commands that may run at the same time
+	atATime   = 2                // number of commands that may run at the same time
 )
 
 // Command is a shell command that reads a thread from its standard input and prints the summary. It is safe for
@@ -29,7 +29,7 @@ type Command struct {
 	turns chan struct{}
 }
 
-// New returns a Command. It does not start anything. A limit of 0 means Limit.
+// New returns a Command. It does not start anything. If limit is 0, Limit applies.
 func New(line string, limit time.Duration) *Command {
 	if limit == 0 {
 		limit = Limit
@@ -38,7 +38,7 @@ func New(line string, limit time.Duration) *Command {
 }
 
 // Summarize runs the command. Its error says why there is no summary: the command failed, printed nothing or something
-// other than text, or took too long. In the last case, the command and its child processes are killed.
+// other than text, or took too long. If the command takes too long, it is killed together with its child processes.
 func (c *Command) Summarize(ctx context.Context, thread []byte) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("it took more than %v", c.limit))
 	defer cancel()
@@ -71,7 +71,7 @@ func (c *Command) Summarize(ctx context.Context, thread []byte) (string, error) 
 	return text, nil
 }
 
-// printable drops control characters other than line ends and tabs.
+// printable drops control characters other than line endings and tabs.
 func printable(r rune) rune {
 	if unicode.IsControl(r) && r != '\n' && r != '\t' {
 		return -1
@@ -79,7 +79,7 @@ func printable(r rune) rune {
 	return r
 }
 
-// limited keeps at most left more bytes. left is negative if there were more.
+// limited keeps up to left more bytes. If there are more, left becomes negative.
 type limited struct {
 	data bytes.Buffer
 	left int
