@@ -146,9 +146,11 @@ func countArgs(c *cobra.Command) {
 			if err == nil {
 				return nil
 			}
-			// cobra's messages about the number of arguments
-			if text := err.Error(); strings.Contains(text, "arg(s)") || !c.HasSubCommands() && strings.HasPrefix(text, "unknown command") {
+			switch text := err.Error(); { // cobra's messages about the number of arguments
+			case strings.Contains(text, "arg(s)"):
 				err = wrongCount(c, args)
+			case !c.HasSubCommands() && strings.HasPrefix(text, "unknown command"):
+				err = fmt.Errorf("%s takes no arguments, but got %s", subPath(c), format.Quote(args[0]))
 			}
 			return usageError(c, err)
 		}
@@ -158,10 +160,14 @@ func countArgs(c *cobra.Command) {
 // wrongCount returns the error for too few or too many arguments.
 func wrongCount(c *cobra.Command, args []string) error {
 	if _, needs, _ := strings.Cut(c.Use, " "); len(args) == 0 {
-		path := strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
-		return fmt.Errorf("%s needs %s, as in `%s`", path, strings.TrimSuffix(needs, "..."), strings.TrimSpace(c.Example))
+		return fmt.Errorf("%s needs %s, as in `%s`", subPath(c), strings.TrimSuffix(needs, "..."), strings.TrimSpace(c.Example))
 	}
 	return fmt.Errorf("wrong number of arguments (%d): use `%s`", len(args), strings.TrimSuffix(c.UseLine(), " [flags]"))
+}
+
+// subPath returns the words of a command that follow the program's name.
+func subPath(c *cobra.Command) string {
+	return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
 }
 
 func usageError(c *cobra.Command, err error) error {

@@ -134,8 +134,8 @@ func (t *Toolset) sweep() {
 	}
 }
 
-// Run notifies subscribers of every change, whoever made it, until ctx is done. Then it waits for the notifications in
-// progress and returns nil.
+// Run notifies subscribers of every change, including their own changes, until ctx is done. Then it waits for the
+// notifications in progress and returns nil.
 func (t *Toolset) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
