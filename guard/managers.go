@@ -61,8 +61,8 @@ func (f *hooksFolder) installed(name string) (file string, h *hook, changed bool
 	return name, h, changed, err
 }
 
-// stale lists the copies of our hook that another program has renamed and that nothing runs. file is the hook that is
-// ours or will be.
+// stale lists the copies of our hook that another program has renamed and that nothing runs. file is the path of
+// our hook, whether or not the hook is installed yet.
 func (f *hooksFolder) stale(name, file string) (files []string, err error) {
 	for _, suffix := range []string{legacySuffix, oldSuffix} {
 		moved := name + suffix

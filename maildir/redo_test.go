@@ -292,8 +292,7 @@ func TestUndoRedoing(t *testing.T) {
 }
 
 // TestRedoSendRefused checks that a message is not sent again if another message with the same key was sent in the
-// meantime. It is not sent again either if a recipient was removed, because the recipient's folder would be recreated
-// without a profile.
+// meantime, or if a recipient was removed, because the recipient's folder would be recreated without a profile.
 func TestRedoSendRefused(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat")

@@ -25,8 +25,8 @@ type load struct {
 	refused atomic.Int64 // calls that were answered with an error
 	// refusal handles an error from a tool. If it is nil, the error fails the test.
 	refusal func(error)
-	// meddled reports whether a user has touched a message's files. If so, an answer may report another state than the
-	// call caused. If meddled is nil, no user touches files.
+	// meddled reports whether a user has touched a message's files. If so, an answer may report a state other than the
+	// one that the call caused. If meddled is nil, no user touches files.
 	meddled func(id string) bool
 	claims  bool          // some clients claim paths
 	pace    time.Duration // a client's pause between two calls, so that a long test does not become a test of size

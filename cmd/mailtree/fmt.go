@@ -112,7 +112,7 @@ func (f *formatter) filter() error {
 	return err
 }
 
-// cause returns why a call for a file failed, without the call and the path.
+// cause returns the reason why a file operation failed, without the operation and the path.
 func cause(err error) error {
 	if call := (*fs.PathError)(nil); errors.As(err, &call) {
 		return call.Err

@@ -121,8 +121,8 @@ type Index interface {
 
 	// Search finds messages. It returns ErrInvalid for a cursor that it did not return.
 	Search(ctx context.Context, q SearchQuery) (Found, error)
-	// CountMatches returns the number of messages that Search would find, or most if there are more. It returns 0 if
-	// a prefix search takes too long.
+	// CountMatches returns the number of messages that Search would find, up to the limit most. It returns 0 if a prefix
+	// search takes too long.
 	CountMatches(ctx context.Context, q SearchQuery, most int) (int, error)
 	// Threads returns the threads of the messages that a query finds, sorted by the newest of these messages. It
 	// returns ErrInvalid for a cursor that it did not return.

@@ -160,8 +160,8 @@ func (e *echoes) add(path string, is echo, now time.Time) {
 	e.young[path] = is
 }
 
-// OwnSum returns the SHA-256, in hex, of the file that the writer put at path a few seconds ago, if the file had the
-// state st right after the writer's rename. It returns each SHA-256 only once. If the file still has that SHA-256, the
+// OwnSum returns the SHA-256, in hex, of the file that the writer put at path a few seconds ago, provided that the
+// file's state was st right after the writer renamed it into place. It returns each SHA-256 only once. If the file still has that SHA-256, the
 // watcher's report is not about an edit. OwnSum returns "" for any other file. Only functions passed to Aside may call
 // it.
 func (w *Writer) OwnSum(path string, st tree.FileStat) string {
