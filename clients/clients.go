@@ -403,7 +403,7 @@ func (s Setup) config() (string, error) {
 		return s.Client.user.find(s.Site), nil
 	}
 	if s.Client.project == "" {
-		return "", fmt.Errorf("%s has no file for a project's MCP servers: %w", s.Client.Title, ErrNoFile)
+		return "", fmt.Errorf("%s has no file for project-level MCP servers: %w", s.Client.Title, ErrNoFile)
 	}
 	return filepath.Join(s.Dir, s.Client.project), nil
 }
@@ -413,7 +413,7 @@ func (s Setup) notesFile() (string, error) {
 		return filepath.Join(s.Dir, s.Client.projectNotes), nil
 	}
 	if len(s.Client.userNotes.files) == 0 {
-		return "", fmt.Errorf("%s has no file with instructions for all of a user's agents: %w", s.Client.Title, ErrNoFile)
+		return "", fmt.Errorf("%s has no file for user-level instructions: %w", s.Client.Title, ErrNoFile)
 	}
 	return s.Client.userNotes.find(s.Site), nil
 }

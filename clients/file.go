@@ -22,7 +22,7 @@ const maxFile = 64 << 20
 var (
 	ErrReadOnly = errors.New("it is read-only")
 	ErrChanged  = errors.New("it was changed while it was being edited")
-	ErrOutside  = errors.New("a symbolic link points outside the code base, so the file is left alone")
+	ErrOutside  = errors.New("a symbolic link points outside the code base, so the file is left unchanged")
 	errNoFile   = errors.New("it is not a regular file")
 	errTooLarge = fmt.Errorf("it is larger than %d MiB", maxFile>>20)
 )
@@ -76,7 +76,7 @@ func (f *file) stayInside() error {
 		real, err := filepath.EvalSymlinks(at)
 		if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
 			if to, err := os.Readlink(at); err == nil { // a link to a missing file
-				return fmt.Errorf("%s leads to %s: %w", f.name, to, ErrOutside)
+				return fmt.Errorf("%s links to %s: %w", f.name, to, ErrOutside)
 			}
 			missing = filepath.Join(filepath.Base(at), missing)
 			continue
@@ -86,7 +86,7 @@ func (f *file) stayInside() error {
 		}
 		real = filepath.Join(real, missing)
 		if below, err := filepath.Rel(f.base, real); err != nil || !filepath.IsLocal(below) {
-			return fmt.Errorf("%s leads to %s: %w", f.name, real, ErrOutside)
+			return fmt.Errorf("%s links to %s: %w", f.name, real, ErrOutside)
 		}
 		return nil
 	}
@@ -230,7 +230,7 @@ func fileError(file string, err error) error {
 	case errors.As(err, &syntax):
 		return &SyntaxError{file, syntax.Line, syntax.Why}
 	case errors.As(err, &twice):
-		return &SyntaxError{file, twice.Line, fmt.Sprintf("%q occurs a second time", twice.Name)}
+		return &SyntaxError{file, twice.Line, fmt.Sprintf("%q occurs twice", twice.Name)}
 	}
 	return fmt.Errorf("%s: %w", file, err)
 }

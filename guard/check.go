@@ -254,10 +254,10 @@ func FromRoot(ctx context.Context, dir string, env []string, paths []string) ([]
 			return nil, err
 		}
 		if !ok {
-			return nil, invalid("%s is outside the repository %s: give files in the repository.", safe(p), safe(top))
+			return nil, invalid("%s is outside the repository %s: specify files inside the repository.", safe(p), safe(top))
 		}
 		if fi, err := os.Stat(rooted(dir, p)); err == nil && fi.IsDir() {
-			return nil, invalid("%s is a folder: give the files in it.", safe(p))
+			return nil, invalid("%s is a folder: specify the files in it.", safe(p))
 		}
 		out[i] = rel
 	}

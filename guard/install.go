@@ -109,7 +109,8 @@ func (r *repository) refuseMail(store string) error {
 	}
 	for _, n := range names {
 		if dir, err := filepath.EvalSymlinks(storedir.Repo(store, n.Slug)); err == nil && dir == r.top {
-			return invalid("%q is a project's mail, not a code base: run this in the code base (%s).", r.top, safe(cmp.Or(n.HumanKey, n.Slug)))
+			return invalid("%q is a project's mail folder, not a code base: run this in the code base (%s).", r.top,
+				safe(cmp.Or(n.HumanKey, n.Slug)))
 		}
 	}
 	return nil

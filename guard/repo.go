@@ -53,11 +53,11 @@ func notGuardable(what refusal.What, path string) *refusal.Error {
 // working tree.
 func openRepository(ctx context.Context, path string, env []string) (*repository, error) {
 	if !utf8.ValidString(path) || strings.ContainsRune(path, 0) {
-		return nil, notGuardable(refusal.Invalid("{name} {arg} cannot be the path of a repository: give the path of a Git "+
+		return nil, notGuardable(refusal.Invalid("{name} {arg} cannot be the path of a repository: specify the path of a Git "+
 			"working tree."), path)
 	}
 	if fi, err := os.Stat(path); err != nil || !fi.IsDir() {
-		return nil, notGuardable(refusal.NotFound("{name} {arg} is not a readable folder: give the path of a Git working tree."), path)
+		return nil, notGuardable(refusal.NotFound("{name} {arg} is not a readable folder: specify the path of a Git working tree."), path)
 	}
 	r := &repository{git: outside(path, env)}
 	bare, err := r.git.line(ctx, "rev-parse", "--is-bare-repository", "--is-inside-work-tree")
@@ -65,14 +65,15 @@ func openRepository(ctx context.Context, path string, env []string) (*repository
 	case errors.Is(err, refusal.ErrUnavailable): // git is not installed
 		return nil, err
 	case err != nil:
-		e := notGuardable(refusal.Invalid("{name} {arg} is not a Git working tree that can be used here ({why}): give the path of one."), path)
+		e := notGuardable(refusal.Invalid("{name} {arg} is not a Git working tree that can be used here ({why}): specify the "+
+			"path of one."), path)
 		e.Why = err.Error()
 		return nil, e
 	case bare == "true\nfalse":
 		return nil, notGuardable(refusal.Invalid("{name} {arg} is a bare repository. Commits are made in "+
 			"its working trees: install the guard there."), path)
 	case bare != "false\ntrue":
-		return nil, notGuardable(refusal.Invalid("{name} {arg} is in the .git folder of a repository: give the path of "+
+		return nil, notGuardable(refusal.Invalid("{name} {arg} is in the .git folder of a repository: specify the path of "+
 			"its working tree."), path)
 	}
 	if r.top, err = r.git.line(ctx, "rev-parse", "--show-toplevel"); err != nil {

@@ -111,7 +111,7 @@ func (r *report) asker() {
 	case r.who.name == "" && r.q.Hook == editing:
 		r.say("Your agent name is unknown, so every claim is treated as another agent's. Set AGENT_NAME in the client's environment.")
 	case r.who.name == "":
-		r.say("Your agent name is unknown, so every claim is treated as another agent's. If one of these claims is yours, give your name: "+
+		r.say("Your agent name is unknown, so every claim is treated as another agent's. If one of these claims is yours, specify your name: "+
 			"AGENT_NAME=YourName git %s …", r.command())
 	case r.q.Hook == editing:
 		r.say("You are %s here.", safe(r.who.name))

@@ -60,7 +60,7 @@ func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bo
 			p, err = s.adopt(ctx, slug)
 		}
 		if err != nil && ctx.Err() == nil { // if the server is shutting down, its next start opens the project
-			s.core.Log.Error("a project is left out", "project", slug, "error", err)
+			s.core.Log.Error("a project is unavailable", "project", slug, "error", err)
 		}
 		s.forgetLeftOut(slug)
 		scan = true

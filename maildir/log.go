@@ -91,7 +91,7 @@ func (p *Project) logged(ctx context.Context, q LogQuery) (h history.Query, show
 		return history.Everything(), show, nil
 	case path.IsAbs(of) || clean == ".." || strings.HasPrefix(clean, "../"):
 		return h, nil, &Error{
-			What: refusal.Invalid("{name} is not a path in the project's mail tree: give one such as " +
+			What: refusal.Invalid("{name} is not a path in the project's mail tree: use a path such as " +
 				"agents/BlueLake or messages/2026."),
 			Name: of,
 		}

@@ -273,7 +273,7 @@ func TestAutomatic(t *testing.T) {
 		t.Error(err)
 	}
 	err := answer(mail(false, maildir.UnknownSender), person)
-	if !errors.Is(err, maildir.ErrInvalid) || !strings.Contains(err.Error(), "a sender who is not known") {
+	if !errors.Is(err, maildir.ErrInvalid) || !strings.Contains(err.Error(), "an unknown sender") {
 		t.Error(err)
 	}
 }

@@ -252,7 +252,7 @@ func (s *Store) refuseMore() error {
 	if err == nil && len(slugs) >= s.core.MaxProjects {
 		err = &Error{
 			What: refusal.TooLarge("The store has {count} projects, and the limit is {limit} ({limit of " +
-				"projects}). Name an existing project {arg}, move a folder that you no longer need out of the " +
+				"projects}). Use an existing project {arg}, move a folder that you no longer need out of the " +
 				"store's {=other}, or start the server with a higher limit."),
 			Field:  refusal.Project,
 			Other:  storedir.ProjectsDir,
@@ -273,7 +273,7 @@ func (s *Store) refuseKey(human string) error {
 	fi, err := os.Stat(human)
 	if err == nil && !fi.IsDir() || errors.Is(err, syscall.ENOTDIR) {
 		return &Error{
-			What: refusal.Invalid("{field} {name} is a file, or is below a file: give the absolute path of the " +
+			What: refusal.Invalid("{field} {name} is a file, or is below a file: pass the absolute path of the " +
 				"code base's folder, such as /home/me/backend."),
 			Field: refusal.Project,
 			Name:  human,
@@ -294,7 +294,7 @@ func (s *Store) refuseKey(human string) error {
 				whose = "the mail store"
 			}
 			return &Error{
-				What: refusal.Invalid("{field} {name} is in {=other}, which cannot contain a code base: give the " +
+				What: refusal.Invalid("{field} {name} is in {=other}, which cannot contain a code base: pass the " +
 					"absolute path of the code base's folder, such as /home/me/backend."),
 				Field: refusal.Project,
 				Name:  human,

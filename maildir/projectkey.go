@@ -100,7 +100,7 @@ func (p *Project) MissingNote(key string) string {
 	if missing == "" {
 		return ""
 	}
-	return "No such folder on this machine: " + missing + ". The project exists anyway. If you meant another one, " +
+	return "No such folder on this machine: " + missing + ". The project exists anyway. If you meant a different folder, " +
 		"call again with its absolute path."
 }
 

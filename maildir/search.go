@@ -137,7 +137,7 @@ func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bo
 		return read.unknown, nil
 	case none && read.Unspaced != "":
 		return about(read.Unspaced, refusal.Note("Nothing was found. Text without spaces between its words, as in "+
-			"Chinese or Japanese, is found only by its beginning: write the beginning of {name} {arg} and a *. A "+
+			"Chinese or Japanese, can be found only by its beginning: write the beginning of {name} {arg} and a *. A "+
 			"word inside such text is not found.")), nil
 	case none && read.Thread != "":
 		return p.threadNote(ctx, read.Thread)

@@ -176,7 +176,7 @@ func (s *Store) findProjects() error {
 			continue
 		}
 		if err != nil {
-			s.core.Log.Error("a project is left out", "project", slug, "error", err)
+			s.core.Log.Error("a project is unavailable", "project", slug, "error", err)
 			s.leftOut[slug] = err
 			continue
 		}

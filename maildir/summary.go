@@ -67,8 +67,8 @@ func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (
 	if s.Text, err = p.mail.Store.Refine(ctx, text); err != nil {
 		p.mail.Store.Log.Warn("the command that summarizes threads failed", "thread", thread, "error", err)
 		s.Note = errors.Join(s.Note, &Error{
-			What: refusal.Note("The command that summarizes threads failed ({why}), so this summary is based on " +
-				"the structure of the messages only."),
+			What: refusal.Note("The command that summarizes threads failed ({why}), so this summary is based only on " +
+				"the structure of the messages."),
 			Why: err.Error(),
 		})
 	}

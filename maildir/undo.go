@@ -283,7 +283,7 @@ func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, e
 	case len(all) == 0:
 		return nil, &Error{
 			What: refusal.NotFound("{=other} has no recent action here to undo: nothing sent, changed, " +
-				"acknowledged, archived, deleted, claimed or released that is not undone yet. To undo marking a " +
+				"acknowledged, archived, deleted, claimed or released that is not already undone. To undo marking a " +
 				"message as read, name the message."),
 			Field: refusal.Message,
 			Other: b.agent,

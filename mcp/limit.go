@@ -110,7 +110,7 @@ func (p *place) roomToWait() error {
 	}
 	return tool.Refused(maildir.ErrUnavailable,
 		"There is no mail, and no room to wait for it: %d calls are waiting or holding a stream open, which is the limit. "+
-			"Leave out wait_seconds to be answered at once, or ask again in a minute.", p.of.streams.max)
+			"Leave out wait_seconds to get an answer at once, or ask again in a minute.", p.of.streams.max)
 }
 
 // countWaiting counts the request as a waiting call until the request is answered. Further calls have no effect.

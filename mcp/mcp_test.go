@@ -223,7 +223,7 @@ func TestBarePosts(t *testing.T) {
 		{"Accept: application/json", `{"method":"ping"}`, 200, `"result":{}`},
 		{"Accept: */*", `{"method":"ping"}`, 200, `"result":{}`},
 		{"", `{"method":"tools/call","params":{"name":"uninstall_precommit_guard","arguments":{"code_repo_path":"x"}}}`, 200,
-			`"error":"code_repo_path is \"x\": give the absolute path of the repository.","isError":true`},
+			`"error":"code_repo_path is \"x\": pass the absolute path of the repository.","isError":true`},
 		{"", `{"method":"tools/call","params":{"name":"create_agent"}}`, 200, `"near":[] … "structuredContent":{"error":"Arguments are missing: project_key: `},
 		{"Mcp-Protocol-Version: 2025-06-18", `{"method":"tools/call","params":{"name":"create_agent"}}`, 200, `"result":{"content":[{"type":"text","text":"Arguments are missing: project_key: `},
 		{"", `{"method":"tools/call","params":{"name":"nothing"}}`, 200, `"error":{"code":-32602`},

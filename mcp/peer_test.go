@@ -165,7 +165,7 @@ func TestNoProject(t *testing.T) {
 	serveSocket(t, path, false, Config{Explain: error.Error})
 	for _, verb := range []string{"agent", "amend", "amendable", "archive", "delete", "desk", "draft", "log", "prepare", "redo", "sync", "today", "undo",
 		"undoable", "waiting"} {
-		want := []asked{{"POST /mailtree/" + verb, "", 409, "the request names no project"}}
+		want := []asked{{"POST /mailtree/" + verb, "", 409, "the request does not specify a project"}}
 		checkAnswers(t, ask(path, want[0]), want)
 	}
 }

@@ -93,7 +93,7 @@ func address(next http.Handler) http.Handler {
 			if !format.ValidName(agent) {
 				writeError(w, http.StatusNotFound, nil, protocol.CodeRequest,
 					"the name in the address is not a valid agent name: use letters, digits, '.', '_' and '-', at most "+
-						"64, the first a letter or digit")
+						"64, beginning with a letter or digit")
 				return
 			}
 			c.Agent = agent

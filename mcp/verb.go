@@ -68,7 +68,7 @@ func streamVerb[Ask any](s *Server, do func(ctx context.Context, p *maildir.Proj
 func (s *Server) inProject(verb http.Handler) http.Handler {
 	return s.requireOwner(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("project") == "" {
-			s.answerVerb(w, r, nil, tool.Invalid("the request names no project: add ?project=NAME"))
+			s.answerVerb(w, r, nil, tool.Invalid("the request does not specify a project: add ?project=NAME"))
 			return
 		}
 		verb.ServeHTTP(w, r)

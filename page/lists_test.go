@@ -89,7 +89,7 @@ func TestAllMail(t *testing.T) {
 func TestActivity(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
-	if text := b.see(s.base + "/activity?agent=Nob"); !strings.Contains(text, "Nothing has happened.") {
+	if text := b.see(s.base + "/activity?agent=Nob"); !strings.Contains(text, "No activity yet.") {
 		t.Errorf("an agent that does not exist:\n%s", text)
 	}
 	for i := range 130 {

@@ -91,7 +91,7 @@ func loadsAlone(root *cobra.Command) {
 		panic(err) // cobra always adds the command
 	}
 	completion.Short = "Print a shell completion script"
-	completion.Long = completion.Short + ".\nSee the help of each shell's command for how to load the script."
+	completion.Long = completion.Short + ".\nTo see how to load the script, run `mailtree completion SHELL --help`."
 	completion.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	for _, load := range loadCompletion {
 		c, _, err := root.Find([]string{"completion", load.shell})

@@ -98,7 +98,7 @@ func (o *sendOptions) takeDraft(w *written) error {
 			w.text = strings.TrimLeft(text, "\r\n")
 			if header && strings.TrimSpace(line) != "" {
 				return fmt.Errorf("nothing was sent: the header line %s is not To, Cc, Bcc or Subject. Put each of these on one line, "+
-					"and an empty line between header and text", format.Quote(line))
+					"and leave an empty line between the header and the text", format.Quote(line))
 			}
 			return nil
 		}
@@ -112,7 +112,7 @@ func needUTF8(text string) error {
 	if utf8.ValidString(text) {
 		return nil
 	}
-	return errors.New("nothing was done: the text is not valid UTF-8. Convert the text, for example with `iconv -f latin1 -t utf-8`")
+	return errors.New("nothing was done: the text is not valid UTF-8. Convert it, for example with `iconv -f latin1 -t utf-8`")
 }
 
 // readText reads standard input.

@@ -128,7 +128,7 @@ func settings() []setting {
 			Default: "user",
 			Help: "who may use the server over HTTP. user: your OS user and root (Linux; open on other systems); open: " +
 				"every OS user of this " +
-				"machine; token: requests with the store's token only",
+				"machine; token: only requests with the store's token",
 		},
 		{
 			Name:    "SOCKET",
@@ -141,7 +141,7 @@ func settings() []setting {
 		{
 			Name:    "MAX_FANOUT_BYTES",
 			Default: strconv.Itoa(maildir.MaxFanout),
-			Help:    "maximum bytes that one message may write to inboxes: its file size times its number of recipients",
+			Help:    "maximum number of bytes that one message may write to inboxes: its file size times its number of recipients",
 		},
 		{
 			Name:    "MAX_PROJECTS",
@@ -151,7 +151,7 @@ func settings() []setting {
 		{
 			Name:    "PROJECT_SCOPE",
 			Default: "repo",
-			Help:    "repo: a path in a Git work tree means the project of the work tree; path: each path is a separate project",
+			Help:    "repo: all paths in a Git work tree share one project; path: each path is a separate project",
 		},
 		{
 			Name:    "MAX_ANSWER_BYTES",
@@ -161,7 +161,7 @@ func settings() []setting {
 		{
 			Name:    "MAILBOX_DEPTH",
 			Default: strconv.Itoa(maildir.MailboxDepth),
-			Help:    "maximum number of unread messages in a mailbox; beyond it, postal refuses to send there",
+			Help:    "maximum number of unread messages in a mailbox; beyond that, postal refuses to send to it",
 		},
 		{
 			Name:    "MAX_ATTACHMENT_BYTES",
@@ -178,17 +178,19 @@ func settings() []setting {
 			Default: "",
 			Help:    "folders, separated by colons, that attachments may be read from, in addition to the code base and the mail tree",
 		},
-		{Name: "COMMIT_EXTERNAL", Default: "on", Help: "on: commit edits made outside the server; off: leave them to you"},
+		{Name: "COMMIT_EXTERNAL", Default: "on", Help: "on: commit edits made outside the server; off: leave committing them to you"},
 		{
 			Name:    "WATCH",
 			Default: "events",
-			Help:    "how to detect edits. events: the system reports them; poll or poll:30s: check every 2 or 30 seconds if it does not",
+			Help: "how to detect edits. events: the system reports them; poll or poll:30s: check every 2 or 30 seconds, for file " +
+				"systems that report none",
 		},
 		{Name: "SYNC_INTERVAL", Default: "10s", Help: "how often to poll the shared repository"},
 		{
 			Name:    "CLAIM_OFFLINE",
 			Default: "refuse",
-			Help:    "claims while the shared repository cannot be reached. refuse: refuse them; local: grant them on this machine only",
+			Help: "how to handle claims while the shared repository cannot be reached. refuse: refuse them; local: grant " +
+				"machine-local claims",
 		},
 		{Name: "IDLE", Default: "5m", Help: "how long a background server keeps running when no client is connected"},
 		{
@@ -404,12 +406,12 @@ func absolute(p string, home func() (string, error)) (string, error) {
 	if p == "~" || strings.HasPrefix(p, "~/") {
 		h, err := home()
 		if err != nil {
-			return "", fmt.Errorf("cannot find your home folder (%v): give an absolute path", err)
+			return "", fmt.Errorf("cannot find your home folder (%v): use an absolute path", err)
 		}
 		p = filepath.Join(h, strings.TrimPrefix(p, "~"))
 	}
 	if p == "" {
-		return "", errors.New("the path is empty: give an absolute path")
+		return "", errors.New("the path is empty: use an absolute path")
 	}
 	return filepath.Abs(p)
 }

@@ -129,7 +129,7 @@ func (p *program) askDesk(
 		}
 		placed = true
 		if listed := named.Project; listed != "" && listed != d.Slug {
-			return &exitError{exitUsage, fmt.Errorf("the last list in this terminal is from project %s: give the message id", listed)}
+			return &exitError{exitUsage, fmt.Errorf("the last list in this terminal is from project %s: use the message id", listed)}
 		}
 		if d.Made {
 			p.remark("joined project %s as %s (set MAILTREE_ME for another name)", d.Slug, d.Person)

@@ -57,12 +57,12 @@ func (p *program) deskTable() []*cobra.Command {
 		asks(p, mine, &cobra.Command{
 			Use:   "me",
 			Short: "Show who you are in a project",
-			Long: "Show who you are in a project. You are an agent, named by MAILTREE_ME or your login name. The agent is created on\n" +
-				"first use.",
+			Long: "Show who you are in a project. You are an agent too: your name is MAILTREE_ME or your login name. The agent is\n" +
+				"created on first use.",
 		}, askWhois, showByTemplate[mail.Whois]),
 		asks(p, nobodys, &cobra.Command{
 			Use:   "claims",
-			Short: "List claims with their holders and expiry",
+			Short: "List claims with their holders and expiration times",
 		}, func(f *pflag.FlagSet) asking {
 			cursor := f.String("cursor", "", "continue where the previous list ended")
 			return func(ctx context.Context, d *deskWork, _ []string, answer any) error {

@@ -173,8 +173,8 @@ func (d *doctor) server(ctx context.Context) {
 	c := cli.NewClient(d.p.cfg.dialServer, tool.Caller{})
 	var r healthReport
 	if err := c.Get(ctx, "/health", &r); err != nil {
-		d.note("server: process %s is using the store, but does not answer on %s. A server answers once it has started; another "+
-			"mailtree command does not answer", holder, storedir.SocketPath(d.p.cfg.Store))
+		d.note("server: process %s is using the store, but does not answer on %s. It is a server that is still starting, or "+
+			"another mailtree command", holder, storedir.SocketPath(d.p.cfg.Store))
 		return
 	}
 	switch {
@@ -190,7 +190,7 @@ func (d *doctor) server(ctx context.Context) {
 	}
 	for _, project := range r.Detail {
 		if im := project.Import; im != nil {
-			d.note("import: %s: %d of %d changed files are committed; %d are not in the index yet, and %d marks do not contain a time yet",
+			d.note("import: %s: %d of %d changed files are committed; %d are not in the index yet, and %d marks have no time yet",
 				project.Project, im.Committed, im.Committed+im.Left+im.Unindexed, im.Unindexed, im.Untimed)
 		}
 		for _, u := range project.Unwoken {
@@ -309,7 +309,7 @@ func (d *doctor) projects() {
 		case err != nil:
 			d.say("cannot check the folder of project %s, %s: %v", n.Slug, n.HumanKey, err)
 		case top != "":
-			d.note("project %s belongs to %s only: other folders of the work tree %s have another project", n.Slug, n.HumanKey, top)
+			d.note("project %s covers only %s: other folders in the work tree %s belong to a different project", n.Slug, n.HumanKey, top)
 		}
 	}
 }
@@ -330,9 +330,9 @@ func (d *doctor) locks(slug string, t *tree.Tree) {
 		d.say("project %s has no Git repository (%s): mail works there, but nothing is committed. Restart the server to "+
 			"create the repository", slug, dir)
 	} else if mode, reason := gitlog.Look(t.Dir()); mode != "committing" {
-		d.say("git of %s: %s", slug, reason)
+		d.say("Git in %s: %s", slug, reason)
 	} else if stale == 0 {
-		d.ok("git of %s: committing, no stale locks", slug)
+		d.ok("Git in %s: committing, no stale locks", slug)
 	}
 }
 
@@ -390,8 +390,8 @@ func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 	}
 	listed := d.listed(len(bad))
 	for _, b := range bad[:listed] {
-		d.say("attachment %s in %s: %s. Messages that refer to it no longer have the file that their sender sent, and no one can "+
-			"send that file again. Put the original file back (`git log -- attachments` in %s shows changes), or move this file away",
+		d.say("attachment %s in %s: %s. Messages that refer to it no longer have the file that was sent, and nobody can send the same "+
+			"file again. Put the original file back (`git log -- attachments` in %s shows changes), or move this file away",
 			b[0], slug, b[1], t.Dir())
 	}
 	d.sayMore(len(bad) - listed)

@@ -129,7 +129,7 @@ func (p *program) changeText(ctx context.Context, name, text string) (*written, 
 		err = needUTF8(w.text)
 	}
 	if err == nil && strings.TrimSpace(w.text) == "" {
-		err = errors.New("nothing was changed: standard input is empty, and there is no terminal for an editor. Give the text " +
+		err = errors.New("nothing was changed: standard input is empty, and there is no terminal for an editor. Pass the text " +
 			"with -m, or the subject with -s")
 	}
 	return w, err

@@ -49,10 +49,10 @@ func gatewaySetupCommand(p *program) *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		domain := strings.ToLower(args[0])
 		if !mailDomain(domain) || !strings.Contains(domain, ".") {
-			return &exitError{exitUsage, fmt.Errorf("%q is not a valid mail domain: give a domain such as example.org", args[0])}
+			return &exitError{exitUsage, fmt.Errorf("%q is not a valid mail domain: use a domain such as example.org", args[0])}
 		}
 		if domain == address.Default {
-			return &exitError{exitUsage, fmt.Errorf("%s is a name for this machine only: give your own domain, such as "+
+			return &exitError{exitUsage, fmt.Errorf("%s works only on this machine: use your own domain, such as "+
 				"example.org", domain)}
 		}
 		if host == "" {

@@ -20,7 +20,7 @@ func gatewaySettings() []setting {
 	return []setting{
 		{
 			Name: "GATEWAY_LISTEN",
-			Help: "addresses to receive mail from other domains at, separated by commas: lmtp+unix:/PATH, " +
+			Help: "addresses at which to receive mail from other domains, separated by commas: lmtp+unix:/PATH, " +
 				"lmtp://127.0.0.1:2400, smtp://:25",
 		},
 		{Name: "GATEWAY_POSTMASTER", Help: "mailbox for postmaster@ and abuse@; required with GATEWAY_LISTEN"},

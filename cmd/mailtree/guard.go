@@ -132,8 +132,8 @@ func guardCheck(p *program, env []string) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "check [PATH…]",
-		Short: "Check whether others have claimed the staged or given files",
-		Long: "Check whether others have claimed the staged or given files. The hooks call this command with --hook.\n" +
+		Short: "Check whether others have claimed the staged or specified files",
+		Long: "Check whether others have claimed the staged or specified files. The hooks call this command with --hook.\n" +
 			"Exit status 0: no claim is in the way. 1: other agents' claims are in the way. 2: the command line is wrong, or the check\n" +
 			"failed; with --hook, a failed check lets the commit through with a notice, unless GUARD_MODE=block is set.",
 		RunE: func(c *cobra.Command, args []string) error {

@@ -28,15 +28,15 @@ func hookCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "hook CLIENT",
 		Short: "Notify a client's agent of new mail (run by the client)",
-		Long: "Notify the agent in a client of new mail. `mailtree setup` configures the client to run this command at its events,\n" +
+		Long: "Notify the agent in a client of new mail. `mailtree setup` configures the client to run this command on its events,\n" +
 			"with the event on standard input. If no server is running, the command starts one when a session begins in a project,\n" +
-			"and at no other event. The exit status is 0 even if the command fails, so that a turn never fails because of it.\n" +
+			"but not on other events. The exit status is 0 even if the command fails, so that a turn never fails because of it.\n" +
 			"Before the client edits a file, the command refuses the edit if another agent has claimed the file; CLAIM_MODE in\n" +
 			"the environment is block, warn or off. With --wait, the command waits until mail arrives for an idle session, and\n" +
 			"then ends in a way that makes the client begin a turn: for Claude Code, with exit status 2.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return harmless(errors.New("hook: give one client"))
+				return harmless(errors.New("hook: specify one client"))
 			}
 			return nil
 		},

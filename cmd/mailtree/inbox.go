@@ -79,7 +79,7 @@ func (o *inboxOptions) readMoments(c *cobra.Command) error {
 			if name == "as-of" {
 				how += ", or a commit"
 			}
-			return usageError(c, fmt.Errorf("--%s is %q: give %s", name, *given, how))
+			return usageError(c, fmt.Errorf("--%s is %q, but must be %s", name, *given, how))
 		}
 	}
 	return nil

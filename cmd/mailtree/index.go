@@ -49,7 +49,7 @@ func indexCommand(p *program) *cobra.Command {
 			Args:  cobra.NoArgs,
 			Long: "Compare the index with a new index that is built in memory from the files. If they are equal, the command prints the\n" +
 				"number of rows and the exit status is 0; otherwise it prints the first differences and the exit status is 1. A\n" +
-				"server may keep running.",
+				"server can keep running.",
 			RunE: func(c *cobra.Command, _ []string) error { return verify(c.Context(), p) },
 		},
 	)
@@ -144,7 +144,7 @@ func verify(ctx context.Context, p *program) error {
 	}
 	hint := "Please report how this happened, and rebuild the index with `mailtree index rebuild`"
 	if !v.running {
-		hint = "No server is running: its next start indexes the edits made since the last one stopped. Otherwise run " +
+		hint = "If the files were edited while no server was running, the next server indexes the edits. Otherwise run " +
 			"`mailtree index rebuild`"
 	}
 	return &exitError{1, fmt.Errorf("the index (-) differs from the files (+). %s", hint)}

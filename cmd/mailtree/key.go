@@ -41,13 +41,13 @@ func keyCommand(p *program) *cobra.Command {
 		},
 		&cobra.Command{
 			Use:   "trust KEY NAME",
-			Short: "Trust another machine's key, given as the key or the id of a published key",
+			Short: "Trust another machine's key, specified as the key itself or the id of a published key",
 			Args:  cobra.MinimumNArgs(1),
 			RunE:  func(_ *cobra.Command, args []string) error { return p.trustKey(strings.Join(args, " ")) },
 		},
 		&cobra.Command{
 			Use:   "distrust NAME",
-			Short: "Stop trusting a machine's key, given by its name, key or key id",
+			Short: "Stop trusting a machine's key, specified by name, key or key id",
 			Args:  cobra.ExactArgs(1),
 			RunE:  func(_ *cobra.Command, args []string) error { return p.distrustKey(args[0]) },
 		},

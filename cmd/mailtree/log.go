@@ -23,9 +23,9 @@ func logCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "log [AGENT|THREAD|MESSAGE|PATH]",
 		Short: "Show the history: who did what, and when",
-		Long: "Show who did what and when, from the Git history: newest first, one line each. Without an argument, it shows all.\n" +
-			"An argument selects the operations of one agent, the operations on one message or thread, or the changes of a file\n" +
-			"or folder of the project, such as agents/BlueLake.",
+		Long: "Show who did what and when, from the Git history: newest first, one line each. Without an argument, it shows\n" +
+			"everything. An argument selects the operations of one agent, the operations on one message or thread, or the\n" +
+			"changes to a file or folder in the project, such as agents/BlueLake.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeAgent,
 	}

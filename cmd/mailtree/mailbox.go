@@ -22,8 +22,8 @@ func mailboxCommand(p *program) *cobra.Command {
 		Use:   "mailbox",
 		Short: "Manage mailboxes, their trusted senders and their hooks",
 		Long: "A mailbox is an agent with an address. It belongs to an OS user of this machine. Refer to a mailbox by its name or\n" +
-			"its address. Without --project, the command uses the project of this work tree, or the project default if the work\n" +
-			"tree has none.\n\n" +
+			"its address. Without --project, the command uses the project of this work tree, or the project named default if\n" +
+			"the work tree has none.\n\n" +
 			"  mailtree mailbox create support --owner www-data\n" +
 			"  mailtree mailbox hook add support on_receive /usr/local/bin/answer --quick",
 		Args: cobra.NoArgs,
@@ -131,7 +131,7 @@ func mailboxDeleteCommand(p *program) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 	}
 	f := p.addDeskFlags(c)
-	force := c.Flags().Bool("force", false, "delete the mailbox even if it has mail; the mail stays only in the history "+
+	force := c.Flags().Bool("force", false, "delete the mailbox even if it has mail; the mail then remains only in the history "+
 		"and in others' mailboxes")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ask := mcpserver.MailboxAsk{Mailbox: args[0], Force: *force}
@@ -173,7 +173,7 @@ func mailboxTrustCommand(p *program) *cobra.Command {
 		ask := mcpserver.MailboxAsk{Mailbox: args[0]}
 		switch {
 		case len(args) == 1 && *remove:
-			return usageError(c, errors.New("--remove needs the sender to stop trusting"))
+			return usageError(c, errors.New("--remove requires the name of the sender that you no longer trust"))
 		case *remove:
 			ask.Distrust = args[1]
 		case len(args) == 2:
@@ -246,7 +246,7 @@ func mailboxHookAddCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "add [FLAGS] MAILBOX EVENT PROGRAM [ARGUMENT...]",
 		Short: "Run a program when mail arrives (on_receive) or has been sent (after_send)",
-		Long: "Run a program, given by its absolute path, when mail arrives in a mailbox (on_receive) or has been sent from it\n" +
+		Long: "Run a program, specified by its absolute path, when mail arrives in a mailbox (on_receive) or has been sent from it\n" +
 			"(after_send), and print the hook's name. The program runs as the mailbox's owner, with the email on standard input.\n" +
 			"See docs/email.md, \"Hooks\". Put flags before MAILBOX: everything after it is for the program.\n\n" +
 			"  mailtree mailbox hook add --name wake support on_receive /usr/local/bin/claude -p 'Answer the email'",

@@ -31,7 +31,7 @@ func manCommand(p *program) *cobra.Command {
 			head := &doc.GenManHeader{Section: "1", Source: "mailtree " + version(), Manual: "mailtree"}
 			of, rest, err := c.Root().Find(args)
 			if err != nil || len(rest) > 0 || dir != "" && len(args) > 0 {
-				return usageError(c, errors.New("man needs the name of a command, or only --dir"))
+				return usageError(c, errors.New("man needs either the name of a command or --dir"))
 			}
 			withoutTag(c.Root())
 			if dir == "" {

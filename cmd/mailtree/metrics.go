@@ -34,11 +34,11 @@ func newMetrics() *metrics {
 	return &metrics{
 		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mailtree_operations_total",
-			Help: "Operations that write, by verb and outcome: ok, or why they were refused.",
+			Help: "Write operations, by verb and outcome: ok, or why they were refused.",
 		}, []string{"verb", "outcome"}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "mailtree_operation_duration_seconds",
-			Help:    "How long callers waited for an operation that writes.",
+			Help:    "How long callers waited for a write operation.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"verb"}),
 		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -126,9 +126,9 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	gauge("streams", "Open streams and bridges, and calls that are waiting for mail.", float64(u.Streams))
 	gauge("waiting_calls", "Calls that are waiting for mail.", float64(u.Waiting))
 	gauge("sessions", "Sessions in memory.", float64(u.Sessions))
-	gauge("incoming_memory_bytes", "Bytes in memory of mail from other domains that is being received and parsed.",
+	gauge("incoming_memory_bytes", "Bytes of memory used by mail from other domains that is being received and parsed.",
 		float64(incoming.Memory))
 	gauge("incoming_memory_limit_bytes", "Maximum of mailtree_incoming_memory_bytes.", spool.MemoryLimit)
-	gauge("incoming_file_bytes", "Bytes of temporary files of mail from other domains that is being received.", float64(incoming.Files))
+	gauge("incoming_file_bytes", "Bytes in temporary files of mail from other domains that is being received.", float64(incoming.Files))
 	gauge("incoming_file_limit_bytes", "Maximum of mailtree_incoming_file_bytes; beyond it, the server answers 452.", spool.FileLimit)
 }

@@ -114,7 +114,7 @@ func (p *program) rowsToIDs(args []string) (named lastList, err error) {
 		if rowNumber.MatchString(arg) {
 			if file == "" {
 				return named, &exitError{exitUsage, fmt.Errorf("%s is a row number, but row numbers work only in a terminal: "+
-					"give the message id", arg)}
+					"use the message id", arg)}
 			}
 			n, _ := strconv.Atoi(arg)
 			switch {
@@ -122,7 +122,7 @@ func (p *program) rowsToIDs(args []string) (named lastList, err error) {
 				return named, &exitError{exitNothing, fmt.Errorf("%s is a row number, but this terminal has not shown a list yet: "+
 					"`mailtree` shows one", arg)}
 			case n < 1 || n > len(last.IDs):
-				return named, &exitError{exitNothing, fmt.Errorf("there is no row %s, because the last list has %s: give one of "+
+				return named, &exitError{exitNothing, fmt.Errorf("there is no row %s, because the last list has %s: use one of "+
 					"its row numbers, or a message id",
 					arg, count(len(last.IDs), "row"))}
 			}
@@ -228,5 +228,5 @@ func (p *program) firstWaiting(ctx context.Context, d *deskWork) (*maildir.Waiti
 	if mail := slices.Concat(w.Answer, w.New); len(mail) > 0 {
 		return &mail[0], nil
 	}
-	return nil, &exitError{exitNothing, fmt.Errorf("no mail is waiting for %s in %s: give a message id", w.Agent, d.Slug)}
+	return nil, &exitError{exitNothing, fmt.Errorf("no mail is waiting for %s in %s: specify a message id", w.Agent, d.Slug)}
 }

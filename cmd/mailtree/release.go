@@ -34,7 +34,7 @@ func releaseCommand(p *program) *cobra.Command {
 	f := p.addDeskFlags(c)
 	c.Flags().BoolVar(&o.all, "all", false, "all of your claims")
 	c.Flags().StringVar(&o.holder, "holder", "", "release this agent's claim instead of yours")
-	c.Flags().StringVarP(&o.reason, "reason", "r", "", "with --holder: why, for the message to the agent")
+	c.Flags().StringVarP(&o.reason, "reason", "r", "", "with --holder: the reason, for the message to the agent")
 	_ = c.RegisterFlagCompletionFunc("holder", p.completeAgent)
 	c.RunE = func(c *cobra.Command, paths []string) error {
 		return p.atDesk(c.Context(), f, mine, nil, func(ctx context.Context, d *deskWork) error {
@@ -51,11 +51,11 @@ func releaseCommand(p *program) *cobra.Command {
 func (o *releaseOptions) check(c *cobra.Command, paths []string) error {
 	switch {
 	case o.holder != "" && (o.all || len(paths) != 1):
-		return usageError(c, errors.New("--holder releases one claim: give one path"))
+		return usageError(c, errors.New("--holder releases one claim: specify one path"))
 	case o.holder == "" && o.reason != "":
-		return usageError(c, errors.New("--reason needs --holder: no one gets a message about your own claims"))
+		return usageError(c, errors.New("--reason requires --holder: no one gets a message about your own claims"))
 	case o.holder == "" && o.all == (len(paths) > 0):
-		return usageError(c, errors.New("give the paths to release, or --all"))
+		return usageError(c, errors.New("specify the paths to release, or use --all"))
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func sendCommand(p *program) *cobra.Command {
 		}
 		o.to = append(o.to, args...)
 		if *all == (len(o.to) > 0) {
-			return usageError(c, errors.New("give the agents to write to, or --all"))
+			return usageError(c, errors.New("specify the agents to write to, or use --all"))
 		}
 		return p.writeMessage(c, f, o, "")
 	}
@@ -66,7 +66,7 @@ func replyCommand(p *program) *cobra.Command {
 		}
 		if len(args) == 2 {
 			if c.Flags().Changed("message") {
-				return usageError(c, errors.New("the text is given twice, as an argument and with -m"))
+				return usageError(c, errors.New("the text is specified twice, as an argument and with -m: use only one of them"))
 			}
 			o.text = &args[1]
 		}
@@ -90,7 +90,7 @@ func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
 	c.Flags().StringP("message", "m", "", "the text, in Markdown")
 	c.Flags().StringVar(&o.from, "from", "", "the sending agent or mailbox, by name or address (default: you)")
 	c.Flags().BoolVar(&o.textOnly, "text-only", false, "send plain text instead of Markdown")
-	c.Flags().StringVar(&o.html, "html-body", "", "the text in HTML as well, kept unchanged")
+	c.Flags().StringVar(&o.html, "html-body", "", "the text as HTML too, sent unchanged")
 	c.Flags().StringSliceVar(&o.to, "to", nil, "recipients")
 	c.Flags().StringSliceVar(&o.cc, "cc", nil, "copy recipients")
 	c.Flags().StringSliceVar(&o.bcc, "bcc", nil, "blind copy recipients")
@@ -111,7 +111,7 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 		return usageError(c, fmt.Errorf("--importance is %q, but must be low, normal, high or urgent", o.importance))
 	}
 	if o.textOnly && o.html != "" {
-		return usageError(c, errors.New("a message cannot have both --text-only and --html-body: give one of them"))
+		return usageError(c, errors.New("a message cannot have both --text-only and --html-body: use only one of them"))
 	}
 	if c.Flags().Changed("message") {
 		text := c.Flag("message").Value.String()
@@ -179,12 +179,12 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 // noText returns the error for a message without text. Any of the arguments that were treated as agents may be the
 // text.
 func noText(to []string, id string) error {
-	how := "give the text last, or with -m"
+	how := "put the text last, or pass it with -m"
 	switch {
 	case id != "":
 		how = fmt.Sprintf("%q is treated as a message id, as in `mailtree reply ID TEXT`", id)
 	case len(to) > 0:
-		how = fmt.Sprintf("arguments treated as agents: %s. Give a one-word text with -m", strings.Trim(fmt.Sprintf("%q", to), "[]"))
+		how = fmt.Sprintf("arguments treated as agents: %s. Pass a one-word text with -m", strings.Trim(fmt.Sprintf("%q", to), "[]"))
 	}
 	return fmt.Errorf("nothing was sent, because there is no text: %s", how)
 }
@@ -199,7 +199,7 @@ func maybeText(err error, to []string) error {
 	if !strings.Contains(refused.Text, last) {
 		return err
 	}
-	return fmt.Errorf("%w If %s is the text, give it with -m", err, last)
+	return fmt.Errorf("%w If %s is the text, pass it with -m", err, last)
 }
 
 // ids returns a list with the id, or an empty list for "".

@@ -25,8 +25,8 @@ func serviceCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "service",
 		Short: "Print a systemd user unit (launchd agent on macOS)",
-		Long: "Print a unit for systemd's user manager, on macOS a launchd agent. It starts the server at login and again when the\n" +
-			"server fails. It contains the settings from flags and the environment, the store and the PATH as they are now.\n" +
+		Long: "Print a unit for systemd's user manager, or on macOS a launchd agent. It starts the server at login and restarts it\n" +
+			"after a failure. The unit contains the settings from flags and the environment, the store and the PATH as they are now.\n" +
 			"Two lines on standard error say where to save the file and how to start the server. The command changes nothing.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

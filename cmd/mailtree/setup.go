@@ -59,7 +59,7 @@ func setupCommand(p *program) *cobra.Command {
 	f.BoolVar(&o.project, "project", false, "write the configuration of this code base, and create its mail project")
 	f.BoolVar(&o.http, "http", false, "connect over HTTP, at HOST and PORT; calls fail while no server is running "+
 		"(default: mailtree stdio, which starts one)")
-	f.BoolVar(&o.noHooks, "no-hooks", false, "write the entry only; existing hooks stay")
+	f.BoolVar(&o.noHooks, "no-hooks", false, "write only the entry; existing hooks stay")
 	f.BoolVar(&o.instructions, "instructions", false, "also write five lines for agents to the AGENTS.md or CLAUDE.md "+
 		"that the client reads")
 	f.BoolVar(&o.allow, "allow", false, "let the client call mailtree's tools without asking (claude, codex, gemini)")

@@ -14,7 +14,7 @@ var words = refusal.Words{
 		refusal.MailboxNotEmpty: "The mailbox {name} is not empty: {count} in its inbox, {count 2} sent. --force deletes it with its mail.",
 	},
 	Phrases: tool.Phrases(map[string]string{
-		"make a project":       "Give another project with --project, or run `mailtree new project` in its code base.",
+		"make a project":       "Specify another project with --project, or run `mailtree new project` in its code base.",
 		"find agents":          "`mailtree agents` lists the agents.",
 		"make an agent":        "",
 		"find messages":        "`mailtree search WORD` finds messages.",
@@ -25,7 +25,7 @@ var words = refusal.Words{
 		"list the inbox":       "`mailtree inbox` lists its messages.",
 		"look anywhere":        "",
 		"answer somebody else": "",
-		"name one project":     "Give one of them with --project.",
+		"name one project":     "Specify one of them with --project.",
 		"go on":                "continue where the previous answer ended",
 	}),
 }

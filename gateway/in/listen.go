@@ -34,12 +34,12 @@ func ParseListen(list string) (all []Address, err error) {
 		}
 		u, err := url.Parse(one)
 		if err != nil || u.Port() == "" || u.Path != "" || u.User != nil || u.Scheme != "lmtp" && u.Scheme != "smtp" {
-			return nil, fmt.Errorf("%q is not a valid address to listen on: write lmtp+unix:/PATH, "+
+			return nil, fmt.Errorf("%q is not a valid address to listen on: use lmtp+unix:/PATH, "+
 				"lmtp://127.0.0.1:2400 or smtp://:25", one)
 		}
 		if u.Scheme == "lmtp" && u.Hostname() != "localhost" && !net.ParseIP(u.Hostname()).IsLoopback() {
-			return nil, fmt.Errorf("%q can be reached from other machines, but LMTP is only for this machine: "+
-				"write lmtp://127.0.0.1:%s", one, u.Port())
+			return nil, fmt.Errorf("%q can be reached from other machines, but LMTP is allowed only on this machine: "+
+				"use lmtp://127.0.0.1:%s", one, u.Port())
 		}
 		all = append(all, Address{"tcp", u.Host, u.Scheme == "lmtp"})
 	}

@@ -27,7 +27,7 @@ func senderNamed(given string) (string, error) {
 	a, err := format.ParseAddress(address)
 	if err != nil || a.IsAgent() {
 		return "", &refusal.Error{
-			What: refusal.Invalid("{name} is not a sender at another domain: write an address such as " +
+			What: refusal.Invalid("{name} is not a sender at another domain: use an address such as " +
 				"ann@example.org, or @example.org for a whole domain."),
 			Name: given,
 		}

@@ -101,7 +101,7 @@ func (d Domains) IDOf(field refusal.Field, messageID string) (string, error) {
 		return id, nil
 	}
 	return "", &refusal.Error{
-		What: refusal.Invalid("{name} {arg} is neither a Message-ID nor the id of a message: write one such as " +
+		What: refusal.Invalid("{name} {arg} is neither a Message-ID nor the id of a message: use one such as " +
 			"{=other} or msg_20251023_3a51c0f7b3dc3a7e."),
 		Field: field,
 		Name:  messageID,
@@ -147,7 +147,7 @@ func (d Domains) Recipients(list string) ([]string, error) {
 		}
 		if addr == "" || strings.ContainsAny(addr, "<>") {
 			return nil, &refusal.Error{
-				What: refusal.Invalid("{name} {arg} is not an address: write one such as {=other} or \"Bob\" " +
+				What: refusal.Invalid("{name} {arg} is not an address: use one such as {=other} or \"Bob\" " +
 					"<{=other}>, or several separated by commas."),
 				Field: refusal.Recipients,
 				Name:  strings.TrimSpace(part),
@@ -166,7 +166,7 @@ func (d Domains) Recipients(list string) ([]string, error) {
 	}
 	if len(names) == 0 {
 		return nil, &refusal.Error{
-			What:  refusal.Invalid("No recipient in {name} {arg}: give an address such as {=other}, or several separated by commas."),
+			What:  refusal.Invalid("No recipient in {name} {arg}: use an address such as {=other}, or several separated by commas."),
 			Field: refusal.Recipients,
 			Name:  list,
 			Other: d.Of("bob"),

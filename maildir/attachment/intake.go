@@ -192,7 +192,7 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 		Name:  name,
 	}
 	if name == "" || strings.ContainsRune(name, 0) {
-		e.What = refusal.Invalid("The attachment {name} {arg} has an empty or invalid name: give a path.")
+		e.What = refusal.Invalid("The attachment {name} {arg} has an empty or invalid name: pass a path.")
 		return nil, "", e
 	}
 	at, other, err := g.otherWorkTree(name)
@@ -228,7 +228,7 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 	}
 	if g.r.OwnedBy != nil {
 		e.What, e.Limit = refusal.NotFound("The server cannot read the attachment {name} {arg} for you, because it "+
-			"does not use its own rights for other users. You can attach only files that you own, of at most {limit} "+
+			"does not use its own permissions for other users. You can attach only files that you own, of at most {limit} "+
 			"MiB, in the project's code base (the top of a Git working tree) or {folders of attachments}; no "+
 			"hidden folders, no links. Put the text into the body, or ask the user who runs the server to send the "+
 			"file."), int(g.in.MaxFile>>20)

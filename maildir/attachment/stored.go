@@ -74,7 +74,7 @@ func Open(t *tree.Tree, project, sum string, limit int64) (*Opened, error) {
 // Missing returns the refusal for a file that does not exist. The refusal is an ErrNotFound.
 func Missing(project, sum string) *refusal.Error {
 	return &refusal.Error{
-		What: refusal.NotFound("No attachment {name} in project {=other}: give the sha1 of an attachment that a " +
+		What: refusal.NotFound("No attachment {name} in project {=other}: use the sha1 of an attachment that a " +
 			"message lists."),
 		Field: refusal.Attachments,
 		Name:  sum,

@@ -33,17 +33,17 @@ func otherDialect(text string, whole bool) string {
 		case m == "|":
 			return `it contains a |: list each path separately, or write {a,b} for either, and "\|" for a | in a name`
 		case posixClass.MatchString(m):
-			return "it contains " + m + ", a character class of another pattern syntax: list the characters, as in " +
+			return "it contains " + m + ", a character class in a different pattern syntax: list the characters, as in " +
 				"[0-9]"
 		case strings.HasPrefix(m, "{"):
-			return "it contains " + m + ", a range of another pattern syntax: list the alternatives, as in {1,2}"
+			return "it contains " + m + ", a range in a different pattern syntax: list the alternatives, as in {1,2}"
 		case strings.HasSuffix(m, ")") && m[0] != '\\':
-			return "it contains " + m + ", a pattern of another syntax: write {a,b} for either, and [(] for a ( in " +
+			return "it contains " + m + ", a pattern in a different syntax: write {a,b} for either, and [(] for a ( in " +
 				"a name"
 		}
 	}
 	if whole && text[0] == '!' {
-		return `it begins with !, which excludes files in other programs: claim only what you work on, and write "\!" for a ! in a name`
+		return `it begins with !, which excludes files in other programs: claim only the files that you work on, and write "\!" for a ! in a name`
 	}
 	return ""
 }

@@ -109,7 +109,7 @@ func (cs *Claims) Check(r *claim.Request) (moved []claim.Moved, err error) {
 	}
 	if r.TTL < MinTTL || r.TTL > MaxTTL {
 		return nil, &refusal.Error{
-			What:  refusal.Invalid("A lease of {=name} {arg} is out of range: choose 60 to 2592000 seconds (30 days)."),
+			What:  refusal.Invalid("A lease of {=name} {arg} is out of range: use 60 to 2592000 seconds (30 days)."),
 			Field: refusal.Lease,
 			Name:  r.TTL.String(),
 		}

@@ -77,7 +77,7 @@ func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error
 	c.Seats = seat.NewBook(t, s.Now, s.Log.With("project", slug), func() { Ring(c.told) })
 	if data, _, err := t.Read(format.ProjectFile, format.MaxSmall); err == nil {
 		if c.human, c.made, err = format.ParseProject(data); err != nil {
-			log.Warn("project.json is not valid; the project is known by its slug only", "error", err)
+			log.Warn("project.json is not valid; the project is known only by its slug", "error", err)
 		}
 	}
 	c.human = cmp.Or(shared.Key, c.human)

@@ -101,7 +101,7 @@ func (c *Mail) PlanNotice(g *writer.Group, tx *writer.Tx, m *format.Message) err
 	return c.PlanMessage(g, tx, m, nil)
 }
 
-const moreNotices = "More of your files in the mail tree need fixing than Postmaster reports one by one. Files " +
+const moreNotices = "Too many of your files in the mail tree need fixing for Postmaster to report each one. Files " +
 	"that cannot be sent are still in your outbox. The store's list of problems includes each file."
 
 // MarkResolved returns the Marking that marks Postmaster's notices as read.

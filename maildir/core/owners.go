@@ -23,7 +23,7 @@ type owners struct {
 func NewOwners(root string) owners {
 	return owners{registry.NewJSON[map[string]int](root, registry.JSONFile{
 		Name: storedir.OwnersFile,
-		Wrong: refusal.Unavailable("The store's owners.json is {why}. Replace it with the right file; until then " +
+		Wrong: refusal.Unavailable("The store's owners.json is {why}. Replace it with a valid file; until then " +
 			"no mailbox has an owner."),
 		Damaged: refusal.Unavailable("The store's owners.json is damaged ({why}). Fix it; until then no mailbox " +
 			"has an owner."),

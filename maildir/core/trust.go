@@ -86,12 +86,12 @@ type trustedSenders struct {
 func NewTrustedSenders(root string) trustedSenders {
 	return trustedSenders{registry.NewJSON[map[string][]string](root, registry.JSONFile{
 		Name: storedir.TrustedSendersFile,
-		Wrong: refusal.Unavailable("The store's trusted_senders.json is {why}. Replace it with the right file, or " +
+		Wrong: refusal.Unavailable("The store's trusted_senders.json is {why}. Replace it with a valid file, or " +
 			"remove it; until then no mail from other domains is trusted."),
 		Damaged: refusal.Unavailable("The store's trusted_senders.json is damaged ({why}). Fix it; until then no " +
 			"mail from other domains is trusted."),
 		TooLarge: refusal.TooLarge("The store's trusted_senders.json would have {count} bytes, over the limit of " +
-			"{limit}: remove senders that no longer write."),
+			"{limit}: remove senders that no longer write to you."),
 	})}
 }
 

@@ -110,7 +110,7 @@ func (r *repository) sharedBranch(program string) (string, error) {
 	switch len(found) {
 	case 0:
 		return "", errors.New("that repository is empty: it receives the mail once a machine that has mail turns " +
-			"on its sync")
+			"on sync")
 	case 1:
 		return found[0], nil
 	}

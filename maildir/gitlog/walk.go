@@ -296,7 +296,7 @@ func (r *repository) commitAt(at history.Moment) (found *commit, err error) {
 		first = found.made
 	}
 	return nil, &refusal.Error{
-		What: refusal.NotFound("{field} is {=name}, but the history begins at {=other}: give that time or a later " +
+		What: refusal.NotFound("{field} is {=name}, but the history begins at {=other}: use that time or a later " +
 			"one."),
 		Field: refusal.Moment,
 		Name:  format.FormatTime(at.At),
@@ -314,9 +314,9 @@ func (r *repository) commitNamed(name string) (*commit, error) {
 	if !errors.As(err, &failed) {
 		return nil, err
 	}
-	what := refusal.NotFound("The history has no commit {name} {arg}: give a commit hash from the history, or a time.")
+	what := refusal.NotFound("The history has no commit {name} {arg}: use a commit hash from the history, or a time.")
 	if strings.Contains(failed.said, "ambiguous") {
-		what = refusal.Invalid("Several commits begin with {name} {arg}: give more characters of the hash.")
+		what = refusal.Invalid("Several commits begin with {name} {arg}: use more characters of the hash.")
 	}
 	return nil, &refusal.Error{What: what, Field: refusal.Moment, Name: name}
 }

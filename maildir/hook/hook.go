@@ -108,7 +108,7 @@ func (h *Hook) check() error {
 		}
 	case len(h.Name) > maxName || !format.PlainName(h.Name):
 		return &refusal.Error{
-			What: refusal.Invalid("The hook name {name} {arg} cannot be used: write at most {limit} letters, " +
+			What: refusal.Invalid("The hook name {name} {arg} cannot be used: use at most {limit} letters, " +
 				"digits, '.', '_' and '-', beginning with a letter or digit."),
 			Field: refusal.HookName,
 			Name:  h.Name,

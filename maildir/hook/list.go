@@ -30,7 +30,7 @@ type content struct {
 func NewList(root string) *List {
 	file := registry.JSONFile{
 		Name: ListFile,
-		Wrong: refusal.Unavailable("The store's hooks.json is {why}. Replace it with the right file, or remove it; " +
+		Wrong: refusal.Unavailable("The store's hooks.json is {why}. Replace it with a valid file, or remove it; " +
 			"until then, no hooks run."),
 		Damaged: refusal.Unavailable("The store's hooks.json is damaged ({why}). Fix it; until then, no hooks run."),
 		TooLarge: refusal.TooLarge("The store's hooks.json would have {count} bytes, over the limit of {limit}: " +

@@ -99,8 +99,8 @@ func CheckLog(root string) error {
 
 func openOld(file string) (*os.File, error) {
 	f, _, err := tree.OpenPlain(file, os.O_RDONLY)
-	return f, registry.WrongFile(err, refusal.Unavailable("The store's hooks.log is {why}. Replace it with the "+
-		"right file, or remove it; until then, no hooks run."), oldLog)
+	return f, registry.WrongFile(err, refusal.Unavailable("The store's hooks.log is {why}. Replace it with a "+
+		"valid file, or remove it; until then, no hooks run."), oldLog)
 }
 
 // takeOld converts the lines of an old log into marks and removes the old log.

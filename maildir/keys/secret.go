@@ -72,8 +72,8 @@ func openKey(root string, rand io.Reader) (ed25519.PrivateKey, error) {
 
 // errOldKey means that the key file contains a secret in the older format, from before stores had key pairs.
 var errOldKey = &refusal.Error{
-	What: refusal.Unavailable("The store's key comes from an older version; the server creates a new one at its " +
-		"next start."),
+	What: refusal.Unavailable("The store's key comes from an older version; the server creates a new one when it " +
+		"next starts."),
 }
 
 // readKey reads the private key. If it fails, it returns fs.ErrNotExist, errOldKey, or ErrUnavailable with the file's
@@ -174,7 +174,7 @@ const maxSecret = 4096
 // readSecret reads a one-line file. If it fails, it returns fs.ErrNotExist or ErrUnavailable.
 func readSecret(file string) (string, error) {
 	data, _, err := tree.ReadPlain(file, maxSecret)
-	switch err = registry.WrongFile(err, refusal.Unavailable("{=other} is {why}. Replace it with the right file, "+
+	switch err = registry.WrongFile(err, refusal.Unavailable("{=other} is {why}. Replace it with a valid file, "+
 		"or remove it to have the server create a new one."), file); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, refusal.ErrUnavailable):
 		return "", err

@@ -52,7 +52,7 @@ func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, err
 		if errors.Is(err, history.ErrDeclined) {
 			return nil, refuseDeclined(away.err)
 		}
-		what := refusal.Unavailable("Nothing was claimed: the server cannot reach the other machines' claims " +
+		what := refusal.Unavailable("Nothing was claimed: the server cannot fetch the other machines' claims " +
 			"({why}). Try again in a moment; {claim without the others}.")
 		if away.unsure {
 			what = refusal.Unavailable("The other machines may or may not have received the claim: the shared " +
@@ -157,7 +157,7 @@ func (sy *Sync) SyncClaims(ctx context.Context) error {
 		return refuseDeclined(err)
 	}
 	return &refusal.Error{
-		What: refusal.Unavailable("The server cannot reach the other machines' claims ({why}). Try again in " +
+		What: refusal.Unavailable("The server cannot fetch the other machines' claims ({why}). Try again in " +
 			"a moment; {claim without the others}."),
 		Why: err.Error(),
 		Err: err,

@@ -219,7 +219,7 @@ func (sy *Sync) Now(ctx context.Context) (SyncState, error) {
 }
 
 var errSyncOff error = &refusal.Error{
-	What: refusal.Conflict("This project is not shared with other machines because its sync is off. {turn the sync " +
+	What: refusal.Conflict("This project is not shared with other machines because sync is off. {turn the sync " +
 		"on}"),
 }
 

@@ -23,7 +23,7 @@ var errSyntax = errors.New("syntax")
 func Parse(text string) (Query, error) {
 	all, l := tokens(text)
 	if len(all) == 0 {
-		return Query{}, invalid(refusal.Invalid("{field} is empty: give words, \"a phrase\", pre*, AND, OR, NOT, or from: to: cc: "+
+		return Query{}, invalid(refusal.Invalid("{field} is empty: use words, \"a phrase\", pre*, AND, OR, NOT, or from: to: cc: "+
 			"subject: thread: importance: after: before:."), "")
 	}
 	p := parser{rest: all}
@@ -38,7 +38,7 @@ func Parse(text string) (Query, error) {
 	}
 	if err == nil && e == nil && !slices.ContainsFunc(all, token.everything) {
 		err = invalid(refusal.Invalid("{field} {name} contains no letters or digits, so there is nothing to search for: "+
-			"give a word, or * for every message."), text)
+			"use a word, or * for every message."), text)
 	}
 	if err == nil {
 		q.Expr, err = q.takeWhole(e)

@@ -40,7 +40,7 @@ var (
 	ProjectKeyRelative = Invalid("{field} {name} is neither an absolute path such as /home/me/backend nor a project's slug. " +
 		"{near} {all projects}")
 	UnknownProjectOfGuest = NotFound("No project {name}. Only the user who runs the server can create projects: " +
-		"name one that exists.")
+		"use an existing one.")
 
 	// Agents.
 
@@ -78,7 +78,7 @@ var (
 
 	// Claims.
 
-	NoPaths = Invalid("No paths {arg}: name at least one path or glob relative to the code repository's root, such as " +
+	NoPaths = Invalid("No paths {arg}: pass at least one path or glob relative to the code repository's root, such as " +
 		"app/api/*.py.")
 	TooManyPaths = TooLarge("{count} paths {arg}, over the limit of {limit}: claim folders instead.")
 
@@ -106,7 +106,7 @@ var (
 	// Hooks.
 
 	UnknownHook         = NotFound("None of your mailboxes has a hook {name} {arg}.")
-	HookProgramRelative = Invalid("{field} names the program {name}, which is not an absolute path: give an " +
+	HookProgramRelative = Invalid("{field} names the program {name}, which is not an absolute path: use an " +
 		"absolute path such as /usr/local/bin/wake.")
 	HookTrustMisplaced = Invalid("{field} applies only to the event on_receive: leave it out.")
 	HookExists         = Exists("This hook already exists as {name} with a time limit of {count} seconds: delete " +
@@ -126,6 +126,6 @@ var (
 
 	StoreUnusable = Unavailable("The store {=other} cannot be used: {why}. Set {place of the store} to a writable " +
 		"folder.")
-	TrustedFileWrong = Unavailable("The store's trusted_keys is {why}. Replace it with the right file, or remove " +
+	TrustedFileWrong = Unavailable("The store's trusted_keys is {why}. Replace it with a valid file, or remove " +
 		"it; until then the server trusts only this store's own seals.")
 )

@@ -387,7 +387,7 @@ func (b *Book) Write() {
 			err = b.tree.WriteRun(file, data)
 		}
 		if err != nil {
-			b.log.Warn("a session could not be saved: after the next start it may become another agent and get "+
+			b.log.Warn("a session could not be saved: after the next start it may become a different agent and get "+
 				"notices again",
 				"client", s.Client, "agent", s.Agent, "error", err)
 		}

@@ -102,7 +102,7 @@ func (d *Order) Check() error {
 	}
 	switch {
 	case recipients == 0:
-		return &refusal.Error{What: refusal.Invalid("The message has no recipient {arg}: name at least one " +
+		return &refusal.Error{What: refusal.Invalid("The message has no recipient {arg}: specify at least one " +
 			"agent."), Field: refusal.Recipients}
 	case recipients > format.MaxRecipients:
 		return tooManyRecipients(recipients)

@@ -98,7 +98,7 @@ func (s *Sender) refuseOutside(ctx context.Context, guest bool, kept *badRecipie
 // this address. See docs/tree.md, "Mail from other domains".
 const UnknownSender = "unknown-sender@invalid"
 
-var toUnknownSender = refusal.Invalid("Nothing was sent: {name} {arg} is a placeholder for a sender who is not known. " +
+var toUnknownSender = refusal.Invalid("Nothing was sent: {name} {arg} is a placeholder for an unknown sender. " +
 	"Mail to this address reaches no one.")
 
 // refuseAutomatic returns an error if a program answers automatic mail from another domain. Otherwise, two programs

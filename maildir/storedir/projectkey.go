@@ -57,7 +57,7 @@ func (r *Resolver) ResolveKey(key string) (human, slug string, err error) {
 	switch {
 	case key == "":
 		return "", "", &refusal.Error{
-			What: refusal.Invalid("{field} is empty: give the absolute path of the code base, such as /home/me/backend, or a project's " +
+			What: refusal.Invalid("{field} is empty: pass the absolute path of the code base, such as /home/me/backend, or a project's " +
 				"slug."),
 			Field: refusal.Project,
 		}

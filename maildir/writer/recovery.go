@@ -48,7 +48,7 @@ func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recove
 		}
 	}
 	if len(touched) > 0 {
-		log.Info("operations of an interrupted run", "whole", finished, "absent", absent)
+		log.Info("checked the operations of an interrupted run", "whole", finished, "absent", absent)
 		if err := t.Sync(touched); err != nil {
 			return nil, nil, err
 		}
@@ -93,7 +93,7 @@ func recoverGroup(t *tree.Tree, c *tree.Changer, r journalRecord, log *slog.Logg
 		if whole {
 			kept = append(kept, op)
 		}
-		log.Debug("operation of an interrupted run", "verb", op.Verb, "agent", op.Agent, "id", op.ID, "whole", whole)
+		log.Debug("checked an operation of an interrupted run", "verb", op.Verb, "agent", op.Agent, "id", op.ID, "whole", whole)
 	}
 	return kept, nil
 }

@@ -103,7 +103,7 @@ func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []stri
 		case tree.FaultMachine:
 			return nil, &refusal.Own{
 				Kind: refusal.ErrUnavailable,
-				Text: ignoreFile + " cannot be read now, so it is not known whom you may write to: try again in a moment.",
+				Text: ignoreFile + " cannot be read now, so the server does not know whom you may write to: try again in a moment.",
 				Err:  err,
 			}
 		case tree.FaultFile:

@@ -44,12 +44,12 @@ var words = refusal.Words{
 		"list the inbox":       "email_list lists the messages.",
 		"look anywhere":        "email_list lists the messages.",
 		"answer somebody else": "To answer somebody else, use email_send with reply_to.",
-		"name one project":     "Name one with --project.",
+		"name one project":     "Specify one with --project.",
 		"go on":                "pass next_offset from the previous answer",
 	}),
 	Says: map[refusal.What]string{
 		refusal.UnknownProjectOfGuest: "No project {name}. Only the user who runs the server can create projects: " +
-			"name one that exists, or the default one with --project " + maildir.DefaultProject + ".",
+			"use an existing one, or the default one with --project " + maildir.DefaultProject + ".",
 		refusal.UnknownMailbox:      "mailbox-not-found: {=name}",
 		refusal.MailboxNameUnusable: "Validation: The mailbox name {name} cannot be used: {why}.",
 		refusal.MailboxNameCase:     "Validation: The mailbox name {name} differs from your mailbox {other} only in case.",

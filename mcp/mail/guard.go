@@ -75,7 +75,7 @@ func shapeDone(done []string, note string) doneShape {
 // directory.
 func site(repo string) (guard.Site, error) {
 	if !filepath.IsAbs(repo) {
-		return guard.Site{}, tool.Invalid("code_repo_path is %q: give the absolute path of the repository.", tool.Clip(repo))
+		return guard.Site{}, tool.Invalid("code_repo_path is %q: pass the absolute path of the repository.", tool.Clip(repo))
 	}
 	return guard.Site{Repo: repo, Env: os.Environ()}, nil
 }

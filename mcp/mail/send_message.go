@@ -21,7 +21,7 @@ type sendRequest struct {
 	ThreadID    string                 `json:"thread_id,omitempty" jsonschema:"thread to start or continue, such as a ticket; omit for a new thread" example:"TKT-123"`
 	Convert     *bool                  `json:"convert_images,omitempty" jsonschema:"convert images to WebP; false keeps them"`
 	Embed       attachment.ImagePolicy `json:"image_embed_policy,omitempty" jsonschema:"where images in the body go: separate files or inline" enum:"auto,file,inline"`
-	MaxInline   *int                   `json:"inline_max_bytes,omitempty" jsonschema:"largest inline image"`
+	MaxInline   *int                   `json:"inline_max_bytes,omitempty" jsonschema:"largest inline image, in bytes"`
 	Attachments []string               `json:"attachments,omitempty" jsonschema:"paths, absolute or relative to the top of the working tree" example:"docs/flow.png"`
 	variants
 	Key  string    `json:"key,omitempty" jsonschema:"idempotency key: resending with the same key delivers once" example:"plan-1"`

@@ -50,8 +50,8 @@ var words = refusal.Words{
 		"list unread":          "check_my_messages with unread_only lists unread mail.",
 		"list the inbox":       "check_my_messages lists the inbox.",
 		"look anywhere":        "list_agents lists a project's agents, and search_messages finds messages.",
-		"answer somebody else": "Name the recipients in to.",
-		"name one project":     "Name one with project.",
+		"answer somebody else": "Specify the recipients in to.",
+		"name one project":     "Specify one with project.",
 		"go on":                "pass next_offset from the previous answer",
 	}),
 }

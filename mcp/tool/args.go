@@ -32,7 +32,7 @@ func decode(tool string, data json.RawMessage, in []Arg) *args {
 			return a
 		}
 		if name, ok := repeatedKey(data); ok { // encoding/json would use the last value, which may be the wrong one
-			a.err = Invalid("The argument %q of %s is given twice: give it once.", Clip(name), tool)
+			a.err = Invalid("The argument %q of %s occurs twice: pass it once.", Clip(name), tool)
 			return a
 		}
 	}

@@ -21,7 +21,7 @@ var phrases = map[string]string{
 	"look closer":              "See `mailtree doctor` and the server's log",
 	"if it stays so":           "If the problem persists, see /health and the server's log.",
 	"list of such files":       "(`mailtree doctor` lists all such files)",
-	"claim without the others": "with CLAIM_OFFLINE=local, claims apply to this machine only in the meantime",
+	"claim without the others": "with CLAIM_OFFLINE=local, the server grants machine-local claims in the meantime",
 	"give an address":          "The user who runs the server can give it one: `mailtree mailbox create {=name} --project {=other}`",
 	"turn the sync on":         "`mailtree sync on` shares it.",
 	"show a key":               "`mailtree key show` on the other machine prints it.",

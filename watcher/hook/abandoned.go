@@ -45,7 +45,7 @@ func (r *Runner) adopt(ctx context.Context, a hook.Abandoned) {
 		_, _ = r.stop(a.PID, ended, patience)
 		break
 	}
-	log.Info("a hook of an earlier server ended", "end", why)
+	log.Info("a hook that an earlier server started has ended", "end", why)
 	if err := r.log.EndAbandoned(&a, why); err != nil {
 		log.Warn("a hook's mark cannot be written", "error", err)
 	}
