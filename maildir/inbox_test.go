@@ -447,7 +447,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestSeenNobody checks that a call with a name that no agent has leaves no file behind, no matter how it ends.
+// TestSeenNobody checks that a call that names a nonexistent agent leaves no file behind, no matter how it ends.
 func TestSeenNobody(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")

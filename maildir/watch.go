@@ -158,7 +158,7 @@ func (p *Project) eventOf(ctx context.Context, c index.Change, h *Event) (*Event
 	return h, nil
 }
 
-// reclaimed is an upper bound on the time between a claim's creation and its change in the feed.
+// reclaimed is an upper bound on the time between a claim's creation and the time its change appears in the feed.
 const reclaimed = 2 * time.Second
 
 // isGap reports whether the feed may have lost changes between a mark and the changes that follow. Marks increase by

@@ -107,7 +107,7 @@ func turn(t *testing.T, k kit, transport string) {
 	}
 }
 
-// ask runs a prompt without a terminal. When the client has ended, ask sends the client's output to the channel.
+// ask runs a prompt without a terminal. When the client exits, ask sends the client's output to the channel.
 func (d *desk) ask(k kit, prompt string) <-chan string {
 	var asking sync.WaitGroup
 	d.t.Cleanup(asking.Wait)

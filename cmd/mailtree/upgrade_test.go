@@ -25,8 +25,8 @@ func TestUpgrade(t *testing.T) {
 	t.Log(u.load)
 }
 
-// TestUpgradeBack starts an older program on a store that this program has written. The older program either refuses to
-// start, or keeps everything that was confirmed. After that, this program also keeps everything.
+// TestUpgradeBack runs an older version of the program on a store that this version has written. The older program
+// either refuses to start, or keeps everything that was confirmed. After that, this program also keeps everything.
 func TestUpgradeBack(t *testing.T) {
 	u := newUpgrade(t)
 	u.work(1)

@@ -26,7 +26,7 @@ type inboxRequest struct {
 	Limit       int       `json:"limit,omitempty" jsonschema:"max messages to return" min:"1" max:"200" default:"20" as:"limit"`
 	Cursor      int64     `json:"cursor,omitempty" jsonschema:"next_cursor of the previous page" example:"1234" as:"cursor"`
 	Mark        bool      `json:"mark_read,omitempty" jsonschema:"mark the returned messages as read"`
-	Wait        tool.Wait `json:"wait_seconds,omitempty" jsonschema:"wait for new mail if nothing is unread; over 50 only with a progressToken" max:"900"`
+	Wait        tool.Wait `json:"wait_seconds,omitempty" jsonschema:"wait for new mail if nothing is unread; over 50 only with a progressToken" max:"3600"`
 }
 
 func (t *Toolset) checkMyMessages() tool.Tool {

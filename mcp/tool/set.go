@@ -119,7 +119,7 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 	return s
 }
 
-// nameTools completes the SDK's refusal of an unknown tool by adding the tools with the most similar names and a list
+// nameTools extends the SDK's error for an unknown tool with the tools with the most similar names and a list
 // of all tools.
 func nameTools(tools []Tool) mcp.Middleware {
 	names := make([]string, len(tools))
