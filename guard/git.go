@@ -22,7 +22,7 @@ type git struct {
 // hardened contains settings that override the repository's own.
 var hardened = []string{
 	"--no-optional-locks", "--no-pager", "--no-replace-objects",
-	"-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "-c", "protocol.allow=never",
+	"-c", "core.fsmonitor=", "-c", "core.untrackedCache=false", "-c", "protocol.allow=never",
 }
 
 // shield contains environment variables that keep Git from fetching missing objects, no matter which transport the

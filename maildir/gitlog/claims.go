@@ -119,8 +119,11 @@ func (l *Log) WriteClaims(ctx context.Context, files map[string]string, fresh ma
 		h := plumbing.NewHash(blobOf[name])
 		list = fmt.Appendf(list, "%o %s\x00%s", merge.Plain, name, h[:])
 	}
-	// git mktree would not make the tree durable.
-	if c.Name, err = repo.plain(list, "hash-object", "-t", "tree", "-w", "--stdin"); err != nil {
+	// git mktree would not make the tree durable, nor does git hash-object before Git 2.36.
+	if c.Name, err = repo.plain(list, "hash-object", "-t", "tree", "-w", "--stdin"); err == nil {
+		err = syncAll(repo.git, "objects/"+c.Name[:2]+"/"+c.Name[2:])
+	}
+	if err != nil {
 		return c, err
 	}
 	l.mu.Lock()

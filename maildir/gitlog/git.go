@@ -36,7 +36,7 @@ const ownConfig = `[core]
 	bare = false
 	filemode = %v
 	fsync = none
-	fsmonitor = false
+	fsmonitor =
 	untrackedCache = false
 	splitIndex = false
 	bigFileThreshold = 1m
@@ -247,7 +247,7 @@ func (e *gitError) Is(target error) bool {
 // in the meantime.
 func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, program, append([]string{
-		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "gc.auto=0",
+		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=", "-c", "gc.auto=0",
 	}, args...)...)
 	c.Dir = dir
 	c.Env = []string{
@@ -265,7 +265,7 @@ func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.
 // programs is the set of paths of git programs that are known to be recent enough.
 var programs sync.Map
 
-// findGit returns the path of the git program, which must be version 2.38 or newer. The error is a *hold.
+// findGit returns the path of the git program, which must be version 2.34 or newer. The error is a *hold.
 func findGit() (string, error) {
 	program, err := exec.LookPath("git")
 	if err != nil {
@@ -279,7 +279,7 @@ func findGit() (string, error) {
 		return "", err
 	}
 	if text := strings.TrimPrefix(strings.TrimSpace(string(out)), "git version "); !isRecent(text) {
-		return "", notAudited("the git program on the server's PATH has version %s. Install Git 2.38 or newer; "+
+		return "", notAudited("the git program on the server's PATH has version %s. Install Git 2.34 or newer; "+
 			"mail keeps working.", oneLine(text, 40))
 	}
 	programs.Store(program, true)
@@ -290,12 +290,12 @@ func findGit() (string, error) {
 func isRecent(version string) bool {
 	var major, minor int
 	_, err := fmt.Sscanf(version, "%d.%d", &major, &minor)
-	return err == nil && (major > 2 || major == 2 && minor >= 38)
+	return err == nil && (major > 2 || major == 2 && minor >= 34)
 }
 
 // noProgram returns the *hold for a missing git program.
 func noProgram() *hold {
-	return notAudited("there is no git program on the server's PATH. Install Git 2.38 or newer; mail keeps working.")
+	return notAudited("there is no git program on the server's PATH. Install Git 2.34 or newer; mail keeps working.")
 }
 
 // process is a running program that responds to requests. The zero process has not started its program.

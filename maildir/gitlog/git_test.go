@@ -49,11 +49,11 @@ func TestRoundObeysNobody(t *testing.T) {
 	tr.equal("files", strings.ReplaceAll(tr.git("ls-tree", "-r", "--name-only", "HEAD"), "\n", " "), ".gitattributes .gitignore crlf later m1")
 }
 
-// TestVersions checks that Git 2.38 and newer are accepted.
+// TestVersions checks that Git 2.34 and newer are accepted.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]bool{
-		"2.38.0": true, "2.39.5 (Apple Git-154)": true, "3.0": true, "2.37.9": false, "1.99": false, "x": false, "": false,
+		"2.34.1": true, "2.39.5 (Apple Git-154)": true, "3.0": true, "2.33.8": false, "1.99": false, "x": false, "": false,
 	} {
 		if isRecent(version) != want {
 			t.Errorf("%q: %v", version, !want)

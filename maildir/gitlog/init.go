@@ -11,14 +11,15 @@ import (
 
 // newConfig is .git/config of a repository that Init creates. Each setting that differs from Git's defaults keeps a
 // user's configuration from interfering with the audit: bytes are committed unchanged, no program is run, and Git's
-// own maintenance does not run at the same time as a writer. See docs/durability.md, "Why it is done this way".
+// own maintenance does not run at the same time as a writer. fsmonitor is empty because Git before 2.36 would run
+// a program named "false". See docs/durability.md, "Why it is done this way".
 const newConfig = `[core]
 	repositoryformatversion = 0
 	filemode = true
 	bare = false
 	logallrefupdates = true
 	autocrlf = false
-	fsmonitor = false
+	fsmonitor =
 [gc]
 	auto = 0
 `

@@ -59,11 +59,14 @@ const maxObject = 1 << 28
 
 var errNoObject = errors.New("no such object")
 
-// read returns the content of an object of the given kind. The argument name may be any revision that git rev-parse
-// accepts. The caller must not change the content. The error is errNoObject, or comes from the program.
+// read returns the content of an object of that kind. name is an object's hash, or COMMIT:PATH. The caller must not
+// change the content. read returns errNoObject or an error from the program.
 func (r *repository) read(kind, name string) ([]byte, error) {
+	if strings.ContainsAny(name, "\r\n") {
+		return r.readStepwise(kind, name)
+	}
 	if r.objects.cmd == nil {
-		c, err := r.command(r.ctx, "cat-file", "--batch", "-z")
+		c, err := r.command(r.ctx, "cat-file", "--batch")
 		if err != nil {
 			return nil, err
 		}
@@ -81,17 +84,36 @@ func (r *repository) read(kind, name string) ([]byte, error) {
 	return data, err
 }
 
+// readStepwise is read for COMMIT:PATH with a line end in the path. The requests to git cat-file are lines, and only
+// Git 2.38 or newer can separate them with NUL. So the object's hash is looked up in the folder that contains it.
+func (r *repository) readStepwise(kind, name string) ([]byte, error) {
+	commit, path, _ := strings.Cut(name, ":")
+	dir, base := splitPath(path)
+	folder, err := r.read("tree", commit+":"+dir)
+	if err != nil {
+		return nil, err
+	}
+	var found entry
+	err = eachEntry(folder, func(name []byte, e entry) {
+		if string(name) == base {
+			found = e
+		}
+	})
+	if err == nil && found.Mode == 0 {
+		err = errNoObject
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.read(kind, found.Hash.String())
+}
+
 // readObject requests an object from git cat-file and reads the response.
 func (o *process) readObject(kind, name string) ([]byte, error) {
-	if _, err := io.WriteString(o.stdin, name+"\x00"); err != nil {
+	if _, err := io.WriteString(o.stdin, name+"\n"); err != nil {
 		return nil, err
 	}
 	line, err := o.stdout.ReadString('\n')
-	for err == nil && strings.HasPrefix(name, line) { // the object is missing, and its name contains a line end
-		var more string
-		more, err = o.stdout.ReadString('\n')
-		line += more
-	}
 	if err != nil {
 		return nil, err
 	}

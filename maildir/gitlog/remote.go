@@ -42,7 +42,7 @@ const (
 // protocols for which Git needs no helper from the configuration.
 func remoteCommand(ctx context.Context, program, git string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, program, append([]string{
-		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "gc.auto=0",
+		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=", "-c", "gc.auto=0",
 		"-c", "maintenance.auto=false", "-c", "core.fsync=all", "-c", "transfer.fsckObjects=true", "-c", "fetch.fsckObjects=true",
 		"-c", "push.followTags=false", "-c", "push.gpgSign=false", "-c", "push.recurseSubmodules=no", "-c", "fetch.prune=false", "-c", "fetch.unpackLimit=1",
 		"-c", "submodule.recurse=false", "-c", "http.lowSpeedLimit=100", "-c", "http.lowSpeedTime=60",

@@ -105,7 +105,7 @@ func (t *Tracked) readIndex(git string, deadline time.Time) (names []string, ok 
 func listIndex(git string, deadline time.Time) (names []string, ok bool) {
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
-	c := exec.CommandContext(ctx, "git", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath="+os.DevNull,
+	c := exec.CommandContext(ctx, "git", "--no-pager", "-c", "core.fsmonitor=", "-c", "core.hooksPath="+os.DevNull,
 		"ls-files", "-z", "--cached", "--deduplicate")
 	c.Dir = git
 	c.Env = []string{
