@@ -331,6 +331,8 @@ func (d *doctor) locks(slug string, t *tree.Tree) {
 			"create the repository", slug, dir)
 	} else if mode, reason := gitlog.Look(t.Dir()); mode != "committing" {
 		d.say("Git in %s: %s", slug, reason)
+	} else if reason != "" {
+		d.note("Git in %s: committing, but %s", slug, reason)
 	} else if stale == 0 {
 		d.ok("Git in %s: committing, no stale locks", slug)
 	}

@@ -35,45 +35,54 @@ func TestMain(m *testing.M) {
 // TestScripts runs every script below fixtures/scripts with the real program. After each script, the live index equals
 // a rebuilt one. Every repository in the store passes git fsck and has no uncommitted changes.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir:   "../../fixtures/scripts",
-		Setup: setupScript,
-		Condition: func(cond string) (bool, error) {
-			switch cond {
-			case "root":
-				return os.Geteuid() == 0, nil
-			case "fuse": // it is possible to mount a file system that does not answer
-				return canMountFUSE(t.TempDir()), nil
-			case "sshd":
-				return canSSHD(), nil
+	p := scripts
+	p.Dir = "../../fixtures/scripts"
+	testscript.Run(t, p)
+}
+
+// scripts is how scripts run.
+var scripts = testscript.Params{
+	Setup: setupScript,
+	Condition: func(cond string) (bool, error) {
+		switch cond {
+		case "root":
+			return os.Geteuid() == 0, nil
+		case "fuse": // it is possible to mount a file system that does not answer
+			dir, err := os.MkdirTemp("", "mailtree-fuse-")
+			if err != nil {
+				return false, err
 			}
-			return false, fmt.Errorf("unknown condition %q", cond)
-		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"serve":      cmdServe,
-			"halt":       cmdHalt,
-			"crash":      cmdCrash,
-			"call":       cmdCall,
-			"read":       cmdRead,
-			"post":       cmdPost,
-			"failed":     cmdFailed,
-			"stopped":    cmdStopped,
-			"eventually": cmdEventually,
-			"capture":    cmdCapture,
-			"tree":       cmdTree,
-			"settled":    cmdSettled,
-			"released":   cmdReleased,
-			"unused":     cmdUnused,
-			"bridges":    cmdBridges,
-			"guest":      cmdGuest,
-			"window":     cmdWindow,
-			"typed":      cmdTyped,
-			"tab":        cmdTab,
-			"terminal":   cmdTerminal,
-			"dns":        cmdDNS,
-			"sshd":       cmdSSHD,
-		},
-	})
+			defer os.Remove(dir)
+			return canMountFUSE(dir), nil
+		case "sshd":
+			return canSSHD(), nil
+		}
+		return false, fmt.Errorf("unknown condition %q", cond)
+	},
+	Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+		"serve":      cmdServe,
+		"halt":       cmdHalt,
+		"crash":      cmdCrash,
+		"call":       cmdCall,
+		"read":       cmdRead,
+		"post":       cmdPost,
+		"failed":     cmdFailed,
+		"stopped":    cmdStopped,
+		"eventually": cmdEventually,
+		"capture":    cmdCapture,
+		"tree":       cmdTree,
+		"settled":    cmdSettled,
+		"released":   cmdReleased,
+		"unused":     cmdUnused,
+		"bridges":    cmdBridges,
+		"guest":      cmdGuest,
+		"window":     cmdWindow,
+		"typed":      cmdTyped,
+		"tab":        cmdTab,
+		"terminal":   cmdTerminal,
+		"dns":        cmdDNS,
+		"sshd":       cmdSSHD,
+	},
 }
 
 // canMountFUSE tries to mount on a folder.
@@ -156,7 +165,7 @@ func (s *server) end(t testing.TB, sig syscall.Signal) {
 func of(ts *testscript.TestScript) *server { return ts.Value(serverKey{}).(*server) }
 
 // cmdServe implements `serve [flags]`. It starts the server and waits until it prints its address, which is then in
-// $URL. If $FILES is set, the server may have that many descriptors.
+// $URL. If $FILES is set, the server may have that many descriptors. If $SERVER_PATH is set, it is the server's $PATH.
 func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	exe, err := exec.LookPath("mailtree")
@@ -167,6 +176,9 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	s.cmd = exec.Command(line[0], line[1:]...)
 	s.cmd.Dir, s.cmd.Env = ts.MkAbs("."), scriptEnv(ts)
+	if path := ts.Getenv("SERVER_PATH"); path != "" {
+		s.cmd.Env = append(s.cmd.Env, "PATH="+path)
+	}
 	out, err := s.cmd.StdoutPipe()
 	ts.Check(err)
 	logs, err := os.OpenFile(ts.MkAbs("serve.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -379,7 +391,14 @@ func cmdGuest(ts *testscript.TestScript, neg bool, args []string) {
 func cmdSettled(ts *testscript.TestScript, neg bool, args []string) {
 	// After a slow commit, the next commit waits.
 	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		out, err := exec.Command("git", "--no-optional-locks", "-C", ts.Getenv("TREE"), "status", "--porcelain").Output()
+		status := exec.Command("git", "--no-optional-locks", "-C", ts.Getenv("TREE"), "status", "--porcelain")
+		if ts.Getenv("SERVER_PATH") != "" { // there is no index, and the server would remove one
+			status.Env = append(os.Environ(), "GIT_INDEX_FILE="+ts.MkAbs("settled.index"))
+			read := exec.Command("git", "-C", ts.Getenv("TREE"), "read-tree", "HEAD")
+			read.Env = status.Env
+			_ = read.Run() // it fails before the first commit
+		}
+		out, err := status.Output()
 		ts.Check(err)
 		if len(out) == 0 {
 			return

@@ -3,7 +3,6 @@ package gitlog
 import (
 	"context"
 	"io/fs"
-	"strconv"
 
 	"mailtree/maildir/history"
 )
@@ -20,7 +19,7 @@ func (l *Log) Authored(ctx context.Context, agent string, n int) ([]history.Comm
 		return nil, err
 	}
 	var found []history.Commit
-	err = repo.eachCommit(at.commit, func(c *commit) error {
+	err = repo.eachCommit(at.commit, commits{most: lookBack}, func(c *commit) error {
 		if c.author == l.agent(agent) {
 			found = append(found, c.told())
 		}
@@ -28,6 +27,6 @@ func (l *Log) Authored(ctx context.Context, agent string, n int) ([]history.Comm
 			return fs.SkipAll
 		}
 		return nil
-	}, "-n", strconv.Itoa(lookBack))
+	})
 	return found, err
 }

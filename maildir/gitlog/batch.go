@@ -179,7 +179,7 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 		p.at, err = l.branch(repo)
 		p.commit = p.at.commit
 	}
-	if err == nil {
+	if err == nil && !l.embedded {
 		err = repo.makeOwn() // now, because two goroutines will need it
 	}
 	switch {
@@ -202,7 +202,7 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 
 // publish builds the commits for a batch on the current HEAD, moves the branch and the index, and reports whether they
 // moved. Edits that change nothing need no commit, but an operation is always committed. The move also repairs an index
-// that is missing, or that a git command has overwritten with an older one.
+// that is missing, or that a git command has overwritten with an older one. The embedded engine removes any index.
 func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, err error) {
 	if p.at, err = l.branch(p.repo); err != nil {
 		return false, err
@@ -215,8 +215,8 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	if err != nil {
 		return false, err
 	}
-	objects := &importer{repo: p.repo, given: map[hash]bool{}}
-	defer objects.discard()
+	objects := p.repo.newObjects(p.commit)
+	defer objects.Discard()
 	plan, err := l.build(p.repo, p.at, b, objects)
 	if err != nil {
 		return false, err
@@ -233,8 +233,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	if err != nil {
 		return false, err
 	}
-	missing := !p.base.exists && !p.commit.IsZero()
-	if len(parts) == 0 && len(restore) == 0 && !missing {
+	if len(parts) == 0 && len(restore) == 0 && !l.isMisplaced(p.base, p.commit) {
 		l.settle(state{p.base, p.commit}, keepTime/3)
 		l.putBack(plan)
 		return false, nil
@@ -258,17 +257,23 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	return made, err
 }
 
+// isMisplaced reports whether there is no index although Git needs one, or an index although the embedded engine keeps
+// none. An index is needed only if there is a commit.
+func (l *Log) isMisplaced(index indexState, commit hash) bool {
+	return index.exists == l.embedded && !commit.IsZero()
+}
+
 // makeObjects creates the commits and, in parallel, the next index. It returns the checksum of that index.
-func (l *Log) makeObjects(p *publication, plan *plan, parts []part, restore []*change, to *importer) (index hash, err error) {
+func (l *Log) makeObjects(p *publication, plan *plan, parts []part, restore []*change, to objects) (index hash, err error) {
 	restore = slices.DeleteFunc(restore, func(c *change) bool { return plan.differsAt(c.path) })
 	var staging errgroup.Group
 	staging.Go(func() (err error) {
 		index, err = p.repo.makeIndex(p.repo.path(indexStage), p.at.commit, append(restore, plan.differing()...))
 		return err
 	})
-	newest, err := l.importParts(p, plan, parts, to)
+	newest, err := l.writeParts(plan, parts, to)
 	if err == nil && len(parts) > 0 {
-		p.commit, err = to.finish()
+		p.commit, err = to.Finish()
 		p.mark.Log = newest.reflog()
 		l.noteUnpacked(packWeight)
 	}
@@ -280,10 +285,12 @@ func (l *Log) landed(p *publication, plan *plan) {
 	l.putBack(plan)
 	if p.commit == p.at.commit {
 		l.settle(state{p.next, p.commit}, keepTime/3)
-		l.cfg.Log.Info("the Git index was updated to match the branch")
+		l.cfg.Log.Info("the Git index was updated to match the branch", "removed", l.embedded)
 		return
 	}
-	l.mem.keepOwn(plan.differing())
+	if !l.embedded {
+		l.mem.keepOwn(plan.differing())
+	}
 	l.settle(state{p.next, p.commit}, healTime)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -314,7 +321,7 @@ func (l *Log) leaveOutBusy(p *plan) {
 }
 
 // build loads the paths in the batch. For edits, it asks git status which paths differ, unless force is set.
-func (l *Log) build(repo *repository, at head, b batch, to *importer) (*plan, error) {
+func (l *Log) build(repo *repository, at head, b batch, to objects) (*plan, error) {
 	paths := b.edits
 	if len(paths) > 0 && !b.force {
 		var err error

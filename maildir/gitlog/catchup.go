@@ -67,9 +67,6 @@ const mostNamed = 100
 // If names are given, it returns only paths at or below them. It also returns each named file that equals the index,
 // because a user may have staged the file. It does not enter nested repositories.
 func (r *repository) differences(names ...string) (found []string, err error) {
-	if err := r.copyExclude(); err != nil {
-		return nil, err
-	}
 	w, err := tree.Open(r.dir, 0)
 	if err != nil {
 		return nil, err
@@ -90,27 +87,34 @@ func (r *repository) differences(names ...string) (found []string, err error) {
 	case len(wanted) == 0:
 		return nil, nil
 	}
+	err = r.status(w, wanted, func(path string, staged, untracked bool) {
+		if !committable(path) || !isWithin(path, wanted) || staged && !wanted[path] {
+			return
+		}
+		st, err := w.Stat(path)
+		delete(missing, path)
+		if staged && isGone(err) || untracked && err == nil && !isKept(path, st) { // a sparse checkout removed the file
+			return
+		}
+		found = append(found, path)
+	})
+	return slices.AppendSeq(found, maps.Keys(missing)), err
+}
+
+func (g *gitProgram) status(_ *tree.Tree, wanted map[string]bool, each func(path string, staged, untracked bool)) error {
+	if err := g.copyExclude(); err != nil {
+		return err
+	}
 	args := []string{"status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules", "--"}
 	if !wanted[""] && len(wanted) <= mostNamed {
 		args = slices.AppendSeq(args, maps.Keys(wanted))
 	}
-	err = r.stream(func(record []byte) error { // "XY PATH"; ignore X, because our commands see no commit
-		if len(record) < 4 || record[len(record)-1] == '/' { // a nested repository
-			return nil
+	return g.stream(func(record []byte) error { // "XY PATH"; ignore X, because our commands see no commit
+		if len(record) >= 4 && record[len(record)-1] != '/' { // a nested repository
+			each(string(record[3:]), record[1] == ' ', record[0] == '?')
 		}
-		path, staged := string(record[3:]), record[1] == ' '
-		if !committable(path) || !isWithin(path, wanted) || staged && !wanted[path] {
-			return nil
-		}
-		st, err := w.Stat(path)
-		delete(missing, path)
-		if staged && isGone(err) || record[0] == '?' && err == nil && !isKept(path, st) { // a sparse checkout removed the file
-			return nil
-		}
-		found = append(found, path)
 		return nil
 	}, args...)
-	return slices.AppendSeq(found, maps.Keys(missing)), err
 }
 
 // isWithin reports whether wanted contains the path or a folder above it.

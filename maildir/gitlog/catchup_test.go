@@ -26,6 +26,9 @@ func (t *repoTree) away(cfg Config, act func()) {
 func (t *repoTree) reopen(cfg Config) {
 	t.Helper()
 	cfg.Dir, cfg.Delay = t.dir, time.Millisecond
+	if cfg.git == nil {
+		cfg.git = engineOf(t)
+	}
 	if cfg.Quiet == 0 {
 		cfg.Quiet = 10 * time.Millisecond
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -20,8 +21,11 @@ import (
 // Git's message, or says what is wrong with the other repository.
 func Clone(ctx context.Context, dir, url string) error {
 	program, err := findGit()
-	if err == nil {
+	switch {
+	case err == nil:
 		err = Init(dir)
+	case errors.Is(err, exec.ErrNotFound):
+		err = noSync()
 	}
 	if err != nil {
 		return err

@@ -4,6 +4,9 @@
 // branch (update-ref), compares (status) and reads the history (log, diff-tree). go-git parses Git's configuration.
 // This package decides when to do each of these: queue, plan, publish, repair, heal, catch up, tidy, walk.
 //
+// If there is no git program when a Log is opened, package embedded does this work (engine). The repository then has no
+// Git index. So what is said about the index below does not apply, and nothing is healed, repacked or synchronized.
+//
 // # Guarantees
 //
 //   - Record and RecordEdits only append to a queue. Run, Flush and Preserve commit, one at a time.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io/fs"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -137,8 +136,7 @@ func (l *Log) eachDone(ctx context.Context, f func(*repository, *commit, []histo
 	if err != nil {
 		return err
 	}
-	return repo.eachCommit(tip, func(c *commit) error { return f(repo, c, recordedOps(c.message)) },
-		"-n", strconv.Itoa(lookDone))
+	return repo.eachCommit(tip, commits{most: lookDone}, func(c *commit) error { return f(repo, c, recordedOps(c.message)) })
 }
 
 // tip commits the waiting operations and then returns HEAD. A caller that has just done an operation expects to find

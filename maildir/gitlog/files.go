@@ -3,6 +3,7 @@ package gitlog
 import (
 	"bytes"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 
@@ -48,15 +49,18 @@ func readLink(files *tree.Tree, path string) ([]byte, error) {
 	return []byte(text), err
 }
 
-// readBlob reads the file or link at path and returns the name of its blob. It also passes the content to the
-// importer, unless the importer is nil.
-func readBlob(files *tree.Tree, path string, st tree.FileStat, to *importer) (hash, error) {
+// readBlob reads the file or link at path and returns the name of its blob. It also writes the blob, unless to is nil.
+func readBlob(files *tree.Tree, path string, st tree.FileStat, to objects) (hash, error) {
+	blob := nameBlob
+	if to != nil {
+		blob = to.blob
+	}
 	if isLink(st) {
 		text, err := readLink(files, path)
 		if err != nil {
 			return hash{}, err
 		}
-		return to.blob(int64(len(text)), bytes.NewReader(text))
+		return blob(int64(len(text)), bytes.NewReader(text))
 	}
 	f, st, err := files.OpenFile(path, os.O_RDONLY)
 	if err != nil {
@@ -66,5 +70,16 @@ func readBlob(files *tree.Tree, path string, st tree.FileStat, to *importer) (ha
 	if st.Size > maxBlob {
 		return hash{}, &tree.SizeError{Size: st.Size, Limit: maxBlob}
 	}
-	return to.blob(st.Size, f)
+	return blob(st.Size, f)
+}
+
+// nameBlob returns the name of a blob of size bytes. If in has fewer bytes, the error is errChanging or the error from
+// in.
+func nameBlob(size int64, in io.Reader) (hash, error) {
+	sum := blobSum(size)
+	n, err := io.Copy(sum, io.LimitReader(in, size))
+	if err == nil && n < size {
+		err = errChanging
+	}
+	return hash(sum.Sum(nil)), err
 }

@@ -293,9 +293,18 @@ func isRecent(version string) bool {
 	return err == nil && (major > 2 || major == 2 && minor >= 34)
 }
 
-// noProgram returns the *hold for a missing git program.
+// noProgram returns the *hold to use if there is no git program, except at the start (choose). It wraps
+// exec.ErrNotFound.
 func noProgram() *hold {
-	return notAudited("there is no git program on the server's PATH. Install Git 2.34 or newer; mail keeps working.")
+	h := notAudited("there is no git program on the server's PATH any more. Install Git 2.34 or newer, or restart the " +
+		"server, which then commits without it; mail keeps working.")
+	h.cause = exec.ErrNotFound
+	return h
+}
+
+// noSync returns the *hold to use if the embedded engine is asked for what only the git program can do.
+func noSync() *hold {
+	return waiting("To sync this mail, the server needs the git program. Install Git 2.34 or newer, then restart the server.")
 }
 
 // process is a running program that responds to requests. The zero process has not started its program.

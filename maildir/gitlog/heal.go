@@ -51,7 +51,7 @@ func (l *Log) heal(ctx context.Context) error { return l.commit(ctx, batch{}) }
 // paths may be left. `git commit -a` restores the other paths itself. A user who unstages files by hand rarely
 // unstages exactly these paths.
 func (l *Log) undone(p *publication) (inIndex []*change, err error) {
-	if level := (state{p.base, p.at.commit}).sameState(l.mem.level); level || !p.base.exists {
+	if level := (state{p.base, p.at.commit}).sameState(l.mem.level); level || !p.base.exists || l.embedded {
 		return nil, nil
 	}
 	before := map[string][]entry{} // the entries at the paths before each of the commits

@@ -40,7 +40,11 @@ func TestMain(m *testing.M) {
 // commitAndDie commits the new content of the path "late", as an operation that merges the commit given in the
 // environment, and kills itself at a step.
 func commitAndDie(dir, at string) {
-	l, err := Open(Config{Dir: dir, External: true})
+	cfg := Config{Dir: dir, External: true}
+	if os.Getenv("GITLOG_EMBEDDED") != "" {
+		cfg.git = noGit
+	}
+	l, err := Open(cfg)
 	if err != nil {
 		panic(err)
 	}
@@ -81,6 +85,7 @@ func newTree(t *testing.T, cfg Config) *repoTree {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
 	}
+	cfg.git = engineOf(t)
 	cfg.Dir = inmemory.Dir(t)
 	tr := &repoTree{T: t, dir: cfg.Dir}
 	tr.check(Init(cfg.Dir))
@@ -129,7 +134,28 @@ func (t *repoTree) flush() {
 	}
 }
 
+// needIndex lists the git commands for which giveIndex makes an index.
+const needIndex = "add cherry-pick checkout commit diff ls-files merge mv rebase reset revert rm stash status update-index write-tree"
+
+// giveIndex makes the Git index for a user's git command if the embedded engine has removed the index. The engine removes
+// it again.
+func (t *repoTree) giveIndex(args []string) {
+	for args[0] == "-c" {
+		args = args[2:]
+	}
+	if t.log == nil || !t.log.embedded || !strings.Contains(" "+needIndex+" ", " "+args[0]+" ") {
+		return
+	}
+	for _, name := range []string{".git/index", ".git/index.lock"} {
+		if _, err := os.Lstat(t.path(name)); err == nil {
+			return
+		}
+	}
+	_, _ = t.tryGit("read-tree", "HEAD") // there may be no commit
+}
+
 func (t *repoTree) tryGit(args ...string) (string, error) {
+	t.giveIndex(args)
 	var out, errs bytes.Buffer
 	c := exec.Command("git", args...)
 	c.Dir, c.Stdout, c.Stderr = t.dir, &out, &errs

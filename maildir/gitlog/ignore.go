@@ -58,10 +58,10 @@ func unread(said string) error {
 }
 
 // copyExclude copies the patterns of .git/info/exclude into ownFolder, where our commands look for them.
-func (r *repository) copyExclude() error {
-	b, err := readSmall(r.path("info/exclude"))
-	if err = errors.Join(tree.IgnoreGone(err), r.makeOwn()); err != nil {
+func (g *gitProgram) copyExclude() error {
+	b, err := readSmall(g.path("info/exclude"))
+	if err = errors.Join(tree.IgnoreGone(err), g.makeOwn()); err != nil {
 		return err
 	}
-	return r.putOwn("info/exclude", string(b))
+	return g.putOwn("info/exclude", string(b))
 }

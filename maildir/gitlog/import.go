@@ -21,9 +21,10 @@ import (
 const nextRef = "refs/mailtree/next"
 
 // importer passes the objects of a round to `git fast-import`, which writes them to one pack and then moves nextRef.
-// The first object starts the program. The code that creates an importer must call discard.
+// The first object starts the program.
 type importer struct {
 	repo *repository
+	base hash
 
 	cmd  *exec.Cmd // nil: not started, or ended
 	pipe io.Closer
@@ -31,9 +32,9 @@ type importer struct {
 	said strings.Builder
 	sent bool      // a commit was sent
 	from time.Time // when the program was started
-
-	given map[hash]bool // blobs of operations that were already sent, because copies of a message share one blob
 }
+
+func (g *gitProgram) newObjects(base hash) objects { return &importer{repo: g.repository, base: base} }
 
 // start starts the program unless it is running.
 func (i *importer) start() error {
@@ -64,17 +65,8 @@ func (i *importer) start() error {
 	return nil
 }
 
-// blob writes size bytes of in as a blob and returns the blob's name. A nil importer only computes the name. If in
-// has fewer bytes, the error is errChanging or the error from in, and no commit may refer to the blob.
 func (i *importer) blob(size int64, in io.Reader) (hash, error) {
 	sum := blobSum(size)
-	if i == nil {
-		n, err := io.Copy(sum, io.LimitReader(in, size))
-		if err == nil && n < size {
-			err = errChanging
-		}
-		return hash(sum.Sum(nil)), err
-	}
 	if err := i.start(); err != nil {
 		return hash{}, err
 	}
@@ -94,16 +86,14 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
-// commit writes a commit. The parent of the first commit is base. The parent of each later commit is the commit
-// before it. Each commit also has the parents in c.Merges.
-func (i *importer) commit(base hash, c commitFor, makes []version) error {
+func (i *importer) commit(c commitFor, makes []version) error {
 	if err := i.start(); err != nil {
 		return err
 	}
 	fmt.Fprintf(i.in, "commit %s\nauthor %s %s\ncommitter %s %s\ndata %d\n%s\n", nextRef,
 		c.Author, gitTime(c.Written), c.Committer, gitTime(c.Made), len(c.Message), c.Message)
-	if !i.sent && !base.IsZero() {
-		fmt.Fprintf(i.in, "from %s\n", base)
+	if !i.sent && !i.base.IsZero() {
+		fmt.Fprintf(i.in, "from %s\n", i.base)
 	}
 	i.sent = true
 	for _, parent := range c.Merges {
@@ -127,8 +117,7 @@ var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 // quotePath quotes a path as fast-import expects it.
 func quotePath(path string) string { return `"` + quoted.Replace(path) + `"` }
 
-// finish waits until all objects are durable and returns the newest commit.
-func (i *importer) finish() (newest hash, err error) {
+func (i *importer) Finish() (newest hash, err error) {
 	i.in.WriteString("done\n")
 	if err = i.endProgram(i.in.Flush()); err != nil {
 		return hash{}, err
@@ -140,8 +129,8 @@ func (i *importer) finish() (newest hash, err error) {
 	return newest, err
 }
 
-// discard ends the program if it is still running. In that case, nothing refers to its objects.
-func (i *importer) discard() {
+// Discard ends the program if it is still running.
+func (i *importer) Discard() {
 	if i.cmd != nil {
 		_ = i.endProgram(nil)
 	}

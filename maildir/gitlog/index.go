@@ -90,16 +90,15 @@ func damagedIndex(why error) *hold {
 	return h
 }
 
-// checkIndex verifies an index that another program wrote. The checksum of the index must be correct, and it must
-// have no conflicts. Git itself writes a new checksum without verifying the old one. If the check fails, checkIndex
-// returns a *hold.
-func (r *repository) checkIndex() (indexState, error) {
-	f, s, err := openIndex(r.path("index"))
+// checkIndex verifies an index that another program wrote. Git itself writes a new checksum without verifying the old
+// one.
+func (g *gitProgram) checkIndex() (indexState, error) {
+	f, s, err := openIndex(g.path("index"))
 	if f == nil || err != nil {
 		return s, err
 	}
 	defer f.Close()
-	if s.sameIndex(r.mem.level.index) {
+	if s.sameIndex(g.mem.level.index) {
 		return s, nil
 	}
 	sum := sha1.New()
@@ -109,7 +108,7 @@ func (r *repository) checkIndex() (indexState, error) {
 	if !s.sum.IsZero() && hash(sum.Sum(nil)) != s.sum {
 		return s, damagedIndex(errors.New("its checksum is wrong"))
 	}
-	conflicts, err := r.run(nil, nil, "ls-files", "-z", "--unmerged")
+	conflicts, err := g.run(nil, nil, "ls-files", "-z", "--unmerged")
 	if errors.As(err, new(*exec.ExitError)) && errors.As(err, new(*gitError)) && strings.Contains(err.Error(), "fatal:") {
 		return s, damagedIndex(err)
 	}
@@ -123,15 +122,17 @@ func (r *repository) checkIndex() (indexState, error) {
 	return s, nil
 }
 
-// makeIndex applies the changes to the current index, writes the result to file, and returns its checksum. If the
-// index is missing, makeIndex starts from the entries of the commit at.
-func (r *repository) makeIndex(file string, at hash, changes []*change) (sum hash, err error) {
+// placeIndex implements engine.
+func (g *gitProgram) placeIndex() error { return os.Rename(g.path(indexStage), g.path("index")) }
+
+// makeIndex implements engine. If the index is missing, makeIndex starts from the entries of the commit at.
+func (g *gitProgram) makeIndex(file string, at hash, changes []*change) (sum hash, err error) {
 	env := []string{"GIT_INDEX_FILE=" + file}
-	if err := r.nameIndex(file); err != nil {
+	if err := g.nameIndex(file); err != nil {
 		return sum, err
 	}
 	if _, err := os.Lstat(file); err != nil && !at.IsZero() {
-		if _, err := r.run(nil, env, "read-tree", at.String()); err != nil {
+		if _, err := g.run(nil, env, "read-tree", at.String()); err != nil {
 			return sum, err
 		}
 	}
@@ -143,10 +144,10 @@ func (r *repository) makeIndex(file string, at hash, changes []*change) (sum has
 		}
 		fmt.Fprintf(to, "%o %s\t%s\x00", c.new.Mode, c.new.Hash, c.path)
 	}
-	if _, err := r.run(io.MultiReader(&gone, &info), env, "update-index", "-z", "--index-info"); err != nil {
+	if _, err := g.run(io.MultiReader(&gone, &info), env, "update-index", "-z", "--index-info"); err != nil {
 		return sum, err
 	}
-	return r.giveStats(file, changes)
+	return g.giveStats(file, changes)
 }
 
 // giveStats adds stat data to an index that Git wrote, for the files that equal the commit. `update-index --index-info`
@@ -230,7 +231,7 @@ func (r *repository) nameIndex(file string) error {
 	return tree.IgnoreGone(os.Link(r.path("index"), file))
 }
 
-// staged returns the index entries at wanted paths that differ from a commit.
+// staged returns the index entries at wanted paths that differ from a commit. It needs the git program.
 func (r *repository) staged(at hash, wanted func(path []byte) bool) (map[string]entry, error) {
 	found := map[string]entry{}
 	tree := at.String()

@@ -3,11 +3,14 @@ package gitlog
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
+	"os/exec"
 	"sync"
 	"time"
 
+	"mailtree/maildir/gitlog/embedded"
 	"mailtree/maildir/history"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
@@ -38,6 +41,8 @@ type Config struct {
 	Share *Share // limits how many Logs work at once; nil: no limit
 
 	Step func(name string) // for tests: called before the steps of a commit, a fetch and a push; may be nil
+
+	git func() (string, error) // for tests: finds the git program; nil: findGit
 }
 
 // Share limits how many Logs work at once. A working Log has about twenty files open, and at server start every Log
@@ -68,6 +73,7 @@ type Log struct {
 	wake      chan struct{}          // wakes Run
 	repackDue chan struct{}          // wakes keepHouse
 	git       func() (string, error) // finds the program
+	embedded  bool                   // there was no program when the Log was opened: see choose
 	mem       *memory                // guarded by turn
 	step      func(string)           // tests stop here
 
@@ -116,6 +122,10 @@ func Open(cfg Config) (*Log, error) {
 		l.step = cfg.Step
 	}
 	l.git = findGit
+	if cfg.git != nil {
+		l.git = cfg.git
+	}
+	l.choose()
 	l.edits = map[string]struct{}{}
 	l.mayImport, l.endImport = context.WithCancel(context.Background())
 	l.mayWork, l.endAll = context.WithCancel(context.Background())
@@ -140,7 +150,9 @@ func (l *Log) open() error {
 		return err
 	}
 	defer repo.Close()
-	_ = os.RemoveAll(repo.path("mailtree-new")) // an older version stored unfinished objects there
+	for _, unfinished := range []string{embedded.Stage, "mailtree-new"} { // an older version used mailtree-new
+		_ = os.RemoveAll(repo.path(unfinished))
+	}
 	at, err := l.branch(repo)
 	if err != nil {
 		return err
@@ -151,17 +163,37 @@ func (l *Log) open() error {
 			l.last = c.made
 		}
 	}
-	if len(l.mem.own) > 0 { // repair found one of our commits
-		return l.heal(ctx)
+	index, err := repo.seeIndex()
+	if err == nil && (len(l.mem.own) > 0 || l.isMisplaced(index, at.commit)) { // repair found one of our commits
+		err = l.heal(ctx)
 	}
-	return nil
+	return err
 }
 
-// Look returns the Mode and Reason of a history.State for the work tree at dir. It changes nothing.
+// choose chooses the engine. It is the git program if there is one, even if the program is too old: a user could run
+// that program, too.
+func (l *Log) choose() {
+	if _, err := l.git(); errors.Is(err, exec.ErrNotFound) {
+		l.embedded = true
+		l.git = func() (string, error) { return "", noSync() }
+	}
+}
+
+// withoutProgram says what is missing while the embedded engine commits.
+const withoutProgram = "there is no git program on the PATH, so the server commits the mail itself. It does not sync with " +
+	"other machines, and it does not repack the repository, which needs more disk space. For both, install Git 2.34 or newer " +
+	"and restart the server"
+
+// Look returns the Mode and Reason of a history.State for the work tree at dir. It changes nothing. If the mode is
+// "committing", the reason says what is missing because there is no git program, or is "".
 func Look(dir string) (mode, reason string) {
 	l := &Log{cfg: Config{Dir: dir}, git: findGit}
+	l.choose()
 	if err := l.standing(); err != nil {
 		return modeOf(err)
+	}
+	if l.embedded {
+		return "committing", withoutProgram
 	}
 	return "committing", ""
 }
@@ -234,8 +266,8 @@ const lastChance = 15 * time.Second
 
 // Run implements history.Log. It makes the commits that are due until ctx ends, and sleeps while nothing is pending. It
 // then commits everything left except an import, until lastChance has passed or the time set with StopBy has come, and
-// returns nil. With Config.External, Run begins by committing the edits made while no Run was active (catchUp). It
-// repacks when the repository is idle (keepHouse).
+// returns nil. With Config.External, Run begins by committing the edits made while no Run was active (catchUp). With the
+// git program, it repacks when the repository is idle (keepHouse).
 func (l *Log) Run(ctx context.Context) error {
 	var aside sync.WaitGroup
 	l.mu.Lock()
@@ -245,7 +277,9 @@ func (l *Log) Run(ctx context.Context) error {
 	if l.cfg.External {
 		aside.Go(func() { done = l.catchUp(ctx, before) })
 	}
-	aside.Go(func() { l.keepHouse(ctx) })
+	if !l.embedded {
+		aside.Go(func() { l.keepHouse(ctx) })
+	}
 	l.whenDue(ctx, l.wake, l.due, l.commitDue)
 	aside.Wait()
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.chance())

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 
+	"mailtree/maildir/gitlog/embedded"
 	"mailtree/maildir/tree"
 )
 
@@ -73,7 +74,7 @@ func (r *repository) syncStaged() error { return syncAll(r.git, indexStage, lock
 
 // unstage removes the staged files, with the mark last.
 func (r *repository) unstage() error {
-	for _, f := range []string{indexStage, indexStage + ".lock", lockStage, markFile} {
+	for _, f := range []string{indexStage, indexStage + ".lock", lockStage, embedded.LockStage, markFile} {
 		if err := tree.IgnoreGone(os.Remove(r.path(f))); err != nil {
 			return err
 		}

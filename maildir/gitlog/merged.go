@@ -67,9 +67,10 @@ func (p *plan) merged(ops []operation) (commits []string, err error) {
 
 // forward returns the commit to which the branch can move without a commit of our own. That is the commit that the
 // batch's only operation merges, if it follows HEAD and has exactly the files of the plan. This way, machines with no
-// new mail of their own end up at the same commit. Otherwise forward returns HEAD.
+// new mail of their own end up at the same commit. Otherwise, and always without the git program, forward returns
+// HEAD.
 func (p *plan) forward(b batch) (hash, error) {
-	if len(b.ops) != 1 || b.ops[0].Merges.Commit == "" || p.base.IsZero() || len(p.apart) > 0 {
+	if len(b.ops) != 1 || b.ops[0].Merges.Commit == "" || p.base.IsZero() || len(p.apart) > 0 || p.repo.embedded {
 		return p.base, nil
 	}
 	commits, err := p.merged(b.ops)
@@ -92,9 +93,8 @@ func (p *plan) forward(b batch) (hash, error) {
 	return plumbing.NewHash(commits[0]), nil
 }
 
-// follows reports whether older is an ancestor of commit, or the same commit.
-func (r *repository) follows(commit, older hash) (bool, error) {
-	_, err := r.run(nil, nil, "merge-base", "--is-ancestor", older.String(), commit.String())
+func (g *gitProgram) follows(commit, older hash) (bool, error) {
+	_, err := g.run(nil, nil, "merge-base", "--is-ancestor", older.String(), commit.String())
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 1 {
 		return false, nil
 	}

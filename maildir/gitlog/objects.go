@@ -1,7 +1,6 @@
 package gitlog
 
 import (
-	"bytes"
 	"crypto/sha1"
 	"errors"
 	"fmt"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"mailtree/maildir/gitlog/embedded"
 )
 
 // hash is the name of an object. The zero hash means no object.
@@ -20,24 +21,13 @@ type hash = plumbing.Hash
 
 // Modes as they appear in tree objects. 0 means that the path has no entry.
 const (
-	modeTree   = 0o040000
-	modeFile   = 0o100644
-	modeExec   = 0o100755
-	modeLink   = 0o120000
-	modeModule = 0o160000
+	modeFile = 0o100644
+	modeExec = 0o100755
+	modeLink = 0o120000
 )
 
 // entry is an entry of a tree object. The zero entry means that the path has no entry.
-type entry struct {
-	Mode uint32
-	Hash hash
-}
-
-// IsTree reports whether e is a folder.
-func (e entry) IsTree() bool { return e.Mode == modeTree }
-
-// IsFile reports whether e refers to a blob: a file, an executable or a link.
-func (e entry) IsFile() bool { return e.Mode != 0 && e.Mode != modeTree && e.Mode != modeModule }
+type entry = embedded.Entry
 
 // blobHash returns the name of a blob. It is much faster than Git's own SHA-1 implementation, which also detects
 // collisions.
@@ -57,26 +47,24 @@ func blobSum(size int64) hashing.Hash {
 // maxObject is the maximum size, in bytes, of an object that is read into memory.
 const maxObject = 1 << 28
 
-var errNoObject = errors.New("no such object")
+var errNoObject = embedded.ErrNoObject
 
-// read returns the content of an object of that kind. name is an object's hash, or COMMIT:PATH. The caller must not
-// change the content. read returns errNoObject or an error from the program.
-func (r *repository) read(kind, name string) ([]byte, error) {
+func (g *gitProgram) read(kind, name string) ([]byte, error) {
 	if strings.ContainsAny(name, "\r\n") {
-		return r.readStepwise(kind, name)
+		return g.readStepwise(kind, name)
 	}
-	if r.objects.cmd == nil {
-		c, err := r.command(r.ctx, "cat-file", "--batch")
+	if g.objects.cmd == nil {
+		c, err := g.command(g.ctx, "cat-file", "--batch")
 		if err != nil {
 			return nil, err
 		}
-		if r.objects, err = startProcess(c); err != nil {
+		if g.objects, err = startProcess(c); err != nil {
 			return nil, err
 		}
 	}
-	data, err := r.objects.readObject(kind, name)
+	data, err := g.objects.readObject(kind, name)
 	if err != nil && !errors.Is(err, errNoObject) {
-		r.Close()
+		_ = g.objects.close()
 	}
 	if err != nil {
 		err = fmt.Errorf("read %s %s: %w", kind, name, err)
@@ -86,15 +74,15 @@ func (r *repository) read(kind, name string) ([]byte, error) {
 
 // readStepwise is read for COMMIT:PATH with a line end in the path. The requests to git cat-file are lines, and only
 // Git 2.38 or newer can separate them with NUL. So the object's hash is looked up in the folder that contains it.
-func (r *repository) readStepwise(kind, name string) ([]byte, error) {
+func (g *gitProgram) readStepwise(kind, name string) ([]byte, error) {
 	commit, path, _ := strings.Cut(name, ":")
 	dir, base := splitPath(path)
-	folder, err := r.read("tree", commit+":"+dir)
+	folder, err := g.read("tree", commit+":"+dir)
 	if err != nil {
 		return nil, err
 	}
 	var found entry
-	err = eachEntry(folder, func(name []byte, e entry) {
+	err = embedded.EachEntry(folder, func(name []byte, e entry) {
 		if string(name) == base {
 			found = e
 		}
@@ -105,7 +93,7 @@ func (r *repository) readStepwise(kind, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.read(kind, found.Hash.String())
+	return g.read(kind, found.Hash.String())
 }
 
 // readObject requests an object from git cat-file and reads the response.
@@ -135,8 +123,11 @@ func (o *process) readObject(kind, name string) ([]byte, error) {
 	return data[:size:size], nil
 }
 
-// Close ends the program that reads objects. A later read starts it again.
-func (r *repository) Close() { _ = r.objects.close() }
+// Close ends the commands that are still running. A later call starts them again.
+func (g *gitProgram) Close() {
+	_ = g.objects.close()
+	_ = g.diffs.close()
+}
 
 var emptyTree = plumbing.NewHash("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
@@ -147,23 +138,6 @@ func unixTime(text string) time.Time {
 		return time.Time{}
 	}
 	return time.Unix(n, 0).UTC()
-}
-
-var errDamaged = errors.New("damaged tree object")
-
-// eachEntry calls fn for the entries of a tree object in order. It returns an error at the first damaged entry.
-func eachEntry(data []byte, fn func(name []byte, e entry)) error {
-	for len(data) > 0 {
-		head, rest, _ := bytes.Cut(data, []byte{0})
-		mode, name, _ := bytes.Cut(head, []byte{' '})
-		n, err := strconv.ParseUint(string(mode), 8, 32)
-		if err != nil || n == 0 || len(name) == 0 || len(rest) < len(hash{}) {
-			return errDamaged
-		}
-		fn(name, entry{uint32(n), hash(rest[:len(hash{})])})
-		data = rest[len(hash{}):]
-	}
-	return nil
 }
 
 // entries returns a commit's entries at paths and, for each folder of the paths, the size of its tree object in bytes.
@@ -188,7 +162,7 @@ func (r *repository) entries(commit hash, paths ...string) (at map[string]entry,
 			return nil, nil, err
 		}
 		sizes[dir] = len(data)
-		err = eachEntry(data, func(name []byte, e entry) {
+		err = embedded.EachEntry(data, func(name []byte, e entry) {
 			if names[string(name)] {
 				at[joined(dir, string(name))] = e
 			}
@@ -214,9 +188,8 @@ func joined(folder, name string) string {
 	return folder + "/" + name
 }
 
-// changesOf returns the files that differ between two commits or trees.
-func (r *repository) changesOf(from, to string) ([]*change, error) {
-	return r.rawChanges(nil, "diff-tree", "-r", from, to)
+func (g *gitProgram) changesOf(from, to string) ([]*change, error) {
+	return g.rawChanges(nil, "diff-tree", "-r", from, to)
 }
 
 // rawChanges returns the changes that a git command prints in raw format, for the wanted paths. If wanted is nil,
@@ -267,7 +240,7 @@ func fileEntry(mode, name string) entry {
 // anyEntry returns the entry that a git command prints as a mode and a hash.
 func anyEntry(mode, name string) entry {
 	n, _ := strconv.ParseUint(mode, 8, 32)
-	return entry{uint32(n), plumbing.NewHash(name)}
+	return entry{Mode: uint32(n), Hash: plumbing.NewHash(name)}
 }
 
 // commitFor describes a commit to make. Author and Committer are identities "Name <mail>".

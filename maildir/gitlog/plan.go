@@ -18,7 +18,7 @@ type change struct {
 	path     string
 	old, new entry         // in HEAD; in the new commit
 	seen     tree.FileStat // state of the file on disk, if it equals new and its times would reveal a later change
-	data     []byte        // content of new if an operation recorded it; otherwise the importer has the content
+	data     []byte        // content of new if an operation recorded it; otherwise the blob is already written
 	gone     bool          // there is no file on disk
 	skipped  string        // why the file on disk cannot be committed; new then equals old
 }
@@ -38,7 +38,7 @@ type plan struct {
 	repo    *repository
 	base    hash // HEAD
 	files   *tree.Tree
-	to      *importer            // receives the files that are read; may be nil
+	to      objects              // receives the files that are read; may be nil
 	written map[string]operation // the last operation that lists a path, if it recorded what it wrote there
 	apart   []string             // paths for another commit, such as an operation's file that a user changed later
 	rest    []string             // edits for which the commit has no room
@@ -47,7 +47,7 @@ type plan struct {
 	changes map[string]*change
 }
 
-func newPlan(r *repository, base hash, to *importer) (*plan, error) {
+func newPlan(r *repository, base hash, to objects) (*plan, error) {
 	files, err := tree.Open(r.dir, maxBlob)
 	if err != nil {
 		return nil, err

@@ -16,12 +16,12 @@ import (
 
 // publication moves the branch and the index together to a new commit. It follows Git's own protocol, in this order:
 //
-//  1. the next index, lock and mark are staged, and made durable with all objects (importer);
+//  1. the next index, lock and mark are staged, and made durable with all objects (objects);
 //  2. index.lock is created with link, which fails if the file exists; the mark distinguishes our lock from a
 //     user's;
 //  3. HEAD, branch and index are compared with their state when the commit was built;
-//  4. git update-ref locks HEAD and the branch if the branch still has its old value (refLock);
-//  5. the index is renamed into place, and git update-ref moves the branch; index.lock is released a
+//  4. HEAD and the branch are locked if the branch still has its old value (refLock);
+//  5. the index is renamed into place, and the branch is moved; index.lock is released a
 //     moment later.
 //
 // The order in step 5 and the delay matter, because `git commit` reads HEAD, then the index, and only then takes
@@ -40,7 +40,7 @@ type publication struct {
 	base   indexState // the index from which ours was built
 	next   indexState // our index, at .git/index
 	locked bool       // index.lock is ours
-	ref    *refLock
+	ref    refLock    // nil if HEAD and the branch are not locked
 	step   func(string)
 }
 
@@ -204,12 +204,14 @@ func (r *repository) lockedBy(name string) error {
 // finish performs step 5.
 func (p *publication) finish() error {
 	r := p.repo
-	if err := os.Rename(r.path(indexStage), r.path("index")); err != nil {
+	if err := r.placeIndex(); err != nil {
 		return err
 	}
 	p.step("index moved")
-	if err := p.ref.move(); err != nil {
-		return errors.Join(errMade, err)
+	if p.ref != nil {
+		if err := p.ref.Move(); err != nil {
+			return errors.Join(errMade, err)
+		}
 	}
 	p.step("ref moved")
 	p.next, _ = r.seeIndex()
@@ -236,7 +238,9 @@ const (
 // abandon releases the locks and leaves everything as it was. If a lock cannot be removed, the mark is kept for
 // repair.
 func (p *publication) abandon() {
-	_ = p.ref.close()
+	if p.ref != nil {
+		_ = p.ref.Close()
+	}
 	var err error
 	if p.locked {
 		err = tree.IgnoreGone(os.Remove(p.repo.path("index.lock")))
@@ -246,25 +250,22 @@ func (p *publication) abandon() {
 	}
 }
 
-// refLock is a running git update-ref that has locked HEAD and a branch. It writes the reflogs of both. A
-// nil refLock holds no lock.
-type refLock struct {
+// updateRef is a running git update-ref that has locked HEAD and a branch. It writes the reflogs of both.
+type updateRef struct {
 	process
 	cancel context.CancelFunc
 	said   bytes.Buffer
 }
 
-// lockRef locks HEAD and the branch for the move that a mark describes. It returns errMoved if the branch has another
-// value, and a *hold if another program holds a lock.
-func (r *repository) lockRef(k *mark) (*refLock, error) {
-	program, err := r.program()
+func (g *gitProgram) lockRef(k *mark) (refLock, error) {
+	program, err := g.program()
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, commandLimit)
-	c := gitCommand(ctx, program, r.git, "-c", refPatience, "update-ref", "--stdin", "-m", k.Log)
+	ctx, cancel := context.WithTimeout(g.ctx, commandLimit)
+	c := gitCommand(ctx, program, g.git, "-c", refPatience, "update-ref", "--stdin", "-m", k.Log)
 	c.Env = append(c.Env, "GIT_COMMITTER_NAME="+serverName, "GIT_COMMITTER_EMAIL="+serverName+"@"+defaultDomain)
-	l := &refLock{cancel: cancel}
+	l := &updateRef{cancel: cancel}
 	c.Stderr = &l.said
 	if l.process, err = startProcess(c); err != nil {
 		cancel()
@@ -277,7 +278,7 @@ func (r *repository) lockRef(k *mark) (*refLock, error) {
 	said := l.said.String()
 	for _, name := range []string{k.Branch, "HEAD"} {
 		if strings.Contains(said, name+".lock'") && strings.Contains(said, "File exists") {
-			return nil, r.lockedBy(name + ".lock")
+			return nil, g.lockedBy(name + ".lock")
 		}
 	}
 	if strings.Contains(said, " but expected ") || strings.Contains(said, "already exists") {
@@ -286,30 +287,27 @@ func (r *repository) lockRef(k *mark) (*refLock, error) {
 	return nil, err
 }
 
-// move moves the branch and releases the locks.
-func (l *refLock) move() error {
-	if l == nil {
-		return nil
-	}
-	return errors.Join(l.say("commit\n", "commit: ok"), l.close())
+// Move moves the branch and releases the locks.
+func (l *updateRef) Move() error {
+	return errors.Join(l.say("commit\n", "commit: ok"), l.Close())
 }
 
 // say sends commands and waits for the answer. If it returns an error, the program has ended.
-func (l *refLock) say(commands, answer string) error {
+func (l *updateRef) say(commands, answer string) error {
 	_, err := io.WriteString(l.stdin, commands)
 	for line := ""; err == nil && line != answer+"\n"; {
 		line, err = l.stdout.ReadString('\n')
 	}
 	if err != nil {
-		failed := l.close()
+		failed := l.Close()
 		err = &gitError{args: []string{"update-ref"}, said: l.said.String(), err: errors.Join(err, failed)}
 	}
 	return err
 }
 
-// close ends the program, which releases the locks.
-func (l *refLock) close() error {
-	if l == nil || l.cmd == nil {
+// Close ends the program, which releases the locks.
+func (l *updateRef) Close() error {
+	if l.cmd == nil {
 		return nil
 	}
 	defer l.cancel()

@@ -349,7 +349,7 @@ func (r *repository) compare(m *history.MergeInput) error {
 // within returns a view of the repository whose commands may use up to memory KiB.
 func (r *repository) within(memory int) *repository {
 	view := *r
-	view.objects, view.memory = process{}, memory
+	view.memory = memory
 	return &view
 }
 

@@ -61,13 +61,21 @@ func (r *repository) repairMarked(m *mark, step func(string)) error {
 }
 
 // repairRef finishes the move of the branch if the index has moved, and removes the locks that a killed update-ref
-// left behind. The HEAD.lock of update-ref is empty, and is taken after the lock on the branch.
+// or embedded engine left behind. The HEAD.lock of update-ref is empty, and is taken after the lock on the branch. That
+// of the embedded engine is a link to lockStage.
 func (r *repository) repairRef(m *mark) error {
 	if m.New == m.Old { // our move did not touch the branch, so its lock is a user's
 		return nil
 	}
+	b, err := readSmall(r.path("HEAD.lock"))
+	if err == nil && m.Lock != "" && string(b) == m.Lock { // the embedded engine's
+		err = os.Remove(r.path("HEAD.lock"))
+	}
+	if transient(err) {
+		return err
+	}
 	file := r.path(m.Branch + ".lock")
-	b, err := readSmall(file)
+	b, err = readSmall(file)
 	if transient(err) {
 		return err
 	}
@@ -97,5 +105,5 @@ func (r *repository) repairRef(m *mark) error {
 	if err != nil {
 		return err
 	}
-	return ref.move()
+	return ref.Move()
 }

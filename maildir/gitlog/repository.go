@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"mailtree/maildir/gitlog/embedded"
 )
 
 // repository is a view of a .git folder for one batch. Each batch opens its own, so that a user's changes take effect
@@ -17,18 +19,26 @@ type repository struct {
 	program func() (string, error) // finds Git
 	config  settings
 	mem     *memory
-	objects process // git cat-file
-	owns    bool    // makeOwn has run
-	memory  int     // memory limit for its commands in KiB; 0: no limit
-	low     bool    // its commands may take a long time, run at low priority, and make their output durable
+	owns    bool // makeOwn has run
+	memory  int  // memory limit for its commands in KiB; 0: no limit
+	low     bool // its commands may take a long time, run at low priority, and make their output durable
+
+	engine
+	embedded bool // the engine is builtIn
 }
 
 // newRepository returns the tree's repository without checking that it exists.
 func (l *Log) newRepository(ctx context.Context, mem *memory) *repository {
-	return &repository{
+	r := &repository{
 		dir: l.cfg.Dir, git: filepath.Join(l.cfg.Dir, ".git"), ctx: ctx, program: l.git, mem: mem,
-		config: settings{fileMode: true},
+		config: settings{fileMode: true}, embedded: l.embedded,
 	}
+	if l.embedded {
+		r.engine = &builtIn{repository: r, objects: embedded.Open(r.git)}
+	} else {
+		r.engine = &gitProgram{repository: r}
+	}
+	return r
 }
 
 // openRepository returns the tree's repository if we can write to it. If there is no such repository, the error is a

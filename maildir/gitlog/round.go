@@ -24,24 +24,24 @@ type part struct {
 type version struct {
 	*change
 	is   entry
-	data []byte // content of a file; nil if the importer has it
+	data []byte // content of a file; nil if the blob is already written
 }
 
-// importParts passes the commits of a round and the blobs that they need to the importer. Each commit is the parent
-// of the next. It returns the newest commit.
-func (l *Log) importParts(p *publication, plan *plan, parts []part, to *importer) (c commitFor, err error) {
+// writeParts writes the commits of a round and the blobs that they need. It returns the newest commit.
+func (l *Log) writeParts(plan *plan, parts []part, to objects) (c commitFor, err error) {
+	given := map[hash]bool{} // copies of a message share one blob
 	for _, part := range parts {
 		for _, v := range part.makes {
-			if !v.is.IsFile() || v.data == nil || to.given[v.is.Hash] {
+			if !v.is.IsFile() || v.data == nil || given[v.is.Hash] {
 				continue
 			}
 			if _, err := to.blob(int64(len(v.data)), bytes.NewReader(v.data)); err != nil {
 				return c, err
 			}
-			to.given[v.is.Hash] = true
+			given[v.is.Hash] = true
 		}
 		if c, err = l.commitOf(plan, part); err == nil {
-			err = to.commit(p.at.commit, c, part.makes)
+			err = to.commit(c, part.makes)
 		}
 		if err != nil {
 			return c, err

@@ -60,14 +60,13 @@ func parseConfig(b []byte) (c *config.Config, err error) {
 	return c, config.NewDecoder(bytes.NewReader(b)).Decode(c)
 }
 
-// person returns the identity that Git would use for a commit made here by hand, or "" if none is configured.
-func (r *repository) person() (id string, err error) {
-	program, err := r.program()
+func (g *gitProgram) person() (id string, err error) {
+	program, err := g.program()
 	if err != nil {
 		return "", err
 	}
-	c := gitCommand(r.ctx, program, r.git, "config", "--null", "--get-regexp", `^user\.(name|email)$`)
-	c.Env = append(os.Environ(), "GIT_DIR="+r.git) // the user's own configuration applies
+	c := gitCommand(g.ctx, program, g.git, "config", "--null", "--get-regexp", `^user\.(name|email)$`)
+	c.Env = append(os.Environ(), "GIT_DIR="+g.git) // the user's own configuration applies
 	out, err := c.Output()
 	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) && failed.ExitCode() == 1 {
 		return "", nil

@@ -32,7 +32,7 @@ func (l *Log) standing() error {
 	if err != nil {
 		return err
 	}
-	if _, err := l.git(); err != nil {
+	if _, err := l.git(); err != nil && !l.embedded {
 		return err
 	}
 	if err := repo.busy(); err != nil {

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/gitlog/embedded"
 	"mailtree/maildir/history"
 	"mailtree/maildir/refusal"
 )
@@ -37,14 +38,25 @@ type commit struct {
 // logFormat is the format that eachCommit parses: fields separated by NUL, with a NUL at the end of each commit.
 const logFormat = "--format=tformat:%H%x00%P%x00%ct%x00%an <%ae>%x00%B"
 
-// eachCommit calls fn for a commit and its ancestors in the order of git log, newest first. It passes args to git log.
-func (r *repository) eachCommit(tip hash, fn func(*commit) error, args ...string) error {
+func (g *gitProgram) eachCommit(tip hash, which commits, fn func(*commit) error) error {
 	if tip.IsZero() {
 		return nil
 	}
 	var f []string
-	args = slices.Concat([]string{"log", "-z", logFormat, "--no-color", "--no-show-signature", "--encoding=UTF-8", tip.String()}, args)
-	return r.stream(func(field []byte) error {
+	args := []string{"log", "-z", logFormat, "--no-color", "--no-show-signature", "--encoding=UTF-8", tip.String()}
+	if which.most > 0 {
+		args = append(args, "-n", strconv.Itoa(which.most))
+	}
+	if !which.until.IsZero() {
+		args = append(args, fmt.Sprintf("--before=@%d +0000", max(which.until.Unix(), 0)))
+	}
+	if which.roots {
+		args = append(args, "--max-parents=0")
+	}
+	if which.path != "" {
+		args = append(args, "--full-history", "--", which.path)
+	}
+	return g.stream(func(field []byte) error {
 		f = append(f, string(field))
 		if len(f) < 5 {
 			return nil
@@ -60,7 +72,7 @@ func (r *repository) eachCommit(tip hash, fn func(*commit) error, args ...string
 
 // commit reads the commit with that name.
 func (r *repository) commit(name hash) (found *commit, err error) {
-	err = r.eachCommit(name, func(c *commit) error { found = c; return nil }, "-n", "1")
+	err = r.eachCommit(name, commits{most: 1}, func(c *commit) error { found = c; return nil })
 	if err == nil && found == nil {
 		err = errNoObject
 	}
@@ -75,14 +87,9 @@ func (l *Log) Walk(ctx context.Context, q history.Query, each func(*history.Revi
 	if err != nil && !errors.Is(err, refusal.ErrUnavailable) {
 		return err
 	}
-	var limits []string
-	if q.Path != "" {
-		limits = []string{"--full-history", "--", q.Path}
-	}
 	w := &walk{repo: repo, q: q}
-	defer w.files.close()
 	looked, older, told := 0, 0, time.Now()
-	err = repo.eachCommit(tip, func(c *commit) error {
+	err = repo.eachCommit(tip, commits{path: q.Path}, func(c *commit) error {
 		if looked++; q.Progress != nil && time.Since(told) > progressEvery {
 			told = time.Now()
 			q.Progress(looked, c.made)
@@ -98,15 +105,14 @@ func (l *Log) Walk(ctx context.Context, q history.Query, each func(*history.Revi
 			return err
 		}
 		return each(r)
-	}, limits...)
+	})
 	return err
 }
 
 // walk is a query in progress.
 type walk struct {
-	repo  *repository
-	q     history.Query
-	files process // git diff-tree
+	repo *repository
+	q    history.Query
 }
 
 // revision returns the part of a commit that the query selects, or nil if there is none.
@@ -139,26 +145,36 @@ func (w *walk) revision(c *commit) (*history.Revision, error) {
 // changed returns the files of the query that a commit changed. For a merge, it returns the files that differ from
 // all parents.
 func (w *walk) changed(c *commit, operations bool) (all []history.FileChange, err error) {
-	if w.files.cmd == nil {
-		cmd, err := w.repo.command(w.repo.ctx, "diff-tree", "--stdin", "--root", "-c", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
+	changes, err := w.repo.changedIn(c)
+	for _, change := range changes {
+		if w.q.File(change.path, operations) {
+			all = append(all, w.change(c, change))
+		}
+	}
+	return all, err
+}
+
+func (g *gitProgram) changedIn(c *commit) (all []*change, err error) {
+	if g.diffs.cmd == nil {
+		cmd, err := g.command(g.ctx, "diff-tree", "--stdin", "--root", "-c", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
 		if err == nil {
-			w.files, err = startProcess(cmd)
+			g.diffs, err = startProcess(cmd)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	if _, err := io.WriteString(w.files.stdin, c.name.String()+"\n=\n"); err != nil { // git repeats "=" at the end
+	if _, err := io.WriteString(g.diffs.stdin, c.name.String()+"\n=\n"); err != nil { // git repeats "=" at the end
 		return nil, err
 	}
 	for meta := ""; ; {
-		if next, err := w.files.stdout.Peek(1); err != nil {
+		if next, err := g.diffs.stdout.Peek(1); err != nil {
 			return nil, err
 		} else if next[0] == '=' && meta == "" {
-			_, err = w.files.stdout.ReadString('\n')
+			_, err = g.diffs.stdout.ReadString('\n')
 			return all, err
 		}
-		field, err := w.files.stdout.ReadString(0)
+		field, err := g.diffs.stdout.ReadString(0)
 		if err != nil {
 			return nil, err
 		}
@@ -170,29 +186,33 @@ func (w *walk) changed(c *commit, operations bool) (all []history.FileChange, er
 			if err != nil {
 				return nil, err
 			}
-			if meta = ""; change != nil && w.q.File(field, operations) {
-				all = append(all, w.change(c, field, change.old, change.new))
+			if meta = ""; change != nil {
+				all = append(all, change)
 			}
 		}
 	}
 }
 
-func (w *walk) change(c *commit, path string, old, now entry) history.FileChange {
-	f := history.FileChange{Path: path, Op: history.Changed}
-	shown := now
+func (w *walk) change(c *commit, at *change) history.FileChange {
+	f := history.FileChange{Path: at.path, Op: history.Changed}
+	shown := at.new
 	switch {
-	case old.Mode == 0:
+	case at.old.Mode == 0:
 		f.Op = history.Added
-	case now.Mode == 0:
-		f.Op, shown = history.Removed, old
+	case at.new.Mode == 0:
+		f.Op, shown = history.Removed, at.old
 	}
 	f.Content = func() ([]byte, error) { return w.repo.read("blob", shown.Hash.String()) }
 	f.Patch = func() (string, error) {
 		from, to := c.sides()
-		text, err := w.repo.run(nil, nil, "diff-tree", "-p", "--full-index", "--no-renames", from, to, "--", path)
-		return string(text), err
+		return w.repo.patch(from, to, at.path)
 	}
 	return f
+}
+
+func (g *gitProgram) patch(from, to, path string) (string, error) {
+	text, err := g.run(nil, nil, "diff-tree", "-p", "--full-index", "--no-renames", from, to, "--", path)
+	return string(text), err
 }
 
 // sides returns the name of the commit's first parent, or of the empty tree, and the name of the commit.
@@ -255,17 +275,23 @@ func (l *Log) AsOf(ctx context.Context, at history.Moment, folder string, show f
 		return err
 	}
 	var all []history.OldFile
-	err = repo.stream(func(record []byte) error {
-		meta, path, _ := strings.Cut(string(record), "\t")
-		if f := strings.Fields(meta); len(f) == 3 && f[1] == "blob" && strings.HasPrefix(path+"/", folder+"/") {
-			all = append(all, history.OldFile{Path: path, Content: func() ([]byte, error) { return repo.read("blob", f[2]) }})
-		}
-		return nil
-	}, "ls-tree", "-r", "-z", c.name.String(), folder)
+	err = repo.filesBelow(c.name, folder, func(path, blob string) {
+		all = append(all, history.OldFile{Path: path, Content: func() ([]byte, error) { return repo.read("blob", blob) }})
+	})
 	if err != nil {
 		return err
 	}
 	return show(c.told(), all)
+}
+
+func (g *gitProgram) filesBelow(commit hash, folder string, each func(path, blob string)) error {
+	return g.stream(func(record []byte) error {
+		meta, path, _ := strings.Cut(string(record), "\t")
+		if f := strings.Fields(meta); len(f) == 3 && f[1] == "blob" && strings.HasPrefix(path+"/", folder+"/") {
+			each(path, f[2])
+		}
+		return nil
+	}, "ls-tree", "-r", "-z", commit.String(), folder)
 }
 
 // told converts the commit to the form that package history uses.
@@ -284,11 +310,11 @@ func (r *repository) commitAt(at history.Moment) (found *commit, err error) {
 		return nil, err
 	}
 	keep := func(c *commit) error { found = c; return nil }
-	err = r.eachCommit(head.commit, keep, "-n", "1", fmt.Sprintf("--before=@%d +0000", max(at.At.Unix(), 0)))
+	err = r.eachCommit(head.commit, commits{most: 1, until: at.At}, keep)
 	if err != nil || found != nil {
 		return found, err
 	}
-	if err = r.eachCommit(head.commit, keep, "--max-parents=0"); err != nil {
+	if err = r.eachCommit(head.commit, commits{roots: true}, keep); err != nil {
 		return nil, err
 	}
 	var first time.Time
@@ -306,17 +332,27 @@ func (r *repository) commitAt(at history.Moment) (found *commit, err error) {
 
 // commitNamed finds a commit by a prefix of its name.
 func (r *repository) commitNamed(name string) (*commit, error) {
-	sum, err := r.run(nil, nil, "rev-parse", "--verify", "--end-of-options", name+"^{commit}")
+	found, err := r.resolve(name)
 	if err == nil {
-		return r.commit(plumbing.NewHash(strings.TrimSpace(string(sum))))
-	}
-	failed := (*gitError)(nil)
-	if !errors.As(err, &failed) {
-		return nil, err
+		return r.commit(found)
 	}
 	what := refusal.NotFound("The history has no commit {name} {arg}: use a commit hash from the history, or a time.")
-	if strings.Contains(failed.said, "ambiguous") {
+	switch {
+	case errors.Is(err, embedded.ErrAmbiguous):
 		what = refusal.Invalid("Several commits begin with {name} {arg}: use more characters of the hash.")
+	case !errors.Is(err, errNoObject):
+		return nil, err
 	}
 	return nil, &refusal.Error{What: what, Field: refusal.Moment, Name: name}
+}
+
+func (g *gitProgram) resolve(name string) (hash, error) {
+	sum, err := g.run(nil, nil, "rev-parse", "--verify", "--end-of-options", name+"^{commit}")
+	if failed := (*gitError)(nil); errors.As(err, &failed) {
+		err = errNoObject
+		if strings.Contains(failed.said, "ambiguous") {
+			err = embedded.ErrAmbiguous
+		}
+	}
+	return plumbing.NewHash(strings.TrimSpace(string(sum))), err
 }

@@ -1,6 +1,7 @@
 package gitlog
 
 import (
+	"mailtree/maildir/gitlog/embedded"
 	"mailtree/maildir/tree"
 )
 
@@ -14,12 +15,12 @@ func (p *plan) loadWritten(c *change) error {
 	if c.new = c.old; p.folders[c.path] {
 		return p.loadOne(c)
 	}
-	if w.Gone && c.old.Mode == modeModule {
+	if w.Gone && c.old.Mode == embedded.ModeModule {
 		return nil
 	}
 	made := entry{}
 	if !w.Gone {
-		made = entry{p.modeOf(c, w.Stat), blobHash(w.Data)}
+		made = entry{Mode: p.modeOf(c, w.Stat), Hash: blobHash(w.Data)}
 	}
 	same, err := p.isStill(c, w, made.Mode)
 	if err != nil {

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// withoutGit lists the scripts that also run with a server that has no git program. They are those about the history
+// whose own git commands need no Git index. The other commands of a script still find the program. So after each halt,
+// the store is taken over by a server with the program, and must then be sound.
+var withoutGit = []string{"log", "asof", "people_undo", "outbox", "people", "index_removed"}
+
+// TestScriptsWithoutGit runs the scripts in withoutGit with a server that finds every program but git.
+func TestScriptsWithoutGit(t *testing.T) {
+	bin := t.TempDir()
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		programs, _ := os.ReadDir(dir)
+		for _, program := range programs {
+			if program.Name() != "git" {
+				_ = os.Symlink(filepath.Join(dir, program.Name()), filepath.Join(bin, program.Name())) // the first one wins
+			}
+		}
+	}
+	p := scripts
+	for _, name := range withoutGit {
+		p.Files = append(p.Files, "../../fixtures/scripts/"+name+".txtar")
+	}
+	p.Setup = func(env *testscript.Env) error {
+		env.Setenv("SERVER_PATH", bin)
+		return setupScript(env)
+	}
+	testscript.Run(t, p)
+}

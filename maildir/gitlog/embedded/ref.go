@@ -1,0 +1,100 @@
+package embedded
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+)
+
+// RefLock holds the locks of HEAD and of a branch. Git commands wait or fail meanwhile.
+type RefLock struct {
+	git          *os.Root // if .git is removed or moved away, nothing is created in its place
+	branch, line string
+	held         []string
+}
+
+// LockedError means that another program holds a lock.
+type LockedError struct{ Name string } // in .git
+
+func (e *LockedError) Error() string { return "another program holds " + e.Name }
+
+// LockStage, in .git, is the next value of a branch before it becomes the lock of the branch. A kill may leave it behind.
+const LockStage = "mailtree-ref"
+
+// Lock locks a branch and HEAD for a move to the commit to. line is the line for the reflogs. The lock of the branch
+// contains the new commit, as that of git update-ref. The lock of HEAD becomes a link to the file headLock in .git. The
+// error may be a *LockedError.
+func Lock(git, branch string, to Hash, line, headLock string) (_ *RefLock, err error) {
+	l := &RefLock{branch: branch, line: strings.ReplaceAll(line, "\n", " ") + "\n"}
+	if l.git, err = os.OpenRoot(git); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.Close())
+		}
+	}()
+	if err := l.git.MkdirAll(path.Dir(branch), 0o755); err != nil {
+		return nil, err
+	}
+	if err := l.git.Remove(LockStage); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	defer l.git.Remove(LockStage)
+	if err := l.write(LockStage, os.O_EXCL|os.O_SYNC, to.String()+"\n"); err != nil {
+		return nil, err
+	}
+	for _, lock := range [][2]string{{LockStage, branch + ".lock"}, {headLock, "HEAD.lock"}} {
+		err := l.git.Link(lock[0], lock[1])
+		if errors.Is(err, fs.ErrExist) {
+			err = &LockedError{lock[1]}
+		}
+		if err != nil {
+			return nil, err
+		}
+		l.held = append(l.held, lock[1])
+	}
+	return l, nil
+}
+
+// write appends text to a file, which it creates if necessary.
+func (l *RefLock) write(name string, flags int, text string) error {
+	f, err := l.git.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK|flags, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+// Move moves the branch and releases the locks. The caller makes the move durable.
+func (l *RefLock) Move() (err error) {
+	defer func() { err = errors.Join(err, l.Close()) }()
+	for _, name := range []string{"logs/HEAD", "logs/" + l.branch} {
+		if err := l.git.MkdirAll(path.Dir(name), 0o755); err != nil {
+			return err
+		}
+		if err := l.write(name, 0, l.line); err != nil {
+			return err
+		}
+	}
+	if err := l.git.Rename(l.branch+".lock", l.branch); err != nil {
+		return err
+	}
+	l.held = l.held[1:]
+	return nil
+}
+
+// Close releases the locks that are still held. Unless Move was called, the branch is unchanged.
+func (l *RefLock) Close() (err error) {
+	for _, name := range l.held {
+		if gone := l.git.Remove(name); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+	}
+	l.held = nil
+	return errors.Join(err, l.git.Close())
+}
