@@ -123,11 +123,13 @@ func (c *Change) Backup() string {
 func (c *Change) Gone() bool { return c.gone }
 
 // restore makes a removal restore the backup if nothing else has changed since the setup. To find out, it puts the part
-// into the backup again: the result must equal the current file.
+// into the backup again: the result must equal the current file. It also removes a backup that equals what is left.
 func (c *Change) restore(p part) {
 	kept, err := open("", c.kept)
 	if err == nil && kept.is {
-		if again, err := p.put(kept.data); err == nil && bytes.Equal(again, c.file.data) {
+		if bytes.Equal(c.After, kept.data) {
+			c.exactly = true
+		} else if again, err := p.put(kept.data); err == nil && bytes.Equal(again, c.file.data) {
 			c.After, c.exactly = kept.data, true
 		}
 		return
