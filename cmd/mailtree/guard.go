@@ -65,7 +65,7 @@ func guardInstall(p *program, env []string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p.note(installed.Entry{Kind: installed.Guard, Dir: at.Repo})
+			p.noteInstalled(installed.Entry{Kind: installed.Guard, Dir: at.Repo})
 			done, err := guard.Install(c.Context(), at, guard.Setup{
 				Store:   p.cfg.Store,
 				Scope:   p.cfg.Scope,

@@ -48,7 +48,7 @@ var groups = []struct {
 	{"Clients:", []string{"setup", "stdio", "hook", "nudge", "token"}},
 	{"Email:", []string{"mailbox", "gateway"}},
 	{serverGroup, []string{
-		"serve", "status", "stop", "logs", "service", "uninstall", "doctor", "config", "index", "key", "sync", "fmt", "attachments",
+		"serve", "status", "stop", "logs", "service", "backup", "restore", "uninstall", "doctor", "config", "index", "key", "sync", "fmt", "attachments",
 	}},
 }
 
@@ -118,7 +118,8 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 		serveCommand(p), stdioCommand(p), openCommand(p), nudgeCommand(p), setupCommand(p),
 		indexCommand(p), doctorCommand(p), keyCommand(p), tokenCommand(p), guardCommand(p, env),
 		attachmentsCommand(p), newCommand(p), hookCommand(p), serviceCommand(p), configCommand(p),
-		fmtCommand(p), versionCommand(p), uninstallCommand(p), gatewayCommand(p),
+		fmtCommand(p), versionCommand(p), uninstallCommand(p),
+		backupCommand(p), restoreCommand(p), gatewayCommand(p),
 	)
 	root.AddCommand(p.deskCommands()...)
 	root.InitDefaultCompletionCmd()

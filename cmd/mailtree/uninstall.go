@@ -98,20 +98,20 @@ func (u *uninstall) run(ctx context.Context, store bool) error {
 		if _, err := u.p.stop(ctx); err != nil && !errors.Is(err, errNoServer) {
 			return fmt.Errorf("the server cannot be stopped: %w", err)
 		}
-		u.say("stopped the server")
+		u.report("stopped the server")
 	}
 	dirs := u.folders(at, noted)
 	u.clients(at, dirs, noted)
 	u.guards(ctx, dirs)
-	u.files(noted)
+	u.notedFiles(noted)
 	u.lists()
 	if store {
 		u.remove(u.p.cfg.Store, os.RemoveAll)
 	}
 	if !u.found {
-		u.say("nothing to remove")
+		u.report("nothing to remove")
 	}
-	u.rest(store)
+	u.tellRest(store)
 	if u.failed {
 		return fmt.Errorf("some things could not be removed: see above. Then run `mailtree uninstall` again")
 	}
@@ -121,8 +121,8 @@ func (u *uninstall) run(ctx context.Context, store bool) error {
 	return installed.Forget(u.p.cfg.Store)
 }
 
-// say prints a line.
-func (u *uninstall) say(format string, a ...any) { u.screen.Tell(format+"\n", a...) }
+// report prints a line.
+func (u *uninstall) report(format string, a ...any) { u.screen.Tell(format+"\n", a...) }
 
 // check reports an error, after which the command continues with what else there is.
 func (u *uninstall) check(err error) {
@@ -139,14 +139,14 @@ func (u *uninstall) remove(path string, by func(string) error) {
 	}
 	u.found = true
 	if u.dry {
-		u.say("would remove %s", path)
+		u.report("would remove %s", path)
 		return
 	}
 	if err := by(path); err != nil {
 		u.check(fmt.Errorf("cannot remove %s: %w", path, cause(err)))
 		return
 	}
-	u.say("removed %s", path)
+	u.report("removed %s", path)
 }
 
 // service stops and removes the service, if its file is one that `mailtree service` printed for this store.
@@ -160,16 +160,16 @@ func (u *uninstall) service(ctx context.Context) {
 		return
 	}
 	if !strings.Contains(string(text), u.p.cfg.Store) {
-		u.say("kept %s, which runs the server of another store", s.Path)
+		u.report("kept %s, which runs the server of another store", s.Path)
 		return
 	}
 	if u.dry {
-		u.say("would run %s", s.Stop)
+		u.report("would run %s", s.Stop)
 	} else {
 		ctx, cancel := context.WithTimeout(ctx, longestStop)
 		defer cancel()
 		if err := exec.CommandContext(ctx, "sh", "-c", s.Stop).Run(); err == nil {
-			u.say("stopped the service")
+			u.report("stopped the service")
 		}
 	}
 	u.remove(filepath.Join(filepath.Dir(s.Path), "default.target.wants", filepath.Base(s.Path)), os.Remove) // if systemd is not running
@@ -238,7 +238,7 @@ func (u *uninstall) client(s clients.Setup) {
 		return
 	}
 	if other := u.others(uses.Stores); other != "" {
-		u.say("kept what %s has for the store %s: to remove it, run `mailtree uninstall --store %s`", s.Client.Title, other, other)
+		u.report("kept what %s has for the store %s: to remove it, run `mailtree uninstall --store %s`", s.Client.Title, other, other)
 		return
 	}
 	changes, err := s.Remove()
@@ -258,7 +258,7 @@ func (u *uninstall) client(s clients.Setup) {
 	}
 	if uses.ByHand != "" {
 		file, _, _ := s.Entry()
-		u.say("kept an entry that you wrote yourself in %s: %s", file, uses.ByHand)
+		u.report("kept an entry that you wrote yourself in %s: %s", file, uses.ByHand)
 	}
 }
 
@@ -290,13 +290,13 @@ func (u *uninstall) guards(ctx context.Context, dirs []string) {
 			continue
 		}
 		if other := hooks[0].Store; other != "" && other != u.p.cfg.Store {
-			u.say("kept the guard in %s, which is for the store %s", dir, other)
+			u.report("kept the guard in %s, which is for the store %s", dir, other)
 			continue
 		}
 		u.found = true
 		if u.dry {
 			for _, h := range hooks {
-				u.say("would remove %s", h.File)
+				u.report("would remove %s", h.File)
 			}
 			continue
 		}
@@ -306,8 +306,8 @@ func (u *uninstall) guards(ctx context.Context, dirs []string) {
 	}
 }
 
-// files removes files that the store has noted one by one, and their folders if nothing else is in them.
-func (u *uninstall) files(noted []installed.Entry) {
+// notedFiles removes files that the store has noted one by one, and their folders if nothing else is in them.
+func (u *uninstall) notedFiles(noted []installed.Entry) {
 	for _, e := range noted {
 		if e.Kind != installed.Files || !filepath.IsAbs(e.Dir) {
 			continue
@@ -338,13 +338,13 @@ func (u *uninstall) lists() {
 	}
 }
 
-// rest prints what the command does not remove or cannot know.
-func (u *uninstall) rest(store bool) {
+// tellRest prints what the command does not remove or cannot know.
+func (u *uninstall) tellRest(store bool) {
 	if !store && storedir.IsStore(u.p.cfg.Store) {
-		u.say("The store %s stays. To remove it too, with all mail: mailtree uninstall %s", u.p.cfg.Store, u.p.cfg.Store)
+		u.report("The store %s stays. To remove it too, with all mail: mailtree uninstall %s", u.p.cfg.Store, u.p.cfg.Store)
 	}
 	program, _ := guard.Program()
-	u.say("Not removed, because mailtree cannot know about it:")
+	u.report("Not removed, because mailtree cannot know about it:")
 	for _, line := range []string{
 		"the program itself: " + cmp.Or(program, "mailtree"),
 		"lines that you added to your shell's startup files, and units that you saved elsewhere",
@@ -352,12 +352,12 @@ func (u *uninstall) rest(store bool) {
 		"guards and clients of code bases that have no project, if a version before this one wrote them: run `mailtree uninstall` there",
 		"sessions that are still open in a client: they keep the configuration that they started with",
 	} {
-		u.say("  - %s", line)
+		u.report("  - %s", line)
 	}
 }
 
-// note records in the store what a command is about to write outside it. A command does not fail because of that.
-func (p *program) note(e installed.Entry) {
+// noteInstalled records in the store what a command is about to write outside it. A command does not fail because of that.
+func (p *program) noteInstalled(e installed.Entry) {
 	if err := installed.Note(p.cfg.Store, e); err != nil {
 		p.remark("%v. `mailtree uninstall` may not find what this command writes", err)
 	}
@@ -377,5 +377,5 @@ func (p *program) noteClient(s clients.Setup) {
 			e.Env[name] = v
 		}
 	}
-	p.note(e)
+	p.noteInstalled(e)
 }
