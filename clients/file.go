@@ -119,6 +119,14 @@ func (c *Change) Backup() string {
 	return c.kept
 }
 
+// Kept returns the path of the backup of the file as it was before the first setup, or "" if there is none now.
+func (c *Change) Kept() string {
+	if !exists(c.kept) {
+		return ""
+	}
+	return c.kept
+}
+
 // Gone reports whether the change removes the file.
 func (c *Change) Gone() bool { return c.gone }
 

@@ -254,6 +254,9 @@ func (u *uninstall) client(s clients.Setup) {
 			u.check(whatToDo(err, s))
 		} else {
 			u.p.lines(done(c))
+			if kept := c.Kept(); kept != "" {
+				u.report("kept %s, your file from before mailtree: something else has changed in the file since", kept)
+			}
 		}
 	}
 	if uses.ByHand != "" {
