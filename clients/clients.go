@@ -354,9 +354,16 @@ func (s Setup) entry(file string, server Server, allow bool) part {
 			}
 			return form.Cut(data, s.path())
 		},
-		ours: func(data []byte) bool {
-			_, leads, err := current(data)
-			return err == nil && leads != nil && !s.byHand(leads)
+		ours: func(data []byte) bool { // of either toolset: there is one backup for both
+			for _, toolset := range []string{"", Email} {
+				of := s
+				of.Toolset = toolset
+				got, err := form.Get(data, of.path())
+				if leads := of.Client.server(got); err == nil && leads != nil && !of.byHand(leads) {
+					return true
+				}
+			}
+			return false
 		},
 		empty: form.Empty,
 	}

@@ -119,15 +119,25 @@ func (c *Change) Backup() string {
 	return c.kept
 }
 
+// Kept returns the path of the backup of the file as it was before the first setup, or "" if there is none now.
+func (c *Change) Kept() string {
+	if !exists(c.kept) {
+		return ""
+	}
+	return c.kept
+}
+
 // Gone reports whether the change removes the file.
 func (c *Change) Gone() bool { return c.gone }
 
 // restore makes a removal restore the backup if nothing else has changed since the setup. To find out, it puts the part
-// into the backup again: the result must equal the current file.
+// into the backup again: the result must equal the current file. It also removes a backup that equals what is left.
 func (c *Change) restore(p part) {
 	kept, err := open("", c.kept)
 	if err == nil && kept.is {
-		if again, err := p.put(kept.data); err == nil && bytes.Equal(again, c.file.data) {
+		if bytes.Equal(c.After, kept.data) {
+			c.exactly = true
+		} else if again, err := p.put(kept.data); err == nil && bytes.Equal(again, c.file.data) {
 			c.After, c.exactly = kept.data, true
 		}
 		return

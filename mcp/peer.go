@@ -72,6 +72,7 @@ func (s *Server) verbs() map[string]http.Handler {
 		"amend":          s.inProject(verb(s, s.amend)),
 		"amendable":      s.inProject(verb(s, s.amendable)),
 		"archive":        s.inProject(verb(s, s.archiveMessage)),
+		"backup":         s.requireOwner(http.HandlerFunc(s.backup)),
 		"complete":       verb(s, s.complete),
 		"delete":         s.inProject(verb(s, s.deleteMessage)),
 		"desk":           s.inProject(verb(s, s.desk)),

@@ -22,6 +22,8 @@ func (s *Server) Handler() http.Handler {
 	}
 	mux.Handle("GET /health", s.checkUser(s.checkToken(http.HandlerFunc(s.health))))
 	mux.Handle("GET /metrics", s.checkUser(s.checkToken(http.HandlerFunc(s.metrics))))
+	mux.HandleFunc("GET /livez", s.livez)
+	mux.HandleFunc("GET /readyz", s.readyz)
 	for _, path := range cardPaths {
 		mux.HandleFunc(path, s.card)
 	}

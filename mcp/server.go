@@ -81,6 +81,9 @@ type Config struct {
 	// Health returns the JSON of GET /health, and whether the server can do its work. If it cannot, the status on TCP
 	// is 503. If Health is nil, the answer is {"status":"ok"}.
 	Health func(context.Context) (report any, able bool)
+	// Ready returns an error if the server cannot answer calls now. Anyone who can connect can read the error. If Ready
+	// is nil, the server is ready until it stops.
+	Ready func(context.Context) error
 	// Metrics serves GET /metrics. If it is nil, the path does not exist.
 	Metrics http.Handler
 	// Called is called after each tool call with the toolset and the tool, and whether the call was refused. It may be

@@ -82,6 +82,31 @@ var loadCompletion = []struct{ shell, file, lines string }{
 	{"bash", "~/.bashrc", "  source <(mailtree completion bash)"},
 	{"zsh", "~/.zshrc", "  autoload -U compinit && compinit\n  source <(mailtree completion zsh)"},
 	{"fish", "~/.config/fish/config.fish", "  mailtree completion fish | source"},
+	{"powershell", "$PROFILE", "  mailtree completion powershell | Out-String | Invoke-Expression"},
+}
+
+// completionNu is the script for Nushell, for which cobra has none.
+//
+//go:embed completion.nu
+var completionNu string
+
+// completionNushell prints the script for Nushell. Nushell reads scripts before it runs programs, so the script has to be
+// saved in a file.
+func completionNushell() *cobra.Command {
+	return &cobra.Command{
+		Use:   "nushell",
+		Short: "Generate the autocompletion script for nushell",
+		Long: "Print the completion script for Nushell 0.108 or newer. To load it in new shells, save it with these lines, and " +
+			"run them again\nafter an update of mailtree:\n\n" +
+			"  mkdir $nu.user-autoload-dirs.0\n" +
+			"  mailtree completion nushell | save -f ($nu.user-autoload-dirs.0 | path join mailtree.nu)",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := fmt.Fprint(c.OutOrStdout(), completionNu)
+			return err
+		},
+	}
 }
 
 // loadsAlone makes `completion` print scripts that need no other package and that a single line can load.
@@ -93,6 +118,7 @@ func loadsAlone(root *cobra.Command) {
 	completion.Short = "Print a shell completion script"
 	completion.Long = completion.Short + ".\nTo see how to load the script, run `mailtree completion SHELL --help`."
 	completion.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	completion.AddCommand(completionNushell())
 	for _, load := range loadCompletion {
 		c, _, err := root.Find([]string{"completion", load.shell})
 		if err != nil {

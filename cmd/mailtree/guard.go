@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cmd/mailtree/cli"
+	"mailtree/cmd/mailtree/installed"
 	"mailtree/guard"
 	"mailtree/maildir"
 	"mailtree/maildir/seat"
@@ -64,6 +65,7 @@ func guardInstall(p *program, env []string) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			p.noteInstalled(installed.Entry{Kind: installed.Guard, Dir: at.Repo})
 			done, err := guard.Install(c.Context(), at, guard.Setup{
 				Store:   p.cfg.Store,
 				Scope:   p.cfg.Scope,

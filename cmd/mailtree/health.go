@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -120,6 +121,24 @@ const stalled = 10 * time.Second
 func (h *health) verdict(ctx context.Context) (report any, able bool) {
 	r := h.report(ctx)
 	return r, r.Status == "ok"
+}
+
+// readyWait is how long the index may take to answer before the server reports that it is not ready.
+const readyWait = 2 * time.Second
+
+// ready answers GET /readyz: see mcp.Config.Ready.
+func (h *health) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWait)
+	defer cancel()
+	if _, err := h.app.store.Stats(ctx); err != nil {
+		return errors.New("the index is not responding")
+	}
+	for _, p := range h.app.store.Projects() {
+		if p.Stalled() > stalled {
+			return errors.New("the disk is not responding")
+		}
+	}
+	return nil
 }
 
 // report collects the current state. It does not wait for the disk or for Git.

@@ -41,10 +41,9 @@ type lastList struct {
 	Threads []string `json:"threads,omitempty"`
 }
 
-// listFile returns the file for the last list of this terminal, or "" without a terminal. Each terminal device and
-// login session has its own file. The file is below the user's XDG_STATE_HOME. The user need not be the OS user who
-// runs the server.
-func (p *program) listFile() string {
+// stateFolder returns the folder for files that commands keep for their user, or "" if the environment does not say
+// where it is.
+func (p *program) stateFolder() string {
 	state := p.variable("XDG_STATE_HOME")
 	if home := p.variable("HOME"); state == "" && home != "" {
 		state = filepath.Join(home, ".local", "state")
@@ -52,11 +51,22 @@ func (p *program) listFile() string {
 	if !filepath.IsAbs(state) {
 		return ""
 	}
+	return filepath.Join(state, "mailtree")
+}
+
+// listFile returns the file for the last list of this terminal, or "" without a terminal. Each terminal device and
+// login session has its own file. The file is below the user's XDG_STATE_HOME. The user need not be the OS user who
+// runs the server.
+func (p *program) listFile() string {
+	state := p.stateFolder()
+	if state == "" {
+		return ""
+	}
 	session, err := unix.Getsid(0)
 	for _, f := range []any{p.std.in, p.std.out, p.std.err} {
 		var st unix.Stat_t
 		if err == nil && cli.IsTerminal(f) && unix.Fstat(int(f.(*os.File).Fd()), &st) == nil {
-			return filepath.Join(state, "mailtree", "lists", fmt.Sprintf("%x-%d", st.Rdev, session))
+			return filepath.Join(state, "lists", fmt.Sprintf("%x-%d", st.Rdev, session))
 		}
 	}
 	return ""

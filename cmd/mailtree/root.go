@@ -32,7 +32,7 @@ func (p *program) remark(format string, a ...any) {
 
 // goesOn lists the commands that, with their subcommands, need no setting except the store. A commit, a client's turn
 // or a starting shell must not fail because HOST or PORT means something else in its environment.
-var goesOn = map[string]bool{"hook": true, "guard": true, "man": true, "completion": true, cobra.ShellCompRequestCmd: true}
+var goesOn = map[string]bool{"hook": true, "guard": true, "completion": true, cobra.ShellCompRequestCmd: true}
 
 // serverGroup is the heading of the commands for the server. Their help shows the log flags.
 const serverGroup = "Server and store:"
@@ -48,7 +48,7 @@ var groups = []struct {
 	{"Clients:", []string{"setup", "stdio", "hook", "nudge", "token"}},
 	{"Email:", []string{"mailbox", "gateway"}},
 	{serverGroup, []string{
-		"serve", "status", "stop", "logs", "service", "doctor", "config", "index", "key", "sync", "fmt", "attachments",
+		"serve", "status", "stop", "logs", "service", "backup", "restore", "uninstall", "doctor", "config", "index", "key", "sync", "fmt", "attachments",
 	}},
 }
 
@@ -118,7 +118,8 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 		serveCommand(p), stdioCommand(p), openCommand(p), nudgeCommand(p), setupCommand(p),
 		indexCommand(p), doctorCommand(p), keyCommand(p), tokenCommand(p), guardCommand(p, env),
 		attachmentsCommand(p), newCommand(p), hookCommand(p), serviceCommand(p), configCommand(p),
-		manCommand(p), fmtCommand(p), versionCommand(p), gatewayCommand(p),
+		fmtCommand(p), versionCommand(p), uninstallCommand(p),
+		backupCommand(p), restoreCommand(p), gatewayCommand(p),
 	)
 	root.AddCommand(p.deskCommands()...)
 	root.InitDefaultCompletionCmd()

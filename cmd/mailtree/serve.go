@@ -231,6 +231,7 @@ func (a *app) serverConfig(p *program, waker *waker, w *web, stop func()) mcpser
 		Page:         newPage(p, a, waker),
 		URL:          w.url,
 		Health:       health.verdict,
+		Ready:        health.ready,
 		Metrics:      a.metrics.handler(),
 		Called:       a.metrics.called,
 		Nudge:        waker.serve,

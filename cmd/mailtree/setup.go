@@ -195,6 +195,8 @@ func (p *program) changeClient(o setupOptions, s clients.Setup, changes []*clien
 	}
 	if len(changes) == 0 {
 		fmt.Fprintf(p.std.out, "%s: nothing to change\n", s.Client.Title)
+	} else if !o.dryRun && !o.remove {
+		p.noteClient(s)
 	}
 	for _, c := range changes {
 		if o.dryRun {
@@ -283,6 +285,11 @@ func (p *program) clientSite() (at clients.Site, err error) {
 	if err != nil {
 		return at, err
 	}
+	return siteOf(at, dir)
+}
+
+// siteOf returns the site with the code base that a folder is in.
+func siteOf(at clients.Site, dir string) (_ clients.Site, err error) {
 	if at.Dir, err = codeBase(dir); err == nil {
 		at.Git, _, err = repo.GitFolders(at.Dir)
 	}

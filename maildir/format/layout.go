@@ -139,7 +139,7 @@ func locateAgent(p string) Place {
 		pl = locateMessage(KindInbox, name, in)
 	case below && box == OutboxDir:
 		pl = locateMessage(KindOutbox, name, in)
-	case below && box == draftsDir:
+	case below && box == DraftsDir:
 		pl.Kind = KindDraft
 	}
 	if why := CheckName(name); why != "" && pl.Kind != KindOther && pl.Kind != KindDraft {
@@ -209,7 +209,7 @@ const (
 	statusFile     = "status"
 	InboxDir       = "inbox"
 	OutboxDir      = "outbox"
-	draftsDir      = "drafts"
+	DraftsDir      = "drafts"
 	releasedExt    = ".released"
 	GitIgnore      = ".gitignore"
 	GitAttributes  = ".gitattributes"
@@ -249,7 +249,7 @@ func DraftPath(agent string, t time.Time, n int) string {
 	if n > 1 {
 		name += "-" + strconv.Itoa(n)
 	}
-	return AgentsDir + "/" + agent + "/" + draftsDir + "/" + name + ".md"
+	return AgentsDir + "/" + agent + "/" + DraftsDir + "/" + name + ".md"
 }
 
 // ProfilePath returns the path of the agent's profile.

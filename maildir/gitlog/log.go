@@ -72,6 +72,7 @@ type Log struct {
 	turn      chan struct{}          // held by the goroutine that commits
 	wake      chan struct{}          // wakes Run
 	repackDue chan struct{}          // wakes keepHouse
+	packing   chan struct{}          // held during a repack
 	git       func() (string, error) // finds the program
 	embedded  bool                   // there was no program when the Log was opened: see choose
 	mem       *memory                // guarded by turn
@@ -117,7 +118,8 @@ func Open(cfg Config) (*Log, error) {
 	cfg.Piled = cmp.Or(cfg.Piled, 1000)
 	cfg.Share = cmp.Or(cfg.Share, NewShare(1))
 	l := &Log{cfg: cfg, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), repackDue: make(chan struct{}, 1),
-		mem: newMemory(), step: func(string) {}, optimistic: optimisticTries}
+		packing: make(chan struct{}, 1),
+		mem:     newMemory(), step: func(string) {}, optimistic: optimisticTries}
 	if cfg.Step != nil {
 		l.step = cfg.Step
 	}

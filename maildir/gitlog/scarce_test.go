@@ -43,9 +43,8 @@ func missedWithFew(dir string) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &full); err != nil {
 		panic(err)
 	}
-	for n := uint64(3); ; n++ {
-		few := full
-		few.Cur = n
+	few := full
+	for few.Cur = 3; ; few.Cur++ { // the type of Cur depends on the system
 		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
 			panic(err)
 		}
@@ -53,11 +52,11 @@ func missedWithFew(dir string) {
 		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &full); err != nil {
 			panic(err)
 		}
-		if err != nil && n < 64 {
+		if err != nil && few.Cur < 64 {
 			continue
 		}
 		slices.Sort(found)
-		fmt.Println(n, err, found)
+		fmt.Println(few.Cur, err, found)
 		return
 	}
 }

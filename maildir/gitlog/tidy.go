@@ -78,7 +78,11 @@ func (l *Log) tidy(ctx context.Context) {
 	l.mu.Lock()
 	l.unpacked.size = 0 // objects written from now on are counted for the next repack
 	l.mu.Unlock()
-	err = l.repack(ctx)
+	unpacking, err := await(ctx, l.packing)
+	if err == nil {
+		err = l.repack(ctx)
+		unpacking()
+	}
 	if err == nil || ctx.Err() != nil {
 		return
 	}

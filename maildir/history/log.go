@@ -47,6 +47,14 @@ type Log interface {
 	// Flush commits everything recorded so far, including edits that are still too recent to be committed.
 	Flush(ctx context.Context) error
 
+	// KeepPacks keeps the Log from repacking until done is called, so that no object is removed. It waits for a repack
+	// that is in progress.
+	KeepPacks(ctx context.Context) (done func(), err error)
+
+	// Still commits everything recorded so far if it can, and calls fn. Until fn returns, the Log changes neither the
+	// branch nor the index. If a commit takes too long, Still returns ErrUnavailable without calling fn.
+	Still(ctx context.Context, fn func() error) error
+
 	// Walk calls each with the commits that q selects, newest first. Operations that are not committed yet come first,
 	// as commits without a hash. Walk ends after the oldest commit, or when each returns fs.SkipAll. It returns any
 	// other error from each or ctx.

@@ -181,6 +181,16 @@ func (l *List) Move(project, from, to string, now time.Time) error {
 	})
 }
 
+// Restart makes the hooks run for nothing older than now, whichever changes they have already considered.
+func (l *List) Restart(now time.Time) error {
+	return l.change(func(all []Hook) ([]Hook, error) {
+		for i := range all {
+			all[i].Created, all[i].After = now, 0
+		}
+		return all, nil
+	})
+}
+
 // Present is the current state of the clock and of the feed of changes.
 type Present struct {
 	Now    time.Time

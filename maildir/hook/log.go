@@ -63,8 +63,10 @@ type End struct {
 	Output []byte // the last part of the command's output
 }
 
+// LogDir is the folder with the marks, in the store's folder.
+const LogDir = "hooks"
+
 const (
-	logDir      = "hooks"
 	oldLog      = "hooks.log" // written by earlier versions
 	changesFile = "changes"
 	markEnd     = ".run"
@@ -74,7 +76,7 @@ const (
 // marks, and incomplete marks left by a crash, because their commands were never started. A store must not have more
 // than one open log at a time. OpenLog returns ErrUnavailable if it fails.
 func OpenLog(root string, now func() time.Time) (*Log, error) {
-	l := &Log{dir: filepath.Join(root, logDir), now: now}
+	l := &Log{dir: filepath.Join(root, LogDir), now: now}
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
 		return nil, refusal.Disk(err)
 	}

@@ -142,6 +142,17 @@ const OwnersFile = "owners.json"
 // TrustedSendersFile is the file that lists each mailbox's trusted senders at other domains. Only a server reads it.
 const TrustedSendersFile = "trusted_senders.json"
 
+// InstalledFile is the file that lists what mailtree has written outside the store.
+const InstalledFile = "installed"
+
+// Lasting reports whether a file or folder with the given name in a store's folder belongs to the store for good. It
+// returns false for the projects, for the marks of hooks, for files of a running server, and for files that a server
+// writes again.
+func Lasting(name string) bool {
+	own := []string{GatewayDir, OwnersFile, TrustedSendersFile, hook.ListFile, formatFile, InstalledFile}
+	return keys.IsFile(name) && !strings.HasSuffix(name, ".lock") || slices.Contains(own, name)
+}
+
 const (
 	lockFile   = "server.lock"
 	socketFile = "server.sock"

@@ -27,6 +27,9 @@ const (
 // HelloHeader contains, as JSON, the self-asserted part of tool.Caller. Bridges send it on the socket.
 const HelloHeader = "Mailtree-Hello"
 
+// FailureTrailer contains the reason if the server could not finish an answer that is not JSON.
+const FailureTrailer = "Mailtree-Failure"
+
 // AcceptBoth is the Accept header of a client that accepts both documents and streams.
 const AcceptBoth = "application/json, text/event-stream"
 

@@ -207,6 +207,23 @@ func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(lin
 	}
 }
 
+// Copy makes the server run a verb that answers with a file, and writes the file to w. If Copy returns an error, the file
+// is not complete. It returns errors from w, the reason that the server gives, and the same errors as Call.
+func (c *Client) Copy(ctx context.Context, verb string, w io.Writer) error {
+	res, err := c.postTo(ctx, "/mailtree/"+verb, struct{}{})
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if _, err := io.Copy(w, res.Body); err != nil {
+		return lost(err)
+	}
+	if why := res.Trailer.Get(protocol.FailureTrailer); why != "" {
+		return &Refusal{Text: why}
+	}
+	return nil
+}
+
 // Yield asks the server to end so that another server can start. It returns a *Refusal if the server keeps running, and
 // otherwise the same errors as Call.
 func (c *Client) Yield(ctx context.Context) error {

@@ -1,0 +1,108 @@
+// Package installed keeps the list of what mailtree has written outside its store, so that `mailtree uninstall` finds it.
+// The list is the file storedir.InstalledFile in the store, with one entry in JSON on each line. The list may contain more than is
+// there: entries stay when a user removes something in another way.
+package installed
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"mailtree/maildir/storedir"
+	"mailtree/maildir/tree"
+)
+
+const maxFile = 16 << 20 // bytes
+
+// Kind says what was written.
+type Kind string
+
+// The kinds of entries.
+const (
+	Client Kind = "client" // a client's entry, hooks or lines: see Entry.Client
+	Guard  Kind = "guard"  // the guard's hooks, in the repository Dir
+	Files  Kind = "files"  // the files Files below Dir, such as a plugin's
+)
+
+// Entry is one thing that was written.
+type Entry struct {
+	Kind   Kind              `json:"kind"`
+	Dir    string            `json:"dir,omitempty"`    // absolute path of the code base; "": the user's own files
+	Client string            `json:"client,omitempty"` // the client's name
+	Env    map[string]string `json:"env,omitempty"`    // the variables that said where the client's files are
+	Files  []string          `json:"files,omitempty"`  // paths relative to Dir
+}
+
+// Note adds an entry to the list, unless the list contains it already. Call it before the entry's files are written. If
+// there is no store yet, Note does nothing: a store is created only by its server. Several processes may call Note at
+// the same time. Errors contain the file's path.
+func Note(store string, e Entry) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if fi, err := os.Stat(store); err != nil || !fi.IsDir() {
+		return nil
+	}
+	f, _, err := tree.OpenPlain(filepath.Join(store, storedir.InstalledFile), os.O_RDWR|os.O_CREATE|os.O_APPEND)
+	if err != nil {
+		return cannotWrite(store, err)
+	}
+	defer f.Close()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		return cannotWrite(store, err)
+	}
+	data, _, err := tree.ReadPlain(f.Name(), maxFile)
+	if err != nil {
+		return cannotWrite(store, err)
+	}
+	for known := range bytes.Lines(data) {
+		if bytes.Equal(bytes.TrimSpace(known), line) {
+			return nil
+		}
+	}
+	if len(data) > 0 && data[len(data)-1] != '\n' { // an earlier line was cut off
+		line = append([]byte{'\n'}, line...)
+	}
+	if _, err = f.Write(append(line, '\n')); err == nil {
+		err = f.Sync()
+	}
+	return cannotWrite(store, errors.Join(err, f.Close()))
+}
+
+func cannotWrite(store string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("cannot write %s, the list of what mailtree has installed: %w", filepath.Join(store, storedir.InstalledFile), err)
+}
+
+// Read returns the entries, oldest first. It skips lines that are not entries. It returns read errors, and nothing if
+// there is no list.
+func Read(store string) (all []Entry, err error) {
+	data, _, err := tree.ReadPlain(filepath.Join(store, storedir.InstalledFile), maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for line := range bytes.Lines(data) {
+		var e Entry
+		if json.Unmarshal(line, &e) == nil && e.Kind != "" {
+			all = append(all, e)
+		}
+	}
+	return all, err
+}
+
+// Forget removes the list. A missing list is not an error.
+func Forget(store string) error {
+	if err := os.Remove(filepath.Join(store, storedir.InstalledFile)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

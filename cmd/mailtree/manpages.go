@@ -1,0 +1,99 @@
+//go:build pages
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"mailtree/cmd/mailtree/pages"
+)
+
+// main writes the files that packages install besides the program: manual pages to DIR/man1, and a completion script for
+// each shell to DIR/completions. release/man runs it. Its arguments are DIR and the version.
+func main() {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: release/man DIR VERSION")
+		os.Exit(exitUsage)
+	}
+	if err := writePages(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, "release/man:", err)
+		os.Exit(exitFailed)
+	}
+}
+
+// scripts are the names of the completion scripts, by shell.
+var scripts = map[string]string{
+	"bash":       "mailtree.bash",
+	"zsh":        "_mailtree",
+	"fish":       "mailtree.fish",
+	"powershell": "mailtree.ps1",
+	"nushell":    "mailtree.nu",
+}
+
+func writePages(dir, version string) error {
+	root := rootCommand(nil, stdio{out: &bytes.Buffer{}, err: os.Stderr})
+	if err := pages.Write(root, filepath.Join(dir, "man1"), manual(version)); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "completions"), 0o755); err != nil {
+		return err
+	}
+	for shell, name := range scripts {
+		var text bytes.Buffer
+		if code := run(context.Background(), []string{"completion", shell}, nil, stdio{out: &text, err: os.Stderr}); code != 0 {
+			return fmt.Errorf("cannot write the completion script for %s", shell)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "completions", name), text.Bytes(), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// manual returns what the pages say besides the help of the commands.
+func manual(version string) pages.Config {
+	m := pages.Config{
+		Version: version,
+		Environment: []pages.Entry{
+			{Name: "MAILTREE_ME", Text: "your name as an agent (default: your login name)"},
+			{Name: "AGENT_NAME", Text: "the agent for which the guard checks a commit or an edit"},
+			{Name: "GUARD_MODE", Text: "what the guard does with a commit of claimed files: block (default), warn or off"},
+			{Name: "GUARD_UNKNOWN", Text: "what the guard does with committers that it cannot identify: block (default) or warn"},
+			{Name: "GUARD_BYPASS", Text: "1 makes the guard let everything through"},
+			{Name: "CLAIM_MODE", Text: "what a client's hook does with an edit of claimed files: block (default), warn or off"},
+			{Name: "NO_COLOR", Text: "turns off bold text"},
+			{Name: "PAGER", Text: "the pager for long output (default less)"},
+			{Name: "VISUAL, EDITOR", Text: "the editor for messages"},
+			{Name: "XDG_STATE_HOME", Text: "the folder for the lists of row numbers (default ~/.local/state)"},
+		},
+		Files: []pages.Entry{
+			{Name: "~/.mailtree/", Text: "the store. README.md in it explains its files"},
+			{Name: "~/.mailtree/projects/PROJECT/repo/", Text: "a project's mail, a Git working tree"},
+			{Name: "~/.mailtree/index/", Text: "the index; if you delete it while no server is running, the next start rebuilds it"},
+			{Name: "~/.mailtree/key, token, gateway/", Text: "the store's secrets: the key that seals messages, the token for HTTP, the keys that sign email"},
+			{Name: "~/.mailtree/server.log", Text: "the log of a background server"},
+			{Name: "~/.config/systemd/user/mailtree.service", Text: "the unit that mailtree service prints"},
+			{Name: "~/.local/state/mailtree/lists", Text: "the row numbers of recent lists"},
+			{Name: ".env", Text: "settings for mailtree serve, read from the folder in which you start it"},
+		},
+		Statuses: []pages.Entry{
+			{Name: "0", Text: "The command succeeded."},
+			{Name: strconv.Itoa(exitFailed), Text: "The command was refused, or something failed."},
+			{Name: strconv.Itoa(exitUsage), Text: "The command line or a setting is wrong."},
+			{Name: strconv.Itoa(exitNothing), Text: "What you named does not exist, or nothing was found."},
+		},
+	}
+	for _, s := range settings() {
+		text := s.Help
+		if s.Default != "" {
+			text += " (default " + s.Default + ")"
+		}
+		m.Environment = append(m.Environment, pages.Entry{Name: s.Name, Text: text})
+	}
+	return m
+}

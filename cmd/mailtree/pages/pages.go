@@ -1,0 +1,104 @@
+// Package pages writes the manual pages of a program whose commands are cobra's. The program itself does not contain this
+// package: a build with the tag "pages" writes the files that packages install.
+package pages
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+// Entry is a line of a section: a variable, a file or an exit status, and what it means.
+type Entry struct{ Name, Text string }
+
+// Config describes the pages. The page of the program itself contains all entries. The pages of its commands contain the
+// exit statuses, and refer to that page for the other entries.
+type Config struct {
+	Version     string // shown at the bottom of each page
+	Environment []Entry
+	Files       []Entry
+	Statuses    []Entry // of commands whose own description says nothing about exit statuses
+}
+
+// Write writes a page for root, and for each command below it that users can see, to the folder dir. It creates dir if it
+// is missing. Each page contains the month of SOURCE_DATE_EPOCH (default: the current month). Write returns any disk error.
+func Write(root *cobra.Command, dir string, cfg Config) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	root.InitDefaultHelpCmd()
+	return write(root, dir, cfg)
+}
+
+func write(c *cobra.Command, dir string, cfg Config) error {
+	for _, sub := range c.Commands() {
+		if !sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand() {
+			continue
+		}
+		if err := write(sub, dir, cfg); err != nil {
+			return err
+		}
+	}
+	page, err := Page(c, cfg)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, strings.ReplaceAll(c.CommandPath(), " ", "-")+".1"), page, 0o644)
+}
+
+// statuses matches the end of a command's description, if that is about exit statuses.
+var statuses = regexp.MustCompile(`(?s)(?:^|\s)((?:The e|E)xit status .*)$`)
+
+// Page returns the page of a command in man's format.
+func Page(c *cobra.Command, cfg Config) ([]byte, error) {
+	var more strings.Builder
+	section := func(title string, entries []Entry) {
+		fmt.Fprintf(&more, ".SH %s\n", title)
+		for _, e := range entries {
+			fmt.Fprintf(&more, ".TP\n\\fB%s\\fP\n%s\n", roff(e.Name), roff(e.Text))
+		}
+	}
+	if c.HasParent() {
+		fmt.Fprintf(&more, ".SH ENVIRONMENT\n\\fB%s\\fP(1) lists the environment variables and the files.\n", roff(c.Root().Name()))
+	} else {
+		section("ENVIRONMENT", cfg.Environment)
+		section("FILES", cfg.Files)
+	}
+	long := c.Long
+	if own := statuses.FindStringSubmatchIndex(long); own != nil {
+		fmt.Fprintf(&more, ".SH EXIT STATUS\n%s\n", roff(long[own[2]:]))
+		c.Long = cmp.Or(strings.TrimSpace(long[:own[2]]), c.Short)
+	} else {
+		section("EXIT STATUS", cfg.Statuses)
+	}
+	c.DisableAutoGenTag = true // it would contain the day
+	var page bytes.Buffer
+	err := doc.GenMan(c, &doc.GenManHeader{Section: "1", Source: c.Root().Name() + " " + cfg.Version, Manual: c.Root().Name()}, &page)
+	c.Long = long
+	if err != nil {
+		return nil, fmt.Errorf("the page of %s: %w", c.CommandPath(), err)
+	}
+	before, after, found := strings.Cut(page.String(), ".SH SEE ALSO")
+	text := strings.TrimRight(before, "\n") + "\n" + more.String()
+	if found {
+		text += ".SH SEE ALSO" + after
+	}
+	return []byte(text), nil
+}
+
+// roff returns a text that man shows as it is, in one paragraph.
+func roff(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "`", "").Replace(text)
+	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
+		text = `\&` + text
+	}
+	return text
+}

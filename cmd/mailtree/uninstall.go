@@ -1,0 +1,384 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/clients"
+	"mailtree/cmd/mailtree/cli"
+	"mailtree/cmd/mailtree/installed"
+	"mailtree/guard"
+	"mailtree/maildir"
+	"mailtree/maildir/storedir"
+)
+
+func uninstallCommand(p *program) *cobra.Command {
+	var dry, yes bool
+	c := &cobra.Command{
+		Use:   "uninstall [STORE]",
+		Short: "Remove everything that mailtree wrote outside its store",
+		Long: "Remove what mailtree wrote outside its store: clients' entries, hooks and lines for agents, the guard's hooks, the\n" +
+			"service's unit, and the lists of row numbers. The command stops the server first. It looks at what the store has\n" +
+			"noted, at all clients' files in your home folder, and at the folders of all projects. What it cannot find, it\n" +
+			"says. The store stays, with all mail, unless you name it.\n" +
+			"Exit status 0: everything was removed. 1: something could not be removed.",
+		Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			u := &uninstall{p: p, dry: dry, screen: cli.NewScreen(p.std.out, p.variable)}
+			if len(args) > 0 {
+				if err := u.named(args[0], yes); err != nil {
+					return err
+				}
+			}
+			return u.run(c.Context(), len(args) > 0)
+		},
+	}
+	c.Flags().BoolVar(&dry, "dry-run", false, "print what would be removed, change nothing")
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask before the store is removed")
+	return c
+}
+
+// uninstall is one run of `mailtree uninstall`.
+type uninstall struct {
+	p      *program
+	dry    bool
+	screen *cli.Screen
+	found  bool // something was removed, or would be
+	failed bool
+}
+
+// named checks the store that the command line names, and asks the user whether to remove it.
+func (u *uninstall) named(store string, yes bool) error {
+	store, err := filepath.Abs(store)
+	switch {
+	case err != nil:
+		return err
+	case store != u.p.cfg.Store:
+		return &exitError{exitUsage, fmt.Errorf("%q is not the store that this command uses (%s): omit it, or add --store %q", store,
+			u.p.cfg.Store, store)}
+	case !storedir.IsStore(store):
+		return &exitError{exitNothing, fmt.Errorf("there is no store at %s", store)}
+	case yes || u.dry:
+		return nil
+	case !cli.IsTerminal(u.p.std.in):
+		return fmt.Errorf("this would remove the store %s with all mail and its history. It cannot be undone: add --yes to confirm", store)
+	}
+	fmt.Fprintf(u.p.std.err, "Remove the store %s with all mail and its history? This cannot be undone. [y/N] ", store)
+	answer, _ := bufio.NewReader(u.p.std.in).ReadString('\n')
+	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
+		return errors.New("nothing was removed")
+	}
+	return nil
+}
+
+func (u *uninstall) run(ctx context.Context, store bool) error {
+	noted, err := installed.Read(u.p.cfg.Store)
+	u.check(err)
+	at, err := u.p.clientSite()
+	if err != nil {
+		return err
+	}
+	u.service(ctx)
+	if !u.dry && storedir.Held(u.p.cfg.Store) {
+		if _, err := u.p.stop(ctx); err != nil && !errors.Is(err, errNoServer) {
+			return fmt.Errorf("the server cannot be stopped: %w", err)
+		}
+		u.report("stopped the server")
+	}
+	dirs := u.folders(at, noted)
+	u.clients(at, dirs, noted)
+	u.guards(ctx, dirs)
+	u.notedFiles(noted)
+	u.lists()
+	if store {
+		u.remove(u.p.cfg.Store, os.RemoveAll)
+	}
+	if !u.found {
+		u.report("nothing to remove")
+	}
+	u.tellRest(store)
+	if u.failed {
+		return fmt.Errorf("some things could not be removed: see above. Then run `mailtree uninstall` again")
+	}
+	if u.dry || store {
+		return nil
+	}
+	return installed.Forget(u.p.cfg.Store)
+}
+
+// report prints a line.
+func (u *uninstall) report(format string, a ...any) { u.screen.Tell(format+"\n", a...) }
+
+// check reports an error, after which the command continues with what else there is.
+func (u *uninstall) check(err error) {
+	if err != nil {
+		u.failed = true
+		u.p.remark("%s", words.Explain(err))
+	}
+}
+
+// remove removes a file or folder with the given function. A missing one is not reported.
+func (u *uninstall) remove(path string, by func(string) error) {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	u.found = true
+	if u.dry {
+		u.report("would remove %s", path)
+		return
+	}
+	if err := by(path); err != nil {
+		u.check(fmt.Errorf("cannot remove %s: %w", path, cause(err)))
+		return
+	}
+	u.report("removed %s", path)
+}
+
+// service stops and removes the service, if its file is one that `mailtree service` printed for this store.
+func (u *uninstall) service(ctx context.Context) {
+	s, err := u.p.service()
+	if err != nil { // this system has no service manager that mailtree supports
+		return
+	}
+	text, err := os.ReadFile(s.Path)
+	if err != nil || !strings.Contains(string(text), "Written by `mailtree service`") {
+		return
+	}
+	if !strings.Contains(string(text), u.p.cfg.Store) {
+		u.report("kept %s, which runs the server of another store", s.Path)
+		return
+	}
+	if u.dry {
+		u.report("would run %s", s.Stop)
+	} else {
+		ctx, cancel := context.WithTimeout(ctx, longestStop)
+		defer cancel()
+		if err := exec.CommandContext(ctx, "sh", "-c", s.Stop).Run(); err == nil {
+			u.report("stopped the service")
+		}
+	}
+	u.remove(filepath.Join(filepath.Dir(s.Path), "default.target.wants", filepath.Base(s.Path)), os.Remove) // if systemd is not running
+	u.remove(s.Path, os.Remove)
+}
+
+// folders returns the folders that may contain files of ours: the current code base, those of the store's projects, and
+// those that the store has noted.
+func (u *uninstall) folders(at clients.Site, noted []installed.Entry) (dirs []string) {
+	all := []string{at.Dir}
+	names, err := storedir.ProjectNames(u.p.cfg.Store)
+	if !errors.Is(err, fs.ErrNotExist) {
+		u.check(err)
+	}
+	for _, n := range names {
+		all = append(all, n.HumanKey)
+	}
+	for _, e := range noted {
+		if e.Kind == installed.Client || e.Kind == installed.Guard {
+			all = append(all, e.Dir)
+		}
+	}
+	for _, dir := range all {
+		if fi, err := os.Stat(dir); filepath.IsAbs(dir) && err == nil && fi.IsDir() && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// clients removes what setup wrote to the user's own files and to the code bases.
+func (u *uninstall) clients(at clients.Site, dirs []string, noted []installed.Entry) {
+	for _, c := range clients.List() {
+		sites := []clients.Site{at}
+		for _, e := range noted {
+			if e.Client == c.Name && len(e.Env) > 0 {
+				site := at
+				site.Env = func(name string) string { return e.Env[name] }
+				sites = append(sites, site)
+			}
+		}
+		for _, toolset := range []string{"", clients.Email} {
+			for _, site := range sites {
+				u.client(clients.Setup{Site: site, Client: c, Scope: clients.User, Toolset: toolset})
+			}
+			for _, dir := range dirs {
+				site, err := siteOf(at, dir)
+				if err != nil {
+					u.check(err)
+					continue
+				}
+				u.client(clients.Setup{Site: site, Client: c, Scope: clients.Project, Toolset: toolset})
+			}
+		}
+	}
+}
+
+// client removes what one setup wrote, unless it was written for another store.
+func (u *uninstall) client(s clients.Setup) {
+	uses, err := s.Uses()
+	switch {
+	case errors.Is(err, clients.ErrNoFile):
+		return
+	case err != nil && !errors.Is(err, clients.ErrNotOurs):
+		u.check(whatToDo(err, s))
+		return
+	}
+	if other := u.others(uses.Stores); other != "" {
+		u.report("kept what %s has for the store %s: to remove it, run `mailtree uninstall --store %s`", s.Client.Title, other, other)
+		return
+	}
+	changes, err := s.Remove()
+	if err != nil {
+		u.check(whatToDo(err, s))
+		return
+	}
+	for _, c := range changes {
+		u.found = true
+		if u.dry {
+			u.p.std.out.Write(c.Diff())
+		} else if err := c.Apply(); err != nil {
+			u.check(whatToDo(err, s))
+		} else {
+			u.p.lines(done(c))
+			if kept := c.Kept(); kept != "" {
+				u.report("kept %s, your file from before mailtree: something else has changed in the file since", kept)
+			}
+		}
+	}
+	if uses.ByHand != "" {
+		file, _, _ := s.Entry()
+		u.report("kept an entry that you wrote yourself in %s: %s", file, uses.ByHand)
+	}
+}
+
+// others returns one of the stores if none of them is the store of this command.
+func (u *uninstall) others(stores []string) (other string) {
+	for _, store := range stores {
+		if store == u.p.namedStore() {
+			return ""
+		}
+		other = cmp.Or(store, "~/.mailtree")
+	}
+	return other
+}
+
+// guards removes the guard's hooks from the repositories.
+func (u *uninstall) guards(ctx context.Context, dirs []string) {
+	for _, dir := range dirs {
+		at, err := site([]string{dir}, u.p.env)
+		if err != nil {
+			u.check(err)
+			continue
+		}
+		hooks, err := guard.Find(ctx, at)
+		if errors.Is(err, maildir.ErrInvalid) || errors.Is(err, maildir.ErrNotFound) || err == nil && len(hooks) == 0 {
+			continue // not a working tree, or not guarded
+		}
+		if err != nil {
+			u.check(err)
+			continue
+		}
+		if other := hooks[0].Store; other != "" && other != u.p.cfg.Store {
+			u.report("kept the guard in %s, which is for the store %s", dir, other)
+			continue
+		}
+		u.found = true
+		if u.dry {
+			for _, h := range hooks {
+				u.report("would remove %s", h.File)
+			}
+			continue
+		}
+		done, err := guard.Uninstall(ctx, at)
+		u.p.lines(done)
+		u.check(err)
+	}
+}
+
+// notedFiles removes files that the store has noted one by one, and their folders if nothing else is in them.
+func (u *uninstall) notedFiles(noted []installed.Entry) {
+	for _, e := range noted {
+		if e.Kind != installed.Files || !filepath.IsAbs(e.Dir) {
+			continue
+		}
+		folders := map[string]bool{e.Dir: true}
+		for _, f := range e.Files {
+			if !filepath.IsLocal(f) {
+				continue
+			}
+			u.remove(filepath.Join(e.Dir, f), os.Remove)
+			for dir := filepath.Dir(f); dir != "."; dir = filepath.Dir(dir) {
+				folders[filepath.Join(e.Dir, dir)] = true
+			}
+		}
+		deepest := slices.SortedFunc(maps.Keys(folders), func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+		for _, dir := range deepest {
+			if !u.dry {
+				_ = os.Remove(dir) // fails if something else is in it
+			}
+		}
+	}
+}
+
+// lists removes the lists of row numbers.
+func (u *uninstall) lists() {
+	if state := u.p.stateFolder(); state != "" {
+		u.remove(state, os.RemoveAll)
+	}
+}
+
+// tellRest prints what the command does not remove or cannot know.
+func (u *uninstall) tellRest(store bool) {
+	if !store && storedir.IsStore(u.p.cfg.Store) {
+		u.report("The store %s stays. To remove it too, with all mail: mailtree uninstall %s", u.p.cfg.Store, u.p.cfg.Store)
+	}
+	program, _ := guard.Program()
+	u.report("Not removed, because mailtree cannot know about it:")
+	for _, line := range []string{
+		"the program itself: " + cmp.Or(program, "mailtree"),
+		"lines that you added to your shell's startup files, and units that you saved elsewhere",
+		"a plugin that you installed in a client: remove it with the client's own command",
+		"guards and clients of code bases that have no project, if a version before this one wrote them: run `mailtree uninstall` there",
+		"sessions that are still open in a client: they keep the configuration that they started with",
+	} {
+		u.report("  - %s", line)
+	}
+}
+
+// noteInstalled records in the store what a command is about to write outside it. A command does not fail because of that.
+func (p *program) noteInstalled(e installed.Entry) {
+	if err := installed.Note(p.cfg.Store, e); err != nil {
+		p.remark("%v. `mailtree uninstall` may not find what this command writes", err)
+	}
+}
+
+// noteClient records what setup is about to write.
+func (p *program) noteClient(s clients.Setup) {
+	e := installed.Entry{Kind: installed.Client, Client: s.Client.Name}
+	if s.Scope == clients.Project {
+		e.Dir = s.Dir
+	}
+	for _, name := range clients.Variables() {
+		if v := s.Env(name); v != "" && s.Scope == clients.User {
+			if e.Env == nil {
+				e.Env = map[string]string{}
+			}
+			e.Env[name] = v
+		}
+	}
+	p.noteInstalled(e)
+}

@@ -1,0 +1,47 @@
+package maildir
+
+import (
+	"context"
+	"io"
+
+	"mailtree/maildir/backup"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
+)
+
+// Backup writes a backup of the store to a writer, while Run is running. program is the version of the program. Backup
+// returns errors from to and ctx, ErrUnavailable, and errors from the file system.
+func (s *Store) Backup(ctx context.Context, to io.Writer, program string) error {
+	var all []backup.Project
+	for _, p := range s.Projects() {
+		all = append(all, backup.Project{Slug: p.Slug, KeepPacks: p.mail.History.KeepPacks, Still: p.still})
+	}
+	for slug := range s.LeftOut() { // nothing changes a project that could not be opened
+		all = append(all, backup.Project{
+			Slug:      slug,
+			KeepPacks: func(context.Context) (func(), error) { return func() {}, nil },
+			Still:     func(_ context.Context, fn func() error) error { return fn() },
+		})
+	}
+	return backup.Write(ctx, to, s.core.Root, backup.Header{Program: program, Created: s.core.Clock.Time().UTC()}, all)
+}
+
+// still calls fn between two operations. Until fn returns, the server changes neither the tree nor its history. See
+// backup.Project.
+func (p *Project) still(ctx context.Context, fn func() error) error {
+	_ = p.mail.History.Flush(ctx) // so that the writer does not have to wait for long; Still tries again
+	done := make(chan error, 1)
+	p.mail.Writer.Aside(func(context.Context, *tree.Changer) {
+		if err := ctx.Err(); err != nil {
+			done <- err
+			return
+		}
+		done <- p.mail.History.Still(ctx, fn)
+	})
+	select {
+	case err := <-done: // soon, even after ctx has ended: fn must not run after still has returned
+		return err
+	case <-p.mail.Writer.Stopped():
+		return writer.ErrStopped
+	}
+}

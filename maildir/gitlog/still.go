@@ -1,0 +1,22 @@
+package gitlog
+
+import (
+	"context"
+	"time"
+)
+
+// longestStill is how long a copy of the repository may wait for commits in progress. The writer waits too.
+const longestStill = 10 * time.Second
+
+// KeepPacks implements history.Log.
+func (l *Log) KeepPacks(ctx context.Context) (done func(), err error) { return await(ctx, l.packing) }
+
+// Still implements history.Log.
+func (l *Log) Still(ctx context.Context, fn func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, longestStill)
+	defer cancel()
+	if err := l.Flush(ctx); err != nil && ctx.Err() == nil {
+		l.cfg.Log.Debug("the history is copied without the newest operations, which are in the journal", "error", err)
+	}
+	return unavailable(l.exclusive(ctx, fn))
+}
