@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/mod/module"
+
 	"mailtree/release"
 )
 
@@ -23,6 +25,20 @@ func TestApplied(t *testing.T) {
 	}
 	for path := range changed {
 		t.Errorf("%s differs from what release/home says: run go -C release run ./apply", path)
+	}
+}
+
+// TestModule checks that Go accepts the name of every file in the module, so that `go install` can download it. Names
+// that Windows reserves, such as nul.txt, are not allowed on any system.
+func TestModule(t *testing.T) {
+	list, err := exec.CommandContext(t.Context(), "git", "-C", "../..", "ls-files", "-z").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path := range strings.SplitSeq(strings.TrimSuffix(string(list), "\x00"), "\x00") {
+		if err := module.CheckFilePath(path); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
