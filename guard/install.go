@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -471,22 +470,4 @@ func (f *hooksFolder) remove(name, file string) (string, error) {
 		return "removed " + full, errors.Join(f.root.Remove(file), f.root.Remove(name+behind), f.sync())
 	}
 	return "restored the earlier " + full, errors.Join(f.root.Rename(name+behind, file), f.sync())
-}
-
-// Program returns the path by which a hook or a service should call this program. If the mailtree on the PATH is this
-// program, Program returns that path, which stays valid when a newer version replaces the program. Otherwise it returns
-// the path of the program's file.
-func Program() (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", fileError("The path of this program cannot be found", err)
-	}
-	if p, err := exec.LookPath("mailtree"); err == nil && filepath.IsAbs(p) {
-		a, errA := os.Stat(p)
-		b, errB := os.Stat(self)
-		if errA == nil && errB == nil && os.SameFile(a, b) {
-			return p, nil
-		}
-	}
-	return self, nil
 }

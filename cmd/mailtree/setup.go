@@ -21,6 +21,7 @@ import (
 
 	"mailtree/clients"
 	"mailtree/clients/edit"
+	"mailtree/guard"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/repo"
@@ -120,6 +121,11 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 	}
 	if o.check {
 		return p.checkClients(ctx, o, at, args)
+	}
+	if !o.remove && !o.print && !o.dryRun {
+		if _, err := guard.Program(); err != nil {
+			return err
+		}
 	}
 	s := clients.Setup{
 		Site:   at,

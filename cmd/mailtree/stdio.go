@@ -56,6 +56,7 @@ func (p *program) stdio(ctx context.Context, o stdioOptions) error {
 		Out:     p.std.out,
 		Toolset: o.toolset,
 		Hello:   caller,
+		Version: version(),
 		Log:     p.cfg.logger(p.std),
 		Dial: func(ctx context.Context, start bool) (net.Conn, error) {
 			switch {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -8,41 +9,68 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version returns the version of the program: the module's version if it was installed as a module; otherwise the
-// commit.
-func version() string {
-	b, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+// The linker sets these variables in releases (release/goreleaser.yaml). In all other builds they are empty.
+var releaseVersion, releaseCommit, releaseDate string
+
+// build is the answer of `mailtree version --json`.
+type build struct {
+	Version string `json:"version"`          // a semantic version with a v, or devel
+	Commit  string `json:"commit,omitempty"` // "" if unknown
+	Date    string `json:"date,omitempty"`   // of the commit, in RFC 3339; "" if unknown
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}
+
+// thisBuild describes this program. Go records no commit in a module that it has downloaded, nor in a linked work tree.
+func thisBuild() build {
+	b := build{
+		Version: releaseVersion,
+		Commit:  releaseCommit,
+		Date:    releaseDate,
+		Go:      runtime.Version(),
+		OS:      runtime.GOOS,
+		Arch:    runtime.GOARCH,
 	}
-	if v := b.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	rev, dirty := "", ""
-	for _, s := range b.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			rev = s.Value[:min(12, len(s.Value))]
-		case "vcs.modified":
-			if s.Value == "true" {
-				dirty = "+changes"
+	if info, ok := debug.ReadBuildInfo(); ok && b.Version == "" {
+		if b.Version = info.Main.Version; b.Version == "(devel)" {
+			b.Version = ""
+		}
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				b.Commit = s.Value
+			case "vcs.time":
+				b.Date = s.Value
 			}
 		}
 	}
-	if rev == "" {
-		return "devel"
-	}
-	return "devel-" + rev + dirty
+	b.Version = cmp.Or(b.Version, "devel")
+	return b
 }
 
+// version returns this program's version, such as v1.2.3, or devel if it is unknown.
+func version() string { return thisBuild().Version }
+
 func versionCommand(p *program) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version",
+		Short: "Print the version, the commit and the platform",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(p.std.out, "mailtree %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			b := thisBuild()
+			if asJSON {
+				return p.printJSON(b)
+			}
+			from := ""
+			if b.Commit != "" {
+				from = fmt.Sprintf(" (commit %.12s of %s)", b.Commit, cmp.Or(b.Date, "an unknown date"))
+			}
+			_, err := fmt.Fprintf(p.std.out, "mailtree %s%s %s %s/%s\n", b.Version, from, b.Go, b.OS, b.Arch)
 			return err
 		},
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print the answer as JSON")
+	return c
 }

@@ -50,6 +50,7 @@ type Config struct {
 	Out     io.Writer
 	Toolset string
 	Hello   tool.Caller // the caller's description of itself for the server
+	Version string      // this program's version; clients get a notice if the server's version is older
 	// Dial connects to the store's server. If start is true and no server is running, Dial may start one and wait for
 	// it.
 	Dial     func(ctx context.Context, start bool) (net.Conn, error)

@@ -106,6 +106,9 @@ func (b *bridge) pass(m *message, res *http.Response) error {
 	if m.method == "initialize" {
 		b.begin(body)
 	}
+	if m.method == "initialize" || m.method == "server/discover" {
+		body = b.welcome(body)
+	}
 	if len(bytes.TrimSpace(body)) > 0 && (m.asks() || m.method == "") {
 		b.answer(withID(body, m.id))
 	}

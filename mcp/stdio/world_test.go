@@ -45,6 +45,8 @@ type world struct {
 	mute  atomic.Bool  // subscriptions do not open
 	muted atomic.Int32 // number of subscriptions that did not open
 
+	version string // of the servers; "": devel
+
 	mu     sync.Mutex
 	server *http.Server // nil if no server is running
 	end    func()
@@ -78,7 +80,7 @@ func (w *world) start() {
 		w.t.Error(err)
 		return
 	}
-	m := mcpserver.New(mcpserver.Config{Store: w.store.Store, Progress: 10 * time.Millisecond})
+	m := mcpserver.New(mcpserver.Config{Store: w.store.Store, Version: w.version, Progress: 10 * time.Millisecond})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { m.Run(ctx) })

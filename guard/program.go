@@ -1,0 +1,64 @@
+package guard
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+
+	"mailtree/maildir/refusal"
+)
+
+// The packages that install mailtree. release/apply writes these names.
+const (
+	npmPackage  = "mailtree"
+	pypiPackage = "mailtree"
+)
+
+// runners lists the programs that run a package without installing it. Each has a pattern for the paths in its cache,
+// and the command that installs mailtree instead.
+var runners = []struct {
+	name    string
+	cache   *regexp.Regexp
+	install string
+}{
+	{"npx", regexp.MustCompile(`/_npx/[0-9a-f]+/node_modules/`), "npm install -g " + npmPackage},
+	{"uvx", regexp.MustCompile(`/(archive|builds|environments)-v\d+/[^/]+/`), "uv tool install " + pypiPackage},
+}
+
+// Program returns the path by which a hook or a service should call this program. If the mailtree on the PATH is this
+// program, Program returns that path, which stays valid when a newer version replaces the program. Otherwise it returns
+// the path of the program's file. If a package runner, such as npx, has started the program from its cache, Program returns
+// ErrInvalid with the command that installs mailtree, because the file may be deleted at any time.
+func Program() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fileError("The path of this program cannot be found", err)
+	}
+	if err := cached(self); err != nil {
+		return "", err
+	}
+	if p, err := exec.LookPath("mailtree"); err == nil && filepath.IsAbs(p) {
+		a, errA := os.Stat(p)
+		b, errB := os.Stat(self)
+		if errA == nil && errB == nil && os.SameFile(a, b) {
+			return p, nil
+		}
+	}
+	return self, nil
+}
+
+// cached returns ErrInvalid if the program's file is in the cache of a package runner.
+func cached(self string) error {
+	if real, err := filepath.EvalSymlinks(self); err == nil {
+		self = real
+	}
+	for _, r := range runners {
+		if r.cache.MatchString(self) {
+			return &refusal.Own{Kind: refusal.ErrInvalid, Text: fmt.Sprintf("%s runs mailtree from its cache, where the program "+
+				"may be deleted at any time. Install mailtree, then try again: `%s`", r.name, r.install)}
+		}
+	}
+	return nil
+}
