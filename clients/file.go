@@ -240,7 +240,7 @@ func fileError(file string, err error) error {
 	case errors.As(err, &syntax):
 		return &SyntaxError{file, syntax.Line, syntax.Why}
 	case errors.As(err, &twice):
-		return &SyntaxError{file, twice.Line, fmt.Sprintf("%q occurs twice", twice.Name)}
+		return &SyntaxError{file, twice.Line, fmt.Sprintf("%q appears twice", twice.Name)}
 	}
 	return fmt.Errorf("%s: %w", file, err)
 }

@@ -52,7 +52,7 @@ func (c *Config) Check(ctx context.Context, store *maildir.Store, root, email st
 	case store.Domains().Has(a.Domain):
 		k.inside(ctx, a)
 	case a.OnThisMachine():
-		k.bad("%s is not at another domain, so the server sends no mail to it", a)
+		k.bad("%s is not an address at another domain, so the server does not send mail to it", a)
 	default:
 		k.outside(ctx, a)
 	}
@@ -61,7 +61,7 @@ func (c *Config) Check(ctx context.Context, store *maildir.Store, root, email st
 
 // inside checks an address in one of the store's domains.
 func (c *checker) inside(ctx context.Context, a format.Address) {
-	c.ok("%s is a domain of this server (MAIL_DOMAIN)", a.Domain)
+	c.ok("%s is one of this server's domains (MAIL_DOMAIN)", a.Domain)
 	if len(c.cfg.Listen) == 0 {
 		c.bad("the server does not receive mail from other domains: GATEWAY_LISTEN is not set")
 	}
@@ -90,8 +90,8 @@ func (c *checker) inside(ctx context.Context, a format.Address) {
 	case err != nil:
 		c.bad("the mailbox's trusted senders cannot be read: %v", err)
 	case len(trusted) == 0:
-		c.ok("the mailbox trusts no senders at other domains: their mail is kept, but wakes no agent and runs no " +
-			"hook")
+		c.ok("the mailbox does not trust any senders at other domains: their mail is kept, but does not wake agents or run " +
+			"hooks")
 	default:
 		c.ok("the mailbox trusts %s, if their domain vouches for them", strings.Join(trusted, ", "))
 	}

@@ -230,7 +230,7 @@ func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
 		}
 		return data, fi, nil
 	case !fi.Mode().IsRegular():
-		return nil, nil, conflict("%s is not a file: move it away and try again.", safe(filepath.Join(f.dir, name)))
+		return nil, nil, conflict("%s is not a file: move it elsewhere and try again.", safe(filepath.Join(f.dir, name)))
 	case fi.Size() > maxHook:
 		return nil, fi, nil
 	}
@@ -297,7 +297,7 @@ func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 	}
 	switch {
 	case changed:
-		return nil, conflict("%s is the guard's hook, but it was changed. Move it away or undo the change, "+
+		return nil, conflict("%s is the guard's hook, but it was changed. Move it elsewhere or undo the change, "+
 			"and try again.", safe(full))
 	case old != nil:
 	case fi != nil && asideInfo != nil && !f.twins(name, data, aside) && !supersedes(data, aside):

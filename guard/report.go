@@ -66,7 +66,7 @@ func (r *report) damaged(bad []format.Problem) {
 		if p.Line > 0 {
 			where += ":" + strconv.Itoa(p.Line)
 		}
-		r.say("mailtree guard: the claim file %s is not valid and blocks nothing: %s", where, safe(p.Reason))
+		r.say("mailtree guard: the claim file %s is not valid and has no effect: %s", where, safe(p.Reason))
 	}
 	if len(bad) > mostPaths {
 		r.say("mailtree guard: %d more claim files are not valid; `mailtree doctor --all` lists them", len(bad)-mostPaths)

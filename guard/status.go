@@ -151,6 +151,6 @@ func (s *status) claims(g guarding) {
 	s.add("project     %s in %s", slug, safe(g.Store))
 	s.add("claims      %d live", len(live))
 	for _, p := range bad[:min(len(bad), mostPaths)] {
-		s.add("            %s is not valid and blocks nothing: %s", safe(p.Path), safe(p.Reason))
+		s.add("            %s is not valid and has no effect: %s", safe(p.Path), safe(p.Reason))
 	}
 }

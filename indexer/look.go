@@ -129,7 +129,7 @@ func (l *observer) read(f *file, now int64) *observation {
 		return &observation{path: f.path, folder: true}
 	case fault == tree.FaultFile && errors.As(err, &bad):
 		f.read(st, now)
-		f.reason, f.line = bad.Reason+": move it away, or replace it with a smaller regular file", bad.Line
+		f.reason, f.line = bad.Reason+": move it elsewhere, or replace it with a smaller regular file", bad.Line
 		return &observation{path: f.path, file: f}
 	case fault != tree.NoFault:
 		return l.failed(f, err)

@@ -56,7 +56,7 @@ text
 			return err
 		},
 	} {
-		if err := do(); !errors.Is(err, maildir.ErrNotFound) || !strings.Contains(err.Error(), `sends no mail to "ann@example.org"`) {
+		if err := do(); !errors.Is(err, maildir.ErrNotFound) || !strings.Contains(err.Error(), `does not send mail to "ann@example.org"`) {
 			t.Errorf("%s: %v", verb, err)
 		}
 	}

@@ -101,10 +101,10 @@ func TestBodyImages(t *testing.T) {
 		{"![f](none.png) `![f](large.png)`", attachment.Images{}, "![f](none.png) `![f](large.png)`" +
 			` The attachment "none.png" was not found, or may not be read. Attachments are read from the project's code base (the top of ` +
 			`a Git working tree), the mail tree, and the folders configured for attachments, but not from hidden folders or through ` +
-			`links. Therefore the body still refers to the image as you wrote it.`},
+			`links. As a result, the body still refers to the image as you wrote it.`},
 		{"![f](data:image/png;base64,?) ![](https://example.org/large.png) ![](//x) ![](#y)", attachment.Images{},
 			"![f](data:image/png;base64,?) ![](https://example.org/large.png) ![](//x) ![](#y)" +
-				` The data URI "data:image/png;base64,…" cannot be decoded. Therefore the body still refers to the image as you wrote it.`},
+				` The data URI "data:image/png;base64,…" cannot be decoded. As a result, the body still refers to the image as you wrote it.`},
 		{"![f](../../../token) ![f](/etc/passwd) ![f](.git/config)", attachment.Images{},
 			"![f](../../../token) ![f](/etc/passwd) ![f](.git/config)"},
 	} {
@@ -144,7 +144,7 @@ func TestImageTooLarge(t *testing.T) {
 	}
 	p := project(t, storetest.Config{NoWatcher: true, Attachments: attachment.Settings{MaxFile: 1000, MaxTotal: 1500}}, "Ann")
 	wide := project(t, storetest.Config{NoWatcher: true}, "Ann")
-	const left = " Therefore the body still refers to the image as you wrote it."
+	const left = " As a result, the body still refers to the image as you wrote it."
 	for _, tt := range []struct {
 		p    *maildir.Project
 		body string
@@ -233,8 +233,8 @@ func TestPhoto(t *testing.T) {
 		want   string
 	}{
 		"requested":             {images: all, coded: string(coded), want: "![](attachments/xx/….webp)" + as},
-		"not requested":         {images: attachment.Images{Embed: attachment.ImagesFile}, coded: string(coded), want: kept + "it would have N bytes instead of N."},
-		"slightly smaller":      {images: all, coded: string(padded(coded, len(data)*9/10)), want: kept + "it would have N bytes instead of N."},
+		"not requested":         {images: attachment.Images{Embed: attachment.ImagesFile}, coded: string(coded), want: kept + "it would be N bytes instead of N."},
+		"slightly smaller":      {images: all, coded: string(padded(coded, len(data)*9/10)), want: kept + "it would be N bytes instead of N."},
 		"different image":       {images: all, coded: wide, want: kept + "cwebp changed the image."},
 		"not an image":          {images: all, coded: "x", want: kept + "cwebp changed the image."},
 		"conversion failed":     {images: all, err: errors.New("no room"), want: kept + "cwebp could not convert it: no room."},

@@ -442,7 +442,7 @@ func TestBelongs(t *testing.T) {
 		t.Errorf("machines %+v, %v: they have the same name", machines, err)
 	}
 	made, err := b.p.Agents.Register(t.Context(), maildir.Registration{NameHint: "Ann"})
-	if err != nil || made.Name == "Ann" || !strings.Contains(made.Note.Error(), "of machine") {
+	if err != nil || made.Name == "Ann" || !strings.Contains(made.Note.Error(), "on machine") {
 		t.Errorf("registered %+v, %v", made, err)
 	}
 	for _, door := range []string{format.DoorPage, format.DoorCLI} {

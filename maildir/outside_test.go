@@ -284,7 +284,7 @@ func TestOutsideNames(t *testing.T) {
 	var o outside
 	p := project(t, o.config(), "a..b")
 	_, err := p.Box("a..b", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"cat@example.org"}, Body: "b"})
-	if !errors.Is(err, maildir.ErrInvalid) || !strings.Contains(err.Error(), "only single dots") {
+	if !errors.Is(err, maildir.ErrInvalid) || !strings.Contains(err.Error(), "dots before the @ must be single") {
 		t.Error(err)
 	}
 	if left, _ := os.ReadDir(filepath.Join(p.Dir(), format.MessagesDir)); len(left) > 0 {

@@ -250,7 +250,7 @@ func TestSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := bob.Undo(t.Context(), maildir.Undoing{}); !errors.Is(err, maildir.ErrConflict) ||
-		!strings.Contains(err.Error(), "1 of 3 operations of one command were undone.") {
+		!strings.Contains(err.Error(), "1 of the command's 3 operations were undone.") {
 		t.Error(err)
 	}
 }

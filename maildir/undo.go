@@ -105,7 +105,7 @@ func (b *Box) doStep(ctx context.Context, step []Undone, how string, do func(con
 		err := do(ctx, &step[i])
 		if err != nil && i > 0 {
 			err = &Error{
-				What:   refusal.Conflict("{count} of {count 2} operations of one command were {=other}. {cause}"),
+				What:   refusal.Conflict("{count} of the command's {count 2} operations were {=other}. {cause}"),
 				Counts: []int{i, len(step)},
 				Other:  how,
 				Err:    err,

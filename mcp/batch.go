@@ -52,7 +52,7 @@ func parseBatch(array []byte) (all []entry, err error) {
 			return nil, err
 		}
 		if e.Method == "initialize" || e.Method == "subscriptions/listen" { // Spec: MCP 2025-03-26, lifecycle
-			return nil, errors.New(e.Method + " must not be part of a batch: send it alone")
+			return nil, errors.New(e.Method + " must not be part of a batch: send it separately")
 		}
 		all = append(all, entry{raw, e.ID, e.Method})
 	}

@@ -32,7 +32,7 @@ type Queued struct {
 
 func (s *Server) queue(ctx context.Context, _ *maildir.Project, ask *QueueAsk) (q Queued, err error) {
 	if s.cfg.Queue == nil {
-		return q, &maildir.Error{What: refusal.Unavailable("This server sends no mail to other domains.")}
+		return q, &maildir.Error{What: refusal.Unavailable("This server does not send mail to other domains.")}
 	}
 	switch {
 	case ask.Retry != "":

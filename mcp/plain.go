@@ -46,7 +46,7 @@ func plainAnswer(body []byte, shape envelopeless) (status int, answer []byte) {
 	}
 	switch {
 	case m.Error != nil: // the arguments are not the problem: the tool does not exist
-		text := m.Error.Message + "; the method tools/list lists the existing tools"
+		text := m.Error.Message + "; the method tools/list lists the tools"
 		return http.StatusBadRequest, tool.Encode(tool.Refusal{Error: text, Code: "invalid", Near: []string{}})
 	case !m.Result.IsError:
 		return http.StatusOK, shape.Plain(m.Result.Structured)

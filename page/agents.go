@@ -160,7 +160,7 @@ func (v *view) whyNobody(agent string) (string, error) {
 	case mail.Unread == 0:
 		return "it has no unread mail", err
 	case waits:
-		return "its client waits for mail and wakes the agent by itself", err
+		return "its client waits for mail and wakes the agent on its own", err
 	}
 	return "none of its sessions can be woken", err
 }
@@ -177,7 +177,7 @@ func (v *view) Way(r maildir.WakeStatus) string {
 	case r.Ended:
 		return r.Client + ", ended"
 	case r.Waits:
-		return r.Client + ", wakes by itself"
+		return r.Client + ", wakes on its own"
 	case r.Way == seat.ByQueue:
 		return r.Client + ", woken through its queue"
 	case r.Way == seat.InWindow:

@@ -267,7 +267,7 @@ func (v *view) Heard(m messageShown) string {
 	case all == 2:
 		return others[0] + " and " + others[1] + " have not read it"
 	}
-	return "not read by any of " + strconv.Itoa(all)
+	return "none of the " + strconv.Itoa(all) + " has read it"
 }
 
 // message redirects to a message within its thread.

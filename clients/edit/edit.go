@@ -65,7 +65,7 @@ type TwiceError struct {
 }
 
 func (e *TwiceError) Error() string {
-	return fmt.Sprintf("line %d: %q occurs twice", e.Line, e.Name)
+	return fmt.Sprintf("line %d: %q appears twice", e.Line, e.Name)
 }
 
 // ErrByHand means that the entry is written in a form that this package cannot edit.

@@ -44,7 +44,7 @@ func (f JSON) parse(data []byte) (*document, error) {
 		return nil, err
 	}
 	if _, ok := d.root.Value.(*hujson.Object); !ok {
-		return nil, &SyntaxError{line(d.text, d.root.StartOffset), "an object is expected here"}
+		return nil, &SyntaxError{line(d.text, d.root.StartOffset), "expected an object here"}
 	}
 	return d, nil
 }

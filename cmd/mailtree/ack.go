@@ -17,7 +17,7 @@ func ackCommand(p *program) *cobra.Command {
 	return p.eachMessage(&cobra.Command{
 		Use:   "ack ID...",
 		Short: "Acknowledge messages",
-		Long: "Tell the senders of messages that you have taken note of them. The command also marks the messages read. A row number\n" +
+		Long: "Let senders know that you have taken note of their messages. The command also marks the messages read. A row number\n" +
 			"from `mailtree` means every message in that thread that needs an acknowledgement.",
 	}, func(m *mail.Delivery) bool { return m.AckRequired && !m.Acked }, func(ctx context.Context, d *deskWork, id string) error {
 		args := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "message_id": id}

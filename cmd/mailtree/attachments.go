@@ -30,12 +30,12 @@ func attachmentsCommand(p *program) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !dryRun {
-				return usageError(c, errors.New("this version deletes nothing: to list the files that no message refers to, add --dry-run"))
+				return usageError(c, errors.New("this version cannot delete files: add --dry-run to list the files that no message refers to"))
 			}
 			return listUnnamed(c.Context(), p)
 		},
 	}
-	gc.Flags().BoolVar(&dryRun, "dry-run", false, "list the files, delete nothing")
+	gc.Flags().BoolVar(&dryRun, "dry-run", false, "list the files without deleting them")
 	c.AddCommand(gc)
 	return c
 }

@@ -62,7 +62,7 @@ func (p *program) dialOpen(ctx context.Context) (net.Conn, error) {
 }
 
 func (p *program) notServed() error {
-	return fmt.Errorf("process %s is using the store %s but does not serve it: try again when the process has ended",
+	return fmt.Errorf("process %s is using the store %s but is not serving it: try again when that process has exited",
 		storedir.Holder(p.cfg.Store), p.cfg.Store)
 }
 
@@ -90,7 +90,7 @@ func (p *program) awaitServer(ctx context.Context, start bool) (net.Conn, error)
 			return nil, fmt.Errorf("no server is running for the store %s: start `mailtree serve`, or omit --no-start", p.cfg.Store)
 		case tries == startTries:
 			return nil, fmt.Errorf("the server could not be started: %s",
-				cmp.Or(lastLine(said.String()), "it ended without an error message. To see why, run `mailtree serve`"))
+				cmp.Or(lastLine(said.String()), "it exited without an error message. To see why, run `mailtree serve`"))
 		default:
 			var err error
 			said, deadline = &bytes.Buffer{}, nil

@@ -119,7 +119,7 @@ func (k *clientCheck) entry(ctx context.Context, s clients.Setup) {
 	} else if err := k.d.p.serves(ctx, *leads); err != nil {
 		k.d.say("%s: %v: start `mailtree serve`, or run `mailtree setup %s` again", leads.URL, err, s.Client.Name)
 	} else {
-		k.d.ok("the server answers at %s", leads.URL)
+		k.d.ok("the server is responding at %s", leads.URL)
 	}
 }
 
@@ -131,7 +131,7 @@ func (k *clientCheck) hooks(files []clients.Hooks) {
 		case h.Have == h.Want:
 			k.d.ok("%s: %s has the hooks", k.client.Title, h.File)
 		case h.Old:
-			k.d.say("%s: the waiting hook in %s ends after eight hours (timeout 28800), after which mail cannot wake a session: "+
+			k.d.say("%s: the waiting hook in %s times out after eight hours (timeout 28800), after which mail cannot wake a session: "+
 				"run `mailtree setup %s` again", k.client.Title, h.File, k.client.Name)
 		case h.Some:
 			k.d.say("%s: %s has %d of %d hooks for this store: run `mailtree setup %s` again",

@@ -112,8 +112,9 @@ func settings() []setting {
 		{
 			Name:    "ATTACHMENT_POLICY",
 			Default: string(attachment.ImagesAuto),
-			Help: "how to store images in bodies. Images become WebP: small ones stay in the body (auto), all become files (file), or " +
-				"small ones stay and a note replaces the others (inline). keep: like auto, in their original format",
+			Help: "how to store images in bodies, as WebP unless the value is keep. auto: embed small images, and store others as " +
+				"files; file: store all as files; inline: embed small images, and replace others with a note; keep: like auto, in " +
+				"the original format",
 		},
 		{
 			Name:    "LOG_FORMAT",
@@ -135,13 +136,14 @@ func settings() []setting {
 			Flag:    "socket",
 			of:      "serve stdio config",
 			Default: "",
-			Help:    "a Unix socket outside the store that gives other OS users the aimx tools; HTTP then requires the token",
+			Help: "path of a Unix socket, outside the store, through which other OS users can use the aimx tools; HTTP then " +
+				"requires the token",
 		},
 		{Name: "MAX_MESSAGE_BYTES", Default: "8388608", Help: "largest message file, in bytes"},
 		{
 			Name:    "MAX_FANOUT_BYTES",
 			Default: strconv.Itoa(maildir.MaxFanout),
-			Help:    "maximum number of bytes that one message may write to inboxes: its file size times its number of recipients",
+			Help:    "maximum number of bytes that one message may add to inboxes: its file size times its number of recipients",
 		},
 		{
 			Name:    "MAX_PROJECTS",
@@ -151,12 +153,12 @@ func settings() []setting {
 		{
 			Name:    "PROJECT_SCOPE",
 			Default: "repo",
-			Help:    "repo: all paths in a Git work tree share one project; path: each path is a separate project",
+			Help:    "repo: all paths in a Git working tree share one project; path: each path is a separate project",
 		},
 		{
 			Name:    "MAX_ANSWER_BYTES",
 			Default: strconv.Itoa(int(tool.DefaultBudget)),
-			Help:    "largest answer to one call, in bytes; longer lists and texts are split into several answers",
+			Help:    "size limit for the answer to one call, in bytes; longer lists and texts are split into several answers",
 		},
 		{
 			Name:    "MAILBOX_DEPTH",
@@ -178,12 +180,12 @@ func settings() []setting {
 			Default: "",
 			Help:    "folders, separated by colons, that attachments may be read from, in addition to the code base and the mail tree",
 		},
-		{Name: "COMMIT_EXTERNAL", Default: "on", Help: "on: commit edits made outside the server; off: leave committing them to you"},
+		{Name: "COMMIT_EXTERNAL", Default: "on", Help: "on: commit edits made outside the server; off: leave that to you"},
 		{
 			Name:    "WATCH",
 			Default: "events",
-			Help: "how to detect edits. events: the system reports them; poll or poll:30s: check every 2 or 30 seconds, for file " +
-				"systems that report none",
+			Help: "how to detect edits. events: the system reports them; poll or poll:30s: check every 2 or 30 seconds, for " +
+				"file systems that do not report edits",
 		},
 		{Name: "SYNC_INTERVAL", Default: "10s", Help: "how often to poll the shared repository"},
 		{

@@ -56,7 +56,7 @@ type deskFlags struct {
 func (p *program) addDeskFlags(c *cobra.Command) *deskFlags {
 	f := &deskFlags{}
 	p.addProjectFlag(c, &f.project)
-	c.Flags().BoolVar(&f.json, "json", false, "print the answer as JSON")
+	c.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
 	return f
 }
 

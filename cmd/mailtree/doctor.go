@@ -35,7 +35,7 @@ func doctorCommand(p *program) *cobra.Command {
 		Short: "Check the store and its clients for problems",
 		Long: "Check the store and the clients that are set up here for problems, and say how to fix them. The command changes\n" +
 			"nothing and also works while a server is running.\n" +
-			"A line begins with ok, with -- for information, or with !! for a problem that you need to fix; problems come last.\n" +
+			"Each line begins with ok, -- (information) or !! (a problem that you need to fix); problems come last.\n" +
 			"The exit status is 0 if there are no problems, otherwise 1.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -173,7 +173,7 @@ func (d *doctor) server(ctx context.Context) {
 	c := cli.NewClient(d.p.cfg.dialServer, tool.Caller{})
 	var r healthReport
 	if err := c.Get(ctx, "/health", &r); err != nil {
-		d.note("server: process %s is using the store, but does not answer on %s. It is a server that is still starting, or "+
+		d.note("server: process %s is using the store, but is not responding on %s. It is a server that is still starting, or "+
 			"another mailtree command", holder, storedir.SocketPath(d.p.cfg.Store))
 		return
 	}
@@ -300,8 +300,8 @@ func (d *doctor) projects() {
 			continue
 		}
 		if first := oldest[n.HumanKey]; first != "" {
-			d.say("projects %s and %s have the same path, %s, and calls with that path use %s, the older one. Move the folder of the "+
-				"project that you do not want out of %s", first, n.Slug, n.HumanKey, first, filepath.Join(d.p.cfg.Store, storedir.ProjectsDir))
+			d.say("projects %s and %s have the same path, %s, and calls with that path use %s, the older one. To keep only "+
+				"one, move the other one's folder out of %s", first, n.Slug, n.HumanKey, first, filepath.Join(d.p.cfg.Store, storedir.ProjectsDir))
 			continue
 		}
 		oldest[n.HumanKey] = n.Slug
@@ -309,7 +309,7 @@ func (d *doctor) projects() {
 		case err != nil:
 			d.say("cannot check the folder of project %s, %s: %v", n.Slug, n.HumanKey, err)
 		case top != "":
-			d.note("project %s covers only %s: other folders in the work tree %s belong to a different project", n.Slug, n.HumanKey, top)
+			d.note("project %s covers only %s: other folders in the working tree %s belong to a different project", n.Slug, n.HumanKey, top)
 		}
 	}
 }
@@ -393,12 +393,12 @@ func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 	listed := d.listed(len(bad))
 	for _, b := range bad[:listed] {
 		d.say("attachment %s in %s: %s. Messages that refer to it no longer have the file that was sent, and nobody can send the same "+
-			"file again. Put the original file back (`git log -- attachments` in %s shows changes), or move this file away",
+			"file again. Restore the original file (`git log -- attachments` in %s shows changes), or move this file elsewhere",
 			b[0], slug, b[1], t.Dir())
 	}
 	d.sayMore(len(bad) - listed)
 	if len(bad) == 0 && good > 0 {
-		d.ok("attachments of %s: %s, all matching their names", slug, count(good, "file"))
+		d.ok("attachments of %s: %s, all intact", slug, count(good, "file"))
 	}
 }
 

@@ -103,7 +103,7 @@ func (d *doctor) unsent(v *view) {
 		}
 	}
 	if waiting > 0 && !d.sends {
-		d.say("gateway: the queue contains %s to other domains, but a server without GATEWAY_ALLOW sends nothing: run `mailtree serve` with "+
+		d.say("gateway: the queue contains %s to other domains, but a server without GATEWAY_ALLOW does not send any: run `mailtree serve` with "+
 			"the gateway's settings", count(waiting, "email"))
 	}
 }

@@ -21,14 +21,14 @@ func editCommand(p *program) *cobra.Command {
 		Short: "Change a message for everyone",
 		Long: "Change a message for everyone, in your editor (VISUAL or EDITOR): its subject, its importance, whether it needs an\n" +
 			"acknowledgement, and its text. To change the text or the subject without an editor, use -m and -s. If standard input\n" +
-			"is not a terminal, the command reads the changed message from there, in the form that --print shows. The author and\n" +
-			"the agents that had read the message are notified. Your own message stays verified; another author's message\n" +
-			"becomes unverified. To undo the change, use `mailtree undo`.",
+			"is not a terminal, the command reads the changed message from it, in the format that --print shows. The author and the\n" +
+			"agents that had read the message are notified. Your own message stays verified; another author's message becomes\n" +
+			"unverified. To undo the change, use `mailtree undo`.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}
 	f := p.addDeskFlags(c)
-	show := c.Flags().Bool("print", false, "print the editable part, change nothing")
+	show := c.Flags().Bool("print", false, "print the editable part without changing anything")
 	text := c.Flags().StringP("message", "m", "", "the new text, in Markdown")
 	subject := c.Flags().StringP("subject", "s", "", "the new subject")
 	for _, name := range []string{"message", "subject"} {

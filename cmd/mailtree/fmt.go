@@ -38,7 +38,7 @@ func fmtCommand(p *program) *cobra.Command {
 	}
 	c.Flags().BoolVar(&f.check, "check", false, "list the files that would change, without changing them")
 	c.Flags().BoolVar(&f.diff, "diff", false, "print what would change, without changing anything")
-	c.Flags().BoolVar(&f.json, "json", false, "print the answer as JSON")
+	c.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
 	return c
 }
 

@@ -21,7 +21,7 @@ func (a *app) takeMail(ctx context.Context, running *sync.WaitGroup, failed chan
 	incoming := &gateway.Incoming{Store: a.store, Spool: a.spool, Bounce: a.outgoing.Bounce, Log: a.log}
 	missing, err := incoming.Missing(ctx, settings)
 	if err != nil {
-		a.log.Warn("cannot look up the mailboxes in the settings now", "error", err)
+		a.log.Warn("cannot look up the mailboxes named in the settings", "error", err)
 	}
 	for _, name := range missing {
 		a.log.Warn("a mailbox in the settings does not exist: mail for it is deferred until the mailbox is created", "mailbox", name)

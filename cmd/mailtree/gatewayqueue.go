@@ -41,7 +41,7 @@ func gatewayCheckCommand(p *program) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 	}
 	f := &deskFlags{}
-	c.Flags().BoolVar(&f.json, "json", false, "print the answer as JSON")
+	c.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		bad := false
 		err := askAndShow(c.Context(), p, f, "check-address", mcpserver.CheckAsk{Address: args[0]}, func(d *deskWork, found *checked) error {
@@ -66,14 +66,14 @@ func gatewayQueueCommand(p *program) *cobra.Command {
 	var ask mcpserver.QueueAsk
 	c := &cobra.Command{
 		Use:   "queue",
-		Short: "List email that has not been sent yet, with the other side's last reply",
+		Short: "List email that has not been sent yet, with the remote server's last reply",
 		Long: "List email to other domains that has not been sent yet. With --retry, the server tries an item again now, even if the\n" +
 			"item failed or if it is unknown whether it arrived; in that case it may arrive twice. With --drop, the server does\n" +
 			"not send the item and notifies no one.",
 		Args: cobra.NoArgs,
 	}
 	f := &deskFlags{}
-	c.Flags().BoolVar(&f.json, "json", false, "print the answer as JSON")
+	c.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
 	c.Flags().StringVar(&ask.Retry, "retry", "", "try to send the item with this id now")
 	c.Flags().StringVar(&ask.Drop, "drop", "", "drop the item with this id")
 	c.MarkFlagsMutuallyExclusive("retry", "drop")

@@ -24,9 +24,9 @@ func guardCommand(p *program, env []string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "guard",
 		Short: "Keep commits from touching files that another agent has claimed",
-		Long: "Keep commits from touching files that another agent has claimed, by hooks in a code repository. The hooks need no\n" +
-			"server. Environment: AGENT_NAME names the committer; GUARD_MODE is block, warn or off; GUARD_UNKNOWN=warn lets\n" +
-			"unidentified committers through with a warning; GUARD_BYPASS=1 lets everything through once.",
+		Long: "Keep commits from touching files that another agent has claimed, with hooks in a code repository. The hooks work\n" +
+			"without a server. Environment: AGENT_NAME names the committer; GUARD_MODE is block, warn or off; GUARD_UNKNOWN=warn\n" +
+			"lets unidentified committers through with a warning; GUARD_BYPASS=1 lets everything through once.",
 		Example: "  mailtree guard install                  # in a code base: check commits there\n" +
 			"  mailtree guard check app/api/users.py   # may I change it?",
 		Args: cobra.NoArgs,
@@ -136,8 +136,8 @@ func guardCheck(p *program, env []string) *cobra.Command {
 		Use:   "check [PATH…]",
 		Short: "Check whether others have claimed the staged or specified files",
 		Long: "Check whether others have claimed the staged or specified files. The hooks call this command with --hook.\n" +
-			"Exit status 0: no claim is in the way. 1: other agents' claims are in the way. 2: the command line is wrong, or the check\n" +
-			"failed; with --hook, a failed check lets the commit through with a notice, unless GUARD_MODE=block is set.",
+			"Exit status 0: no conflicting claims. 1: conflicts with other agents' claims. 2: the command line is wrong, or the\n" +
+			"check failed; with --hook, a failed check lets the commit through with a notice, unless GUARD_MODE=block is set.",
 		RunE: func(c *cobra.Command, args []string) error {
 			debug.SetGCPercent(-1) // the run needs a few megabytes; the limit that tuneMemory set still applies
 			q := guard.Question{
@@ -175,7 +175,7 @@ func guardCheck(p *program, env []string) *cobra.Command {
 				return printVerdict(p, v)
 			}
 			if q.ByHand && v.Code == guard.Pass && len(v.Blocked) == 0 {
-				fmt.Fprintln(p.std.out, "No other agent's claims are in the way.")
+				fmt.Fprintln(p.std.out, "No conflicting claims.")
 			}
 			return exitWith(v.Code)
 		},
@@ -183,7 +183,7 @@ func guardCheck(p *program, env []string) *cobra.Command {
 	c.Flags().StringVar(&hook, "hook", guard.PreCommit, "the calling hook")
 	c.Flags().StringVar(&project, "project", "", "the project whose claims apply: an absolute path or a slug (default: "+
 		"the repository's own project)")
-	c.Flags().BoolVar(&asJSON, "json", false, "also print the answer as JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "also print the result as JSON")
 	return c
 }
 

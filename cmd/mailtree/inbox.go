@@ -34,7 +34,8 @@ func inboxCommand(p *program) *cobra.Command {
 	c.Flags().UintVarP(&o.limit, "limit", "n", maildir.DefaultPage, "maximum number of messages")
 	c.Flags().StringVar(&o.cursor, "cursor", "", "continue where the previous list ended")
 	c.Flags().StringVar(&o.asOf, "as-of", "",
-		"the inbox at this time, such as 2h (2 hours ago), yesterday or \"2026-01-31 15:04\", or in this commit (see log)")
+		"show the inbox as it was at this time, such as 2h (2 hours ago), yesterday or \"2026-01-31 15:04\", or in this "+
+			"commit (see log)")
 	for _, now := range []string{"unread", "ack", "archived"} {
 		c.MarkFlagsMutuallyExclusive("as-of", now)
 	}

@@ -99,7 +99,7 @@ func (p *program) trustKey(line string) error {
 	if err := keys.Trust(p.cfg.Store, k); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.std.out, "Mail sealed by %s (%s) is shown as verified from now on.\n", k.Name, k.ID)
+	_, err = fmt.Fprintf(p.std.out, "From now on, mail sealed by %s (%s) is shown as verified.\n", k.Name, k.ID)
 	return err
 }
 
@@ -127,7 +127,7 @@ func (p *program) distrustKey(which string) error {
 	if err := keys.Distrust(p.cfg.Store, which); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(p.std.out, "Mail sealed by %s is shown as unverified from now on.\n", which)
+	_, err := fmt.Fprintf(p.std.out, "From now on, mail sealed by %s is shown as unverified.\n", which)
 	return err
 }
 

@@ -21,9 +21,9 @@ func mailboxCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mailbox",
 		Short: "Manage mailboxes, their trusted senders and their hooks",
-		Long: "A mailbox is an agent with an address. It belongs to an OS user of this machine. Refer to a mailbox by its name or\n" +
-			"its address. Without --project, the command uses the project of this work tree, or the project named default if\n" +
-			"the work tree has none.\n\n" +
+		Long: "A mailbox is an agent with an address. It belongs to an OS user of this machine. Refer to a mailbox by its name or its\n" +
+			"address. Without --project, the command uses the project of this Git working tree, or the project named default if the\n" +
+			"working tree has none.\n\n" +
 			"  mailtree mailbox create support --owner www-data\n" +
 			"  mailtree mailbox hook add support on_receive /usr/local/bin/answer --quick",
 		Args: cobra.NoArgs,
@@ -192,7 +192,7 @@ func showSenders(d *deskWork, s *mcpserver.Senders) {
 		d.Printf("%s\n", cli.Line(sender))
 	}
 	if len(s.Senders) == 0 {
-		d.Tell("%s\n", d.Faint(s.Address+" trusts no senders at other domains"))
+		d.Tell("%s\n", d.Faint(s.Address+" does not trust any senders at other domains"))
 	}
 }
 
@@ -271,7 +271,7 @@ func mailboxHookAddCommand(p *program) *cobra.Command {
 func mailboxHookRemoveCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "remove HOOK",
-		Short: "Remove a hook; a run that has started continues",
+		Short: "Remove a hook; a run in progress continues",
 		Args:  cobra.ExactArgs(1),
 	}
 	f := p.addDeskFlags(c)

@@ -29,9 +29,9 @@ func newProjectCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "project [PATH]",
 		Short: "Create the mail project of a code base",
-		Long: "Create the mail project of a code base, if it has none: of the Git work tree that contains PATH (default: this\n" +
-			"folder). From then on, agents there are notified of mail and can write to you, and you become an agent of the\n" +
-			"project. The command prints the project's name.",
+		Long: "Create the mail project of a code base if it has none. The code base is the Git working tree that contains PATH\n" +
+			"(default: this folder). From then on, agents there are notified of mail and can write to you, and you become an agent\n" +
+			"of the project. The command prints the project's name.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			path := strings.Join(args, "")
@@ -53,7 +53,7 @@ func newProjectCommand(p *program) *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print the answer as JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 	return c
 }
 
@@ -62,9 +62,8 @@ func newAgentCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "agent NAME",
 		Short: "Create an agent with a mailbox in the project",
-		Long: "Create an agent with that name in the project, so that others can write to it before its first call. A client becomes\n" +
-			"that agent if AGENT_NAME is set to its name. Usually this is not necessary: agents and users are created on first\n" +
-			"use.",
+		Long: "Create an agent called NAME in the project, so that others can write to it before its first call. A client becomes\n" +
+			"that agent if AGENT_NAME is set to its name. Usually this is not necessary: agents and users are created on first use.",
 		Args: cobra.ExactArgs(1),
 	}
 	f := p.addDeskFlags(c)

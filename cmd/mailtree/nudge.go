@@ -20,14 +20,14 @@ func nudgeCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "nudge",
 		Short: "Notify agents in tmux windows of new mail",
-		Long: "Type a notice into the tmux window of each agent that is ready and has mail that it has not been notified of, once\n" +
-			"for each message. The command prints the agents that it notified and those that it could not notify. With --watch, it\n" +
-			"continues until interrupted. It works through the store's server; if no server is running, it starts one in the\n" +
+		Long: "Type a notice into the tmux window of each agent that is ready and has mail that it has not been notified of, once per\n" +
+			"message. The command lists the agents that it notified and those that it could not notify. With --watch, it keeps\n" +
+			"running until interrupted. It works through the store's server; if no server is running, it starts one in the\n" +
 			"background.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return p.nudge(c.Context(), watch) },
 	}
-	c.Flags().BoolVar(&watch, "watch", false, "continue until interrupted")
+	c.Flags().BoolVar(&watch, "watch", false, "keep running until interrupted")
 	return c
 }
 

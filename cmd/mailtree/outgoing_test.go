@@ -137,7 +137,7 @@ func TestOutgoing(t *testing.T) {
 		t.Errorf("the signature: %v %+v", err, v)
 	}
 
-	const gone = "it has already gone to cat@example.org, dan@example.org and cannot be recalled\n"
+	const gone = "it was already sent to cat@example.org, dan@example.org and cannot be recalled\n"
 	if said := d.mailtree("undo", id, "--project", "/p/shop"); !strings.Contains(said, gone) {
 		t.Errorf("the undo says %s", said)
 	}

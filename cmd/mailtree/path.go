@@ -18,7 +18,7 @@ func pathCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "path",
 		Short: "Print the project's mail folder",
-		Long: "Print the project's mail folder, a Git work tree in the store. It contains the messages, agents and claims as\n" +
+		Long: "Print the project's mail folder, a Git working tree in the store. It contains the messages, agents and claims as\n" +
 			"files. To go there: cd \"$(mailtree path)\"",
 		Args: cobra.NoArgs,
 	}

@@ -20,7 +20,7 @@ func projectsCommand(p *program) *cobra.Command {
 			"deletes anything.",
 		Args: cobra.NoArgs,
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print the answer as JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 	c.Flags().StringVar(&remove, "remove", "", "delete the project with this path or slug permanently")
 	c.Flags().BoolVar(&yes, "yes", false, "with --remove: delete without asking")
 	c.RunE = func(c *cobra.Command, _ []string) error {

@@ -51,9 +51,9 @@ func releaseCommand(p *program) *cobra.Command {
 func (o *releaseOptions) check(c *cobra.Command, paths []string) error {
 	switch {
 	case o.holder != "" && (o.all || len(paths) != 1):
-		return usageError(c, errors.New("--holder releases one claim: specify one path"))
+		return usageError(c, errors.New("--holder releases one claim: specify exactly one path"))
 	case o.holder == "" && o.reason != "":
-		return usageError(c, errors.New("--reason requires --holder: no one gets a message about your own claims"))
+		return usageError(c, errors.New("--reason requires --holder: releasing your own claims does not send a message"))
 	case o.holder == "" && o.all == (len(paths) > 0):
 		return usageError(c, errors.New("specify the paths to release, or use --all"))
 	}

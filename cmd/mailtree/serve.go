@@ -209,7 +209,7 @@ func (a *app) reason(cause, err error) error {
 		return err
 	}
 	if err != nil {
-		a.log.Warn("the server ended with an error", "error", err)
+		a.log.Warn("the server exited with an error", "error", err)
 	}
 	if !storedir.IsStore(a.cfg.Store) { // the index disappeared first, then the rest of the store
 		return errStoreGone
@@ -347,7 +347,8 @@ func (a *app) awaitParts(parts []part) {
 			select {
 			case <-ended[i]:
 			default:
-				a.log.Error("the "+p.what+" have not ended; the server stops without them", "waited", partsGrace)
+				a.log.Error("the "+p.what+" are still running; the server is stopping without waiting for them any longer",
+					"waited", partsGrace)
 			}
 		}
 	}

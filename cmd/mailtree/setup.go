@@ -55,7 +55,7 @@ func setupCommand(p *program) *cobra.Command {
 	}
 	f := c.Flags()
 	f.BoolVar(&o.list, "list", false, "list the clients and their files")
-	f.BoolVar(&o.check, "check", false, "check whether the client (default: every configured client) can use mailtree; change nothing")
+	f.BoolVar(&o.check, "check", false, "check whether the client (default: every configured client) can use mailtree, without changing anything")
 	f.BoolVar(&o.user, "user", false, "write the user's own configuration (default)")
 	f.BoolVar(&o.project, "project", false, "write the configuration of this code base, and create its mail project")
 	f.BoolVar(&o.http, "http", false, "connect over HTTP, at HOST and PORT; calls fail while no server is running "+
@@ -65,8 +65,8 @@ func setupCommand(p *program) *cobra.Command {
 		"that the client reads")
 	f.BoolVar(&o.allow, "allow", false, "let the client call mailtree's tools without asking (claude, codex, gemini)")
 	f.StringVar(&o.toolset, "toolset", "", "aimx: write an additional entry \"email\" for that toolset, without hooks")
-	f.BoolVar(&o.print, "print", false, "print the entry and the hooks, change nothing")
-	f.BoolVar(&o.dryRun, "dry-run", false, "print the changes as a diff, change nothing")
+	f.BoolVar(&o.print, "print", false, "print the entry and the hooks without changing anything")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print the changes as a diff without making them")
 	f.BoolVar(&o.remove, "remove", false, "remove everything that this command wrote")
 	return c
 }
@@ -247,7 +247,7 @@ func whatToDo(err error, s clients.Setup) error {
 	case errors.Is(err, clients.ErrNotOurs):
 		advice = "Nothing was changed: remove or rename that entry, then try again"
 	case errors.Is(err, clients.ErrNotOurFile):
-		advice = "Nothing was changed: move the file away, then try again"
+		advice = "Nothing was changed: move the file elsewhere, then try again"
 	case errors.Is(err, edit.ErrByHand), errors.Is(err, clients.ErrReadOnly), errors.Is(err, clients.ErrOutside):
 		advice = "Nothing was changed: `mailtree setup " + s.Client.Name + " --print` shows what to add by hand"
 	case errors.Is(err, clients.ErrChanged):
@@ -300,7 +300,7 @@ func siteOf(at clients.Site, dir string) (_ clients.Site, err error) {
 		at.Git, _, err = repo.GitFolders(at.Dir)
 	}
 	if err != nil {
-		return at, fmt.Errorf("cannot find the Git work tree of %s: %w. Try again", dir, err)
+		return at, fmt.Errorf("cannot find the Git working tree of %s: %w. Try again", dir, err)
 	}
 	return at, nil
 }
@@ -391,12 +391,12 @@ func (p *program) serves(ctx context.Context, server clients.Server) error {
 	}
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return errors.New("no server answers there")
+		return errors.New("no server is responding there")
 	}
 	defer res.Body.Close()
 	var h healthReport
 	if err := json.NewDecoder(res.Body).Decode(&h); err != nil || h.Store == "" {
-		return fmt.Errorf("no mailtree server that you can use answers there (%s)", res.Status)
+		return fmt.Errorf("the server there is not a mailtree server that you can use (%s)", res.Status)
 	}
 	if h.Store != p.cfg.Store {
 		return fmt.Errorf("the server there uses another store, %q", h.Store)

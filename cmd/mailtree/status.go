@@ -20,7 +20,7 @@ func statusCommand(p *program) *cobra.Command {
 			"there is a problem that you need to fix. With --json, the command prints the /health response.",
 		Args: cobra.NoArgs,
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print the answer as JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, _ []string) error { return p.status(c.Context(), asJSON) }
 	return c
 }
@@ -28,7 +28,7 @@ func statusCommand(p *program) *cobra.Command {
 func (p *program) status(ctx context.Context, asJSON bool) error {
 	if !serves(ctx, p.cfg) {
 		if holder := storedir.Holder(p.cfg.Store); storedir.Held(p.cfg.Store) {
-			return fmt.Errorf("process %s is using the store %s but does not serve it", holder, p.cfg.Store)
+			return fmt.Errorf("process %s is using the store %s but is not serving it", holder, p.cfg.Store)
 		}
 		return cmp.Or(p.begin(), fmt.Errorf("no server is running for the store %s; the next command starts one", p.cfg.Store))
 	}

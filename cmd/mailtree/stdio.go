@@ -20,9 +20,9 @@ func stdioCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stdio",
 		Short: "Serve MCP on standard input and output, through the store's server",
-		Long: "Serve MCP on standard input and output, as a bridge to the store's server. If no server is running, the command\n" +
-			"starts one in the background, which stops when it is no longer used. Exit status 0: the input has ended. 1: some lines\n" +
-			"of the input were not messages, or no server could be reached.",
+		Long: "Serve MCP on standard input and output, as a bridge to the store's server. If no server is running, the command starts\n" +
+			"one in the background, which stops when it is no longer used. Exit status 0: the input ended. 1: some lines of the\n" +
+			"input were not messages, or no server could be reached.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.stdio(c.Context(), o)
@@ -33,7 +33,7 @@ func stdioCommand(p *program) *cobra.Command {
 	f.StringVar(&o.as, "as", "",
 		"the agent to act as, for postal and agentmail (default for agentmail: AGENT_NAME, then the tmux window)")
 	f.StringVar(&o.project, "project", "",
-		"the project, an absolute path or a slug (default: this Git work tree; for postal, the project named default)")
+		"the project, an absolute path or a slug (default: this Git working tree; for postal, the project named default)")
 	f.BoolVar(&o.noStart, "no-start", false, "do not start a server; exit if none is running")
 	return c
 }
@@ -85,7 +85,7 @@ func hello(env []string, o stdioOptions) (c tool.Caller, err error) {
 		}
 		c.Dir = dir
 		if c.WorkTree, err = repo.WorkTree(dir); err != nil {
-			return c, fmt.Errorf("cannot find the Git work tree of %s: %w. Try again", dir, err)
+			return c, fmt.Errorf("cannot find the Git working tree of %s: %w. Try again", dir, err)
 		}
 	}
 	return c, nil

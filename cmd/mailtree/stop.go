@@ -18,8 +18,8 @@ func stopCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stop",
 		Short: "Stop the server",
-		Long: "Stop the store's server, and return when it has stopped. The next command starts a server again, and so does the next\n" +
-			"call of an agent over stdio. A service (`mailtree service`) starts again at the next login, unless it is disabled.",
+		Long: "Stop the store's server, and return when it has stopped. The next command, or an agent's next call over stdio, starts\n" +
+			"a server again. A service (`mailtree service`) starts again at the next login, unless it is disabled.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			stopped, err := p.stop(c.Context())
@@ -33,7 +33,7 @@ func stopCommand(p *program) *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print the answer as JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 	return c
 }
 
@@ -62,7 +62,7 @@ func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err er
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
-			return stopping, fmt.Errorf("process %d is using the store and does not answer", stopping.Process)
+			return stopping, fmt.Errorf("process %d is using the store but is not responding", stopping.Process)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func showOneUndone(d *deskWork, how string, a *maildir.Undone) {
 // tellOutside prints the recipients at other domains, who keep what was sent to them.
 func (d *deskWork) tellOutside(addresses []string, what string) {
 	if len(addresses) > 0 {
-		d.Tell("%s has already gone to %s and cannot be recalled\n", what, listNames(addresses))
+		d.Tell("%s was already sent to %s and cannot be recalled\n", what, listNames(addresses))
 	}
 }
 
@@ -143,7 +143,7 @@ func (d *deskWork) act(a *maildir.OperationInfo) (text string) {
 
 func showUndoable(ctx context.Context, d *deskWork, a *mcpserver.Undoable) error {
 	if len(a.Acts) == 0 {
-		return &exitError{exitNothing, errors.New("you have done nothing recently that can be undone")}
+		return &exitError{exitNothing, errors.New("nothing to undo: none of your recent actions can be undone")}
 	}
 	return showByTemplate(ctx, d, "undoable", a)
 }

@@ -176,7 +176,7 @@ func besideMail(d *deskWork, w *maildir.Waits) (rows []cli.Row) {
 		for _, by := range s.By {
 			paths, holders = append(paths, by.Paths...), append(holders, by.Claim.Agent)
 		}
-		text := fmt.Sprintf("%s's %s of %s, by a claim of %s",
+		text := fmt.Sprintf("%s's %s of %s, because of %s's claim",
 			cmp.Or(s.Agent, "someone"), s.Doing, d.people("", once(paths)), listNames(once(holders)))
 		rows = append(rows, cli.Row{Cells: []string{"Stopped", cli.Line(text), d.Ago(s.At.Format(time.RFC3339))}})
 	}

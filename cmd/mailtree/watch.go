@@ -21,7 +21,7 @@ func watchCommand(p *program) *cobra.Command {
 		Use:   "watch",
 		Short: "Follow a project's events, one per line",
 		Long: "Follow a project's events (with --all, every project's) until interrupted. Each event is one line: mail, read, ack,\n" +
-			"claim, release, status, register, edit. If the server ends, the command continues with the next server.",
+			"claim, release, status, register, edit. If the server stops, the command continues with the next server.",
 		Args: cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)

@@ -34,7 +34,7 @@ func (m *Message) sender() string {
 		return ""
 	}
 	if lookAlike(list[0].Name, address) {
-		m.problem("the sender is %s, but the name next to the address looks different: %s", address, format.Quote(list[0].Name))
+		m.problem("the sender is %s, but the display name may be misleading: %s", address, format.Quote(list[0].Name))
 	}
 	return address
 }
@@ -68,7 +68,7 @@ func (m *Message) addresses(name string) (all []string) {
 		case err != nil:
 			m.problem("%s: %s", name, err)
 		case len(all) == maxAddresses:
-			m.problem("%s has more than %d addresses: the others are omitted", name, maxAddresses)
+			m.problem("%s has more than %d addresses: the rest are omitted", name, maxAddresses)
 			return all
 		case !slices.Contains(all, address):
 			all = append(all, address)

@@ -96,7 +96,7 @@ func (m *Message) readHeader() {
 	for _, name := range single {
 		if n := len(m.all(name)); n > 1 {
 			m.Repeated = append(m.Repeated, name)
-			m.problem("the field %s occurs %d times", name, n)
+			m.problem("the field %s appears %d times", name, n)
 		}
 	}
 	get := func(name string) string { return value(m.Header, name) }

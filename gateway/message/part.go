@@ -177,7 +177,7 @@ func (m *Message) split(body []byte, boundary string) (parts [][]byte) {
 		at += len(line)
 	}
 	if begin >= 0 {
-		m.problem("the last part has no end: the message may have been cut off")
+		m.problem("the last part has no closing boundary: the message may have been cut off")
 		parts = append(parts, body[begin:])
 	}
 	return parts

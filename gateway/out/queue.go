@@ -115,8 +115,8 @@ func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 		switch {
 		case q.active[i.ID] != "":
 		case i.State == outgoing.Sending:
-			i.State, i.Reply = outgoing.Unknown, "the server was stopped before the other side answered: the "+
-				"message may have been accepted"
+			i.State, i.Reply = outgoing.Unknown, "the server was stopped before the remote server replied: the message may "+
+				"have been accepted"
 			err = errors.Join(err, q.store.Save(ctx, i))
 		case i.State != outgoing.Queued && i.State != outgoing.Deferred:
 		case waits(&i, q.now()):
@@ -324,7 +324,7 @@ func (q *Queue) alter(ctx context.Context, id string, to func(*outgoing.Item)) e
 	case i.State == outgoing.Sent:
 		return &refusal.Error{What: refusal.Conflict("The email {name} was already sent."), Name: id}
 	case q.active[id] != "" || i.State == outgoing.Sending:
-		return &refusal.Error{What: refusal.Conflict("The email {name} is being sent right now: try again when the attempt has ended."), Name: id}
+		return &refusal.Error{What: refusal.Conflict("The email {name} is being sent right now: try again when the attempt has finished."), Name: id}
 	}
 	to(&i)
 	return q.store.Save(ctx, i)

@@ -31,7 +31,7 @@ type Refusal struct{ Reply string }
 func (r *Refusal) Error() string { return r.Reply }
 
 // ErrUnanswered means that the whole message was sent but no reply arrived.
-var ErrUnanswered = errors.New("the other side did not confirm the message: it may have been accepted")
+var ErrUnanswered = errors.New("the remote server did not confirm the message: it may have been accepted")
 
 const (
 	connectTime  = 30 * time.Second
@@ -98,7 +98,7 @@ func transfer(c *smtp.Client, i *outgoing.Item, raw []byte, sending func() error
 	options := &smtp.MailOptions{Size: int64(len(raw))}
 	if !ascii(i.From) || !ascii(i.To) || !ascii(header(raw)) {
 		if ok, _ := c.Extension("SMTPUTF8"); !ok {
-			return "", &Refusal{"the other side accepts only ASCII addresses (it does not support SMTPUTF8)"}
+			return "", &Refusal{"the remote server accepts only ASCII addresses (it does not support SMTPUTF8)"}
 		}
 		options.UTF8 = true
 	}

@@ -149,7 +149,7 @@ func (ag *Agents) ensure(ctx context.Context, name string, r Registration, exist
 		}
 	}
 	tx := &writer.Tx{
-		Op:    writer.Op{Verb: "register", Agent: name, Summary: name + " (at first use)"},
+		Op:    writer.Op{Verb: "register", Agent: name, Summary: name + " (on first use)"},
 		Facts: []string{core.NameFact(name)},
 		Sure:  true,
 	}
@@ -190,7 +190,7 @@ func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note 
 				"generated."), Field: refusal.NameHint, Name: hint}
 		case clean == "":
 			note = &refusal.Error{
-				What:  refusal.Note("{field} {name} cannot be a name ({why}), so a name was generated."),
+				What:  refusal.Note("{field} {name} is not a valid name ({why}), so one was generated."),
 				Field: refusal.NameHint,
 				Name:  hint,
 				Why:   cmp.Or(format.CheckName(hint), "it contains no letter or digit"),
@@ -206,15 +206,15 @@ func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note 
 				return "", nil, err
 			}
 			if row != nil && ag.mail.Elsewhere(row) {
-				note.What = refusal.Note("The name {=other} belongs to an agent of machine {why}, so a new one was " +
+				note.What = refusal.Note("The name {=other} belongs to an agent on machine {why}, so a new one was " +
 					"generated.")
 				note.Why = format.Quote(ag.mail.MachineName(row.Machine))
 				switch ours, err := ag.mail.RenamedHere(ctx, holder); {
 				case err != nil:
 					return "", nil, err
 				case ours != "":
-					note.What = refusal.Note("The name {=other} belongs to an agent of machine {why}, so a new one " +
-						"was generated. The agent of this machine that had the same name is now {=name}: if that " +
+					note.What = refusal.Note("The name {=other} belongs to an agent on machine {why}, so a new one " +
+						"was generated. The agent on this machine that had the same name is now {=name}: if that " +
 						"is you, use {=name}.")
 					note.Name = ours
 				}

@@ -95,7 +95,7 @@ func (f *File) Look(t *tree.Tree) error {
 	}
 	return &refusal.Error{
 		What: refusal.Conflict("The attachment {name} {arg} cannot be stored because of the file {=other} in the " +
-			"mail tree: {why}. Nothing was sent. Move that file away {list of such files}, and send again."),
+			"mail tree: {why}. Nothing was sent. Move that file elsewhere {list of such files}, and send again."),
 		Field: refusal.Attachments,
 		Name:  f.Name,
 		Other: f.Path,

@@ -68,8 +68,8 @@ func (g *gathering) bodyImages(ctx context.Context) string {
 	})
 	if !whole {
 		g.notes = append(g.notes, &refusal.Error{
-			What: refusal.Note("{field} is too long to find every image in it: images that are still referenced " +
-				"as you wrote them were not attached."),
+			What: refusal.Note("{field} is too long for the server to find every image in it: images whose references are " +
+				"unchanged were not attached."),
 			Field: refusal.Body,
 		})
 	}
@@ -88,7 +88,7 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	}
 	if err != nil {
 		g.notes = append(g.notes, &refusal.Error{
-			What:  refusal.Note("{cause} Therefore {field} still refers to the image as you wrote it."),
+			What:  refusal.Note("{cause} As a result, {field} still refers to the image as you wrote it."),
 			Field: refusal.Body,
 			Err:   err,
 		})

@@ -190,8 +190,8 @@ func (c *Mail) NeedThisMachine(ctx context.Context, agent string) error {
 		return err
 	}
 	e := &refusal.Error{
-		What: refusal.Conflict("Agent {other} belongs to machine {why}, and programs on this machine cannot act as " +
-			"it: use an agent of this machine. If that machine is gone for good, set \"machine\" to {name} in the " +
+		What: refusal.Conflict("Agent {other} belongs to machine {why}, and programs on this machine cannot act as that " +
+			"agent: use an agent on this machine. If that machine is gone for good, set \"machine\" to {name} in the " +
 			"agent's profile.json: the agent then belongs to this machine."),
 		Name:  c.Store.Machine(),
 		Other: agent,
@@ -201,7 +201,7 @@ func (c *Mail) NeedThisMachine(ctx context.Context, agent string) error {
 	case err != nil:
 		return err
 	case ours != "":
-		e.What = refusal.Conflict("Agent {other} belongs to machine {why}. The agent of this machine that had the " +
+		e.What = refusal.Conflict("Agent {other} belongs to machine {why}. The agent on this machine that had the " +
 			"same name is now {name}: act as {name}.")
 		e.Name = ours
 	}

@@ -107,7 +107,7 @@ func (c *Mail) checkFanout(m *format.Message, size int) error {
 		return nil
 	}
 	return &refusal.Error{
-		What: refusal.TooLarge("The message with a body of {count} bytes would put {count 3} bytes into inboxes (recipients: {count " +
+		What: refusal.TooLarge("With its body of {count} bytes, the message would add {count 3} bytes to inboxes (recipients: {count " +
 			"2}), over the limit of {limit} ({limit of fan-out}). Send the text as an attachment, which is stored once, or to " +
 			"fewer recipients at a time."),
 		Counts: []int{len(m.Body), n, n * size},

@@ -27,7 +27,7 @@ func NewOwners(root string) owners {
 			"no mailbox has an owner."),
 		Damaged: refusal.Unavailable("The store's owners.json is damaged ({why}). Fix it; until then no mailbox " +
 			"has an owner."),
-		TooLarge: refusal.TooLarge("The store's owners.json would have {count} bytes, over the limit of {limit}: " +
+		TooLarge: refusal.TooLarge("The store's owners.json would be {count} bytes, over the limit of {limit}: " +
 			"delete mailboxes that you no longer need."),
 	})}
 }

@@ -90,7 +90,7 @@ func NewTrustedSenders(root string) trustedSenders {
 			"remove it; until then no mail from other domains is trusted."),
 		Damaged: refusal.Unavailable("The store's trusted_senders.json is damaged ({why}). Fix it; until then no " +
 			"mail from other domains is trusted."),
-		TooLarge: refusal.TooLarge("The store's trusted_senders.json would have {count} bytes, over the limit of " +
+		TooLarge: refusal.TooLarge("The store's trusted_senders.json would be {count} bytes, over the limit of " +
 			"{limit}: remove senders that no longer write to you."),
 	})}
 }

@@ -101,5 +101,5 @@ func fault(line int, reason string) *tree.FormatError {
 }
 
 func tooDeep(line, depth int) *tree.FormatError {
-	return fault(line, fmt.Sprintf("nested deeper than %d levels: flatten it", depth))
+	return fault(line, fmt.Sprintf("nested more than %d levels deep: flatten it", depth))
 }

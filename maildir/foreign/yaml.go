@@ -14,7 +14,7 @@ const notYAML = "the header is not valid YAML: on each line, write a key, a colo
 	"special characters in quotation marks"
 
 // readYAML reads a mapping. It refuses anchors, aliases and tags, because they allow a few bytes to represent a huge
-// value, or a value that is not text. If a key occurs twice, readYAML returns both.
+// value, or a value that is not text. If a key appears twice, readYAML returns both.
 func readYAML(header []byte, depth int) ([]Key, error) {
 	var doc, rest yaml.Node
 	d := yaml.NewDecoder(bytes.NewReader(header))
@@ -84,7 +84,7 @@ func (r yamlReader) mapping(n *yaml.Node, level int) (any, error) {
 			return nil, err
 		}
 		if _, twice := m[name]; twice {
-			return nil, fault(1+n.Content[i].Line, "a key occurs twice: keep one")
+			return nil, fault(1+n.Content[i].Line, "a key appears twice: keep one")
 		}
 		if m[name], err = r.value(n.Content[i+1], level+1); err != nil {
 			return nil, err

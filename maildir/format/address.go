@@ -67,7 +67,7 @@ func checkLocal(local string) string {
 	case strings.ContainsFunc(local, func(r rune) bool { return !inLocal(r) }):
 		return "before the @, use letters, digits and !#$%&'*+-/=?^_`{|}~ with single dots between them"
 	case strings.HasPrefix(local, ".") || strings.HasSuffix(local, ".") || strings.Contains(local, ".."):
-		return "before the @, write only single dots between other characters"
+		return "dots before the @ must be single and cannot come first or last"
 	}
 	return ""
 }

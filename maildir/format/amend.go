@@ -22,7 +22,7 @@ func Amend(m *Message, text []byte) error {
 	for _, k := range o.keys {
 		f := fieldOf(k.key)
 		if f == nil || !f.is(mutable) {
-			return o.fault(k.at, Quote(k.key)+" cannot be changed in a message that was sent: remove it")
+			return o.fault(k.at, Quote(k.key)+" cannot be changed in a sent message: remove it")
 		}
 		o.read(k.key, f.of(m))
 	}

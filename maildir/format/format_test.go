@@ -110,10 +110,10 @@ func TestParseRefuses(t *testing.T) {
 		{"bad time", replace("2025-10-23T15", "2025-13-23T15"), "not a time"},
 		{"bad importance", replace(`"high"`, `"huge"`), "not one of low"},
 		{"utf8", replace("BlueLake", "Blue\xffLake"), "UTF-8"},
-		{"deep", replace(`"cc": []`, `"cc": [], "x": `+strings.Repeat("[", 5000)+strings.Repeat("]", 5000)), "nested deeper"},
+		{"deep", replace(`"cc": []`, `"cc": [], "x": `+strings.Repeat("[", 5000)+strings.Repeat("]", 5000)), "nested more than 32 levels deep"},
 		{"big header", replace(`"cc": []`, `"cc": [], "x": "`+strings.Repeat("a", MaxHeader)+`"`), "the header is over"},
 		{"nul", replace("TKT-123", `a\u0000b`), "NUL"},
-		{"trailing comma", replace("\n}\n---", ",\n}\n---"), "there is one comma too many before }"},
+		{"trailing comma", replace("\n}\n---", ",\n}\n---"), "there is an extra comma before }"},
 		{"indented close", "---json\n{}\n ---\nx\n---\n", "indented"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -61,7 +61,7 @@ func parseObject(raw []byte, base int) (*object, error) {
 // outermost object.
 func (o *object) scan(i, depth int) (int, error) {
 	if depth > maxDepth {
-		return 0, o.fault(i, fmt.Sprintf("nested deeper than %d levels: flatten it", maxDepth))
+		return 0, o.fault(i, fmt.Sprintf("nested more than %d levels deep: flatten it", maxDepth))
 	}
 	inObject := o.raw[i] == '{'
 	var seen []string
@@ -72,7 +72,7 @@ func (o *object) scan(i, depth int) (int, error) {
 			end := skipString(o.raw, i)
 			m.key = unquote(o.raw[i:end])
 			if slices.Contains(seen, m.key) {
-				return 0, o.fault(i, "the key "+Quote(Cut(m.key, 80))+" occurs twice: keep one")
+				return 0, o.fault(i, "the key "+Quote(Cut(m.key, 80))+" appears twice: keep one")
 			}
 			if seen = append(seen, m.key); len(seen) > maxKeys {
 				return 0, o.fault(i, fmt.Sprintf("more than %d keys in one object: remove some", maxKeys))
@@ -279,7 +279,7 @@ func jsonSlip(raw []byte, at int, err error) string {
 	case has("after object key"):
 		return "a colon is missing after the key: add it"
 	case (value || key) && before == "," && (is == "}" || is == "]" || is == ","):
-		return "there is one comma too many before " + is + ": remove it"
+		return "there is an extra comma before " + is + ": remove it"
 	case (value || key) && is == "'":
 		return `JSON uses double quotation marks ("): do not write '`
 	case (value || key) && (is == "/" || is == "#"):
@@ -314,7 +314,7 @@ func plainJSON(err error) string {
 		return "the JSON ends too early: a quotation mark, ] or } is missing"
 	}
 	if strings.Contains(err.Error(), "max depth") {
-		return fmt.Sprintf("nested deeper than %d levels: flatten it", maxDepth)
+		return fmt.Sprintf("nested more than %d levels deep: flatten it", maxDepth)
 	}
 	if strings.Contains(err.Error(), "after top-level value") {
 		return "text after the JSON object: remove it, or move it into the object"

@@ -154,7 +154,7 @@ func (h *plainHeader) add(text string) (why string) {
 	case key == "":
 		return notPlain(text)
 	case slices.Contains(h.keys, key):
-		return "the key " + Quote(key) + " occurs twice: keep one"
+		return "the key " + Quote(key) + " appears twice: keep one"
 	}
 	h.list = nil
 	switch kindOf(key).(type) {

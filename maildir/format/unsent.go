@@ -81,7 +81,7 @@ func parseDraft(data []byte) (header *object, body string, err error) {
 		header.keys[i].key = draftKey(header.keys[i].key)
 		for _, before := range header.keys[:i] {
 			if before.key == header.keys[i].key {
-				return nil, "", header.fault(header.keys[i].at, "the key "+Quote(before.key)+" occurs twice: keep one")
+				return nil, "", header.fault(header.keys[i].at, "the key "+Quote(before.key)+" appears twice: keep one")
 			}
 		}
 	}

@@ -198,7 +198,7 @@ func (r *repository) lockedBy(name string) error {
 			"command that crashed. If no git command is running in the mail folder, remove that file.",
 			name, fi.ModTime().UTC().Format(time.RFC3339))
 	}
-	return waiting("A git command is holding .git/%s. The server commits the mail when that command ends.", name)
+	return waiting("A git command is holding .git/%s. The server commits the mail when that command finishes.", name)
 }
 
 // finish performs step 5.

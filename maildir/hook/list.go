@@ -33,7 +33,7 @@ func NewList(root string) *List {
 		Wrong: refusal.Unavailable("The store's hooks.json is {why}. Replace it with a valid file, or remove it; " +
 			"until then, no hooks run."),
 		Damaged: refusal.Unavailable("The store's hooks.json is damaged ({why}). Fix it; until then, no hooks run."),
-		TooLarge: refusal.TooLarge("The store's hooks.json would have {count} bytes, over the limit of {limit}: " +
+		TooLarge: refusal.TooLarge("The store's hooks.json would be {count} bytes, over the limit of {limit}: " +
 			"delete hooks that you no longer need."),
 	}
 	return &List{registry.New(filepath.Join(root, ListFile), registry.Format[content]{

@@ -26,7 +26,7 @@ func (f *File) Recode(ctx context.Context, code func(ctx context.Context, jpeg [
 	case made.Type != WebP || made.layout.width != f.layout.width || made.layout.height != f.layout.height:
 		return "cwebp changed the image"
 	case 5*len(coded) > 4*len(f.Data):
-		return fmt.Sprintf("it would have %d bytes instead of %d", len(coded), len(f.Data))
+		return fmt.Sprintf("it would be %d bytes instead of %d", len(coded), len(f.Data))
 	}
 	*f = *made
 	return ""

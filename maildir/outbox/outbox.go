@@ -77,8 +77,8 @@ func (s *saved) sentBefore(id string) error {
 	if key == s.own {
 		key += "-2"
 	}
-	what := refusal.Conflict("The same text was already sent, as message {id}, and the server sends nothing twice. " +
-		"To send it again, add a new key to the header, such as `key: {=other}`. To send it once a day, add " +
+	what := refusal.Conflict("The same text was already sent, as message {id}, and the server does not send the same " +
+		"text twice. To send it again, add a new key to the header, such as `key: {=other}`. To send it once a day, add " +
 		"`repeat: daily`. Otherwise delete the file.")
 	if s.daily {
 		what = refusal.Conflict("The same text was already sent, as message {id}, on the date of the file's modification time, " +
@@ -183,7 +183,7 @@ func (o *Outbox) Run(ctx context.Context) {
 func (o *Outbox) isAway(was *bool) bool {
 	away := o.mail.History.State().Mode == history.Detached
 	if away && !*was {
-		o.mail.Store.Log.Warn("files in outboxes are not sent until the mail's branch is checked out again", "project", o.mail.Slug)
+		o.mail.Store.Log.Warn("files in outboxes are not sent until the mail branch is checked out again", "project", o.mail.Slug)
 	}
 	*was = away
 	return away

@@ -155,7 +155,7 @@ func (sy *Sync) readRemote(ctx context.Context, changes []merge.Change) (some []
 			some = append(some, f)
 			switch whole := int64(bytes) - syncBytes; {
 			case len(f.data) > sy.maxRemoteSize(c.Path):
-				return fmt.Errorf("the other machine's %s has %d bytes, which is more than this server "+
+				return fmt.Errorf("the other machine's %s is %d bytes long, which is more than this server "+
 					"accepts", format.Printable(c.Path), len(f.data))
 			case whole > sy.mail.Store.MaxFanout+4*sy.mail.Tree.MaxFile() || len(some) > syncFiles+8*format.MaxRecipients:
 				return fmt.Errorf("message %s has more copies on the other machine than this server accepts", format.Printable(id))

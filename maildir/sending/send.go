@@ -190,8 +190,8 @@ func (s *Sender) sentBefore(ctx context.Context, m *format.Message) (*format.Mes
 		}
 		if string(contentOf(old)) != string(contentOf(m)) {
 			return nil, &refusal.Error{
-				What: refusal.Conflict("{=other} already used {field} {name} for other content to the same " +
-					"recipients (message {id}): use a new one for a new message."),
+				What: refusal.Conflict("{=other} already used {field} {name} for a different message to the same recipients " +
+					"({id}): use a new one for a new message."),
 				Field: refusal.Key,
 				Name:  m.Key,
 				Other: m.From,

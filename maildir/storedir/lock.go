@@ -208,7 +208,7 @@ func CheckLog(root string) error {
 func openLog(root string, flags int) (*os.File, error) {
 	f, _, err := tree.OpenPlain(LogPath(root), flags|unix.O_NOFOLLOW)
 	return f, registry.WrongFile(err, refusal.Unavailable("{=other} is {why}, so a background server cannot write "+
-		"its log there. Move it away."), LogPath(root))
+		"its log there. Move it elsewhere."), LogPath(root))
 }
 
 // maxLockFile is the maximum number of bytes to read from the lock file, which contains a process number.

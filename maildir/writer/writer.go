@@ -141,8 +141,8 @@ func (w *Writer) Resume() {
 
 var errStuck = &refusal.Error{
 	What: refusal.Unavailable("The disk is not responding, so it is unknown whether the operation will take effect. " +
-		"{look closer}, and check the result before you try again (you can resend a message with an idempotency " +
-		"key: it is delivered once)."),
+		"{look closer}, and check the result before you try again (a message with an idempotency key is safe to resend: it " +
+		"is delivered once)."),
 }
 
 // ErrStopped is the refusal for operations once the writer must stop or has ended.

@@ -472,7 +472,7 @@ func TestTmux(t *testing.T) {
 		{"split", "receive", `{}`, `{"from":"dave","id":"ID","auth":"uid 7 (program)","message":"by name"}`},
 		{"odd", "receive", `{}`, `Your tmux window is called "my/window", which is not a valid agent name: rename it (tmux rename-window NAME), or set AGENT_NAME. [invalid]`},
 		{"gone", "receive", `{}`, `Your tmux session cannot be inspected (tmux says: can't find pane: %99). Restart the bridge in a running session, or unset TMUX and set AGENT_NAME. [unavailable]`},
-		{"forged", "receive", `{}`, `Your tmux session cannot be inspected (TMUX has an unexpected value (want socket,pid,session)). Restart the bridge in a running session, or unset TMUX and set AGENT_NAME. [unavailable]`},
+		{"forged", "receive", `{}`, `Your tmux session cannot be inspected (TMUX has an unexpected value (expected socket,pid,session)). Restart the bridge in a running session, or unset TMUX and set AGENT_NAME. [unavailable]`},
 		{"gone", "send", `{"recipient":"bob","message":""}`, "no message provided [invalid]"},
 		{"outside", "list-recipients", `{}`, fmt.Sprintf(windows, false, false, `,{"name":"dave","is_current":false},{"name":"eve","is_current":true},{"name":"zed","is_current":false}`)},
 	})

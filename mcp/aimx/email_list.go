@@ -31,7 +31,7 @@ type listRequest struct {
 	Folder   folder `json:"folder,omitempty" jsonschema:"which folder of the mailbox" enum:"inbox,sent" default:"inbox" as:"given"`
 	Limit    int    `json:"limit,omitempty" jsonschema:"page size, at most 200" most:"200" default:"50" as:"limit"`
 	Offset   int    `json:"offset,omitempty" jsonschema:"number of newest emails to skip"`
-	Archived bool   `json:"archived,omitempty" jsonschema:"archived emails in the inbox too"`
+	Archived bool   `json:"archived,omitempty" jsonschema:"include archived emails in the inbox"`
 }
 
 func (t *toolset) emailList() tool.Tool {

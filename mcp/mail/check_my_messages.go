@@ -17,7 +17,7 @@ type inboxRequest struct {
 	Since       time.Time `json:"since_ts,omitempty" jsonschema:"only messages after this time: RFC 3339 or Unix seconds" example:"2025-10-23T15:22:14Z"`
 	Urgent      bool      `json:"urgent_only,omitempty" jsonschema:"only high or urgent messages"`
 	Unread      bool      `json:"unread_only,omitempty" jsonschema:"only unread messages"`
-	Archived    bool      `json:"archived,omitempty" jsonschema:"archived messages too"`
+	Archived    bool      `json:"archived,omitempty" jsonschema:"include archived messages"`
 	Bodies      bool      `json:"include_bodies,omitempty" jsonschema:"return the bodies too"`
 	ID          string    `json:"message_id,omitempty" jsonschema:"read only this message, with its body" example:"msg_20251023_3a51c0f7b3dc3a7e"`
 	Thread      string    `json:"thread_id,omitempty" jsonschema:"read only this thread, oldest first, including what you sent" example:"TKT-123"`

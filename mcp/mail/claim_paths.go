@@ -98,7 +98,7 @@ func unmatchedNote(paths []string) string {
 	if len(paths) > maxUnmatched {
 		more = fmt.Sprintf(" and %d more", len(paths)-maxUnmatched)
 	}
-	note := strings.Join(named, ", ") + more + ": Git tracks no such file yet."
+	note := strings.Join(named, ", ") + more + ": Git does not track any such file yet."
 	if slices.ContainsFunc(paths, hasBrackets) {
 		note += ` If a bracket or brace is part of a name, write \ before it.`
 	}

@@ -13,11 +13,11 @@ type replyRequest struct {
 	From        string   `json:"from_agent" jsonschema:"your agent name" example:"GreenCastle"`
 	ReplyTo     string   `json:"reply_to_message_id" jsonschema:"id of the message to answer" example:"msg_20251023_3a51c0f7b3dc3a7e"`
 	Body        string   `json:"body_md" jsonschema:"markdown" example:"Questions: ..."`
-	Subject     string   `json:"subject,omitempty" jsonschema:"default: Re: and its subject"`
-	To          []string `json:"to,omitempty" jsonschema:"instead of the sender" example:"GreenCastle" as:"commas"`
+	Subject     string   `json:"subject,omitempty" jsonschema:"default: Re: and the original subject"`
+	To          []string `json:"to,omitempty" jsonschema:"recipients, instead of the sender" example:"GreenCastle" as:"commas"`
 	CC          []string `json:"cc,omitempty" jsonschema:"copies" example:"RedStone" as:"commas"`
 	BCC         []string `json:"bcc,omitempty" jsonschema:"blind copies" example:"RedStone" as:"commas"`
-	Importance  string   `json:"importance,omitempty" jsonschema:"of the reply" enum:"low,normal,high,urgent"`
+	Importance  string   `json:"importance,omitempty" jsonschema:"importance of the reply" enum:"low,normal,high,urgent"`
 	AckRequired bool     `json:"ack_required,omitempty" jsonschema:"request acknowledgement"`
 	Attachments []string `json:"attachments,omitempty" jsonschema:"as in send_message" example:"docs/flow.png"`
 	variants

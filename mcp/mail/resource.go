@@ -53,7 +53,7 @@ func (t *Toolset) addResources() {
 			uri:       historyTemplate,
 			name:      "history",
 			title:     "History",
-			about:     "The history of a message in Git, newest first: what was done, by whom and when.",
+			about:     "The history of a message in Git, newest first: who did what, and when.",
 			mediaType: jsonType,
 		},
 		{

@@ -180,7 +180,7 @@ func clear(ctx context.Context, path string) error {
 		return fmt.Errorf("cannot check whether another server is listening on the socket %s: %w", path, plain(err))
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot replace the socket %s of a server that has ended: %w", path, plain(err))
+		return fmt.Errorf("cannot replace the socket %s of a server that has exited: %w", path, plain(err))
 	}
 	return nil
 }

@@ -189,7 +189,7 @@ func (b *bridge) verdict(err error) error {
 	}
 	if b.bad > 0 {
 		return fmt.Errorf("input lines that were not JSON-RPC messages: %d. "+
-			"Write each message on a line of its own, as UTF-8, in at most %d bytes", b.bad, b.cfg.MaxLine)
+			"Write each message on its own line, as UTF-8, in at most %d bytes", b.bad, b.cfg.MaxLine)
 	}
 	return nil
 }
@@ -306,7 +306,7 @@ func (b *bridge) beginCall(ctx context.Context, m *message) (context.Context, fu
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.under) >= maxUnderWay {
-		b.answer(m.failure(fmt.Sprintf("%d requests are already in progress: wait until some of them have ended", maxUnderWay)))
+		b.answer(m.failure(fmt.Sprintf("%d requests are already in progress: wait until some of them have finished", maxUnderWay)))
 		return nil, nil
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

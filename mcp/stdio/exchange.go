@@ -16,8 +16,8 @@ import (
 )
 
 // unknownOutcome is the error for a call that the server may or may not have completed.
-const unknownOutcome = "the server ended while it was working on this call, and the outcome is unknown. Check before you call again " +
-	"(mail with a key can be sent again: it is delivered once)"
+const unknownOutcome = "the server exited while it was working on this call, and the outcome is unknown. Check before you call again " +
+	"(mail with a key is safe to send again: it is delivered once)"
 
 // tries is the maximum number of times that a request is sent.
 const tries = 5
@@ -55,7 +55,7 @@ func (b *bridge) once(ctx context.Context, l *link, m *message) (again bool, err
 		return false, err
 	case unsent(err) || m.method != "tools/call" && !m.batch:
 		b.gone(ctx, l)
-		return true, errors.New("the server ended while it was working on this request: try again")
+		return true, errors.New("the server exited while it was working on this request: try again")
 	}
 	b.gone(ctx, l)
 	if b.onlyReads(ctx, m.tool) {

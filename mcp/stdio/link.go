@@ -92,7 +92,7 @@ func (b *bridge) hold(ctx context.Context) (*link, error) {
 	res, err := b.do(lasting, http.MethodGet, "hold", nil, nil)
 	if err != nil {
 		cancel()
-		return nil, fmt.Errorf("the server does not answer: %w", err)
+		return nil, fmt.Errorf("the server is not responding: %w", err)
 	}
 	if res.StatusCode != http.StatusOK {
 		defer cancel()
@@ -100,7 +100,7 @@ func (b *bridge) hold(ctx context.Context) (*link, error) {
 		body, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
 		var e struct{ Error struct{ Message string } }
 		if json.Unmarshal(body, &e) != nil || e.Error.Message == "" {
-			e.Error.Message = "the server answers " + res.Status
+			e.Error.Message = "the server returned " + res.Status
 		}
 		return nil, &refused{e.Error.Message}
 	}

@@ -86,7 +86,7 @@ func parse(text []byte) (m *message, code int, err error) {
 		return nil, protocol.CodeParse, errors.New("the line is not valid UTF-8")
 	}
 	if !json.Valid(text) {
-		return nil, protocol.CodeParse, errors.New("the line is not JSON: write each message on a line of its own")
+		return nil, protocol.CodeParse, errors.New("the line is not JSON: write each message on its own line")
 	}
 	if text[0] == '[' {
 		var all []envelope

@@ -32,7 +32,7 @@ func decode(tool string, data json.RawMessage, in []Arg) *args {
 			return a
 		}
 		if name, ok := repeatedKey(data); ok { // encoding/json would use the last value, which may be the wrong one
-			a.err = Invalid("The argument %q of %s occurs twice: pass it once.", Clip(name), tool)
+			a.err = Invalid("The argument %q of %s appears twice: pass it once.", Clip(name), tool)
 			return a
 		}
 	}
@@ -53,7 +53,7 @@ func decode(tool string, data json.RawMessage, in []Arg) *args {
 // has reports whether the argument was given with a value other than null.
 func (a *args) has(name string) bool { return a.raw[name] != nil }
 
-// repeatedKey returns the first key that occurs twice in a JSON object, whatever the values contain. The data must be
+// repeatedKey returns the first key that appears twice in a JSON object, whatever the values contain. The data must be
 // valid JSON. To handle arguments of up to 8 MiB, repeatedKey reads each byte once and copies only the keys.
 func repeatedKey(data []byte) (key string, ok bool) {
 	seen, depth, atKey := map[string]bool{}, 0, false

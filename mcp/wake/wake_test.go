@@ -221,7 +221,7 @@ func TestFind(t *testing.T) {
 	}
 	d.status("ready")
 	refused("", "it has not called the server from a tmux window")
-	refused("/tmp/../s,1,1", "TMUX has an unexpected value (want socket,pid,session)")
+	refused("/tmp/../s,1,1", "TMUX has an unexpected value (expected socket,pid,session)")
 	refused(ann.Tmux, "it has no tmux window on this machine")
 	elsewhere := d.tmux.Window("work", "Bob", t.TempDir()) // a window with the same name but in another project
 	refused(ann.Tmux, "it has no tmux window on this machine")

@@ -8,7 +8,7 @@ import (
 )
 
 // serverGone is the outcome of a command that outlived its server. The exit status of such a command is unknown.
-const serverGone = "its server stopped before the hook ended"
+const serverGone = "its server stopped before the hook finished"
 
 // adopt takes over a command whose server was killed before the command ended. It ends the command like any other
 // command, at its timeout or together with this server, and logs the outcome.
@@ -45,7 +45,7 @@ func (r *Runner) adopt(ctx context.Context, a hook.Abandoned) {
 		_, _ = r.stop(a.PID, ended, patience)
 		break
 	}
-	log.Info("a hook that an earlier server started has ended", "end", why)
+	log.Info("a hook that an earlier server started has finished", "end", why)
 	if err := r.log.EndAbandoned(&a, why); err != nil {
 		log.Warn("a hook's mark cannot be written", "error", err)
 	}

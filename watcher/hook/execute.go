@@ -67,7 +67,7 @@ func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 	}
 	end.Took = time.Since(began)
 	if !waited {
-		end.Why += ", and the hook could not be ended"
+		end.Why += ", and the hook could not be stopped"
 		return end
 	}
 	end.Output = out.bytes()

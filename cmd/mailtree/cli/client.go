@@ -66,7 +66,7 @@ func (c *Client) Greet(ctx context.Context) error {
 type LostError struct{ cause error }
 
 func (e *LostError) Error() string {
-	return "the server ended before it answered, so the outcome is unknown: " +
+	return "the server exited before it answered, so the outcome is unknown: " +
 		"check with `mailtree log -n 3` before you try again"
 }
 

@@ -37,7 +37,7 @@ var (
 func Parse(value string) (Session, error) {
 	m := variable.FindStringSubmatch(value)
 	if m == nil || len(value) > 4096 || filepath.Clean(m[1]) != m[1] {
-		return Session{}, errors.New("TMUX has an unexpected value (want socket,pid,session)")
+		return Session{}, errors.New("TMUX has an unexpected value (expected socket,pid,session)")
 	}
 	return Session{socket: m[1], pid: m[2], id: "$" + m[3]}, nil
 }
@@ -63,7 +63,7 @@ func (s Session) Panes(ctx context.Context, pane string) ([]Pane, error) {
 	target := s.id
 	if pane != "" {
 		if !paneID.MatchString(pane) {
-			return nil, errors.New("TMUX_PANE has an unexpected value (want %number)")
+			return nil, errors.New("TMUX_PANE has an unexpected value (expected %number)")
 		}
 		target = pane
 	}
@@ -78,7 +78,7 @@ func (s Session) Panes(ctx context.Context, pane string) ([]Pane, error) {
 			continue // rest of a folder name that contains a line break
 		}
 		if f[0] != s.pid {
-			return nil, errors.New("the tmux server of this session has ended")
+			return nil, errors.New("the tmux server of this session has exited")
 		}
 		p := Pane{ID: f[1], Active: f[2] == "1", Quiet: strings.Trim(f[3], "0") == ""}
 		p.Window, p.Dir = cutName(f[4])

@@ -76,7 +76,7 @@ func TestPanes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := later.Panes(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "has ended") {
+	if _, err := later.Panes(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "has exited") {
 		t.Errorf("another server on the same socket: %v", err)
 	}
 	srv.Run("kill-server")
