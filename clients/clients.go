@@ -9,7 +9,7 @@
 //	policy.go    settings that keep a client from running hooks
 //	allow.go     the permission to call tools without asking the user
 //	file.go      reading and replacing one file that belongs to another program
-//	plugin/      the hooks of a client that runs modules instead of commands
+//	plugin/      plugins, which bring what a setup writes; the hooks of a client that runs modules instead of commands
 //	edit/        changing the bytes of an entry or a handler, and nothing else
 //
 // An entry is ours if it has exactly our command (mailtree stdio) or address (/mcp of this machine). A hook is ours if
@@ -113,6 +113,10 @@ type Setup struct {
 	Client Client
 	Scope  Scope
 	Store  string // absolute path of the store that hooks use; "": the default store
+
+	// Missing is not "" if the setup is the content of a plugin. Then the hooks do nothing if mailtree is not on the
+	// PATH, but print this text, one line for the user, when a session starts. They run `mailtree hook` with --plugin.
+	Missing string
 
 	// Toolset is "" for the mail toolset, or Email. Email has neither hooks nor lines for agents. Setting up one
 	// toolset does not change the other.

@@ -17,10 +17,10 @@ func claudeHooks() hooks {
 		user:    place{env: "CLAUDE_CONFIG_DIR", base: ".claude", files: []string{"settings.json"}},
 		project: ".claude/settings.json",
 		path:    []string{"hooks"},
-		handler: func(e hookEvent, command []string) []edit.Key {
+		handler: func(e hookEvent, l line) []edit.Key {
 			keys := []edit.Key{
 				{Name: "type", Value: "command"},
-				{Name: "command", Value: guard(command)},
+				{Name: "command", Value: l.posix},
 			}
 			if e.wait {
 				keys = append(keys, edit.Key{Name: "asyncRewake", Value: true})
@@ -28,6 +28,7 @@ func claudeHooks() hooks {
 			return append(keys, edit.Key{Name: "timeout", Value: e.seconds})
 		},
 		guarded: true,
+		missing: forUser,
 		off:     claudeOff,
 		events: []hookEvent{
 			{name: "SessionStart", seconds: 10},
@@ -48,8 +49,10 @@ func codexHooks() hooks {
 	return hooks{
 		user:    place{env: "CODEX_HOME", base: ".codex", files: []string{"hooks.json"}},
 		project: ".codex/hooks.json",
+		top:     true,
 		path:    []string{"hooks"},
 		handler: shellHandler,
+		missing: forUser,
 		off:     codexOff,
 		events: []hookEvent{
 			{name: "SessionStart", seconds: 10},
@@ -71,15 +74,9 @@ func geminiHooks() hooks {
 		project: ".gemini/settings.json",
 		format:  edit.JSON{Comments: true},
 		path:    []string{"hooks"},
-		handler: func(e hookEvent, command []string) []edit.Key {
-			return []edit.Key{
-				{Name: "type", Value: "command"},
-				{Name: "name", Value: program},
-				{Name: "command", Value: shell(command)},
-				{Name: "timeout", Value: 1000 * e.seconds},
-			}
-		},
-		off: geminiOff,
+		handler: namedHandler,
+		missing: forUser,
+		off:     geminiOff,
 		events: []hookEvent{
 			{name: "SessionStart", seconds: 10},
 			{name: "BeforeAgent", seconds: 5},
@@ -96,6 +93,7 @@ func opencodeHooks() hooks {
 	return hooks{
 		user:    place{env: "XDG_CONFIG_HOME", base: ".config", files: []string{"opencode/plugins/mailtree.js"}},
 		project: ".opencode/plugins/mailtree.js",
+		top:     true,
 		plugin:  true,
 	}
 }
@@ -107,9 +105,9 @@ func cursorHooks() hooks {
 		path:    []string{"hooks"},
 		flat:    true,
 		root:    []edit.Key{{Name: "version", Value: 1}},
-		handler: func(e hookEvent, command []string) []edit.Key {
+		handler: func(e hookEvent, l line) []edit.Key {
 			return []edit.Key{
-				{Name: "command", Value: shell(command)},
+				{Name: "command", Value: l.posix},
 				{Name: "timeout", Value: e.seconds},
 			}
 		},
@@ -130,18 +128,20 @@ func copilotHooks() hooks {
 	return hooks{
 		user:    place{env: "COPILOT_HOME", base: ".copilot", files: []string{"hooks/mailtree.json"}},
 		project: ".github/hooks/mailtree.json",
+		top:     true,
 		path:    []string{"hooks"},
 		flat:    true,
 		root:    []edit.Key{{Name: "version", Value: 1}},
-		handler: func(e hookEvent, command []string) []edit.Key {
+		handler: func(e hookEvent, l line) []edit.Key {
 			return []edit.Key{
 				{Name: "type", Value: "command"},
-				{Name: "bash", Value: guard(command)},
-				{Name: "powershell", Value: guardPowerShell(command)},
+				{Name: "bash", Value: l.posix},
+				{Name: "powershell", Value: l.powershell},
 				{Name: "timeoutSec", Value: e.seconds},
 			}
 		},
 		guarded: true,
+		missing: forModel,
 		events: []hookEvent{
 			{name: "SessionStart", seconds: 10},
 			{name: "UserPromptSubmit", seconds: 5},
@@ -170,10 +170,20 @@ func antigravityHooks() hooks {
 	}
 }
 
-func shellHandler(e hookEvent, command []string) []edit.Key {
+func shellHandler(e hookEvent, l line) []edit.Key {
 	return []edit.Key{
 		{Name: "type", Value: "command"},
-		{Name: "command", Value: shell(command)},
+		{Name: "command", Value: l.posix},
 		{Name: "timeout", Value: e.seconds},
+	}
+}
+
+// namedHandler has a name, and its timeout in milliseconds.
+func namedHandler(e hookEvent, l line) []edit.Key {
+	return []edit.Key{
+		{Name: "type", Value: "command"},
+		{Name: "name", Value: program},
+		{Name: "command", Value: l.posix},
+		{Name: "timeout", Value: 1000 * e.seconds},
 	}
 }

@@ -24,9 +24,11 @@ type hooks struct {
 	root    []edit.Key  // other keys at the root of the file
 	handler handlerForm // returns a handler
 	events  []hookEvent
-	guarded bool   // the handlers' commands never fail: see guard
-	plugin  bool   // the file is a module that we write as a whole
-	trust   string // what the user must do before the hooks run; "": nothing
+	missing func(text string) any // what a hook prints when a session starts, so that the client shows the text
+	guarded bool                  // the handlers' commands never fail: see guard. A plugin's never do
+	plugin  bool                  // the file is a module that we write as a whole
+	top     bool                  // in a subfolder, the client also reads the project file at the top of the code base
+	trust   string                // what the user must do before the hooks run; "": nothing
 	off     func(Setup) []setting
 }
 
@@ -39,7 +41,10 @@ type hookEvent struct {
 }
 
 // handlerForm returns a handler in its client's form.
-type handlerForm func(e hookEvent, command []string) []edit.Key
+type handlerForm func(e hookEvent, l line) []edit.Key
+
+// line is the command of a handler, for a POSIX shell and for PowerShell.
+type line struct{ posix, powershell string }
 
 // errNoHooks means that a client has no file for hooks, or none in a project.
 var errNoHooks = fmt.Errorf("it does not run hooks: %w", ErrNoFile)
@@ -47,8 +52,12 @@ var errNoHooks = fmt.Errorf("it does not run hooks: %w", ErrNoFile)
 //go:embed plugin/opencode.js
 var opencodePlugin string
 
-// pluginCommand is the line in the plugin that contains the plugin's command.
-const pluginCommand = `const command = ["mailtree", "hook", "opencode"]`
+// These lines of the module contain the command, the entry, and what the model is told if mailtree is missing.
+const (
+	pluginCommand = `const command = ["mailtree", "hook", "opencode"]`
+	pluginEntry   = `const entry = null`
+	pluginMissing = `const missing = ""`
+)
 
 // command returns the command that the client runs at an event. Its bytes must never change: if a client asks users
 // to trust a hook, it asks again when the command changes.
@@ -57,10 +66,40 @@ func (s Setup) command(e hookEvent) []string {
 	if e.wait {
 		command = append(command, "--wait")
 	}
+	if s.Missing != "" {
+		command = append(command, "--plugin")
+	}
 	if s.Store != "" {
 		command = append(command, "--store", s.Store)
 	}
 	return command
+}
+
+// line returns what a handler's shell runs at an event.
+func (s Setup) line(e hookEvent) line {
+	command := s.command(e)
+	switch h := s.Client.hooks; {
+	case s.Missing != "" && e.name == sessionStart && !e.wait && h.missing != nil:
+		answer, _ := json.Marshal(h.missing(s.Missing)) // only strings: cannot fail
+		return guardLoudly(command, string(answer))
+	case h.guarded, s.Missing != "":
+		return guard(command)
+	}
+	return line{posix: shell(command)}
+}
+
+// sessionStart is the event at which a plugin reports that mailtree is missing. Each client that has plugins with
+// commands gives it this name.
+const sessionStart = "SessionStart"
+
+// forUser is the answer to an event that makes a client show the text to the user.
+func forUser(text string) any {
+	return map[string]string{"systemMessage": text}
+}
+
+// forModel is the answer to an event for Copilot CLI, which shows answers only to the model.
+func forModel(text string) any {
+	return map[string]string{"additionalContext": text}
 }
 
 // hooksFile returns the file for the client's hooks.
@@ -112,6 +151,19 @@ func (s Setup) Hooks() (Hooks, error) {
 	return h, fileError(file, err)
 }
 
+// ReadsTop reports whether the client, if it is started in a subfolder of a code base, runs the hooks in the project's
+// file at the top of the code base.
+func (c Client) ReadsTop() bool { return c.hooks.top }
+
+// HooksAlone returns a hooks file that contains only what Add would write. It returns errNoHooks.
+func (s Setup) HooksAlone() ([]byte, error) {
+	p, err := s.hooksPart()
+	if err != nil {
+		return nil, err
+	}
+	return p.put(nil)
+}
+
 // handlers returns the handlers that the hooks file must contain.
 func (s Setup) handlers() edit.Handlers {
 	h := s.Client.hooks
@@ -121,7 +173,7 @@ func (s Setup) handlers() edit.Handlers {
 		if e.matcher != "" {
 			group = []edit.Key{{Name: "matcher", Value: e.matcher}}
 		}
-		keys := h.handler(e, s.command(e))
+		keys := h.handler(e, s.line(e))
 		if h.flat {
 			keys = append(keys, group...)
 		}
@@ -173,17 +225,24 @@ const found = "command -v " + program + " >/dev/null "
 // interpret a failed hook as a refusal. For example, Copilot CLI then denies every tool, and it also runs the code
 // base's hooks for Claude Code. Only a waiting command returns its own exit status, because that status wakes the
 // session.
-func guard(command []string) string {
-	line := shell(command)
-	if waits(line) {
-		return found + "|| exit 0; exec " + line
+func guard(command []string) line {
+	text := shell(command)
+	if waits(text) {
+		return line{posix: found + "|| exit 0; exec " + text}
 	}
-	return found + "&& " + line + " || exit 0"
+	return line{
+		posix:      found + "&& " + text + " || exit 0",
+		powershell: "if (Get-Command " + program + " -ErrorAction SilentlyContinue) { " + text + " }; exit 0",
+	}
 }
 
-// guardPowerShell is like guard, for PowerShell.
-func guardPowerShell(command []string) string {
-	return "if (Get-Command " + program + " -ErrorAction SilentlyContinue) { " + shell(command) + " }; exit 0"
+// guardLoudly is like guard, but the command prints a line of text if mailtree is not on the PATH.
+func guardLoudly(command []string, missing string) line {
+	text := shell(command)
+	return line{
+		posix:      found + "|| { echo " + shell([]string{missing}) + "; exit 0; }; " + text + " || exit 0",
+		powershell: "if (Get-Command " + program + " -ErrorAction SilentlyContinue) { " + text + " } else { '" + missing + "' }; exit 0",
+	}
 }
 
 // unguard returns the command inside a line that guard returned. It returns any other line unchanged, and reports
@@ -200,7 +259,7 @@ func unguard(line string) (command string, guarded bool) {
 }
 
 // ownCommand matches the results of command, as shell writes them.
-var ownCommand = regexp.MustCompile(`^` + program + ` hook [a-z]+( --wait)?( --store ` + anyWord + `)?$`)
+var ownCommand = regexp.MustCompile(`^` + program + ` hook [a-z]+( --wait)?( --plugin)?( --store ` + anyWord + `)?$`)
 
 // anyWord matches one word as shell writes it.
 const anyWord = `([\w./@+-]+|'([^']|'\\'')*')`
@@ -266,9 +325,24 @@ func (s Setup) pluginPart(file string) part {
 	}
 }
 
-// plugin returns the module that runs the command at the client's events.
+// plugin returns the module that runs the command at the client's events. The module of a plugin also contains the
+// entry, and the text about a missing mailtree.
 func (s Setup) plugin() []byte {
-	words, _ := json.Marshal(s.command(hookEvent{})) // only strings: cannot fail
-	line := "const command = " + strings.ReplaceAll(string(words), `","`, `", "`)
-	return []byte(strings.Replace(opencodePlugin, pluginCommand, line, 1))
+	text := strings.Replace(opencodePlugin, pluginCommand, constant("command", s.command(hookEvent{})), 1)
+	if s.Missing != "" {
+		entry := map[string]any{}
+		want := s.wanted(Server{Args: []string{"stdio"}})
+		for _, k := range append(want.Keys, want.New...) {
+			entry[k.Name] = k.Value
+		}
+		text = strings.Replace(text, pluginEntry, constant("entry", entry), 1)
+		text = strings.Replace(text, pluginMissing, constant("missing", s.Missing), 1)
+	}
+	return []byte(text)
+}
+
+// constant returns a line of JavaScript that defines a constant.
+func constant(name string, value any) string {
+	data, _ := json.Marshal(value) // only strings, lists and bools: cannot fail
+	return "const " + name + " = " + strings.ReplaceAll(string(data), `","`, `", "`)
 }

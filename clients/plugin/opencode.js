@@ -4,6 +4,10 @@ import { spawn } from "node:child_process"
 
 const command = ["mailtree", "hook", "opencode"]
 
+// In a plugin these are the MCP entry, and what the model is told if mailtree is not on the PATH.
+const entry = null
+const missing = ""
+
 // ask writes an event to the hook and returns its answer: {tell, deny, warn, agent}, each optional.
 // Whatever goes wrong, the answer is empty. With --wait the answer comes when mail does, maybe never.
 const ask = (event, flags = []) =>
@@ -48,6 +52,7 @@ export const Mailtree = async ({ client, directory }) => {
   const begin = async (session) => {
     if (started.has(session)) return {}
     started.add(session)
+    if (missing && !Bun.which(command[0])) return { tell: missing }
     return tell("SessionStart", session, { source: "startup" })
   }
 
@@ -68,6 +73,9 @@ export const Mailtree = async ({ client, directory }) => {
   }
 
   return {
+    config: async (config) => {
+      if (entry) config.mcp = { mail: entry, ...config.mcp }
+    },
     "chat.message": async ({ sessionID, messageID }, { message, parts }) => {
       for (const answer of [await begin(sessionID), await tell("UserPromptSubmit", sessionID)]) {
         if (!answer.tell) continue

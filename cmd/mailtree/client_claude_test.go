@@ -11,9 +11,9 @@ var claudeKit = kit{
 			"ENABLE_TOOL_SEARCH=false", "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
 		d.write(".claude.json", fmt.Sprintf(`{"hasCompletedOnboarding": true, "projects": {%q: {"hasTrustDialogAccepted": true}}}`, d.code))
 	},
-	ask:        []string{"claude", "--permission-mode", "acceptEdits", "--allowedTools", "Bash,mcp__mail", "-p"},
+	ask:        []string{"claude", "--permission-mode", "acceptEdits", "--allowedTools", "Bash,mcp__mail,mcp__plugin_mailtree_mail", "-p"},
 	resume:     []string{"claude", "--permission-mode", "acceptEdits", "--continue", "-p"},
-	terminal:   "claude --permission-mode acceptEdits --allowedTools Bash,mcp__mail",
+	terminal:   "claude --permission-mode acceptEdits --allowedTools Bash,mcp__mail,mcp__plugin_mailtree_mail",
 	shell:      "Bash",
 	write:      "Write",
 	shellNamed: true,

@@ -182,10 +182,16 @@ func (d *desk) run(name string, args ...string) string {
 	return out
 }
 
-func (d *desk) try(name string, args ...string) (string, error) {
+func (d *desk) try(name string, args ...string) (string, error) { return d.tryWith("", name, args...) }
+
+// tryWith runs a program with the given standard input.
+func (d *desk) tryWith(stdin, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(d.t.Context(), clientWait)
 	defer cancel()
 	cmd := d.command(ctx, name, args...)
+	if stdin != "" {
+		cmd.Stdin = strings.NewReader(stdin)
+	}
 	cmd.WaitDelay = time.Second // processes that a client leaves behind keep its output open
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -293,6 +299,14 @@ func (d *desk) replace(path, old, text string) {
 // turnsWith returns the turns whose new part contains the text.
 func (d *desk) turnsWith(text string) []model.Request {
 	return d.model.Requests(func(t *model.Turn) bool { return len(t.Tools) > 0 && strings.Contains(t.Last(), text) })
+}
+
+// times returns how often the new parts of all turns contain the text.
+func (d *desk) times(text string) (n int) {
+	for _, r := range d.turnsWith(text) {
+		n += strings.Count(r.Turn.Last(), text)
+	}
+	return n
 }
 
 func object(v any) string {

@@ -46,7 +46,7 @@ func each(t *testing.T, test func(t *testing.T, k kit)) {
 func TestClientTurn(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		for _, transport := range []string{"http", "stdio"} {
-			t.Run(transport, func(t *testing.T) { turn(t, k, transport) })
+			t.Run(transport, func(t *testing.T) { turn(t, k, transport == "stdio", func(d *desk) { d.setUp(transport) }) })
 		}
 	})
 }
@@ -55,7 +55,8 @@ func TestClientTurn(t *testing.T) {
 // another file.
 const waitInTurn = "touch started; until [ -f told ]; do sleep 0.05; done; echo go-on as $AGENT_NAME"
 
-func turn(t *testing.T, k kit, transport string) {
+// turn runs the turn. setUp sets the client up. If resumes is true, turn also resumes the session.
+func turn(t *testing.T, k kit, resumes bool, setUp func(d *desk)) {
 	d := newDesk(t, k.name)
 	d.model.Script(t,
 		model.Rule{When: "Begin the work", Times: 1, Calls: say("list_agents", map[string]any{"project_key": d.code})},
@@ -64,7 +65,7 @@ func turn(t *testing.T, k kit, transport string) {
 		model.Rule{When: "held.txt", Times: 1, Calls: say(k.write, k.writeInput(filepath.Join(d.code, "free.txt"), "mine"))},
 	)
 	k.prepare(d)
-	d.setUp(transport)
+	setUp(d)
 	done := d.ask(k, "Begin the work.")
 	d.awaitFile("started")
 	d.claim("held.txt")
@@ -75,8 +76,11 @@ func turn(t *testing.T, k kit, transport string) {
 	if told := d.turnsWith("Plan for /api/users"); len(told) != 1 || !strings.Contains(told[0].Turn.Last(), "go-on") {
 		t.Errorf("the model was notified of the message %d times, want once, with the command's output", len(told))
 	}
-	if len(d.turnsWith("You are "+agent+" (mail")) != 1 {
-		t.Error("the model was not told exactly once who it is")
+	if n := d.times("Plan for /api/users"); n != 1 {
+		t.Errorf("the message was announced %d times, want once", n)
+	}
+	if n := d.times("You are " + agent + " (mail"); n != 1 {
+		t.Errorf("the model was told %d times who it is, want once", n)
 	}
 	if k.shellNamed && len(d.turnsWith("go-on as "+agent)) != 1 {
 		t.Errorf("the shell does not have %s's name", agent)
@@ -90,7 +94,7 @@ func turn(t *testing.T, k kit, transport string) {
 	if _, err := os.Stat(filepath.Join(d.code, "free.txt")); err != nil {
 		t.Error("free.txt was not written")
 	}
-	if transport == "stdio" {
+	if resumes {
 		k.ask = k.resume
 		said += <-d.ask(k, "What is new?")
 		sessions, _ := filepath.Glob(filepath.Join(d.home, ".mailtree/projects/*/repo/.mailtree/sessions", k.name+"-*")) // no windows

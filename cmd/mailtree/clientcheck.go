@@ -80,6 +80,7 @@ func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []cli
 		}
 	}
 	k.hooks(hooks)
+	k.plugin()
 	if !k.set && !k.named && s.Found() {
 		k.d.note("%s: not set up. To set it up: `mailtree setup %s`", k.client.Title, k.client.Name)
 	}
@@ -148,6 +149,17 @@ func (k *clientCheck) hooks(files []clients.Hooks) {
 	k.set, k.command = k.set || some, k.command || some
 }
 
+// plugin reports that a hook has run although setup wrote none.
+func (k *clientCheck) plugin() {
+	if k.set || k.toolset != "" {
+		return
+	}
+	if last := k.lastHeard(); !last.IsZero() {
+		k.set, k.command = true, true
+		k.d.ok("%s: a hook last ran %s. Setup wrote no hooks, so it belongs to a plugin, or was removed since", k.client.Title, ago(last))
+	}
+}
+
 func (k *clientCheck) onPath() {
 	if path, err := exec.LookPath("mailtree"); err != nil {
 		k.d.say("mailtree is not on the PATH, so %s cannot find it: add its folder to the PATH", k.client.Title)
@@ -159,15 +171,8 @@ func (k *clientCheck) onPath() {
 // heard reports when one of the client's hooks last ran in a folder that has a project. If none has run since setup,
 // heard says what the user may have to do, because clients ask the user before they run hooks.
 func (k *clientCheck) heard(files []clients.Hooks) {
-	var last, set time.Time
-	if v, err := openTrees(k.d.p.cfg); err == nil { // doctor reports the error in another check
-		defer v.close()
-		for _, t := range v.trees {
-			if at := seat.LastHeard(t, k.client.Name); at.After(last) {
-				last = at
-			}
-		}
-	}
+	var set time.Time
+	last := k.lastHeard()
 	for _, h := range files {
 		if fi, err := os.Stat(h.File); err == nil && h.Have > 0 && fi.ModTime().After(set) {
 			set = fi.ModTime()
@@ -178,9 +183,28 @@ func (k *clientCheck) heard(files []clients.Hooks) {
 		k.d.note("no %s hook has run since setup: %s", k.client.Title, todo)
 		return
 	}
-	ago := "just now"
-	if d := time.Since(last); d >= time.Minute {
-		ago = format.TimeLeft(d) + " ago"
+	k.d.ok("%s: a hook last ran %s", k.client.Title, ago(last))
+}
+
+// lastHeard returns when one of the client's hooks last ran in a folder that has a project; the zero value if none did.
+func (k *clientCheck) lastHeard() (last time.Time) {
+	v, err := openTrees(k.d.p.cfg)
+	if err != nil { // doctor reports the error in another check
+		return last
 	}
-	k.d.ok("%s: a hook last ran %s", k.client.Title, ago)
+	defer v.close()
+	for _, t := range v.trees {
+		if at := seat.LastHeard(t, k.client.Name); at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// ago returns how long ago a time was, for people.
+func ago(t time.Time) string {
+	if d := time.Since(t); d >= time.Minute {
+		return format.TimeLeft(d) + " ago"
+	}
+	return "just now"
 }

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"mailtree/clients"
 	"mailtree/clients/event"
 	"mailtree/clients/sign"
 	"mailtree/maildir"
@@ -24,7 +26,7 @@ import (
 )
 
 func hookCommand(p *program) *cobra.Command {
-	var wait, follow bool
+	var wait, follow, plugin bool
 	c := &cobra.Command{
 		Use:   "hook CLIENT",
 		Short: "Notify a client's agent of new mail (run by the client)",
@@ -45,14 +47,16 @@ func hookCommand(p *program) *cobra.Command {
 				return harmless(p.hookFollow(c.Context()))
 			}
 			if wait {
-				return harmless(p.hookWait(c.Context(), args[0]))
+				return harmless(p.hookWait(c.Context(), args[0], plugin))
 			}
-			return harmless(p.hook(c.Context(), args[0]))
+			return harmless(p.hook(c.Context(), args[0], plugin))
 		},
 	}
 	c.Flags().BoolVar(&wait, "wait", false, "wait for mail and wake the session")
 	c.Flags().BoolVar(&follow, "follow", false, "follow a turn in the client's files (started by the hook itself)")
-	_ = c.Flags().MarkHidden("follow") // cannot fail: the flag exists
+	c.Flags().BoolVar(&plugin, "plugin", false, "do nothing if `mailtree setup` also wrote hooks (given by plugins)")
+	_ = c.Flags().MarkHidden("follow") // cannot fail: the flags exist
+	_ = c.Flags().MarkHidden("plugin")
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return harmless(err) })
 	return c
 }
@@ -96,7 +100,7 @@ const hookPatience = 4 * time.Second
 
 // hook reads an event and answers it. It reports failures only as a line for debugging, so that they do not disturb
 // the client.
-func (p *program) hook(ctx context.Context, client string) (err error) {
+func (p *program) hook(ctx context.Context, client string, plugin bool) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil { // a panic would exit with status 2, which stops a turn
 			err = fmt.Errorf("hook: %v", fault)
@@ -110,7 +114,7 @@ func (p *program) hook(ctx context.Context, client string) (err error) {
 	if seat.ClientProcess().Serves() {
 		p.env = slices.DeleteFunc(slices.Clone(p.env), ofSession)
 	}
-	e, a, err := p.onEvent(ctx, client)
+	e, a, err := p.onEvent(ctx, client, plugin)
 	if err != nil {
 		p.cfg.logger(p.std).Debug("hook", "event", e.Name, "error", err)
 	}
@@ -124,11 +128,13 @@ func ofSession(variable string) bool {
 }
 
 // onEvent returns the answer to the event.
-func (p *program) onEvent(ctx context.Context, client string) (e event.Event, a event.Answer, err error) {
+func (p *program) onEvent(ctx context.Context, client string, plugin bool) (e event.Event, a event.Answer, err error) {
 	if e, err = p.readEvent(ctx, client); err != nil {
 		return event.Event{Client: client}, a, err
 	}
 	switch {
+	case plugin && p.isSetUp(e):
+		return e, a, nil
 	case e.Kind == event.Edit: // also for an edit by a subagent
 		return e, p.checkEdit(e), nil
 	case e.Kind == event.Tool && sign.Ended(p.signed(e)): // the turn has ended, so the model sees no answer
@@ -146,6 +152,28 @@ func (p *program) onEvent(ctx context.Context, client string) (e event.Event, a 
 		err = p.followTurn(e, told.Turn)
 	}
 	return e, a, err
+}
+
+// isSetUp reports whether the client's own files contain hooks from `mailtree setup`. The client runs these hooks
+// besides those of a plugin, so the plugin's hooks must do nothing.
+func (p *program) isSetUp(e event.Event) bool {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return false
+	}
+	s := clients.Setup{
+		Site:   clients.Site{Home: home, Dir: e.Root, Env: p.variable, Mac: runtime.GOOS == "darwin"},
+		Client: clientNamed(e.Client),
+	}
+	if top, err := codeBase(e.Root); err == nil && s.Client.ReadsTop() {
+		s.Dir = top
+	}
+	for _, s.Scope = range []clients.Scope{clients.User, clients.Project} {
+		if h, err := s.Hooks(); err == nil && h.Some {
+			return true
+		}
+	}
+	return false
 }
 
 // readEvent reads the event that the client writes to standard input, which the client may leave open. It

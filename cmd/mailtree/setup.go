@@ -44,6 +44,9 @@ func setupCommand(p *program) *cobra.Command {
 			if err := o.conflict(args); err != nil {
 				return &exitError{2, err}
 			}
+			if o.plugin != "" {
+				return p.writePlugins(o)
+			}
 			if len(args) == 0 && !o.list && !o.check {
 				return cmp.Or(p.begin(), usageError(c, errors.New("setup needs a client: `mailtree setup --list` lists them")))
 			}
@@ -65,6 +68,7 @@ func setupCommand(p *program) *cobra.Command {
 		"that the client reads")
 	f.BoolVar(&o.allow, "allow", false, "let the client call mailtree's tools without asking (claude, codex, gemini)")
 	f.StringVar(&o.toolset, "toolset", "", "aimx: write an additional entry \"email\" for that toolset, without hooks")
+	f.StringVar(&o.plugin, "plugin", "", "write the plugins for all clients that have plugins into the folder `DIR`")
 	f.BoolVar(&o.print, "print", false, "print the entry and the hooks without changing anything")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the changes as a diff without making them")
 	f.BoolVar(&o.remove, "remove", false, "remove everything that this command wrote")
@@ -77,6 +81,7 @@ type setupOptions struct {
 	noHooks, instructions, http, allow bool
 
 	toolset string
+	plugin  string // the folder
 }
 
 // makesProject reports whether setup creates a project for the code base. Without a project, hooks are silent.
@@ -90,6 +95,8 @@ func (o setupOptions) conflict(args []string) error {
 	switch {
 	case len(instead) > 1:
 		return errors.New("use only one of --list, --check, --print and --remove")
+	case o.plugin != "" && (len(args) > 0 || o != setupOptions{plugin: o.plugin, dryRun: o.dryRun}):
+		return errors.New("--plugin writes the plugins of all clients: give only a folder and --dry-run")
 	case o.user && o.project:
 		return errors.New("use only one of --user and --project")
 	case o.toolset != "" && o.toolset != clients.Email:

@@ -22,7 +22,7 @@ const (
 
 // hookWait waits until the session of an event should be woken, and answers in the client's format. When a server
 // ends, it waits for the next server, but does not start one. It ends with the session or the client.
-func (p *program) hookWait(ctx context.Context, client string) error {
+func (p *program) hookWait(ctx context.Context, client string, plugin bool) error {
 	if !event.CanWait(client, p.variable) {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (p *program) hookWait(ctx context.Context, client string) error {
 	reading, stop := context.WithTimeout(ctx, hookPatience)
 	e, err := p.readEvent(reading, client)
 	stop()
-	if err != nil || e.Kind == "" || e.Subagent || !storedir.IsStore(p.cfg.Store) {
+	if err != nil || e.Kind == "" || e.Subagent || !storedir.IsStore(p.cfg.Store) || plugin && p.isSetUp(e) {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)

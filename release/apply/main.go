@@ -1,6 +1,6 @@
 // Command apply rewrites everything in the repository that depends on its public home, from the file release/home: the
-// module path, names in the program, server.json, and the README's section on installing. Run it in the folder release
-// or in the repository's top folder. A second run changes nothing.
+// module path, names in the program, server.json, the plugins for clients, and the README's section on installing. Run it
+// in the folder release or in the repository's top folder. A second run changes nothing.
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,6 +26,9 @@ import (
 
 	"mailtree/release"
 )
+
+// pluginSource contains the address that the plugins for clients mention.
+const pluginSource = "clients/plugin/plugin.go"
 
 //go:embed clone.md home.md
 var texts embed.FS
@@ -49,6 +53,13 @@ func run(root string, out *os.File) error {
 	for _, path := range slices.Sorted(maps.Keys(changed)) {
 		if err := os.WriteFile(filepath.Join(root, path), changed[path], 0o644); err != nil {
 			return err
+		}
+	}
+	if changed[pluginSource] != nil {
+		plugins := exec.Command("go", "run", "./cmd/mailtree", "setup", "--plugin", ".")
+		plugins.Dir, plugins.Stderr = root, os.Stderr
+		if err := plugins.Run(); err != nil {
+			return fmt.Errorf("go run ./cmd/mailtree setup --plugin . : %w", err)
 		}
 	}
 	fmt.Fprintf(out, "changed %d files for the module %s\n", len(changed), home.Module)
@@ -89,6 +100,7 @@ func derive(root string, home release.Home) (map[string][]byte, error) {
 	for path, edit := range map[string]func([]byte) ([]byte, error){
 		"server.json":      func(old []byte) ([]byte, error) { return server(old, home) },
 		"mcp/card.go":      constants(map[string]string{"cardName": home.Registry}),
+		pluginSource:       constants(map[string]string{"repository": home.Repository}),
 		"guard/program.go": constants(map[string]string{"npmPackage": home.NPM, "pypiPackage": home.PyPI}),
 		"README.md":        func(old []byte) ([]byte, error) { return install(old, home) },
 	} {

@@ -94,6 +94,7 @@ func TestApply(t *testing.T) {
 		"server.json":      `"name": "io.github.example/mailtree"`,
 		"mcp/card.go":      `"io.github.example/mailtree"`,
 		"guard/program.go": `"@example/mailtree"`,
+		pluginSource:       `repository = "https://github.com/example/mailtree"`,
 		"README.md":        "npm install -g @example/mailtree\n",
 	} {
 		if got := read(t, root, path); !strings.Contains(got, want) {

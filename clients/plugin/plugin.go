@@ -1,0 +1,226 @@
+// Package plugin makes the plugins of mailtree: folders that the clients' own plugin commands install, and that bring
+// what `mailtree setup` writes for the client, and the skill. `mailtree setup --plugin DIR` writes the files. They are
+// checked in, because clients install plugins from the repository:
+//
+//	.claude-plugin/, .agents/, .github/plugin/     lists of plugins, which Claude Code, Codex and Copilot CLI read
+//	gemini-extension.json, hooks/, skills/         the extension for Gemini CLI, which is the repository itself
+//	clients/plugin/NAME/                           the other plugins; agent is for clients that read Agent Plugins 1.0
+package plugin
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mailtree/clients"
+	"mailtree/maildir/tree"
+	"mailtree/skills"
+)
+
+// These values change with a release. The command release/apply sets the address.
+const (
+	version    = "0.0.0"
+	repository = ""
+)
+
+const (
+	name        = "mailtree"
+	title       = "Mailtree"
+	description = "Mail, threads, search and file claims for coding agents"
+	license     = "MIT"
+
+	agent         = "agent" // the plugin for clients that read Agent Plugins 1.0
+	extensionFile = "gemini-extension.json"
+)
+
+// ErrOther means that a file is not mailtree's.
+var ErrOther = errors.New("it belongs to another project")
+
+// home is what the plugins say about where they come from.
+type home struct {
+	Version    string // clients update a plugin only if its version changes
+	Repository string // the address of the repository; "" while the project is not published
+}
+
+// notInstalled returns what a plugin tells the user if mailtree is not on the PATH.
+func (h home) notInstalled() string {
+	where := "the README of mailtree"
+	if h.Repository != "" {
+		where = h.Repository
+	}
+	return "The plugin mailtree does nothing yet, because the program mailtree is not on the PATH. To install it, see " + where
+}
+
+// Files returns the files of all plugins. Their names are relative to the top of the repository.
+func Files() ([]clients.File, error) {
+	return home{version, repository}.render()
+}
+
+// kind is one plugin.
+type kind struct {
+	client   string // whose hooks it brings; agent: none
+	manifest string // the names of files in the plugin's folder
+	content  any
+	servers  string // the file with the MCP entry
+	list     string // the list that contains the plugin, relative to the repository; "": none
+	listed   any
+}
+
+func (h home) kinds() []kind {
+	return []kind{
+		{
+			client:   "claude",
+			manifest: ".claude-plugin/plugin.json",
+			content:  h.manifest(),
+			servers:  ".mcp.json",
+			list:     ".claude-plugin/marketplace.json",
+			listed:   h.marketplace("claude"),
+		},
+		{
+			client:   "codex",
+			manifest: ".codex-plugin/plugin.json",
+			content:  h.codexManifest(),
+			servers:  ".mcp.json",
+			list:     ".agents/plugins/marketplace.json",
+			listed:   codexMarketplace(),
+		},
+		{
+			client:   "copilot",
+			manifest: "plugin.json",
+			content:  h.manifest(),
+			servers:  ".mcp.json",
+			list:     ".github/plugin/marketplace.json",
+			listed:   h.marketplace("copilot"),
+		},
+		{
+			client:   agent,
+			manifest: "plugin.json",
+			content:  h.portable(),
+			servers:  "mcp.json",
+		},
+	}
+}
+
+func (h home) render() (all []clients.File, err error) {
+	add := func(name string, data []byte, failed error) {
+		all = append(all, clients.File{Name: name, Data: data})
+		err = errors.Join(err, failed)
+	}
+	value := func(name string, v any) {
+		data, failed := encode(v)
+		add(name, data, failed)
+	}
+	for _, k := range h.kinds() {
+		dir := folder(k.client)
+		value(path.Join(dir, k.manifest), k.content)
+		servers, failed := h.servers(k.client)
+		err = errors.Join(err, failed)
+		value(path.Join(dir, k.servers), servers)
+		if k.list != "" {
+			hooks, failed := h.setup(k.client).HooksAlone()
+			add(path.Join(dir, "hooks/hooks.json"), hooks, failed)
+			value(k.list, k.listed)
+		}
+		add(path.Join(dir, "skills/mailtree/SKILL.md"), []byte(skills.Mailtree), nil)
+	}
+
+	extension, failed := h.extension()
+	err = errors.Join(err, failed)
+	value(extensionFile, extension)
+	hooks, failed := h.setup("gemini").HooksAlone()
+	add("hooks/hooks.json", hooks, failed)
+	add("skills/mailtree/SKILL.md", []byte(skills.Mailtree), nil)
+
+	module, failed := h.setup("opencode").HooksAlone()
+	add(path.Join(folder("opencode"), "index.js"), module, failed)
+	value(path.Join(folder("opencode"), "package.json"), h.module())
+	slices.SortFunc(all, func(a, b clients.File) int { return strings.Compare(a.Name, b.Name) })
+	return all, err
+}
+
+// folder returns the folder of a plugin, relative to the top of the repository.
+func folder(client string) string { return "clients/plugin/" + client }
+
+// setup returns the setup whose files a plugin brings.
+func (h home) setup(client string) clients.Setup {
+	list := clients.List()
+	return clients.Setup{
+		Site:    clients.Site{Env: func(string) string { return "" }},
+		Client:  list[slices.IndexFunc(list, func(c clients.Client) bool { return c.Name == client })],
+		Scope:   clients.Project,
+		Missing: h.notInstalled(),
+	}
+}
+
+// servers is the content of a file with MCP entries.
+type servers struct {
+	Schema  string          `json:"$schema,omitempty"`
+	Servers json.RawMessage `json:"mcpServers"`
+}
+
+// servers returns the MCP entry of a plugin. Copilot CLI and Gemini CLI have entries of their own form; the other
+// clients read the form of Claude Code.
+func (h home) servers(client string) (s servers, err error) {
+	if client == agent {
+		s.Schema = schemas + "mcp.schema.json"
+	}
+	if client != "copilot" && client != "gemini" {
+		client = "claude"
+	}
+	files, err := h.setup(client).Alone(clients.Wanted{Server: clients.Server{Args: []string{"stdio"}}, NoHooks: true})
+	if err == nil {
+		err = json.Unmarshal(files[0].Data, &s)
+	}
+	return s, err
+}
+
+// Change is a file of a plugin that is not up to date.
+type Change struct {
+	Name          string // the path of the file
+	before, after []byte
+}
+
+// Diff returns the change as a unified diff.
+func (c Change) Diff() []byte { return clients.Diff(c.Name, c.before, c.after) }
+
+// Apply writes the file. It returns write errors.
+func (c Change) Apply() error {
+	if err := os.MkdirAll(filepath.Dir(c.Name), 0o755); err != nil {
+		return err
+	}
+	return tree.ReplaceFile(c.Name, c.after, 0o644)
+}
+
+// Changes returns the changes after which a folder contains the plugins. It returns ErrOther if a file would be
+// replaced in a folder without mailtree's extension for Gemini CLI, and read errors.
+func Changes(dir string) (all []Change, err error) {
+	files, err := Files()
+	if err != nil {
+		return nil, err
+	}
+	var own manifest
+	data, _ := os.ReadFile(filepath.Join(dir, extensionFile))
+	ours := json.Unmarshal(data, &own) == nil && own.Name == name
+	for _, f := range files {
+		c := Change{Name: filepath.Join(dir, filepath.FromSlash(f.Name)), after: f.Data}
+		c.before, err = os.ReadFile(c.Name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return nil, err
+		case bytes.Equal(c.before, c.after):
+			continue
+		case !ours:
+			return nil, fmt.Errorf("%s: %w", c.Name, ErrOther)
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}

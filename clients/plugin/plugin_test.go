@@ -1,0 +1,216 @@
+package plugin
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mailtree/clients"
+)
+
+const top = "../.."
+
+// TestCheckedIn checks that the plugins in the repository are what the clients' tables produce now.
+// `mailtree setup --plugin .`, at the top of the repository, updates them.
+func TestCheckedIn(t *testing.T) {
+	t.Parallel()
+	changes, err := Changes(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range changes {
+		t.Errorf("run `mailtree setup --plugin .`: %s is not up to date:\n%s", c.Name, c.Diff())
+	}
+}
+
+// TestChanges checks that a file that differs in one byte, or is missing, is replaced, and no other file.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	files := write(t, dir)
+	for _, f := range files {
+		name := filepath.Join(dir, f.Name)
+		for _, spoil := range []func() error{
+			func() error { return os.WriteFile(name, append(slices.Clone(f.Data), ' '), 0o600) },
+			func() error { return os.Remove(name) },
+		} {
+			if err := spoil(); err != nil {
+				t.Fatal(err)
+			}
+			changes, err := Changes(dir)
+			if err != nil || len(changes) != 1 || changes[0].Name != name {
+				t.Errorf("%s: the changes are %v, %v", f.Name, changes, err)
+			}
+			if err := os.WriteFile(name, f.Data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// write writes all files into a folder, and returns them.
+func write(t *testing.T, dir string) []clients.File {
+	t.Helper()
+	changes, err := Changes(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range changes {
+		if err := c.Apply(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := Files()
+	if err != nil || len(files) != len(changes) {
+		t.Fatalf("%d files, %d changes, %v", len(files), len(changes), err)
+	}
+	return files
+}
+
+// TestOther checks that no file of another project is replaced.
+func TestOther(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "gemini-extension.json"), []byte(`{"name": "other"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if changes, err := Changes(dir); !errors.Is(err, ErrOther) || changes != nil {
+		t.Errorf("the changes are %v, %v", changes, err)
+	}
+}
+
+// TestLists checks that each list of plugins leads to a plugin with the listed name.
+func TestLists(t *testing.T) {
+	t.Parallel()
+	for _, list := range []struct{ file, manifest string }{
+		{".claude-plugin/marketplace.json", ".claude-plugin/plugin.json"},
+		{".agents/plugins/marketplace.json", ".codex-plugin/plugin.json"},
+		{".github/plugin/marketplace.json", "plugin.json"},
+	} {
+		var m struct {
+			Plugins []struct {
+				Name   string
+				Source json.RawMessage
+			}
+		}
+		decode(t, list.file, &m)
+		if len(m.Plugins) != 1 {
+			t.Fatalf("%s lists %d plugins", list.file, len(m.Plugins))
+		}
+		var dir string
+		var local struct{ Path string }
+		if json.Unmarshal(m.Plugins[0].Source, &dir) != nil && json.Unmarshal(m.Plugins[0].Source, &local) == nil {
+			dir = local.Path
+		}
+		var listed manifest
+		decode(t, path.Join(dir, list.manifest), &listed)
+		if listed.Name != m.Plugins[0].Name || listed.Name == "" {
+			t.Errorf("%s lists %q, but %s has %q", list.file, m.Plugins[0].Name, dir, listed.Name)
+		}
+	}
+}
+
+func decode(t *testing.T, name string, v any) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(top, filepath.FromSlash(name)))
+	if err == nil {
+		err = json.Unmarshal(data, v)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+}
+
+// TestHome checks that the manifests and the text about a missing mailtree contain the address of the repository once
+// there is one, and that no manifest has an empty address until then.
+func TestHome(t *testing.T) {
+	t.Parallel()
+	const repository = "https://github.com/example/mailtree"
+	for _, h := range []home{{"1.2.3", repository}, {"1.2.3", ""}} {
+		files, err := h.render()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			text := string(f.Data)
+			ends := func(suffixes ...string) bool {
+				return slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(f.Name, suffix) })
+			}
+			if want := ends("plugin.json", "package.json", "extension.json"); want != strings.Contains(text, `"version": "1.2.3"`) {
+				t.Errorf("%s has the version: %t, want %t\n%s", f.Name, !want, want, text)
+			}
+			if want := h.Repository != "" && ends("plugin.json", "package.json", "hooks.json", "index.js"); want != strings.Contains(text, repository) {
+				t.Errorf("%s contains the address: %t, want %t\n%s", f.Name, !want, want, text)
+			}
+			if strings.Contains(text, `""`) && ends(".json") {
+				t.Errorf("%s has an empty value:\n%s", f.Name, text)
+			}
+		}
+	}
+}
+
+// TestMissing runs the commands of all plugins without mailtree on the PATH. Each succeeds. The command at the start
+// of a session, and no other, says what is missing.
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{
+		"hooks/hooks.json", "clients/plugin/claude/hooks/hooks.json", "clients/plugin/codex/hooks/hooks.json",
+		"clients/plugin/copilot/hooks/hooks.json",
+	} {
+		var all struct{ Hooks map[string]any }
+		decode(t, file, &all)
+		said := 0
+		for event, list := range all.Hooks {
+			for _, command := range commands(list) {
+				cmd := exec.Command(sh, "-c", command)
+				cmd.Env = []string{"PATH=" + t.TempDir()}
+				out, err := cmd.CombinedOutput()
+				if err != nil {
+					t.Errorf("%s: %s: %v", file, command, err)
+				}
+				if !strings.Contains(command, " --plugin") {
+					t.Errorf("%s: %s does not say that it belongs to a plugin", file, command)
+				}
+				if len(out) == 0 {
+					continue
+				}
+				said++
+				var answer map[string]any
+				if err := json.Unmarshal(out, &answer); err != nil || event != "SessionStart" || !strings.Contains(string(out), "To install it") {
+					t.Errorf("%s: %s prints %q, %v", file, event, out, err)
+				}
+			}
+		}
+		if said != 1 {
+			t.Errorf("%s: %d commands say that mailtree is missing, want one", file, said)
+		}
+	}
+}
+
+// commands returns the commands for a POSIX shell in a value from a hooks file.
+func commands(v any) (all []string) {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			all = append(all, commands(item)...)
+		}
+	case map[string]any:
+		for key, value := range v {
+			if text, ok := value.(string); ok && (key == "command" || key == "bash") {
+				all = append(all, text)
+			}
+			all = append(all, commands(value)...)
+		}
+	}
+	return all
+}
