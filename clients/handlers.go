@@ -89,6 +89,32 @@ func geminiHooks() hooks {
 	}
 }
 
+// qwenHooks writes timeouts in milliseconds. Every version of Qwen Code reads a number from 1000 in this way. Earlier
+// versions read smaller numbers in the same way, and later ones read them as seconds.
+func qwenHooks() hooks {
+	return hooks{
+		user:    place{env: "QWEN_HOME", base: ".qwen", files: []string{"settings.json"}},
+		project: ".qwen/settings.json",
+		format:  edit.JSON{Comments: true},
+		path:    []string{"hooks"},
+		handler: namedHandler,
+		missing: forQwen,
+		off:     qwenOff,
+		events: []hookEvent{
+			{name: "SessionStart", seconds: 10},
+			{name: "UserPromptSubmit", seconds: 5},
+			{name: "PreToolUse", matcher: "edit|write_file|notebook_edit", seconds: 5},
+			{name: "PostToolUse", seconds: 5},
+			{name: "PostToolUseFailure", seconds: 5},
+			{name: "PermissionRequest", seconds: 5},
+			{name: "Notification", matcher: "idle_prompt", seconds: 5},
+			{name: "Stop", seconds: 10},
+			{name: "StopFailure", seconds: 5},
+			{name: "SessionEnd", seconds: 5},
+		},
+	}
+}
+
 func opencodeHooks() hooks {
 	return hooks{
 		user:    place{env: "XDG_CONFIG_HOME", base: ".config", files: []string{"opencode/plugins/mailtree.js"}},

@@ -102,6 +102,11 @@ func forModel(text string) any {
 	return map[string]string{"additionalContext": text}
 }
 
+// forQwen is the same for Qwen Code.
+func forQwen(text string) any {
+	return map[string]any{"hookSpecificOutput": map[string]string{"hookEventName": sessionStart, "additionalContext": text}}
+}
+
 // hooksFile returns the file for the client's hooks.
 func (s Setup) hooksFile() (string, error) {
 	h := s.Client.hooks

@@ -129,23 +129,39 @@ func codexOff(s Setup) (all []setting) {
 	return all
 }
 
-func geminiEntryOff(s Setup) (all []setting) {
-	for _, file := range geminiSettings(s) {
+// The files in which the machine's administrator configures Gemini CLI and Qwen Code.
+const (
+	geminiSystem = "/etc/gemini-cli/settings.json"
+	qwenSystem   = "/etc/qwen-code/settings.json"
+)
+
+func geminiEntryOff(s Setup) []setting { return excluded(s, geminiSystem) }
+
+func qwenEntryOff(s Setup) []setting { return excluded(s, qwenSystem) }
+
+// excluded returns the settings that keep Gemini CLI, or Qwen Code, from using the entry.
+func excluded(s Setup, system string) (all []setting) {
+	for _, file := range settingsFiles(s, system) {
 		all = append(all, setting{file, s.Client.format, []string{"mcp", "excluded"}, s.name()})
 	}
 	return all
 }
 
-func geminiSettings(s Setup) []string {
-	return []string{s.Client.user.find(s.Site), filepath.Join(s.Dir, s.Client.project), geminiSystem}
+// settingsFiles returns the user's, the project's and the system's settings file.
+func settingsFiles(s Setup, system string) []string {
+	return []string{s.Client.user.find(s.Site), filepath.Join(s.Dir, s.Client.project), system}
 }
 
-// geminiSystem is the file in which the machine's administrator configures Gemini CLI.
-const geminiSystem = "/etc/gemini-cli/settings.json"
+func qwenOff(s Setup) (all []setting) {
+	for _, file := range settingsFiles(s, qwenSystem) {
+		all = append(all, setting{file, s.Client.hooks.format, []string{"disableAllHooks"}, true})
+	}
+	return all
+}
 
 func geminiOff(s Setup) (all []setting) {
 	form := s.Client.hooks.format
-	for _, file := range geminiSettings(s) {
+	for _, file := range settingsFiles(s, geminiSystem) {
 		all = append(all,
 			setting{file, form, []string{"hooksConfig", "enabled"}, false},
 			setting{file, form, []string{"hooksConfig", "disabled"}, program}) // the name of our handlers

@@ -24,6 +24,7 @@ func TestOff(t *testing.T) {
 		{"gemini", "home/.gemini/settings.json", `{"hooksConfig": {"disabled": ["x"]}}`, ""},
 		{"gemini", "home/.gemini/settings.json", `{"hooksConfig": {"disabled": ["x", "mailtree"]}}`,
 			"hooksConfig.disabled in home/.gemini/settings.json"},
+		{"qwen", "code/.qwen/settings.json", `{"disableAllHooks": true}`, "disableAllHooks in code/.qwen/settings.json"},
 		{"cursor", "home/.cursor/hooks.json", `{}`, ""},
 	} {
 		root, at := siteWith(t, of.file, of.text)

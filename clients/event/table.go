@@ -57,6 +57,23 @@ var clients = map[string]client{
 		deaf:    []string{"SessionStart clear"},
 		answer:  answerGemini,
 	},
+	"qwen": {
+		kinds: map[string]Kind{
+			"SessionStart":             Start,
+			"UserPromptSubmit":         Prompt, // also sent before the model reads the result of a tool
+			"PreToolUse":               Edit,
+			"PostToolUse":              Tool,
+			"PostToolUseFailure":       Tool,
+			"PermissionRequest":        Ask,
+			"Stop":                     Stop,
+			"StopFailure":              Stop,
+			"Notification idle_prompt": Stop, // after every end of a turn, also after Esc and "No"
+			"SessionEnd":               End,
+		},
+		editors: []string{"edit", "write_file", "notebook_edit"},
+		deaf:    []string{"StopFailure", "Notification"},
+		answer:  answerCodex,
+	},
 	"opencode": { // our own plugin: clients/plugin
 		kinds: map[string]Kind{
 			"SessionStart":     Start,
@@ -127,8 +144,8 @@ func answerClaude(a Answer, e Event) any {
 	return reply{Specific: s}
 }
 
-// answerCodex formats an answer for Codex. If a Stop is refused, the turn continues and the model gets the reason.
-// Everything else is as in Claude Code.
+// answerCodex formats an answer for Codex and Qwen Code. If a Stop is refused, the turn continues and the model gets
+// the reason. Everything else is as in Claude Code.
 func answerCodex(a Answer, e Event) any {
 	switch {
 	case e.Kind != Stop:

@@ -134,17 +134,18 @@ func codexMarketplace() codexList {
 	}
 }
 
-// extension is the manifest of the extension for Gemini CLI.
+// extension is the manifest of the extension for Gemini CLI, or for Qwen Code.
 type extension struct {
 	Name        string          `json:"name"`
 	Version     string          `json:"version"`
 	Description string          `json:"description"`
 	Servers     json.RawMessage `json:"mcpServers"`
+	Hooks       string          `json:"hooks,omitempty"`
 }
 
-func (h home) extension() (extension, error) {
-	s, err := h.servers("gemini")
-	return extension{name, h.Version, description, s.Servers}, err
+func (h home) extension(client, hooks string) (extension, error) {
+	s, err := h.servers(client)
+	return extension{name, h.Version, description, s.Servers, hooks}, err
 }
 
 // module is the package.json of the plugin for opencode.

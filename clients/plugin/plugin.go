@@ -4,6 +4,7 @@
 //
 //	.claude-plugin/, .agents/, .github/plugin/     lists of plugins, which Claude Code, Codex and Copilot CLI read
 //	gemini-extension.json, hooks/, skills/         the extension for Gemini CLI, which is the repository itself
+//	qwen-extension.json                            the same for Qwen Code, which would otherwise run Gemini CLI's hooks
 //	clients/plugin/NAME/                           the other plugins; agent is for clients that read Agent Plugins 1.0
 package plugin
 
@@ -38,6 +39,7 @@ const (
 
 	agent         = "agent" // the plugin for clients that read Agent Plugins 1.0
 	extensionFile = "gemini-extension.json"
+	qwenHooks     = "clients/plugin/qwen/hooks.json"
 )
 
 // ErrOther means that a file is not mailtree's.
@@ -131,11 +133,16 @@ func (h home) render() (all []clients.File, err error) {
 		add(path.Join(dir, "skills/mailtree/SKILL.md"), []byte(skills.Mailtree), nil)
 	}
 
-	extension, failed := h.extension()
-	err = errors.Join(err, failed)
-	value(extensionFile, extension)
-	hooks, failed := h.setup("gemini").HooksAlone()
-	add("hooks/hooks.json", hooks, failed)
+	for _, e := range []struct{ client, manifest, hooks, declared string }{
+		{"gemini", extensionFile, "hooks/hooks.json", ""}, // where Gemini CLI looks
+		{"qwen", "qwen-extension.json", qwenHooks, qwenHooks},
+	} {
+		extension, failed := h.extension(e.client, e.declared)
+		err = errors.Join(err, failed)
+		value(e.manifest, extension)
+		hooks, failed := h.setup(e.client).HooksAlone()
+		add(e.hooks, hooks, failed)
+	}
 	add("skills/mailtree/SKILL.md", []byte(skills.Mailtree), nil)
 
 	module, failed := h.setup("opencode").HooksAlone()
@@ -165,13 +172,13 @@ type servers struct {
 	Servers json.RawMessage `json:"mcpServers"`
 }
 
-// servers returns the MCP entry of a plugin. Copilot CLI and Gemini CLI have entries of their own form; the other
-// clients read the form of Claude Code.
+// servers returns the MCP entry of a plugin. Copilot CLI, Gemini CLI and Qwen Code have entries of their own form;
+// the other clients read the form of Claude Code.
 func (h home) servers(client string) (s servers, err error) {
 	if client == agent {
 		s.Schema = schemas + "mcp.schema.json"
 	}
-	if client != "copilot" && client != "gemini" {
+	if client != "copilot" && client != "gemini" && client != "qwen" {
 		client = "claude"
 	}
 	files, err := h.setup(client).Alone(clients.Wanted{Server: clients.Server{Args: []string{"stdio"}}, NoHooks: true})

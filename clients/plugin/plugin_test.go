@@ -165,7 +165,7 @@ func TestMissing(t *testing.T) {
 	}
 	for _, file := range []string{
 		"hooks/hooks.json", "clients/plugin/claude/hooks/hooks.json", "clients/plugin/codex/hooks/hooks.json",
-		"clients/plugin/copilot/hooks/hooks.json",
+		"clients/plugin/copilot/hooks/hooks.json", qwenHooks,
 	} {
 		var all struct{ Hooks map[string]any }
 		decode(t, file, &all)

@@ -21,6 +21,7 @@ var plugins = []plugged{
 	{codexKit, commands("codex plugin marketplace add DIR", "codex plugin add mailtree@mailtree")},
 	{geminiKit, commands("gemini extensions install DIR --consent")},
 	{copilotKit, commands("copilot plugin marketplace add DIR", "copilot plugin install mailtree@mailtree")},
+	{qwenKit, commands("qwen extensions install DIR --consent")},
 	{opencodeKit, func(d *desk, dir string) {
 		module := filepath.Join(dir, "clients/plugin/opencode")
 		d.replace(".config/opencode/opencode.json", `"autoupdate": false`, fmt.Sprintf(`"autoupdate": false, "plugin": [%q]`, "file://"+module))
@@ -119,6 +120,9 @@ func TestClientPluginMissing(t *testing.T) {
 		if p.terminal == "" {
 			said := <-d.ask(p.kit, "Begin the work.")
 			n := strings.Count(said, says) + len(d.turnsWith(says))
+			if p.system {
+				n += strings.Count(d.turnsWith("Begin the work.")[0].Turn.System, says)
+			}
 			if n != 1 {
 				t.Errorf("it was said %d times, want once:\n%s", n, said)
 				d.model.Dump(t)
@@ -145,6 +149,7 @@ func TestClientPluginMissing(t *testing.T) {
 // models. The format has no hooks, so the session becomes no agent.
 func TestClientPluginAgent(t *testing.T) {
 	for _, p := range []plugged{
+		{qwenKit, commands("qwen extensions install DIR --consent")},
 		{copilotKit, commands("copilot plugin install DIR")},
 	} {
 		t.Run(p.name, func(t *testing.T) {
@@ -159,7 +164,7 @@ func TestClientPluginAgent(t *testing.T) {
 				t.Errorf("the model reached the server %d times, want once", n)
 			}
 			first := d.turnsWith("Begin the work.")[0].Turn
-			if !strings.Contains(first.All(), "Mail and file claims for coding agents and people") {
+			if !strings.Contains(first.System+first.All(), "Mail and file claims for coding agents and people") {
 				t.Error("the model does not see the skill")
 			}
 			if n := d.sessions(); n != 0 {

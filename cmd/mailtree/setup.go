@@ -66,7 +66,7 @@ func setupCommand(p *program) *cobra.Command {
 	f.BoolVar(&o.noHooks, "no-hooks", false, "write only the entry; existing hooks stay")
 	f.BoolVar(&o.instructions, "instructions", false, "also write five lines for agents to the AGENTS.md or CLAUDE.md "+
 		"that the client reads")
-	f.BoolVar(&o.allow, "allow", false, "let the client call mailtree's tools without asking (claude, codex, gemini)")
+	f.BoolVar(&o.allow, "allow", false, "let the client call mailtree's tools without asking (claude, codex, gemini, qwen)")
 	f.StringVar(&o.toolset, "toolset", "", "aimx: write an additional entry \"email\" for that toolset, without hooks")
 	f.StringVar(&o.plugin, "plugin", "", "write the plugins for all clients that have plugins into the folder `DIR`")
 	f.BoolVar(&o.print, "print", false, "print the entry and the hooks without changing anything")
