@@ -21,6 +21,7 @@ import (
 	"mailtree/cmd/mailtree/installed"
 	"mailtree/guard"
 	"mailtree/maildir"
+	"mailtree/maildir/repo"
 	"mailtree/maildir/storedir"
 )
 
@@ -313,6 +314,10 @@ func (u *uninstall) guards(ctx context.Context, dirs []string) {
 func (u *uninstall) notedFiles(noted []installed.Entry) {
 	for _, e := range noted {
 		if e.Kind != installed.Files || !filepath.IsAbs(e.Dir) {
+			continue
+		}
+		if top, err := repo.WorkTree(e.Dir); err == nil && top != "" {
+			u.report("kept the plugins in %s: the folder belongs to a Git repository, which may contain them", e.Dir)
 			continue
 		}
 		folders := map[string]bool{e.Dir: true}
