@@ -8,11 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"mailtree/cmd/mailtree/cli"
+	"mailtree/cmd/mailtree/installed"
 	"mailtree/maildir/backup"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
@@ -105,15 +107,15 @@ func (p *program) restore(ctx context.Context, name string, how backup.How) erro
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("cannot read the store %s: %w", root, cause(err))
-	case storedir.Held(root):
-		return fmt.Errorf("a server is running for the store %s: run `mailtree stop` first", root)
 	case len(there) > 0 && !storedir.IsStore(root):
 		return fmt.Errorf("the folder %s contains other files: name an empty or new folder with --store", root)
 	case len(there) > 0 && how == backup.Copy:
 		return fmt.Errorf("there is already a store at %s: name a new folder with --store", root)
+	case storedir.Held(root):
+		return fmt.Errorf("a server is running for the store %s: run `mailtree stop` first", root)
 	}
 	suffix := time.Now().Format("-20060102-150405")
-	fresh, aside := root+".restored"+suffix, root+".before-restore"+suffix
+	fresh, aside := root+".restored"+suffix, root+asideSuffix+suffix
 	r, err := backup.Restore(ctx, f, fresh, how)
 	if err != nil {
 		return fmt.Errorf("cannot restore %q: %w. Nothing was changed", name, err)
@@ -124,15 +126,42 @@ func (p *program) restore(ctx context.Context, name string, how backup.How) erro
 			return fmt.Errorf("cannot move the store %s aside: %w", root, cause(err))
 		}
 		fmt.Fprintf(p.std.out, "moved the earlier store to %s\n", aside)
+		if err := installed.Add(fresh, aside); err != nil {
+			p.remark("%v. `mailtree uninstall` may not find what was installed since the backup", err)
+		}
+	}
+	if how == backup.Copy { // what the list contains belongs to the original
+		if err := installed.Forget(fresh); err != nil {
+			return fmt.Errorf("cannot remove the list of what the original store has installed: %w", cause(err))
+		}
 	}
 	if err := os.Rename(fresh, root); err != nil { // replaces an empty folder
 		return fmt.Errorf("cannot rename %s to %s: %w", fresh, root, cause(err))
 	}
-	return p.tellRestored(&r)
+	p.tellRestored(&r)
+	if how == backup.Copy {
+		p.lines([]string{"To use this store, add --store " + root + " to commands, or set MCP_MAIL_STORE"})
+	}
+	return nil
+}
+
+// asideSuffix is in the name of a store that restore has moved aside.
+const asideSuffix = ".before-restore"
+
+// earlierStores returns the stores that restore has moved aside for a store.
+func earlierStores(store string) []string {
+	all, _ := os.ReadDir(filepath.Dir(store))
+	var dirs []string
+	for _, e := range all {
+		if strings.HasPrefix(e.Name(), filepath.Base(store)+asideSuffix+"-") {
+			dirs = append(dirs, filepath.Join(filepath.Dir(store), e.Name()))
+		}
+	}
+	return dirs
 }
 
 // tellRestored says what was restored, and what the user has to know.
-func (p *program) tellRestored(r *backup.Restored) error {
+func (p *program) tellRestored(r *backup.Restored) {
 	lines := []string{fmt.Sprintf("restored %s to %s, as of %s", count(r.Projects, "project"), p.cfg.Store, r.Created.Local().Format("2006-01-02 15:04:05"))}
 	if r.Emails > 0 {
 		lines = append(lines, fmt.Sprintf("%s not sent: it is unknown whether the original store has sent them. `mailtree gateway "+
@@ -149,5 +178,4 @@ func (p *program) tellRestored(r *backup.Restored) error {
 		lines = append(lines, fmt.Sprintf("%s not shared with other machines anymore. To share them: `mailtree sync on`", count(r.Unshared, "project")))
 	}
 	p.lines(lines)
-	return nil
 }

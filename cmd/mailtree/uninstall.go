@@ -59,7 +59,8 @@ type uninstall struct {
 	p      *program
 	dry    bool
 	screen *cli.Screen
-	found  bool // something was removed, or would be
+	found  bool     // something was removed, or would be
+	shown  []string // changes that a dry run has printed
 	failed bool
 }
 
@@ -95,7 +96,10 @@ func (u *uninstall) run(ctx context.Context, store bool) error {
 		return err
 	}
 	u.service(ctx)
-	if !u.dry && storedir.Held(u.p.cfg.Store) {
+	switch held := storedir.Held(u.p.cfg.Store); {
+	case held && u.dry:
+		u.report("would stop the server")
+	case held:
 		if _, err := u.p.stop(ctx); err != nil && !errors.Is(err, errNoServer) {
 			return fmt.Errorf("the server cannot be stopped: %w", err)
 		}
@@ -250,7 +254,7 @@ func (u *uninstall) client(s clients.Setup) {
 	for _, c := range changes {
 		u.found = true
 		if u.dry {
-			u.p.std.out.Write(c.Diff())
+			u.show(c)
 		} else if err := c.Apply(); err != nil {
 			u.check(whatToDo(err, s))
 		} else {
@@ -264,6 +268,20 @@ func (u *uninstall) client(s clients.Setup) {
 		file, _, _ := s.Entry()
 		u.report("kept an entry that you wrote yourself in %s: %s", file, uses.ByHand)
 	}
+}
+
+// show prints what would change in a file. A file that two code bases share is shown once.
+func (u *uninstall) show(c *clients.Change) {
+	text := string(c.Diff())
+	switch {
+	case slices.Contains(u.shown, text):
+		return
+	case c.Gone():
+		u.report("would remove %s, which contains nothing else", c.File())
+	default:
+		fmt.Fprint(u.p.std.out, text)
+	}
+	u.shown = append(u.shown, text)
 }
 
 // others returns one of the stores if none of them is the store of this command.
@@ -351,13 +369,17 @@ func (u *uninstall) tellRest(store bool) {
 	if !store && storedir.IsStore(u.p.cfg.Store) {
 		u.report("The store %s stays. To remove it too, with all mail: mailtree uninstall %s", u.p.cfg.Store, u.p.cfg.Store)
 	}
+	for _, dir := range earlierStores(u.p.cfg.Store) {
+		u.report("The store %s stays, with its mail and keys. `mailtree restore` moved it aside.", dir)
+	}
 	program, _ := guard.Program()
 	u.report("Not removed, because mailtree cannot know about it:")
 	for _, line := range []string{
 		"the program itself: " + cmp.Or(program, "mailtree"),
 		"lines that you added to your shell's startup files, and units that you saved elsewhere",
 		"a plugin that you installed in a client: remove it with the client's own command",
-		"guards and clients of code bases that have no project, if a version before this one wrote them: run `mailtree uninstall` there",
+		"guards and clients of code bases that have no project, if they were written before the store existed, or by a version before this one: " +
+			"run `mailtree uninstall` there",
 		"sessions that are still open in a client: they keep the configuration that they started with",
 	} {
 		u.report("  - %s", line)

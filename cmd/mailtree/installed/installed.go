@@ -99,6 +99,15 @@ func Read(store string) (all []Entry, err error) {
 	return all, err
 }
 
+// Add adds the entries of another store's list to a store's list. It returns the errors of Read and Note.
+func Add(store, other string) error {
+	all, err := Read(other)
+	for _, e := range all {
+		err = errors.Join(err, Note(store, e))
+	}
+	return err
+}
+
 // Forget removes the list. A missing list is not an error.
 func Forget(store string) error {
 	if err := os.Remove(filepath.Join(store, storedir.InstalledFile)); !errors.Is(err, fs.ErrNotExist) {
