@@ -1,10 +1,13 @@
 package maildir_test
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -215,6 +218,117 @@ func TestRestoreRepeatsNothing(t *testing.T) {
 	}
 }
 
+// unsummed returns the archive with another checksum at its end, so that only reading to the end reveals the damage.
+func unsummed(t *testing.T, data []byte) []byte {
+	t.Helper()
+	data = bytes.Clone(data)
+	data[len(data)-8] ^= 1
+	return data
+}
+
+// rewritten returns a backup whose entries are those of an archive and then more, before the end.
+func rewritten(t *testing.T, data []byte, more ...tar.Header) []byte {
+	t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	zw := gzip.NewWriter(&out)
+	from, to := tar.NewReader(z), tar.NewWriter(zw)
+	for {
+		h, err := from.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Name == "mailtree-backup-end.json" {
+			for _, m := range more {
+				text := m.PAXRecords["text"]
+				m.PAXRecords, m.Size = nil, int64(len(text))
+				if err := errors.Join(to.WriteHeader(&m), wrote(to.Write([]byte(text)))); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := to.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(to, from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(to.Close(), zw.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func wrote(_ int, err error) error { return err }
+
+// TestRestoreTypes checks that an entry replaces an earlier one of another type, and that links in a backup lead nowhere
+// and are no part of a store's own files.
+func TestRestoreTypes(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Config{NoWatcher: true})
+	p := projectIn(t, s.Store, "Ann")
+	var file bytes.Buffer
+	if err := s.Backup(t.Context(), &file, "test"); err != nil {
+		t.Fatal(err)
+	}
+	repo := "projects/" + p.Slug + "/repo/"
+	outside := t.TempDir()
+	dir := func(name string) tar.Header {
+		return tar.Header{Typeflag: tar.TypeDir, Name: repo + name + "/", Mode: 0o700}
+	}
+	text := func(name, text string) tar.Header {
+		return tar.Header{Typeflag: tar.TypeReg, Name: repo + name, Mode: 0o755, PAXRecords: map[string]string{"text": text}}
+	}
+	link := func(name, to string) tar.Header {
+		return tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: to, Mode: 0o777}
+	}
+	for name, tt := range map[string]struct {
+		more []tar.Header
+		want string // a file below the project's folder that must exist; "": the backup is refused
+	}{
+		"a folder, then a file": {[]tar.Header{dir("notes"), text("notes/a.md", "a"), text("notes", "b")}, "notes"},
+		"a file, then a folder": {[]tar.Header{text("notes", "a"), dir("notes"), text("notes/a.md", "b")}, "notes/a.md"},
+		"a link, then a folder": {[]tar.Header{link(repo+"notes", outside), dir("notes"), text("notes/a.md", "b")}, "notes/a.md"},
+		"a user's link":         {[]tar.Header{link(repo+"notes", "project.json")}, "notes"},
+		"drafts elsewhere":      {[]tar.Header{link(repo+"agents/Ann/drafts", outside), text("agents/Ann/outbox/plan.md", "to: Ann\n\nText.\n")}, ""},
+		"the server's folder":   {[]tar.Header{link(repo+".mailtree", outside)}, ""},
+		"a key elsewhere":       {[]tar.Header{link("key", outside+"/key")}, ""},
+		"a project elsewhere":   {[]tar.Header{link("projects/other", outside)}, ""},
+	} {
+		root := filepath.Join(t.TempDir(), "restored")
+		_, err := backup.Restore(t.Context(), bytes.NewReader(rewritten(t, file.Bytes(), tt.more...)), root, backup.Copy)
+		if (err == nil) != (tt.want != "") {
+			t.Errorf("%s: %v", name, err)
+		} else if fi, err := os.Stat(filepath.Join(root, repo, tt.want)); tt.want != "" && (err != nil || fi.Mode().Perm()&0o077 != 0) {
+			t.Errorf("%s: %v, %v", name, fi, err)
+		}
+		if left, err := os.ReadDir(outside); err != nil || len(left) > 0 {
+			t.Fatalf("%s: written outside: %v, %v", name, left, err)
+		}
+	}
+}
+
+// TestBackupLinks checks that a store whose own files or projects are symbolic links is not backed up without them.
+func TestBackupLinks(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Config{NoWatcher: true})
+	projectIn(t, s.Store, "Ann")
+	key := filepath.Join(s.Root(), "key")
+	if err := errors.Join(os.Rename(key, key+".away"), os.Symlink("key.away", key)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Backup(t.Context(), io.Discard, "test"); err == nil || !strings.Contains(err.Error(), "is a symbolic link") {
+		t.Errorf("a linked key: %v", err)
+	}
+}
+
 // TestRestoreDamaged checks that a backup without its end, or with a changed byte, is refused and leaves nothing, and
 // that Restore overwrites nothing.
 func TestRestoreDamaged(t *testing.T) {
@@ -228,7 +342,9 @@ func TestRestoreDamaged(t *testing.T) {
 	dir := t.TempDir()
 	damaged := bytes.Clone(file.Bytes())
 	damaged[len(damaged)/2] ^= 1
-	for _, data := range [][]byte{file.Bytes()[:file.Len()/2], file.Bytes()[:file.Len()-20], damaged, []byte("text"), nil} {
+	for _, data := range [][]byte{
+		file.Bytes()[:file.Len()/2], file.Bytes()[:file.Len()-20], file.Bytes()[:file.Len()-8], damaged, unsummed(t, file.Bytes()), []byte("text"), nil,
+	} {
 		_, err := backup.Restore(t.Context(), bytes.NewReader(data), filepath.Join(dir, "restored"), backup.Replace)
 		if !errors.Is(err, backup.ErrNotBackup) {
 			t.Errorf("%d bytes: %v", len(data), err)

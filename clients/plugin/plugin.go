@@ -231,3 +231,46 @@ func Changes(dir string) (all []Change, err error) {
 	}
 	return all, nil
 }
+
+// Remove removes the files of the plugins from a folder, and the folders that become empty. It returns the names of the
+// removed files, and the names of those that stay because their content is not what this version of mailtree writes. It
+// follows no link out of the folder. With dry, it removes nothing. It returns errors from the file system; a missing
+// file or folder is not an error.
+func Remove(dir string, dry bool) (removed, kept []string, err error) {
+	files, err := Files()
+	if err != nil {
+		return nil, nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	defer root.Close()
+	for _, f := range files {
+		data, err := root.ReadFile(f.Name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil, !bytes.Equal(data, f.Data):
+			kept = append(kept, f.Name)
+			continue
+		}
+		removed = append(removed, f.Name)
+		if dry {
+			continue
+		}
+		if err := root.Remove(f.Name); err != nil {
+			return removed, kept, err
+		}
+		for at := path.Dir(f.Name); at != "."; at = path.Dir(at) {
+			_ = root.Remove(at) // fails if something else is in it
+		}
+	}
+	if !dry {
+		_ = os.Remove(dir)
+	}
+	return removed, kept, nil
+}

@@ -15,6 +15,7 @@ import (
 
 	"mailtree/cmd/mailtree/cli"
 	"mailtree/cmd/mailtree/installed"
+	"mailtree/maildir"
 	"mailtree/maildir/backup"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
@@ -95,48 +96,75 @@ func restoreCommand(p *program) *cobra.Command {
 	return c
 }
 
-// restore creates the store from a backup. It first restores into a folder next to the store's.
-func (p *program) restore(ctx context.Context, name string, how backup.How) error {
+// restore creates the store from a backup. It first restores into a folder next to the store's, and then swaps the two.
+// Meanwhile, it holds the store's lock, so that no server starts.
+func (p *program) restore(ctx context.Context, name string, how backup.How) (err error) {
 	root := p.cfg.Store
+	if to, err := filepath.EvalSymlinks(root); err == nil {
+		root = to
+	} else if isLink(root) {
+		return fmt.Errorf("the store %s is a symbolic link to a missing folder: create that folder, or remove the link", root)
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return fmt.Errorf("cannot read %q: %w", name, cause(err))
 	}
 	defer f.Close()
 	there, err := os.ReadDir(root)
+	isNew := errors.Is(err, fs.ErrNotExist)
 	switch {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	case err != nil && !isNew:
 		return fmt.Errorf("cannot read the store %s: %w", root, cause(err))
 	case len(there) > 0 && !storedir.IsStore(root):
 		return fmt.Errorf("the folder %s contains other files: name an empty or new folder with --store", root)
 	case len(there) > 0 && how == backup.Copy:
 		return fmt.Errorf("there is already a store at %s: name a new folder with --store", root)
-	case storedir.Held(root):
+	}
+	lock, err := storedir.Take(root)
+	if errors.Is(err, maildir.ErrConflict) {
 		return fmt.Errorf("a server is running for the store %s: run `mailtree stop` first", root)
 	}
+	if err != nil {
+		return fmt.Errorf("cannot use the store %s: %w", root, err)
+	}
+	swapped := false
+	defer func() {
+		lock.Release()
+		if swapped || len(there) > 0 {
+			return
+		}
+		os.RemoveAll(root) // it contains only the lock
+		if !isNew {
+			_ = os.Mkdir(root, 0o700)
+		}
+	}()
 	suffix := time.Now().Format("-20060102-150405")
-	fresh, aside := root+".restored"+suffix, root+asideSuffix+suffix
+	fresh := root + ".restored" + suffix
 	r, err := backup.Restore(ctx, f, fresh, how)
 	if err != nil {
 		return fmt.Errorf("cannot restore %q: %w. Nothing was changed", name, err)
 	}
-	defer os.RemoveAll(fresh)
 	if len(there) > 0 {
-		if err := os.Rename(root, aside); err != nil {
-			return fmt.Errorf("cannot move the store %s aside: %w", root, cause(err))
-		}
-		fmt.Fprintf(p.std.out, "moved the earlier store to %s\n", aside)
-		if err := installed.Add(fresh, aside); err != nil {
+		if err := installed.Add(fresh, root); err != nil {
 			p.remark("%v. `mailtree uninstall` may not find what was installed since the backup", err)
 		}
 	}
-	if how == backup.Copy { // what the list contains belongs to the original
-		if err := installed.Forget(fresh); err != nil {
-			return fmt.Errorf("cannot remove the list of what the original store has installed: %w", cause(err))
-		}
+	if err := tree.Exchange(root, fresh); err != nil {
+		os.RemoveAll(fresh)
+		return fmt.Errorf("cannot put the restored store at %s: %w. If that is a mount point, name a folder below it with --store", root, cause(err))
 	}
-	if err := os.Rename(fresh, root); err != nil { // replaces an empty folder
-		return fmt.Errorf("cannot rename %s to %s: %w", fresh, root, cause(err))
+	swapped = true
+	if len(there) == 0 {
+		os.RemoveAll(fresh) // it contains only the lock
+	} else {
+		aside := root + asideSuffix + suffix
+		if err := os.Rename(fresh, aside); err != nil {
+			return fmt.Errorf("the store was restored, but the earlier store is still at %s: %w", fresh, cause(err))
+		}
+		fmt.Fprintf(p.std.out, "moved the earlier store to %s\n", aside)
+	}
+	if err := tree.SyncDir(filepath.Dir(root)); err != nil {
+		return fmt.Errorf("the store was restored, but may not survive a power failure: %w", cause(err))
 	}
 	p.tellRestored(&r)
 	if how == backup.Copy {

@@ -21,10 +21,12 @@ func (p *program) writePlugins(o setupOptions) error {
 	if len(changes) == 0 {
 		fmt.Fprintf(p.std.out, "%s: nothing to change\n", o.plugin)
 	}
-	if !o.dryRun && len(changes) > 0 {
-		if err := p.notePlugins(o.plugin, changes); err != nil {
+	if !o.dryRun {
+		dir, err := filepath.Abs(o.plugin)
+		if err != nil {
 			return err
 		}
+		p.noteInstalled(installed.Entry{Kind: installed.Plugins, Dir: dir})
 	}
 	for _, c := range changes {
 		if o.dryRun {
@@ -36,23 +38,5 @@ func (p *program) writePlugins(o setupOptions) error {
 		}
 		p.lines([]string{"wrote " + c.Name})
 	}
-	return nil
-}
-
-// notePlugins records in the store which files are about to be written into the folder.
-func (p *program) notePlugins(folder string, changes []plugin.Change) error {
-	dir, err := filepath.Abs(folder)
-	if err != nil {
-		return err
-	}
-	e := installed.Entry{Kind: installed.Files, Dir: dir}
-	for _, c := range changes {
-		rel, err := filepath.Rel(folder, c.Name)
-		if err != nil {
-			return err
-		}
-		e.Files = append(e.Files, rel)
-	}
-	p.noteInstalled(e)
 	return nil
 }

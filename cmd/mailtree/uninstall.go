@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,8 +16,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/clients"
+	"mailtree/clients/plugin"
 	"mailtree/cmd/mailtree/cli"
 	"mailtree/cmd/mailtree/installed"
+	"mailtree/cmd/mailtree/service"
 	"mailtree/guard"
 	"mailtree/maildir"
 	"mailtree/maildir/repo"
@@ -75,6 +76,8 @@ func (u *uninstall) named(store string, yes bool) error {
 			u.p.cfg.Store, store)}
 	case !storedir.IsStore(store):
 		return &exitError{exitNothing, fmt.Errorf("there is no store at %s", store)}
+	case isLink(store):
+		return fmt.Errorf("%s is a symbolic link: replace it with the folder that it points to, or remove that folder yourself", store)
 	case yes || u.dry:
 		return nil
 	case !cli.IsTerminal(u.p.std.in):
@@ -108,9 +111,12 @@ func (u *uninstall) run(ctx context.Context, store bool) error {
 	dirs := u.folders(at, noted)
 	u.clients(at, dirs, noted)
 	u.guards(ctx, dirs)
-	u.notedFiles(noted)
+	u.plugins(noted)
 	u.lists()
-	if store {
+	switch {
+	case store && u.failed:
+		u.report("kept the store %s, because its list says what is left to remove", u.p.cfg.Store)
+	case store:
 		u.remove(u.p.cfg.Store, os.RemoveAll)
 	}
 	if !u.found {
@@ -157,14 +163,18 @@ func (u *uninstall) remove(path string, by func(string) error) {
 // service stops and removes the service, if its file is one that `mailtree service` printed for this store.
 func (u *uninstall) service(ctx context.Context) {
 	s, err := u.p.service()
-	if err != nil { // this system has no service manager that mailtree supports
+	if errors.Is(err, service.ErrSystem) {
+		return
+	}
+	if err != nil {
+		u.check(fmt.Errorf("cannot look for the service: %w", err))
 		return
 	}
 	text, err := os.ReadFile(s.Path)
 	if err != nil || !strings.Contains(string(text), "Written by `mailtree service`") {
 		return
 	}
-	if !strings.Contains(string(text), u.p.cfg.Store) {
+	if !s.RunsStore(string(text)) {
 		u.report("kept %s, which runs the server of another store", s.Path)
 		return
 	}
@@ -254,7 +264,7 @@ func (u *uninstall) client(s clients.Setup) {
 	for _, c := range changes {
 		u.found = true
 		if u.dry {
-			u.show(c)
+			u.preview(c)
 		} else if err := c.Apply(); err != nil {
 			u.check(whatToDo(err, s))
 		} else {
@@ -270,8 +280,8 @@ func (u *uninstall) client(s clients.Setup) {
 	}
 }
 
-// show prints what would change in a file. A file that two code bases share is shown once.
-func (u *uninstall) show(c *clients.Change) {
+// preview prints what would change in a file. A file that two code bases share is shown once.
+func (u *uninstall) preview(c *clients.Change) {
 	text := string(c.Diff())
 	switch {
 	case slices.Contains(u.shown, text):
@@ -328,33 +338,31 @@ func (u *uninstall) guards(ctx context.Context, dirs []string) {
 	}
 }
 
-// notedFiles removes files that the store has noted one by one, and their folders if nothing else is in them.
-func (u *uninstall) notedFiles(noted []installed.Entry) {
+// plugins removes the plugins that setup wrote into folders.
+func (u *uninstall) plugins(noted []installed.Entry) {
 	for _, e := range noted {
-		if e.Kind != installed.Files || !filepath.IsAbs(e.Dir) {
+		if e.Kind != installed.Plugins || !filepath.IsAbs(e.Dir) {
 			continue
 		}
 		if top, err := repo.WorkTree(e.Dir); err == nil && top != "" {
 			u.report("kept the plugins in %s: the folder belongs to a Git repository, which may contain them", e.Dir)
 			continue
 		}
-		folders := map[string]bool{e.Dir: true}
-		for _, f := range e.Files {
-			if !filepath.IsLocal(f) {
-				continue
-			}
-			u.remove(filepath.Join(e.Dir, f), os.Remove)
-			for dir := filepath.Dir(f); dir != "."; dir = filepath.Dir(dir) {
-				folders[filepath.Join(e.Dir, dir)] = true
-			}
+		removed, kept, err := plugin.Remove(e.Dir, u.dry)
+		u.check(err)
+		if len(removed) > 0 {
+			u.found = true
+			u.report("%s the plugins in %s", map[bool]string{true: "would remove", false: "removed"}[u.dry], e.Dir)
 		}
-		deepest := slices.SortedFunc(maps.Keys(folders), func(a, b string) int { return cmp.Compare(len(b), len(a)) })
-		for _, dir := range deepest {
-			if !u.dry {
-				_ = os.Remove(dir) // fails if something else is in it
-			}
+		for _, name := range kept {
+			u.report("kept %s, which has changed", filepath.Join(e.Dir, name))
 		}
 	}
+}
+
+func isLink(name string) bool {
+	fi, err := os.Lstat(name)
+	return err == nil && fi.Mode()&fs.ModeSymlink != 0
 }
 
 // lists removes the lists of row numbers.

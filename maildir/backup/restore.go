@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"mailtree/maildir/format"
@@ -123,38 +124,45 @@ func extract(ctx context.Context, from io.Reader, dir string) (h Header, err err
 			return h, fmt.Errorf("%s in the backup: %w", e.Name, err)
 		}
 	}
+	if _, err := io.Copy(io.Discard, z); err != nil { // verifies the checksum
+		return h, fmt.Errorf("%w: %w", ErrNotBackup, err)
+	}
 	if end == nil {
 		return h, ErrNotBackup
 	}
 	slices.Reverse(end.Removed) // files before their folders
 	for _, name := range end.Removed {
-		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err := root.Remove(name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) { // its folder is a file now
 			return h, err
 		}
 	}
 	return h, nil
 }
 
-// put creates an entry. A later entry replaces an earlier one.
+// put creates an entry. A later entry replaces an earlier one, which may be of another type.
 func put(root *os.Root, e *tar.Header, data io.Reader) error {
 	name := path.Clean(e.Name)
-	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
+	if e.Typeflag == tar.TypeDir {
+		return mkdir(root, name)
+	}
+	if err := mkdir(root, path.Dir(name)); err != nil {
+		return err
+	}
+	if err := root.RemoveAll(name); err != nil {
 		return err
 	}
 	switch e.Typeflag {
-	case tar.TypeDir:
-		return root.MkdirAll(name, 0o700)
 	case tar.TypeSymlink:
-		_ = root.Remove(name)
+		if !mayBeLink(name) {
+			return errors.New("the entry must not be a symbolic link")
+		}
 		return root.Symlink(e.Linkname, name)
 	case tar.TypeReg:
 	default:
 		return fmt.Errorf("an entry has the unknown type %q", e.Typeflag)
 	}
-	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fs.FileMode(e.Mode).Perm())
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fs.FileMode(e.Mode).Perm()&0o700)
 	if err != nil {
 		return err
 	}
@@ -163,6 +171,27 @@ func put(root *os.Root, e *tar.Header, data io.Reader) error {
 		return err
 	}
 	return root.Chtimes(name, e.ModTime, e.ModTime)
+}
+
+// mkdir creates a folder and the folders above it. It removes any of them that is not a folder.
+func mkdir(root *os.Root, name string) error {
+	if name == "." {
+		return nil
+	}
+	if err := mkdir(root, path.Dir(name)); err != nil {
+		return err
+	}
+	switch fi, err := root.Lstat(name); {
+	case err == nil && fi.IsDir():
+		return nil
+	case err == nil:
+		if err := root.Remove(name); err != nil {
+			return err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return root.Mkdir(name, 0o700)
 }
 
 // settle keeps the restored store from repeating what the original may have done since the backup was made. For a copy,
@@ -220,13 +249,18 @@ func (r *Restored) settleProject(root, slug string, from, to []byte, how How) er
 		return err
 	}
 	defer t.Close()
-	if err := os.MkdirAll(filepath.Join(t.Dir(), tree.TmpDir), 0o700); err != nil { // needed to replace a file
+	within, err := os.OpenRoot(t.Dir()) // no link in the project leads out of it
+	if err != nil {
+		return err
+	}
+	defer within.Close()
+	if err := within.MkdirAll(tree.TmpDir, 0o700); err != nil { // needed to replace a file
 		return err
 	}
 	if err := r.settleQueue(t, slug, from, to); err != nil {
 		return err
 	}
-	if err := r.moveUnsent(t); err != nil {
+	if err := r.moveUnsent(t, within); err != nil {
 		return err
 	}
 	shared, err := storedir.LoadShared(root, slug)
@@ -260,7 +294,7 @@ func (r *Restored) settleQueue(t *tree.Tree, slug string, from, to []byte) error
 }
 
 // moveUnsent moves the files that were saved in an outbox and not sent yet to their agents' drafts.
-func (r *Restored) moveUnsent(t *tree.Tree) error {
+func (r *Restored) moveUnsent(t *tree.Tree, within *os.Root) error {
 	agents, err := t.List(format.AgentsDir)
 	if err != nil {
 		return tree.IgnoreGone(err)
@@ -278,7 +312,7 @@ func (r *Restored) moveUnsent(t *tree.Tree) error {
 			return err
 		}
 		for _, p := range unsent {
-			if err := toDrafts(t.Dir(), a.Name(), p); err != nil {
+			if err := toDrafts(within, a.Name(), p); err != nil {
 				return err
 			}
 			r.Drafts++
@@ -288,9 +322,9 @@ func (r *Restored) moveUnsent(t *tree.Tree) error {
 }
 
 // toDrafts moves a file from an outbox to the agent's drafts, under a name that no other draft has.
-func toDrafts(dir, agent, p string) error {
-	drafts := filepath.Join(dir, format.AgentsDir, agent, format.DraftsDir)
-	if err := os.MkdirAll(drafts, 0o700); err != nil {
+func toDrafts(within *os.Root, agent, p string) error {
+	drafts := path.Join(format.AgentsDir, agent, format.DraftsDir)
+	if err := within.MkdirAll(drafts, 0o700); err != nil {
 		return err
 	}
 	stem := strings.TrimSuffix(path.Base(p), ".md")
@@ -299,14 +333,14 @@ func toDrafts(dir, agent, p string) error {
 		if n > 1 {
 			name = fmt.Sprintf("%s-%d.md", stem, n)
 		}
-		err := os.Link(filepath.Join(dir, p), filepath.Join(drafts, name))
+		err := within.Link(p, path.Join(drafts, name))
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		return os.Remove(filepath.Join(dir, p))
+		return within.Remove(p)
 	}
 }
 

@@ -182,7 +182,16 @@ func (w *archive) folder(ctx context.Context, tw *tar.Writer, dir, skip string, 
 func omitted(name string, d fs.DirEntry) bool {
 	_, below, _ := strings.Cut(name, "/"+storedir.RepoDir+"/")
 	inGit := strings.HasPrefix(below, ".git/")
-	return below == tree.TmpDir || inGit && (strings.HasSuffix(below, ".lock") || strings.HasPrefix(d.Name(), "tmp_"))
+	return below == tree.TmpDir || inGit && strings.HasSuffix(below, ".lock") ||
+		strings.HasPrefix(below, ".git/objects/") && strings.HasPrefix(d.Name(), "tmp_")
+}
+
+// mayBeLink reports whether a path of a store may be a symbolic link: only files and folders that a user created in a
+// project's tree, and Git's own files.
+func mayBeLink(name string) bool {
+	parts := strings.Split(name, "/")
+	return len(parts) > 3 && parts[0] == storedir.ProjectsDir && parts[2] == storedir.RepoDir && parts[3] != path.Dir(tree.TmpDir) &&
+		(parts[3] != ".git" || len(parts) > 4)
 }
 
 // file writes one entry if its stamp is not in before. It leaves out a file that is gone, or that is neither a regular
@@ -201,6 +210,10 @@ func (w *archive) file(tw *tar.Writer, full, name string, before, copied map[str
 		copied[name] = is
 		return nil
 	case fi.Mode()&fs.ModeSymlink != 0:
+		if !mayBeLink(name) {
+			return fmt.Errorf("%s is a symbolic link, and a backup does not contain what it points to: replace it with the file or "+
+				"folder itself", full)
+		}
 		to, err := os.Readlink(full)
 		if err != nil {
 			return ignoreGone(err)

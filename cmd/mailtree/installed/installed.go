@@ -25,9 +25,9 @@ type Kind string
 
 // The kinds of entries.
 const (
-	Client Kind = "client" // a client's entry, hooks or lines: see Entry.Client
-	Guard  Kind = "guard"  // the guard's hooks, in the repository Dir
-	Files  Kind = "files"  // the files Files below Dir, such as a plugin's
+	Client  Kind = "client"  // a client's entry, hooks or lines: see Entry.Client
+	Guard   Kind = "guard"   // the guard's hooks, in the repository Dir
+	Plugins Kind = "plugins" // the clients' plugins, in the folder Dir
 )
 
 // Entry is one thing that was written.
@@ -36,7 +36,6 @@ type Entry struct {
 	Dir    string            `json:"dir,omitempty"`    // absolute path of the code base; "": the user's own files
 	Client string            `json:"client,omitempty"` // the client's name
 	Env    map[string]string `json:"env,omitempty"`    // the variables that said where the client's files are
-	Files  []string          `json:"files,omitempty"`  // paths relative to Dir
 }
 
 // Note adds an entry to the list, unless the list contains it already. Call it before the entry's files are written. If

@@ -49,6 +49,18 @@ type Service struct {
 	Stop  string // the command that makes the manager stop the server and forget the file
 }
 
+// RunsStore reports whether a service's file, whose content is text, starts the server of the same store as s.
+func (s *Service) RunsStore(text string) bool {
+	const name = "MCP_MAIL_STORE"
+	_, after, _ := strings.Cut(s.Text, name)
+	line, rest, _ := strings.Cut(after, "\n")
+	if strings.HasSuffix(line, "</key>") { // launchd: the value is on the next line
+		value, _, _ := strings.Cut(rest, "\n")
+		line += "\n" + value
+	}
+	return strings.Contains(text, name+line+"\n")
+}
+
 // New returns the description of the service. It returns ErrSystem for an unsupported system.
 func New(cfg Config) (*Service, error) {
 	switch cfg.OS {
