@@ -64,7 +64,10 @@ type gitError struct {
 
 func (e *gitError) Error() string { return "git " + e.args[0] + " failed: " + e.text }
 
-// run returns git's output. It returns a *gitError if git fails, or ErrUnavailable if git is not installed.
+// NoGit reports whether an error of this package means that there is no git program on the PATH.
+func NoGit(err error) bool { return errors.Is(err, exec.ErrNotFound) }
+
+// run returns git's output. It returns a *gitError if git fails, or ErrUnavailable if git cannot be run.
 func (g *git) run(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
 	all := append([]string{}, hardened...)
 	if !g.hooks {
@@ -83,7 +86,11 @@ func (g *git) run(ctx context.Context, stdin io.Reader, args ...string) (string,
 	case errors.As(err, &exit):
 		return out.String(), &gitError{args, exit.ExitCode(), safe(firstLine(errs.String()))}
 	}
-	return "", &refusal.Own{Kind: refusal.ErrUnavailable, Text: "cannot run git: " + safe(err.Error()), Err: err}
+	text := "git cannot be run: " + safe(err.Error()) + "."
+	if NoGit(err) {
+		text = "git was not found on the PATH. Install Git 2.34 or newer, then try again."
+	}
+	return "", &refusal.Own{Kind: refusal.ErrUnavailable, Text: text, Err: err}
 }
 
 // line is like run, for output that is a single line.

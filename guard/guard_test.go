@@ -100,9 +100,9 @@ func TestReportIsPlain(t *testing.T) {
 			t.Errorf("%q: %q", s, text[i:])
 		}
 		r.q.Program = ""
-		out, err := exec.Command("sh", "-c", "mailtree() { printf '%s\\n' \"$MAILTREE_ME\" $# \"$1 $2\"; }; "+r.ask(cl, s)).Output()
+		out, err := exec.Command("sh", "-c", "mailtree() { printf '%s\\n' \"$MAILTREE_ME\" $# \"$1 $2\"; }; "+r.ask(cl.Agent, s, []string{cl.Pattern})).Output()
 		if got := string(out); err != nil || !strings.HasSuffix(got, "\n8\nsend …\n") && !strings.HasSuffix(got, "\n8\nsend plain\n") {
-			t.Errorf("%q: %s is run as %q (%v)", s, r.ask(cl, s), got, err)
+			t.Errorf("%q: %s is run as %q (%v)", s, r.ask(cl.Agent, s, []string{cl.Pattern}), got, err)
 		}
 	}
 }

@@ -53,6 +53,9 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 		return nil, err
 	}
 	t, slug, err := storedir.OpenProject(s.Store, cmp.Or(s.Project, r.top), s.Scope)
+	if err != nil && s.Project == "" {
+		return nil, noProject(err)
+	}
 	if err != nil {
 		return nil, err
 	}

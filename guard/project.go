@@ -2,12 +2,14 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"path"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"mailtree/maildir/claim"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
@@ -30,7 +32,8 @@ func (c *check) projects(ctx context.Context) (all []project, err error) {
 	if c.q.Project == "" && c.q.ByHand {
 		c.adoptInstalled(ctx, dir)
 	}
-	if c.q.Project == "" {
+	given := c.q.Project != ""
+	if !given {
 		if c.q.Project, err = c.git.line(ctx, "rev-parse", "--show-toplevel"); err != nil {
 			return nil, err
 		}
@@ -53,6 +56,9 @@ func (c *check) projects(ctx context.Context) (all []project, err error) {
 		return slug, nil
 	}
 	named, err := add(c.q.Project)
+	if !given {
+		err = noProject(err)
+	}
 	if err != nil || place.Top == "" {
 		return all, err
 	}
@@ -69,6 +75,19 @@ func (c *check) projects(ctx context.Context) (all []project, err error) {
 		}
 	}
 	return all, nil
+}
+
+// noProject returns the error for a code base whose project cannot be opened, if the caller named no project. An
+// ErrNotFound then does not advise to name another one. Other errors, and nil, are returned unchanged.
+func noProject(err error) error {
+	var e *refusal.Error
+	if !errors.Is(err, refusal.ErrNotFound) || !errors.As(err, &e) {
+		return err
+	}
+	own := *e
+	own.What = refusal.NotFound("The code base {name} has no mail project in the store {=other}. {projects below} Create one " +
+		"there: `mailtree new project`")
+	return &own
 }
 
 // adoptInstalled sets the question's store and project to those of the installed guard, if there is one.

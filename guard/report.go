@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -87,20 +88,39 @@ func (r *report) blocked(all []Blocked, warn bool) {
 		r.say("This is only a warning: the %s continues.", r.q.doing())
 		return
 	}
-	means := ""
+	r.advise(all[:min(len(all), mostPaths)])
+}
+
+// advise prints what the caller can do about the claims, with each command on a line of its own.
+func (r *report) advise(all []Blocked) {
+	asks := r.asks(all)
+	ends, whom, means := "the claim ends or is released", "its holder", ""
+	if len(all) > 1 {
+		ends, whom = "the claims end or are released", "their holder"
+	}
+	if len(asks) > 1 {
+		whom = "their holders"
+	}
 	if r.q.Hook == editing {
 		means = " with your mail tool, or"
 	}
-	r.say("Wait until the claim ends or is released and try again, or ask its holder%s:", means)
-	r.say("  %s", r.ask(all[0].Claim, all[0].Project))
+	r.say("Wait until %s and try again, or ask %s%s:", ends, whom, means)
+	for _, command := range asks {
+		r.say("  %s", command)
+	}
 	if r.q.Hook == editing {
 		return
 	}
 	if r.who.person && r.who.hint == "" {
-		r.say("Or release the claim; its holder gets a message:")
-		r.say("  %s", r.release(all[0].Claim, all[0].Project))
+		r.say("Or release a claim; its holder gets a message:")
+		for _, b := range all {
+			r.say("  %s", r.release(b.Claim, b.Project))
+		}
 	}
-	r.say("To override the guard once: GUARD_BYPASS=1 git %s … (or git %s --no-verify)", r.command(), r.command())
+	if len(r.q.Paths) == 0 {
+		r.say("To override the guard once (or use git %s --no-verify):", r.q.doing())
+		r.say("  GUARD_BYPASS=1 git %s …", r.q.doing())
+	}
 }
 
 // asker prints which agent the caller is assumed to be, if that may be wrong.
@@ -111,19 +131,15 @@ func (r *report) asker() {
 	case r.who.name == "" && r.q.Hook == editing:
 		r.say("Your agent name is unknown, so every claim is treated as another agent's. Set AGENT_NAME in the client's environment.")
 	case r.who.name == "":
-		r.say("Your agent name is unknown, so every claim is treated as another agent's. If one of these claims is yours, specify your name: "+
-			"AGENT_NAME=YourName git %s …", r.command())
+		r.say("Your agent name is unknown, so every claim is treated as another agent's. If one of these claims is yours, specify your name:")
+		command := "git " + r.q.doing()
+		if r.q.ByHand {
+			command = r.q.command() + " guard check"
+		}
+		r.say("  AGENT_NAME=YourName %s …", command)
 	case r.q.Hook == editing:
 		r.say("You are %s here.", safe(r.who.name))
 	}
-}
-
-// command returns the git command that runs the hook.
-func (r *report) command() string {
-	if d := r.q.doing(); d != "change" {
-		return d
-	}
-	return "commit"
 }
 
 func (r *report) claim(b Blocked) {
@@ -143,17 +159,38 @@ func (r *report) claim(b Blocked) {
 	r.say("    claim file: %s", safe(b.File))
 }
 
-// ask returns a command that asks a claim's holder for the claim, quoted for the caller's shell.
-func (r *report) ask(c claim.Row, project string) string {
+// asks returns a command for each holder of the claims, in each project, that asks the holder for its claims. The
+// commands are quoted for the caller's shell.
+func (r *report) asks(all []Blocked) (commands []string) {
+	type holder struct{ agent, project string }
+	patterns := map[holder][]string{}
+	var order []holder
+	for _, b := range all {
+		h := holder{b.Claim.Agent, b.Project}
+		if patterns[h] == nil {
+			order = append(order, h)
+		}
+		if p := clip(b.Claim.Pattern, 200); !slices.Contains(patterns[h], p) {
+			patterns[h] = append(patterns[h], p)
+		}
+	}
+	for _, h := range order {
+		commands = append(commands, r.ask(h.agent, h.project, patterns[h]))
+	}
+	return commands
+}
+
+// ask returns a command that asks an agent for the claims on patterns.
+func (r *report) ask(agent, project string, patterns []string) string {
 	var b strings.Builder
 	if r.who.name != "" && r.who.hint == "" && !r.who.person { // an agent: `mailtree send` would write as the user
 		b.WriteString("MAILTREE_ME=" + ShellWord(r.who.name) + " ")
 	}
 	holder := "…"
-	if format.ValidName(c.Agent) {
-		holder = c.Agent
+	if format.ValidName(agent) {
+		holder = agent
 	}
-	b.WriteString(r.q.command() + " send " + holder + r.where(project) + " -m " + shellText("May I have "+clip(c.Pattern, 200)+"?"))
+	b.WriteString(r.q.command() + " send " + holder + r.where(project) + " -m " + shellText("May I have "+strings.Join(patterns, ", ")+"?"))
 	return b.String()
 }
 

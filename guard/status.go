@@ -137,6 +137,10 @@ func (s *status) program(p string) {
 
 func (s *status) claims(g guarding) {
 	t, slug, err := storedir.OpenProject(g.Store, g.Project, storedir.Scope{})
+	if errors.Is(err, refusal.ErrNotFound) {
+		s.bad("project     %s is no longer in the store %s, so nothing is checked: install the guard again", safe(g.Project), safe(g.Store))
+		return
+	}
 	if err != nil {
 		s.bad("project     %s Nothing is checked", s.words.Explain(err))
 		return

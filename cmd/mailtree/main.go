@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"mailtree/cmd/mailtree/cli"
+	"mailtree/maildir"
 )
 
 // stdio contains the standard streams of one run.
@@ -33,6 +34,9 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 		code, err = exitUsage, unknownCommand(root, word, path)
 	} else if flags := exclusiveFlags(err.Error()); flags != nil {
 		err = flags
+	}
+	if errors.Is(err, maildir.ErrNotFound) {
+		code = exitNothing
 	}
 	if e := (*exitError)(nil); errors.As(err, &e) {
 		code = e.code

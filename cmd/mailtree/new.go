@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cmd/mailtree/cli"
+	"mailtree/maildir/repo"
 	mcpserver "mailtree/mcp"
 )
 
@@ -31,13 +32,16 @@ func newProjectCommand(p *program) *cobra.Command {
 		Short: "Create the mail project of a code base",
 		Long: "Create the mail project of a code base if it has none. The code base is the Git working tree that contains PATH\n" +
 			"(default: this folder). From then on, agents there are notified of mail and can write to you, and you become an agent\n" +
-			"of the project. The command prints the project's name.",
+			"of the project. The command prints the project's name. It refuses / and your home folder.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			path := strings.Join(args, "")
 			at := cmp.Or(path, ".")
 			if fi, err := os.Stat(at); err != nil || !fi.IsDir() {
 				return &exitError{exitNothing, fmt.Errorf("the folder %q does not exist: create it first", at)}
+			}
+			if err := p.refuseWide(at); err != nil {
+				return err
 			}
 			made, err := p.ensureProject(c.Context(), path)
 			if err != nil {
@@ -55,6 +59,23 @@ func newProjectCommand(p *program) *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 	return c
+}
+
+// refuseWide returns an error if a project in the folder would cover the whole machine or the user's home folder.
+func (p *program) refuseWide(dir string) error {
+	dir, err := absolute(dir, os.UserHomeDir)
+	if err != nil {
+		return err
+	}
+	if dir, err = repo.WithoutLinks(dir); err != nil {
+		return err
+	}
+	wide, err := p.cfg.Scope.IsTooWide(dir)
+	if err == nil && wide {
+		err = fmt.Errorf("%q is not a code base, and a project there would cover every folder below it. Run this in a code base: "+
+			"`mailtree new project`", dir)
+	}
+	return err
 }
 
 func newAgentCommand(p *program) *cobra.Command {

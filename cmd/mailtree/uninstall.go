@@ -317,6 +317,13 @@ func (u *uninstall) guards(ctx context.Context, dirs []string) {
 		if errors.Is(err, maildir.ErrInvalid) || errors.Is(err, maildir.ErrNotFound) || err == nil && len(hooks) == 0 {
 			continue // not a working tree, or not guarded
 		}
+		if guard.NoGit(err) {
+			if top, _ := repo.WorkTree(dir); top != "" {
+				u.check(fmt.Errorf("git was not found on the PATH, so the guard's hooks in %s stay, if there are any. Install Git "+
+					"2.34 or newer, then run `mailtree uninstall` again", dir))
+			}
+			continue
+		}
 		if err != nil {
 			u.check(err)
 			continue

@@ -126,6 +126,17 @@ func (l *Log) Origin() string {
 	return withoutPassword(c.Section("remote").Subsection(remoteName).Option("url"))
 }
 
+// Ready implements history.Remote.
+func (l *Log) Ready() error {
+	if _, err := l.git(); err != nil {
+		return unavailable(err)
+	}
+	if l.Origin() == "" {
+		return history.ErrNoRemote
+	}
+	return nil
+}
+
 // remote opens the repository for a command that contacts the shared repository. It also returns HEAD and the path of
 // the git program.
 func (l *Log) remote(ctx context.Context) (repo *repository, at head, program string, err error) {

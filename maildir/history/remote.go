@@ -57,6 +57,10 @@ type Remote interface {
 	// KeepClaims records the name of the list that the tree reflects, or "" for none.
 	KeepClaims(ctx context.Context, name string) error
 
+	// Ready returns ErrNoRemote if no origin is configured, and a refusal.ErrUnavailable if no git program can contact
+	// the shared repository.
+	Ready() error
+
 	// Origin returns the URL of the shared repository without a password, or "" if no URL is configured.
 	Origin() string
 }

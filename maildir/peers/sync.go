@@ -170,15 +170,19 @@ func (sy *Sync) State() SyncState {
 	return s
 }
 
-// Set durably turns the project's sync on or off. It returns ErrConflict if no origin is configured, and any error from
-// writing the file.
+// Set durably turns the project's sync on or off. It returns ErrConflict if no origin is configured, any other error
+// from Remote.Ready, and any error from writing the file.
 func (sy *Sync) Set(on bool) error {
-	if on && sy.mail.History.Origin() == "" {
-		return &refusal.Error{
-			What: refusal.Conflict("The mail folder {=other} has no Git remote called origin. First run `git " +
-				"remote add origin URL` there, with the address of a repository that the other machines can reach."),
-			Other: sy.mail.Tree.Dir(),
-			Err:   history.ErrNoRemote,
+	if on {
+		if err := sy.mail.History.Ready(); errors.Is(err, history.ErrNoRemote) {
+			return &refusal.Error{
+				What: refusal.Conflict("The mail folder {=other} has no Git remote called origin. First run `git " +
+					"remote add origin URL` there, with the address of a repository that the other machines can reach."),
+				Other: sy.mail.Tree.Dir(),
+				Err:   err,
+			}
+		} else if err != nil {
+			return err
 		}
 	}
 	root := sy.mail.Store.Root

@@ -22,11 +22,21 @@ type Scope struct {
 
 // isTop reports whether all paths below the top of a working tree belong to the top's project.
 func (s Scope) isTop(top string) (bool, error) {
-	if s.PerPath || top == "" || top == "/" || top == s.Home {
+	if s.PerPath || top == "" {
 		return false, nil
 	}
+	wide, err := s.IsTooWide(top)
+	return !wide, err
+}
+
+// IsTooWide reports whether a folder, given without symbolic links, is / or the user's home folder. They contain code
+// bases, but neither is one. IsTooWide returns an error only for a machine fault.
+func (s Scope) IsTooWide(dir string) (bool, error) {
+	if dir == "/" || dir == s.Home {
+		return true, nil
+	}
 	home, err := repo.WithoutLinks(s.Home)
-	return top != home, err
+	return dir == home, err
 }
 
 // Above returns the top of the working tree whose project the path would belong to if the path had no project of its

@@ -9,16 +9,29 @@ import (
 // word matches a part of a line that Fold does not break: text between spaces. A command in backquotes is one word.
 var word = regexp.MustCompile("(?:`[^`]*`|[^ \\t`]|`)+")
 
+// quoted matches a quoted part of a command.
+var quoted = regexp.MustCompile(`"[^"]*"|'[^']*'`)
+
 // Fold breaks lines between words so that they fit the given width. It does not break a command in backquotes, or a
 // word that is too long for a line, such as a path. The rest of a line is indented to the start of the line's last
 // column if that start is in the first two thirds of the width. Columns are separated by two spaces.
+//
+// Fold also does not break indented lines without columns that follow a line with a colon at its end. They contain
+// commands, which a user copies and pastes.
 func Fold(text string, width int) string {
 	var b strings.Builder
+	commands := false // whether indented lines are commands
 	for line := range strings.Lines(text) {
 		bare, end := strings.CutSuffix(line, "\n")
-		if b.WriteString(foldLine(bare, width)); end {
+		commands = commands && strings.HasPrefix(bare, " ")
+		if !commands || strings.Contains(quoted.ReplaceAllString(strings.TrimLeft(bare, " "), ""), "  ") {
+			bare = foldLine(bare, width)
+		}
+		b.WriteString(bare)
+		if end {
 			b.WriteByte('\n')
 		}
+		commands = commands || strings.HasSuffix(bare, ":")
 	}
 	return b.String()
 }

@@ -2,7 +2,8 @@ package cli
 
 import "testing"
 
-// TestFold checks that a line is broken between words and that its rest is aligned with its last column.
+// TestFold checks that a line is broken between words, that its rest is aligned with its last column, and that commands
+// are not broken.
 func TestFold(t *testing.T) {
 	for given, want := range map[string]string{
 		"short\n":                                "short\n",
@@ -16,6 +17,11 @@ func TestFold(t *testing.T) {
 		"!!  日本語日本語日本語日本語日本\n":                   "!!  日本語日本語日本\n    語日本語日本\n",
 		"🚀🚀🚀🚀 🚀🚀🚀🚀🚀 ab\n":                        "🚀🚀🚀🚀 🚀🚀🚀🚀🚀\nab\n",
 		"one ` two three four five\n":            "one ` two three four\nfive\n",
+
+		"ask:\n  mailtree send Ann -m \"a  b\"\n  mailtree send Bob -m \"c\"\n": "ask:\n  mailtree send Ann -m \"a  b\"\n  mailtree send Bob -m \"c\"\n",
+		"a long line before commands:\n  mailtree send Ann -m x\n":              "a long line before\ncommands:\n  mailtree send Ann -m x\n",
+		"run:\n  make  the server and x\n":                                      "run:\n  make  the server\n        and x\n",
+		"run:\nand then x\n  an indented line of text\n":                        "run:\nand then x\n  an indented line\n  of text\n",
 	} {
 		if got := Fold(given, 20); got != want {
 			t.Errorf("%q: %q, want %q", given, got, want)
