@@ -68,10 +68,18 @@ type clientCheck struct {
 func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []clients.Scope) {
 	var hooks []clients.Hooks
 	var s clients.Setup
+	var entryFile, hooksFile string // in the previous scope
 	for _, scope := range scopes {
 		s = clients.Setup{Site: at, Client: k.client, Scope: scope, Store: k.d.p.namedStore(), Toolset: k.toolset}
+		if file, _, _ := s.Entry(); !sameFile(file, entryFile) {
+			k.entry(ctx, s)
+			entryFile = file
+		}
 		h, err := s.Hooks()
-		k.entry(ctx, s)
+		if sameFile(h.File, hooksFile) {
+			continue
+		}
+		hooksFile = h.File
 		switch {
 		case err != nil && (k.set || k.named):
 			k.d.say("%s: %v", k.client.Title, whatToDo(err, s))

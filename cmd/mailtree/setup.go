@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,7 +47,8 @@ func setupCommand(p *program) *cobra.Command {
 				return p.writePlugins(o)
 			}
 			if len(args) == 0 && !o.list && !o.check {
-				return cmp.Or(p.begin(), usageError(c, errors.New("setup needs a client: `mailtree setup --list` lists them")))
+				return usageError(c, fmt.Errorf("setup needs a client: %s (`mailtree setup --list` shows their files)",
+					strings.Join(clientNames(), ", ")))
 			}
 			if err := p.setup(c.Context(), o, args); err != nil || !o.makesProject(args) {
 				return err
@@ -424,10 +424,13 @@ func (p *program) listClients(at clients.Site) error {
 			hooks = "entry, hooks"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s", c.Name, c.Title, found, hooks)
+		yours := ""
 		for _, scope := range []clients.Scope{clients.User, clients.Project} {
 			file, leads, err := clients.Setup{Site: at, Client: c, Scope: scope}.Entry()
+			same := sameFile(file, yours)
+			yours = file
 			switch {
-			case errors.Is(err, clients.ErrNoFile):
+			case errors.Is(err, clients.ErrNoFile), same:
 				file = "-"
 			case leads != nil:
 				file += " (set up)"
@@ -437,6 +440,17 @@ func (p *program) listClients(at clients.Site) error {
 		fmt.Fprintln(w)
 	}
 	return w.Flush()
+}
+
+// sameFile reports whether two paths lead to the same file. In the home folder, some of a client's files are both the
+// user's and the project's.
+func sameFile(a, b string) bool {
+	if a == b {
+		return true
+	}
+	fa, errA := os.Stat(a)
+	fb, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(fa, fb)
 }
 
 // asksForTools returns a warning that a woken turn stops if the client asks the user about each tool call.
