@@ -49,11 +49,11 @@ func (s Setup) allowed() (bool, error) {
 	}
 	if p.item != "" {
 		has, err := s.Client.hooks.format.HasItem(f.data, p.list, p.item+s.name())
-		return has, fileError(file, err)
+		return has, s.Client.fileError(file, err)
 	}
 	got, err := s.Client.format.Get(f.data, s.path())
 	entry, _ := got.(map[string]any)
-	return p.key.Name != "" && entry[p.key.Name] == p.key.Value, fileError(file, err)
+	return p.key.Name != "" && entry[p.key.Name] == p.key.Value, s.Client.fileError(file, err)
 }
 
 // CanAllow reports whether setup can allow mailtree's tools.

@@ -201,7 +201,7 @@ func (s Setup) Remove() ([]*Change, error) {
 // changes returns the change to each file that needs one. It stops at the first error.
 func (s Setup) changes(parts []part, of func(part) (*Change, error)) (all []*Change, err error) {
 	for _, p := range byFile(parts) {
-		p.base, p.top, p.git, p.kept = s.base(), s.top(), s.Git, s.kept
+		p.client, p.base, p.top, p.git, p.kept = s.Client, s.base(), s.top(), s.Git, s.kept
 		c, err := of(p)
 		if err != nil {
 			return nil, err
@@ -210,7 +210,7 @@ func (s Setup) changes(parts []part, of func(part) (*Change, error)) (all []*Cha
 			continue
 		}
 		if c.file.is && c.file.mode&0o200 == 0 {
-			return nil, fileError(p.file, ErrReadOnly)
+			return nil, s.Client.fileError(p.file, ErrReadOnly)
 		}
 		if !c.file.is {
 			c.file.mode = 0o600
@@ -235,10 +235,10 @@ func (s Setup) Entry() (file string, leads *Server, err error) {
 	}
 	got, err := s.Client.format.Get(f.data, s.path())
 	if err != nil || got == nil {
-		return file, nil, fileError(file, err)
+		return file, nil, s.Client.fileError(file, err)
 	}
 	if leads = s.Client.server(got); leads == nil {
-		return file, nil, fileError(file, ErrNotOurs)
+		return file, nil, s.Client.fileError(file, ErrNotOurs)
 	}
 	return file, leads, nil
 }
@@ -286,6 +286,7 @@ type part struct {
 	ours  func(data []byte) bool
 	empty func(data []byte) bool // reports whether nothing is left; a file created for the part is then removed
 
+	client         Client
 	base, top, git string                   // see Setup.base, Setup.top, Site.Git
 	kept           func(file string) string // see Setup.kept
 }
@@ -392,7 +393,7 @@ func (p part) change(do func(data []byte) ([]byte, error)) (*Change, error) {
 	}
 	after, err := do(f.data)
 	if err != nil || bytes.Equal(after, f.data) {
-		return nil, fileError(p.file, err)
+		return nil, p.client.fileError(p.file, err)
 	}
 	kept := f.path + keptSuffix
 	if apart := p.kept(f.path); apart != "" && !exists(kept) {

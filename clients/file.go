@@ -230,13 +230,15 @@ func (s Setup) kept(file string) string {
 	return filepath.Join(s.Git, program, name+keptSuffix)
 }
 
-// fileError adds the name of the file to an error, and the line if it is known. It returns nil for nil.
-func fileError(file string, err error) error {
+// fileError adds the name of the client's file to an error, and the line if it is known. It returns nil for nil.
+func (c Client) fileError(file string, err error) error {
 	var syntax *edit.SyntaxError
 	var twice *edit.TwiceError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &syntax) && syntax.Refused != "":
+		return &SyntaxError{file, syntax.Line, c.Title + " does not accept " + syntax.Refused}
 	case errors.As(err, &syntax):
 		return &SyntaxError{file, syntax.Line, syntax.Why}
 	case errors.As(err, &twice):

@@ -153,7 +153,7 @@ func (s Setup) Hooks() (Hooks, error) {
 	names, err := s.Client.hooks.format.GetHandlers(f.data, all)
 	h.Have, h.Some = names.Wanted, len(names.All) > 0
 	h.Old = slices.ContainsFunc(names.All, func(name string) bool { return strings.HasSuffix(name, oldWait) })
-	return h, fileError(file, err)
+	return h, s.Client.fileError(file, err)
 }
 
 // ReadsTop reports whether the client, if it is started in a subfolder of a code base, runs the hooks in the project's

@@ -1,7 +1,6 @@
 package clients
 
 import (
-	"fmt"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -18,23 +17,20 @@ type setting struct {
 	value  any
 }
 
-// isSet reports whether the file has the setting. It returns read errors, and an error if the setting has another form.
-func (s setting) isSet() (bool, error) {
+// isSet reports whether the file has the setting. It returns false if the file cannot be read.
+func (s setting) isSet() bool {
 	f, err := open("", s.file)
 	if err != nil || !f.is {
-		return false, err
+		return false
 	}
 	got, err := s.format.Get(f.data, s.path)
-	if err != nil || got == nil {
-		return false, fileError(s.file, err)
+	if err != nil {
+		return false
 	}
 	if list, ok := got.([]any); ok && reflect.TypeOf(s.value).Kind() == reflect.String {
-		return slices.Contains(list, s.value), nil
+		return slices.Contains(list, s.value)
 	}
-	if reflect.TypeOf(got) != reflect.TypeOf(s.value) {
-		return false, fmt.Errorf("%s has an unexpected form", s)
-	}
-	return got == s.value, nil
+	return reflect.DeepEqual(got, s.value)
 }
 
 func (s setting) String() string { return strings.Join(s.path, ".") + " in " + s.file }
@@ -66,7 +62,7 @@ func (s Setup) EntryOff() []string {
 
 func namesOfSet(settings []setting) (all []string) {
 	for _, s := range settings {
-		if is, _ := s.isSet(); is {
+		if s.isSet() {
 			all = append(all, s.String())
 		}
 	}

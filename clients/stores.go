@@ -82,7 +82,7 @@ func (s Setup) hookCommands() (commands []string, err error) {
 		return commands, nil
 	}
 	names, err := s.Client.hooks.format.GetHandlers(f.data, s.handlers())
-	return names.All, fileError(file, err)
+	return names.All, s.Client.fileError(file, err)
 }
 
 // unquote returns the word that shell wrote.

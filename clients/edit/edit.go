@@ -54,9 +54,18 @@ type Format interface {
 type SyntaxError struct {
 	Line int // from 1
 	Why  string
+
+	// Refused is not "" if the syntax is valid for other programs, but the program that reads the file does not accept
+	// it. Refused says what that is, and Why is "".
+	Refused string
 }
 
-func (e *SyntaxError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Why) }
+func (e *SyntaxError) Error() string {
+	if e.Refused != "" {
+		return fmt.Sprintf("line %d: the client does not accept %s", e.Line, e.Refused)
+	}
+	return fmt.Sprintf("line %d: %s", e.Line, e.Why)
+}
 
 // TwiceError reports a name that appears twice in one object, so that it is unclear which value applies.
 type TwiceError struct {

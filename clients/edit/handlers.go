@@ -200,5 +200,5 @@ func (d *document) unlike(what string, path ...string) error {
 	if err != nil || v == nil {
 		return err
 	}
-	return &SyntaxError{line(d.text, v.StartOffset), "expected " + what + " here"}
+	return &SyntaxError{Line: line(d.text, v.StartOffset), Why: "expected " + what + " here"}
 }

@@ -44,7 +44,7 @@ func (f JSON) parse(data []byte) (*document, error) {
 		return nil, err
 	}
 	if _, ok := d.root.Value.(*hujson.Object); !ok {
-		return nil, &SyntaxError{line(d.text, d.root.StartOffset), "expected an object here"}
+		return nil, &SyntaxError{Line: line(d.text, d.root.StartOffset), Why: "expected an object here"}
 	}
 	return d, nil
 }
@@ -66,7 +66,7 @@ func (f JSON) allows(d *document) error {
 			}
 		}
 		if members != nil && !f.Commas {
-			return &SyntaxError{line(d.text, v.EndOffset-1-len(end)), "the client does not accept the comma after the last member"}
+			return &SyntaxError{Line: line(d.text, v.EndOffset-1-len(end)), Refused: "the comma after the last member"}
 		}
 		for _, at := range []struct {
 			extra hujson.Extra
@@ -74,7 +74,7 @@ func (f JSON) allows(d *document) error {
 		}{{v.BeforeExtra, v.StartOffset}, {end, v.EndOffset - 1}, {v.AfterExtra, v.EndOffset + len(v.AfterExtra)}} {
 			if !blank(at.extra) && !f.Comments {
 				from := at.end - len(bytes.TrimLeft(at.extra, " \t\r\n"))
-				return &SyntaxError{line(d.text, from), "the client does not accept this comment"}
+				return &SyntaxError{Line: line(d.text, from), Refused: "this comment"}
 			}
 		}
 	}
@@ -100,7 +100,7 @@ func (d *document) decode() (root map[string]any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(v.Pack()))
 	decoder.UseNumber()
 	if err := decoder.Decode(&root); err != nil {
-		return nil, &SyntaxError{1, err.Error()}
+		return nil, &SyntaxError{Line: 1, Why: err.Error()}
 	}
 	return root, nil
 }

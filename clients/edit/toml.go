@@ -22,10 +22,10 @@ func (TOML) Get(data []byte, path []string) (any, error) {
 	err := toml.Unmarshal([]byte(strings.TrimPrefix(string(data), bom)), &root)
 	var syntax toml.ParseError
 	if errors.As(err, &syntax) {
-		return nil, &SyntaxError{line(data, syntax.Position.Start-1), syntax.Message}
+		return nil, &SyntaxError{Line: line(data, syntax.Position.Start-1), Why: syntax.Message}
 	}
 	if err != nil {
-		return nil, &SyntaxError{1, err.Error()}
+		return nil, &SyntaxError{Line: 1, Why: err.Error()}
 	}
 	return descend(root, path), nil
 }

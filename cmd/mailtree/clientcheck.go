@@ -61,6 +61,7 @@ type clientCheck struct {
 	named   bool   // the command line names the client
 
 	set     bool // an entry or hooks exist
+	http    bool // an entry contains an address
 	command bool // the client runs mailtree
 }
 
@@ -68,10 +69,18 @@ type clientCheck struct {
 func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []clients.Scope) {
 	var hooks []clients.Hooks
 	var s clients.Setup
+	var entryFile, hooksFile string // in the previous scope
 	for _, scope := range scopes {
 		s = clients.Setup{Site: at, Client: k.client, Scope: scope, Store: k.d.p.namedStore(), Toolset: k.toolset}
+		if file, _, _ := s.Entry(); !sameFile(file, entryFile) {
+			k.entry(ctx, s)
+			entryFile = file
+		}
 		h, err := s.Hooks()
-		k.entry(ctx, s)
+		if sameFile(h.File, hooksFile) {
+			continue
+		}
+		hooksFile = h.File
 		switch {
 		case err != nil && (k.set || k.named):
 			k.d.say("%s: %v", k.client.Title, whatToDo(err, s))
@@ -93,7 +102,7 @@ func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []cli
 		}
 		k.heard(hooks)
 		if asks, err := s.AsksFor(); err == nil && asks {
-			k.d.note("%s", asksForTools(k.client))
+			k.d.note("%s", asksForTools(k.client, k.http))
 		}
 	}
 }
@@ -117,34 +126,42 @@ func (k *clientCheck) entry(ctx context.Context, s clients.Setup) {
 	}
 	if leads.URL == "" {
 		k.command = true
-	} else if err := k.d.p.serves(ctx, *leads); err != nil {
-		k.d.say("%s: %v: start `mailtree serve`, or run `mailtree setup %s` again", leads.URL, err, s.Client.Name)
-	} else {
+		return
+	}
+	k.http = true
+	err = k.d.p.serves(ctx, *leads)
+	again := setupAgain(k.client, true)
+	if s.Scope == clients.Project {
+		again += " --project"
+	}
+	if err == nil {
 		k.d.ok("the server is responding at %s", leads.URL)
+	} else if at := k.d.p.servedURL(ctx); at != "" {
+		k.d.say("%s: %v. The server is running at %s: run `%s` again", leads.URL, err, at, again)
+	} else {
+		k.d.say("%s: %v: start `mailtree serve`, or run `%s` again", leads.URL, err, again)
 	}
 }
 
 // hooks reports the hooks in the user's files and in the project's files.
 func (k *clientCheck) hooks(files []clients.Hooks) {
-	some := false
+	some, again := false, setupAgain(k.client, k.http)
 	for _, h := range files {
 		switch {
 		case h.Have == h.Want:
 			k.d.ok("%s: %s has the hooks", k.client.Title, h.File)
 		case h.Old:
 			k.d.say("%s: the waiting hook in %s times out after eight hours (timeout 28800), after which mail cannot wake a session: "+
-				"run `mailtree setup %s` again", k.client.Title, h.File, k.client.Name)
+				"run `%s` again", k.client.Title, h.File, again)
 		case h.Some:
-			k.d.say("%s: %s has %d of %d hooks for this store: run `mailtree setup %s` again",
-				k.client.Title, h.File, h.Have, h.Want, k.client.Name)
+			k.d.say("%s: %s has %d of %d hooks for this store: run `%s` again", k.client.Title, h.File, h.Have, h.Want, again)
 		default:
 			continue
 		}
 		some = true
 	}
 	if k.set && !some && len(files) > 0 {
-		k.d.note("%s: %s has no hooks, so its sessions are not notified of mail. To add the hooks: `mailtree setup %s`",
-			k.client.Title, files[0].File, k.client.Name)
+		k.d.note("%s: %s has no hooks, so its sessions are not notified of mail. To add the hooks: `%s`", k.client.Title, files[0].File, again)
 	}
 	k.set, k.command = k.set || some, k.command || some
 }

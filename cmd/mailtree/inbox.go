@@ -75,7 +75,7 @@ func (o *inboxOptions) readMoments(c *cobra.Command) error {
 		switch {
 		case ok:
 			*given = at
-		case *given != "" && !(name == "as-of" && commitName.MatchString(*given)):
+		case c.Flags().Changed(name) && !(name == "as-of" && commitName.MatchString(*given)):
 			how := `a time such as 2h (2 hours ago), yesterday or "2026-01-31 15:04"`
 			if name == "as-of" {
 				how += ", or a commit"

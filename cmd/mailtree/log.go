@@ -137,6 +137,9 @@ func about(e *history.Entry) (what, to string) {
 		}
 		return what, to
 	}
+	if e.Summary == e.Who { // an agent without a program and a model was created
+		return "", ""
+	}
 	what, found := strings.CutPrefix(e.Summary, e.Who+": ") // sent only to blind recipients
 	if !found {
 		what = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(e.Summary, e.Who+" "), e.ID))

@@ -102,12 +102,21 @@ func openServed(ctx context.Context, p *program, w *web) (*app, error) {
 	return a, err
 }
 
-// served returns an error that reports the server of this store, or nil if none answers.
-func (p *program) served(ctx context.Context) error {
+// running returns the health report of this store's server, or nil if none answers.
+func (p *program) running(ctx context.Context) *healthReport {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	var r healthReport
 	if err := cli.NewClient(p.cfg.dialServer, tool.Caller{}).Get(ctx, "/health", &r); err != nil {
+		return nil
+	}
+	return &r
+}
+
+// served returns an error that reports the server of this store, or nil if none answers.
+func (p *program) served(ctx context.Context) error {
+	r := p.running(ctx)
+	if r == nil {
 		return nil
 	}
 	at := ""

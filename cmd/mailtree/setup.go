@@ -1,13 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,7 +48,8 @@ func setupCommand(p *program) *cobra.Command {
 				return p.writePlugins(o)
 			}
 			if len(args) == 0 && !o.list && !o.check {
-				return cmp.Or(p.begin(), usageError(c, errors.New("setup needs a client: `mailtree setup --list` lists them")))
+				return usageError(c, fmt.Errorf("setup needs a client: %s (`mailtree setup --list` shows their files)",
+					strings.Join(clientNames(), ", ")))
 			}
 			if err := p.setup(c.Context(), o, args); err != nil || !o.makesProject(args) {
 				return err
@@ -61,8 +62,8 @@ func setupCommand(p *program) *cobra.Command {
 	f.BoolVar(&o.check, "check", false, "check whether the client (default: every configured client) can use mailtree, without changing anything")
 	f.BoolVar(&o.user, "user", false, "write the user's own configuration (default)")
 	f.BoolVar(&o.project, "project", false, "write the configuration of this code base, and create its mail project")
-	f.BoolVar(&o.http, "http", false, "connect over HTTP, at HOST and PORT; calls fail while no server is running "+
-		"(default: mailtree stdio, which starts one)")
+	f.BoolVar(&o.http, "http", false, "connect over HTTP, at HOST and PORT if one of them is set, otherwise at the running "+
+		"server's address; calls fail while no server is running (default: mailtree stdio, which starts one)")
 	f.BoolVar(&o.noHooks, "no-hooks", false, "write only the entry; existing hooks stay")
 	f.BoolVar(&o.instructions, "instructions", false, "also write five lines for agents to the AGENTS.md or CLAUDE.md "+
 		"that the client reads")
@@ -151,7 +152,7 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 			s.Client.Title)}
 	}
 	want := clients.Wanted{NoHooks: o.noHooks, Instructions: o.instructions, Allow: o.allow}
-	if want.Server, err = p.serverFor(s.Client, o); err != nil {
+	if want.Server, err = p.serverFor(ctx, s.Client, o); err != nil {
 		return err
 	}
 	if o.print {
@@ -165,7 +166,7 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 		p.lines([]string{whyTransport(want.Server)})
 	}
 	if asks, err := s.AsksFor(); err == nil && asks && !o.dryRun && len(changes) > 0 {
-		p.lines([]string{asksForTools(s.Client)})
+		p.lines([]string{asksForTools(s.Client, o.http)})
 	}
 	if s.Client.Restart && !o.dryRun && len(changes) > 0 {
 		p.lines([]string{"Restart " + s.Client.Title + ": an open session keeps the configuration that it started with"})
@@ -341,16 +342,9 @@ func (p *program) projectMissing(at clients.Site) string {
 
 // serverFor returns how a client reaches the server: over HTTP if the user asks for that; otherwise through the
 // bridge, which starts a server if none is running.
-func (p *program) serverFor(c clients.Client, o setupOptions) (clients.Server, error) {
+func (p *program) serverFor(ctx context.Context, c clients.Client, o setupOptions) (clients.Server, error) {
 	if o.http {
-		direct := clients.Server{URL: p.url()}
-		if p.cfg.RequireToken {
-			direct.Headers = clients.HeadersCommand(p.namedStore())
-		}
-		if p.cfg.RequireToken && !c.TakesHeaders() {
-			return direct, &exitError{2, errors.New("with AUTH=token and --http, the client's file would contain the token: omit --http")}
-		}
-		return direct, nil
+		return p.direct(ctx, c)
 	}
 	bridge := clients.Server{Args: []string{"stdio"}}
 	if o.toolset != "" {
@@ -360,6 +354,47 @@ func (p *program) serverFor(c clients.Client, o setupOptions) (clients.Server, e
 		bridge.Args = append(bridge.Args, "--store", store)
 	}
 	return bridge, nil
+}
+
+// direct returns the address at which a client reaches the server over HTTP: HOST and PORT if the user has set one of
+// them, otherwise the address of the running server. It warns if the server is running at another address.
+func (p *program) direct(ctx context.Context, c clients.Client) (clients.Server, error) {
+	direct := clients.Server{URL: p.url()}
+	at := p.servedURL(ctx)
+	chosen := p.cfg.Port != 0 && (p.cfg.source("HOST") != "default" || p.cfg.source("PORT") != "default")
+	if at != "" && !chosen {
+		direct.URL = at
+	} else if p.cfg.Port == 0 {
+		return direct, &exitError{exitUsage, fmt.Errorf("%s is \"0\", which clients cannot connect to, and the store's server is not "+
+			"listening over HTTP: run `mailtree serve` first, or give the port that it will use", p.cfg.given("PORT"))}
+	}
+	if p.cfg.RequireToken || !onLoopback(direct.URL) { // a server that other machines can reach requires the token
+		direct.Headers = clients.HeadersCommand(p.namedStore())
+		if !c.TakesHeaders() {
+			return direct, &exitError{exitUsage, errors.New("with AUTH=token and --http, the client's file would contain the token: omit --http")}
+		}
+	}
+	if at != "" && at != direct.URL {
+		if err := p.serves(ctx, direct); err != nil {
+			fmt.Fprintf(p.std.err, "%s: %v. The server is running at %s: omit --host, --port, HOST and PORT to use that\n", direct.URL, err, at)
+		}
+	}
+	return direct, nil
+}
+
+// servedURL returns the URL at which clients find the running server, or "" if none is running or if it runs in the
+// background, where it opens a port only for the page.
+func (p *program) servedURL(ctx context.Context) string {
+	if r := p.running(ctx); r != nil && r.URL != "" && !r.Background {
+		return r.URL + "/mcp"
+	}
+	return ""
+}
+
+// onLoopback reports whether a URL leads to a loopback address.
+func onLoopback(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
 }
 
 // whyTransport explains what the entry's transport means while no server is running, for example after a reboot.
@@ -424,10 +459,13 @@ func (p *program) listClients(at clients.Site) error {
 			hooks = "entry, hooks"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s", c.Name, c.Title, found, hooks)
+		yours := ""
 		for _, scope := range []clients.Scope{clients.User, clients.Project} {
 			file, leads, err := clients.Setup{Site: at, Client: c, Scope: scope}.Entry()
+			same := sameFile(file, yours)
+			yours = file
 			switch {
-			case errors.Is(err, clients.ErrNoFile):
+			case errors.Is(err, clients.ErrNoFile), same:
 				file = "-"
 			case leads != nil:
 				file += " (set up)"
@@ -439,8 +477,28 @@ func (p *program) listClients(at clients.Site) error {
 	return w.Flush()
 }
 
-// asksForTools returns a warning that a woken turn stops if the client asks the user about each tool call.
-func asksForTools(c clients.Client) string {
+// sameFile reports whether two paths lead to the same file. In the home folder, some of a client's files are both the
+// user's and the project's.
+func sameFile(a, b string) bool {
+	if a == b {
+		return true
+	}
+	fa, errA := os.Stat(a)
+	fb, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(fa, fb)
+}
+
+// setupAgain returns the command that sets up a client whose entry exists, and keeps the entry's transport.
+func setupAgain(c clients.Client, http bool) string {
+	if http {
+		return "mailtree setup " + c.Name + " --http"
+	}
+	return "mailtree setup " + c.Name
+}
+
+// asksForTools returns a warning that a woken turn stops if the client asks the user about each tool call. http says
+// that the client's entry contains an address.
+func asksForTools(c clients.Client, http bool) string {
 	return c.Title + " may ask you before it calls a mailtree tool, and a session woken by mail waits at that prompt. " +
-		"To allow the tools in advance: `mailtree setup " + c.Name + " --allow`"
+		"To allow the tools in advance: `" + setupAgain(c, http) + " --allow`"
 }

@@ -37,6 +37,14 @@ func (r *Registration) profile(name string) format.Profile {
 	return format.Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task}
 }
 
+// summary describes the new agent in the history.
+func (r *Registration) summary(name string) string {
+	if in := strings.Trim(r.Program+", "+r.Model, ", "); in != "" {
+		return name + " (" + in + ")"
+	}
+	return name
+}
+
 // Registered is a new agent.
 type Registered struct {
 	index.AgentRow
@@ -77,7 +85,7 @@ func (ag *Agents) Register(ctx context.Context, r Registration) (*Registered, er
 // register creates an agent with that name. It returns nil if another agent has taken the name in the meantime.
 func (ag *Agents) register(ctx context.Context, r Registration, name string) (made *Registered, err error) {
 	tx := &writer.Tx{Op: writer.Op{Verb: "register", Agent: name}, Facts: []string{core.NameFact(name)}, Sure: true}
-	tx.Summary = name + " (" + strings.Trim(r.Program+", "+r.Model, ", ") + ")"
+	tx.Summary = r.summary(name)
 	tx.Plan = func(g *writer.Group) error {
 		made = nil
 		holder, err := ag.mail.NameHolder(g.Ctx, name)
@@ -123,18 +131,18 @@ func (ag *Agents) inSession(ctx context.Context, r Registration) (*Registered, e
 // ErrInvalid for an invalid name, and ErrConflict if another agent's name differs only in case. See docs/tools.md,
 // "Agents".
 func (ag *Agents) EnsureAgent(ctx context.Context, name string, r Registration) error {
-	return ag.ensure(ctx, name, r, nil)
+	return ag.ensure(ctx, name, r, name+" (on first use)", nil)
 }
 
 // NewAgent creates an agent with exactly that name. It returns ErrConflict if the agent exists, and any error from
 // EnsureAgent.
 func (ag *Agents) NewAgent(ctx context.Context, name string, r Registration) error {
 	exists := &refusal.Error{What: refusal.Conflict("Agent {name} {arg} already exists."), Field: refusal.Agent, Name: name}
-	return ag.ensure(ctx, name, r, exists)
+	return ag.ensure(ctx, name, r, r.summary(name), exists)
 }
 
-// ensure is like EnsureAgent, but returns the given error if the agent exists.
-func (ag *Agents) ensure(ctx context.Context, name string, r Registration, exists error) error {
+// ensure is like EnsureAgent, but returns the given error if the agent exists. The history contains the summary.
+func (ag *Agents) ensure(ctx context.Context, name string, r Registration, summary string, exists error) error {
 	switch is, err := ag.mail.HasAgent(ctx, name); {
 	case err != nil:
 		return err
@@ -149,7 +157,7 @@ func (ag *Agents) ensure(ctx context.Context, name string, r Registration, exist
 		}
 	}
 	tx := &writer.Tx{
-		Op:    writer.Op{Verb: "register", Agent: name, Summary: name + " (on first use)"},
+		Op:    writer.Op{Verb: "register", Agent: name, Summary: summary},
 		Facts: []string{core.NameFact(name)},
 		Sure:  true,
 	}
