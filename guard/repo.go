@@ -137,12 +137,12 @@ func below(p, dir string) bool {
 // writable refuses a hooks folder that Git tracks or that does not belong to this repository alone. The error contains
 // a line that a user can add to guard such a folder.
 func (r *repository) writable(ctx context.Context, s Setup) error {
-	const line = "Add this line yourself at the end of %s and of pre-merge-commit: mailtree guard check --hook pre-commit%s || exit"
+	const line = "Add this line yourself at the end of %s and of pre-merge-commit:\n  mailtree guard check --hook pre-commit%s || exit"
 	to, store := safe(filepath.Join(r.hooks, PreCommit)), " --store "+ShellWord(s.Store)
 	switch r.place {
 	case shared:
 		return denied("The hooks of %s are in %s (core.hooksPath), outside the repository. Other repositories may use that folder "+
-			"too, so the guard does not write there. "+line+". The line checks each repository against its own project's claims.",
+			"too, so the guard does not write there. A line of yours can check each repository against its own project's claims. "+line,
 			safe(r.top), safe(r.hooks), to, store)
 	case insideTree:
 		tracked, err := r.git.names(ctx, nil, "--literal-pathspecs", "ls-files", "-z", "--", r.hooks)

@@ -382,7 +382,7 @@ func (u *uninstall) lists() {
 // tellRest prints what the command does not remove or cannot know.
 func (u *uninstall) tellRest(store bool) {
 	if !store && storedir.IsStore(u.p.cfg.Store) {
-		u.report("The store %s stays. To remove it too, with all mail: mailtree uninstall %s", u.p.cfg.Store, u.p.cfg.Store)
+		u.report("The store %s stays. To remove it too, with all mail:\n  mailtree uninstall %s", u.p.cfg.Store, guard.ShellWord(u.p.cfg.Store))
 	}
 	for _, dir := range earlierStores(u.p.cfg.Store) {
 		u.report("The store %s stays, with its mail and keys. `mailtree restore` moved it aside.", dir)
