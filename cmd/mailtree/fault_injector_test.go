@@ -16,7 +16,7 @@ import (
 )
 
 // This init makes the test binary the launcher of a trapped program. It must run before the init in fault_main_test.go,
-// which becomes the program. The inits of a package run in the order of their file names.
+// which turns the process into the trapped program. The inits of a package run in the order of their file names.
 func init() { trap.Enter() }
 
 // callSite is where the program makes a file call: the name of the call, and the path below the tree. Ids in the path

@@ -26,8 +26,8 @@ func main() {
 	}
 }
 
-// scripts are the names of the completion scripts, by shell.
-var scripts = map[string]string{
+// completionFiles are the names of the completion scripts, by shell.
+var completionFiles = map[string]string{
 	"bash":       "mailtree.bash",
 	"zsh":        "_mailtree",
 	"fish":       "mailtree.fish",
@@ -43,7 +43,7 @@ func writePages(dir, version string) error {
 	if err := os.MkdirAll(filepath.Join(dir, "completions"), 0o755); err != nil {
 		return err
 	}
-	for shell, name := range scripts {
+	for shell, name := range completionFiles {
 		var text bytes.Buffer
 		if code := run(context.Background(), []string{"completion", shell}, nil, stdio{out: &text, err: os.Stderr}); code != 0 {
 			return fmt.Errorf("cannot write the completion script for %s", shell)

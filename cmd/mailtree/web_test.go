@@ -11,7 +11,7 @@ import (
 )
 
 // TestOpenPageKeepsServer checks that a server in the background is not idle while a browser is connected to its page.
-// Once the server has decided to end, it accepts no browser.
+// Once the server has decided to exit, it accepts no more browsers.
 func TestOpenPageKeepsServer(t *testing.T) {
 	t.Parallel()
 	users, err := socket.Listen(t.Context(), socket.Config{Path: filepath.Join(t.TempDir(), "s.sock")})

@@ -344,7 +344,7 @@ func toDrafts(within *os.Root, agent, p string) error {
 	}
 }
 
-// settleHooks records that the end of open runs is unknown, and keeps hooks from running for mail in the backup.
+// settleHooks records that the outcome of unfinished runs is unknown, and keeps hooks from running for mail in the backup.
 func (r *Restored) settleHooks(root string) error {
 	log, err := hook.OpenLog(root, time.Now)
 	if err != nil {

@@ -81,7 +81,7 @@ func (w *archive) json(name string, v any) error {
 	return err
 }
 
-// settled is the age from which a file's stamp shows every change.
+// settled is how old a file's stamp must be before any later change is sure to alter it.
 const settled = time.Second
 
 // stamp is the state of a file. A file whose stamp has not changed has not changed either.

@@ -20,7 +20,7 @@ type Row struct {
 // Live reports whether the claim is neither released nor expired at now.
 func (c *Row) Live(now time.Time) bool { return !c.Released && now.Before(c.Expires) }
 
-// Request is a request for leases on all of the patterns, or on none.
+// Request is an all-or-nothing request for leases on the patterns.
 type Request struct {
 	Agent    string
 	Patterns []string      // patterns, or input for Normalizer

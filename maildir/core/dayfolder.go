@@ -20,7 +20,7 @@ type dayFolders struct {
 	newest map[string]*dayFolder
 }
 
-// dayFolder is the newest folder of one mailbox on one day.
+// dayFolder is a mailbox's newest folder for a given day.
 type dayFolder struct {
 	part  int // 0: the folder of the day itself
 	files int

@@ -55,7 +55,7 @@ func OneID(field refusal.Field, short string, found []string) (string, error) {
 		return found[0], nil
 	}
 	return "", &refusal.Error{
-		What:  refusal.Conflict("{name} {arg} matches several messages: {choices}. Write more characters of the id."),
+		What:  refusal.Conflict("{name} {arg} matches several messages: {choices}. Use more characters of the id."),
 		Field: field,
 		Name:  short,
 		Near:  found[:min(len(found), MaxListed)],

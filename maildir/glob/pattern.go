@@ -103,7 +103,7 @@ func (p *Pattern) Overlaps(q *Pattern) bool {
 
 // Covers reports whether path matches the pattern. path is the path of a single file, slash-separated, clean and
 // relative to the code repository's root. Each of its characters is literal, even *?[]{}\, and path need not be valid
-// UTF-8. A pattern with the same text would also match everything below a folder, but path means only the file. See
+// UTF-8. A pattern with the same text would also match everything below a folder, but path refers only to that one file. See
 // docs/tree.md, "A claim".
 func (p *Pattern) Covers(path string) bool {
 	switch {
