@@ -249,7 +249,7 @@ func FromRoot(ctx context.Context, dir string, env []string, paths []string) ([]
 	}
 	out := make([]string, len(paths))
 	for i, p := range paths {
-		rel, ok, err := repo.Relative(top, rooted(dir, p))
+		rel, ok, err := repo.Folders(nil).Relative(top, rooted(dir, p))
 		if err != nil {
 			return nil, err
 		}

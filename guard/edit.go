@@ -76,17 +76,21 @@ func CheckEdit(e Edit) (deny, warn string) {
 // blocking returns other agents' claims that cover at least one of the files, from every project whose folder contains
 // one. It also identifies the agent that is asking.
 func (e Edit) blocking(pol policy) (all []Blocked, who identity, err error) {
+	projects, err := storedir.ProjectNames(e.Store)
+	if err != nil {
+		return nil, who, err
+	}
+	others, err := othersOf(e.Store, e.Scope, projects)
+	if err != nil {
+		return nil, who, err
+	}
 	var files []alias
 	for _, p := range e.Paths {
-		seen, err := aliases(p)
+		seen, err := aliases(p, others)
 		if err != nil {
 			return nil, who, err
 		}
 		files = append(files, seen...)
-	}
-	projects, err := storedir.ProjectNames(e.Store)
-	if err != nil {
-		return nil, who, err
 	}
 	for _, n := range projects {
 		paths := belowProject(n.HumanKey, files)
@@ -143,26 +147,35 @@ func (e Edit) holdAgainstProject(pol policy, n storedir.ProjectName, paths []str
 // is not in a working tree.
 type alias struct{ path, top string }
 
-// aliases lists the paths of a file: the given path, the path without links, and the path in the main working tree. If
-// the file is a link, it also lists the paths of the link's target. It returns an error only for a machine fault.
-func aliases(file string) (all []alias, err error) {
+// aliases lists the paths of a file: the given path, the path without links, the path in the main working tree, and the
+// path in the folder that names the project. If the file is a link, it also lists the paths of the link's target. It
+// returns an error only for a machine fault.
+func aliases(file string, others repo.Folders) (all []alias, err error) {
 	dir, base := filepath.Split(filepath.Clean(file))
 	dir = filepath.Clean(dir)
 	top, err := repo.WorkTree(dir)
 	if err != nil {
 		return nil, err
 	}
-	at, err := repo.PlaceOf(dir)
-	if err != nil {
+	all = []alias{{filepath.Join(dir, base), top}}
+	add := func(dir, base string) error {
+		for _, in := range []repo.Folders{nil, others} {
+			at, err := in.PlaceOf(dir)
+			if err != nil {
+				return err
+			}
+			all = append(all, alias{filepath.Join(at.Path, base), at.Top})
+			if at.Bare != "" {
+				all = append(all, alias{filepath.Join(at.Bare, base), at.BareTop})
+			}
+		}
+		return nil
+	}
+	if err := add(dir, base); err != nil {
 		return nil, err
 	}
-	all = []alias{{filepath.Join(dir, base), top}, {filepath.Join(at.Path, base), at.Top}}
 	if fi, err := os.Lstat(file); err == nil && fi.Mode()&os.ModeSymlink != 0 {
-		to, err := repo.PlaceOf(file)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, alias{to.Path, to.Top})
+		return all, add(file, "")
 	}
 	return all, nil
 }

@@ -38,7 +38,7 @@ func (c *check) projects(ctx context.Context) (all []project, err error) {
 			return nil, err
 		}
 	}
-	place, err := repo.PlaceOf(dir)
+	in, err := c.q.placeOf(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (c *check) projects(ctx context.Context) (all []project, err error) {
 			return slug, err
 		}
 		p := project{tree: t, name: storedir.HumanKeyOf(t)}
-		p.folder, _ = folderBelow(place.Top, p.name)
+		p.folder, _ = in.folder(p.name)
 		if p.name == "" {
 			p.name = slug
 		}
@@ -59,15 +59,11 @@ func (c *check) projects(ctx context.Context) (all []project, err error) {
 	if !given {
 		err = noProject(err)
 	}
-	if err != nil || place.Top == "" {
+	if err != nil || in.Top == "" {
 		return all, err
 	}
-	names, err := storedir.ProjectNames(c.q.Store)
-	if err != nil {
-		return all, err
-	}
-	for _, n := range names {
-		if _, inside := folderBelow(place.Top, n.HumanKey); !inside || n.Slug == named {
+	for _, n := range in.names {
+		if _, inside := in.folder(n.HumanKey); !inside || n.Slug == named {
 			continue
 		}
 		if _, err := add(n.Slug); err != nil {
@@ -75,6 +71,50 @@ func (c *check) projects(ctx context.Context) (all []project, err error) {
 		}
 	}
 	return all, nil
+}
+
+// placed is the working tree of a check, and what the store knows about it.
+type placed struct {
+	repo.Place
+	others repo.Folders
+	names  []storedir.ProjectName
+}
+
+// placeOf reads from the store what is needed to find the projects of the working tree that contains dir.
+func (q *Question) placeOf(dir string) (in placed, err error) {
+	if in.Place, err = repo.PlaceOf(dir); err != nil || in.Top == "" {
+		return in, err
+	}
+	if in.names, err = storedir.ProjectNames(q.Store); err != nil {
+		return in, err
+	}
+	in.others, err = othersOf(q.Store, q.Scope, in.names)
+	return in, err
+}
+
+// othersOf returns the folders on this machine that contain the same code base as a project's folder.
+func othersOf(store string, scope storedir.Scope, names []storedir.ProjectName) (repo.Folders, error) {
+	r := storedir.NewResolver(store, scope)
+	r.Names = func() ([]storedir.ProjectName, error) { return names, nil }
+	return r.Places()
+}
+
+// folder returns the path, from the top of the working tree, of the folder that contains a project's code base. human is
+// the project's human key. If the working tree contains no such folder, inside is false.
+func (in *placed) folder(human string) (rel string, inside bool) {
+	for _, top := range []string{in.Top, in.BareTop} {
+		if rel, inside := folderBelow(top, human); inside {
+			return rel, true
+		}
+	}
+	for _, f := range in.others {
+		at, inTree := folderBelow(in.Top, f.Path)
+		rel, inside := folderBelow(f.Same, human)
+		if inTree && inside {
+			return path.Join(at, rel), true
+		}
+	}
+	return "", false
 }
 
 // noProject returns the error for a code base whose project cannot be opened, if the caller named no project. An

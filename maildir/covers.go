@@ -13,15 +13,24 @@ func (p *Project) Covers(dir string) bool {
 	if p.mail.HumanKey() == "" {
 		return false
 	}
-	place, err := repo.PlaceOf(filepath.Clean(dir))
+	place, err := p.placeOf(filepath.Clean(dir))
 	if err != nil { // the next call checks again
 		return false
 	}
-	if inside(place.Path, p.mail.HumanKey()) {
+	if inside(place.Path, p.mail.HumanKey()) || inside(place.Bare, p.mail.HumanKey()) {
 		return true
 	}
 	real, err := filepath.EvalSymlinks(p.mail.HumanKey())
 	return err == nil && inside(place.Path, real)
+}
+
+// placeOf maps a path to the same path in the folder that the project is named by.
+func (p *Project) placeOf(path string) (repo.Place, error) {
+	places, err := p.mail.Store.Places()
+	if err != nil {
+		return repo.Place{}, err
+	}
+	return places.PlaceOf(path)
 }
 
 func inside(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }

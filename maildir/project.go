@@ -3,6 +3,7 @@ package maildir
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -143,11 +144,15 @@ func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 	if p, err := s.adopt(ctx, slug); p != nil || err != nil {
 		return p, err
 	}
-	return nil, s.unknownProject(&Error{
+	e := &Error{
 		What:  refusal.NotFound("No project {name} {arg}. {near} {all projects} {make a project}"),
 		Field: refusal.Project,
 		Name:  key,
-	})
+	}
+	if path := storedir.PlainKey(key); filepath.IsAbs(path) && isMissing(path) {
+		e.What = refusal.NotFound("No project {name} {arg}, and no such folder on this machine. {near} {all projects}")
+	}
+	return nil, s.unknownProject(e)
 }
 
 func (s *Store) known(slug string) *Project {
@@ -205,23 +210,79 @@ func (s *Store) isAdoptable(slug string) (bool, error) {
 }
 
 // EnsureProject is like Project, but creates the project if the key is DefaultProject or an absolute path without a
-// project. It returns any error from Project. It also returns ErrInvalid for a path that cannot be a code base, and
+// project. If the path is in another clone of a project's repository, it returns that project. It returns any error from
+// Project. It also returns ErrInvalid for a path that cannot be a code base, and
 // ErrTooLarge if the store already has the maximum number of projects.
 func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error) {
-	p, err := s.Project(ctx, key)
+	p, err := s.FindProject(ctx, key)
+	if err == nil {
+		p.NoteFolder(key)
+	}
 	if err == nil || !errors.Is(err, ErrNotFound) {
 		return p, err
 	}
-	human, slug, kerr := s.resolve(key)
+	m, kerr := s.core.Resolver().ResolveKey(key)
 	if kerr != nil {
 		return nil, kerr
 	}
-	if human == "" && slug != DefaultProject {
+	if m.HumanKey == "" && m.Slug != DefaultProject {
 		return nil, err
 	}
-	if err := s.refuseKey(human); err != nil {
+	if err := s.refuseKey(m.HumanKey); err != nil {
 		return nil, err
 	}
+	return s.createProject(ctx, m.HumanKey, m.Slug)
+}
+
+// EnsureSeparate is like EnsureProject for a path, but creates a project for the path's own working tree, even if it is
+// another clone of a project's repository, or a worktree of a bare repository.
+func (s *Store) EnsureSeparate(ctx context.Context, path string) (*Project, error) {
+	folder, err := ownTop(path)
+	if err != nil {
+		return nil, refusal.Disk(err)
+	}
+	if err := s.refuseKey(folder); err != nil {
+		return nil, err
+	}
+	m, err := s.core.Resolver().ResolveKey(path)
+	if err != nil {
+		return nil, err
+	}
+	switch m.Rule {
+	case storedir.Linked:
+		return nil, &Error{What: refusal.Conflict("{name} is linked to the project {=other}: unlink it first."), Name: folder, Other: m.Slug}
+	case storedir.Existing, storedir.Main:
+		return s.Project(ctx, m.Slug)
+	}
+	return s.createProject(ctx, folder, format.Slug(folder))
+}
+
+// FindProject is like Project, but if there is no project, it also looks for a project whose repository the folder is
+// another clone of. See core.Store.FindClone.
+func (s *Store) FindProject(ctx context.Context, key string) (*Project, error) {
+	p, err := s.Project(ctx, key)
+	if !errors.Is(err, ErrNotFound) {
+		return p, err
+	}
+	m, kerr := s.core.Resolver().ResolveKey(key)
+	if kerr != nil {
+		return nil, kerr
+	}
+	if s.refuseKey(m.HumanKey) != nil {
+		return nil, err
+	}
+	found, ferr := s.core.FindClone(ctx, m)
+	if ferr != nil {
+		return nil, refusal.Disk(fmt.Errorf("look for other clones: %w", ferr))
+	}
+	if found.Clone.Project == "" {
+		return nil, err
+	}
+	return s.Project(ctx, key)
+}
+
+// createProject creates a project. If it exists by now, createProject returns it.
+func (s *Store) createProject(ctx context.Context, human, slug string) (p *Project, err error) {
 	if err := s.beginAdding(ctx); err != nil {
 		return nil, err
 	}
@@ -315,11 +376,16 @@ func (p *Project) MissingFolder(key string) string {
 	if path == "" {
 		return ""
 	}
-	fi, err := os.Stat(path)
-	if tree.FaultOf(err) == tree.FaultGone || err == nil && !fi.IsDir() {
+	if isMissing(path) {
 		return path
 	}
 	return ""
+}
+
+// isMissing reports whether there is certainly no folder at a path.
+func isMissing(path string) bool {
+	fi, err := os.Stat(path)
+	return tree.FaultOf(err) == tree.FaultGone || err == nil && !fi.IsDir()
 }
 
 // makeProject writes a new working tree next to its final path and then renames it, so that the tree is either complete

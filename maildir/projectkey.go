@@ -38,8 +38,8 @@ func (s *Store) resolve(key string) (human, slug string, err error) {
 	if ok && now.Before(m.until) {
 		return m.human, m.slug, nil
 	}
-	r := storedir.Resolver{Root: s.core.Root, Scope: s.core.Scope, Names: s.projectNames}
-	human, slug, err = r.ResolveKey(key)
+	meaning, err := s.core.Resolver().ResolveKey(key)
+	human, slug = meaning.HumanKey, meaning.Slug
 	var e *Error
 	if errors.As(err, &e) && e.What == refusal.ProjectKeyRelative {
 		return "", "", s.unknownProject(e)
@@ -55,15 +55,6 @@ func (s *Store) resolve(key string) (human, slug string, err error) {
 	return human, slug, err
 }
 
-// projectNames returns the names of the open projects.
-func (s *Store) projectNames() ([]storedir.ProjectName, error) {
-	var all []storedir.ProjectName
-	for _, p := range s.Projects() {
-		all = append(all, storedir.ProjectName{Slug: p.mail.Slug, HumanKey: p.mail.HumanKey(), Created: p.mail.Created()})
-	}
-	return all, nil
-}
-
 // KeyNote returns a note if a key of this project names a folder below the project's folder. Otherwise it returns
 // nil.
 func (p *Project) KeyNote(key string) *Error {
@@ -71,8 +62,8 @@ func (p *Project) KeyNote(key string) *Error {
 		return nil
 	}
 	return &Error{
-		What: refusal.Note("{field} {name} is inside the code base {=other}, so it means that code base's project: " +
-			"claim paths are relative to {=other}."),
+		What: refusal.Note("{field} {name} is inside the code base {=other}, so it means that code base's project. In claims, " +
+			"a relative path is relative to {name}; answers show it relative to {=other}."),
 		Field: refusal.Project,
 		Name:  filepath.Clean(storedir.PlainKey(key)),
 		Other: p.mail.HumanKey(),
@@ -88,8 +79,13 @@ func (p *Project) MakingNote(key string) string {
 		return "This project covers every path on this machine, not one code base. If you meant a code base, call " +
 			"again with its absolute path."
 	}
-	if linked, err := repo.LinkedWorkTree(given, p.mail.HumanKey()); err == nil && linked != "" {
+	if linked, err := repo.Folders(nil).Around(given, p.mail.HumanKey()); err == nil && linked != "" {
 		return linked + " is a linked worktree of " + p.mail.HumanKey() + ": both share this project."
+	}
+	if places, err := p.mail.Store.Places(); err == nil {
+		if other, err := places.Around(given, p.mail.HumanKey()); err == nil && other != "" {
+			return other + " is another folder of " + p.mail.HumanKey() + ": both share this project."
+		}
 	}
 	return p.MissingNote(key)
 }
@@ -111,7 +107,7 @@ func (p *Project) KeyFolder(key string) string {
 	if !filepath.IsAbs(given) || given == p.mail.HumanKey() {
 		return ""
 	}
-	place, err := repo.PlaceOf(given)
+	place, err := p.placeOf(given)
 	if err != nil || place.Path == p.mail.HumanKey() || !inside(place.Path, p.mail.HumanKey()) {
 		return ""
 	}

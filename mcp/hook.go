@@ -57,6 +57,9 @@ func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookA
 		p.Sessions.End(ctx, v.SessionKey)
 		return a, nil
 	}
+	if e.Kind == HookStart {
+		p.NoteFolder(e.Dir)
+	}
 	if a.Agent, err = p.Sessions.Begin(ctx, v); err != nil {
 		return e.nobody(err)
 	}

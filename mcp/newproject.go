@@ -2,13 +2,16 @@ package mcp
 
 import (
 	"context"
+	"slices"
 
 	"mailtree/maildir"
 )
 
 // NewProject is the body of POST /mailtree/project. It describes the project to create.
 type NewProject struct {
-	Key string `json:"key"` // absolute path
+	Key      string `json:"key"`                // absolute path
+	Separate bool   `json:"separate,omitempty"` // create a project for this working tree alone
+	Find     bool   `json:"find,omitempty"`     // only look for the project, also by other clones; create none
 }
 
 // MadeProject is the response to POST /mailtree/project. It describes the new or existing project for the key.
@@ -17,13 +20,26 @@ type MadeProject struct {
 	HumanKey string `json:"human_key"`
 	Created  bool   `json:"created,omitempty"` // this call created the project
 	Note     string `json:"note,omitempty"`    // a note about anything that may surprise the user
+	Fork     string `json:"fork,omitempty"`    // name of another project, whose repository has the same first commit
+	Moved    string `json:"moved,omitempty"`   // like Fork, but that project's folder is gone
 }
 
 func (s *Server) newProject(ctx context.Context, _ *maildir.Project, ask *NewProject) (made MadeProject, err error) {
-	_, missing := s.cfg.Store.Project(ctx, ask.Key)
-	p, err := s.cfg.Store.EnsureProject(ctx, ask.Key)
+	before := s.cfg.Store.Projects()
+	ensure := s.cfg.Store.EnsureProject
+	switch {
+	case ask.Separate:
+		ensure = s.cfg.Store.EnsureSeparate
+	case ask.Find:
+		ensure = s.cfg.Store.FindProject
+	}
+	p, err := ensure(ctx, ask.Key)
 	if err != nil {
 		return made, err
 	}
-	return MadeProject{Slug: p.Slug, HumanKey: p.HumanKey(), Created: missing != nil, Note: p.MakingNote(ask.Key)}, nil
+	made = MadeProject{Slug: p.Slug, HumanKey: p.HumanKey(), Created: !slices.Contains(before, p), Note: p.MakingNote(ask.Key)}
+	if made.Created {
+		made.Fork, made.Moved = p.Relatives()
+	}
+	return made, nil
 }

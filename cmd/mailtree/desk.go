@@ -14,6 +14,8 @@ import (
 
 	"mailtree/cmd/mailtree/cli"
 	"mailtree/maildir/format"
+	"mailtree/maildir/repo"
+	"mailtree/maildir/storedir"
 	mcpserver "mailtree/mcp"
 )
 
@@ -30,7 +32,7 @@ func (p *program) deskCommands() []*cobra.Command {
 		inboxCommand(p), readCommand(p), threadCommand(p), searchCommand(p), logCommand(p),
 		sendCommand(p), replyCommand(p), ackCommand(p), releaseCommand(p), archiveCommand(p), rmCommand(p), editCommand(p),
 		undoCommand(p), redoCommand(p), syncCommand(p), stopCommand(p), logsCommand(p),
-		problemsCommand(p), projectsCommand(p), pathCommand(p), statusCommand(p), watchCommand(p), mailboxCommand(p),
+		problemsCommand(p), projectsCommand(p), linkCommand(p), unlinkCommand(p), pathCommand(p), statusCommand(p), watchCommand(p), mailboxCommand(p),
 	}...)
 }
 
@@ -40,10 +42,11 @@ type deskWork struct {
 	*cli.Screen
 	mcpserver.Desk // the project, the user's agent, and the full ids
 
-	json     bool     // print answers as JSON
-	listFile string   // see program.listFile
-	threads  []string // for each given id: the thread if the id is a row in a list of threads; otherwise ""
-	listed   []string // ids of the messages that this command has listed so far
+	places   repo.Folders // other folders that contain the same code base as a project's
+	json     bool         // print answers as JSON
+	listFile string       // see program.listFile
+	threads  []string     // for each given id: the thread if the id is a row in a list of threads; otherwise ""
+	listed   []string     // ids of the messages that this command has listed so far
 }
 
 // deskFlags are the flags that all of a user's commands have.
@@ -125,6 +128,10 @@ func (p *program) askDesk(
 			Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: f.json, listFile: p.listFile(), threads: named.Threads,
 		}
 		if err := c.Ask(ctx, cli.Of(project, "desk"), ask, &d.Desk); err != nil {
+			return err
+		}
+		var err error
+		if d.places, err = storedir.NewResolver(p.cfg.Store, p.cfg.Scope).Places(); err != nil {
 			return err
 		}
 		placed = true

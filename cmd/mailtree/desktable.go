@@ -18,7 +18,6 @@ import (
 	"mailtree/cmd/mailtree/cli"
 	"mailtree/maildir"
 	"mailtree/maildir/index"
-	"mailtree/maildir/repo"
 	"mailtree/mcp/mail"
 )
 
@@ -233,7 +232,7 @@ func inProject(d *deskWork, paths []string) []string {
 	if err != nil {
 		return paths
 	}
-	below, ok, err := repo.Relative(d.HumanKey, here)
+	below, ok, err := d.places.Relative(d.HumanKey, here)
 	if err != nil || !ok {
 		return paths
 	}

@@ -20,6 +20,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/claim"
+	"mailtree/maildir/folders"
 	"mailtree/maildir/format"
 	"mailtree/maildir/gitlog"
 	"mailtree/maildir/index"
@@ -293,6 +294,7 @@ func (d *doctor) projects() {
 		d.say("cannot read the projects: %v", err)
 		return
 	}
+	d.folders()
 	slices.SortStableFunc(names, func(a, b storedir.ProjectName) int { return a.Created.Compare(b.Created) })
 	oldest := map[string]string{}
 	for _, n := range names {
@@ -310,6 +312,23 @@ func (d *doctor) projects() {
 			d.say("cannot check the folder of project %s, %s: %v", n.Slug, n.HumanKey, err)
 		case top != "":
 			d.note("project %s covers only %s: other folders in the working tree %s belong to a different project", n.Slug, n.HumanKey, top)
+		}
+	}
+}
+
+// folders reports lines in the map of folders that cannot be read, and a code base that was moved to this folder.
+func (d *doctor) folders() {
+	known, err := folders.Open(d.p.cfg.Store).Load()
+	if err != nil {
+		d.say("cannot read the map of folders: %v", err)
+		return
+	}
+	for _, line := range known.Wrong() {
+		d.say("the file %s contains a line that cannot be read and means nothing: %s", filepath.Join(d.p.cfg.Store, folders.FileName), cli.Line(line))
+	}
+	if here, err := os.Getwd(); err == nil {
+		for _, from := range d.p.movedHere(context.Background(), here) {
+			d.say("%s", movedLine(from))
 		}
 	}
 }

@@ -65,6 +65,11 @@ func guardInstall(p *program, env []string) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if project == "" {
+				if err := p.findClone(c.Context(), at.Repo); err != nil {
+					return err
+				}
+			}
 			p.noteInstalled(installed.Entry{Kind: installed.Guard, Dir: at.Repo})
 			done, err := guard.Install(c.Context(), at, guard.Setup{
 				Store:   p.cfg.Store,

@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"mailtree/cmd/mailtree/cli"
+	"mailtree/guard"
 	"mailtree/maildir/repo"
 	mcpserver "mailtree/mcp"
 )
@@ -26,13 +28,15 @@ func newCommand(p *program) *cobra.Command {
 }
 
 func newProjectCommand(p *program) *cobra.Command {
-	var asJSON bool
+	var asJSON, separate bool
 	c := &cobra.Command{
 		Use:   "project [PATH]",
 		Short: "Create the mail project of a code base",
 		Long: "Create the mail project of a code base if it has none. The code base is the Git working tree that contains PATH\n" +
 			"(default: this folder). From then on, agents there are notified of mail and can write to you, and you become an agent\n" +
-			"of the project. The command prints the project's name. It refuses / and your home folder.",
+			"of the project. The command prints the project's name. It refuses / and your home folder.\n" +
+			"Another clone of a code base that has a project, and a worktree of a bare repository, join that project. With --separate,\n" +
+			"they get a project of their own.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			path := strings.Join(args, "")
@@ -43,7 +47,7 @@ func newProjectCommand(p *program) *cobra.Command {
 			if err := p.refuseWide(at); err != nil {
 				return err
 			}
-			made, err := p.ensureProject(c.Context(), path)
+			made, err := p.ensureProject(c.Context(), mcpserver.NewProject{Key: path, Separate: separate})
 			if err != nil {
 				return err
 			}
@@ -58,6 +62,7 @@ func newProjectCommand(p *program) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
+	c.Flags().BoolVar(&separate, "separate", false, "do not join the project of another clone")
 	return c
 }
 
@@ -143,11 +148,23 @@ func (p *program) tellProject(made mcpserver.MadeProject) {
 	if made.Note != "" {
 		fmt.Fprintln(p.std.out, made.Note)
 	}
+	if made.Fork != "" {
+		fmt.Fprintf(p.std.out, "%s has the same first commit and another remote. To use its project here, too: mailtree link %s\n",
+			cli.Line(made.Fork), guard.ShellWord(made.Fork))
+	}
+	if made.Moved != "" {
+		fmt.Fprintln(p.std.out, movedLine(made.Moved))
+	}
+}
+
+// movedLine says that a code base was moved here, and what to do.
+func movedLine(from string) string {
+	return fmt.Sprintf("%s was at %s, which is gone: run `mailtree link %s`", cli.Line(filepath.Base(from)), cli.Line(from), guard.ShellWord(from))
 }
 
 // projectHere creates the project for this folder, in which a client is being set up.
 func (p *program) projectHere(ctx context.Context) error {
-	made, err := p.ensureProject(ctx, "")
+	made, err := p.ensureProject(ctx, mcpserver.NewProject{})
 	if err != nil {
 		return fmt.Errorf("the client is set up, but the project of this code base could not be created: %w. Try "+
 			"`mailtree new project`", err)
@@ -157,12 +174,12 @@ func (p *program) projectHere(ctx context.Context) error {
 }
 
 // ensureProject creates the project for a path if it does not exist. An empty path is this folder.
-func (p *program) ensureProject(ctx context.Context, path string) (made mcpserver.MadeProject, err error) {
-	if path, err = absolute(cmp.Or(path, "."), os.UserHomeDir); err != nil {
+func (p *program) ensureProject(ctx context.Context, ask mcpserver.NewProject) (made mcpserver.MadeProject, err error) {
+	if ask.Key, err = absolute(cmp.Or(ask.Key, "."), os.UserHomeDir); err != nil {
 		return made, err
 	}
 	err = p.asCommand(ctx, p.dial, func(ctx context.Context, c *cli.Client) error {
-		return c.Ask(ctx, "project", mcpserver.NewProject{Key: path}, &made)
+		return c.Ask(ctx, "project", ask, &made)
 	})
 	return made, err
 }

@@ -11,21 +11,26 @@ import (
 
 func projectsCommand(p *program) *cobra.Command {
 	var asJSON, yes bool
-	var remove string
+	var remove, why string
 	c := &cobra.Command{
 		Use:   "projects",
 		Short: "List projects and your unread mail in each",
-		Long: "List the projects of the store and your unread mail in each. With --remove, delete a project with its mail, agents,\n" +
+		Long: "List the projects of the store and your unread mail in each. With --why, say which project a folder means and which\n" +
+			"rule decides that. With --remove, delete a project with its mail, agents,\n" +
 			"claims and Git history. The deletion cannot be undone, not even by `mailtree undo`. The command asks before it\n" +
 			"deletes anything.",
 		Args: cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 	c.Flags().StringVar(&remove, "remove", "", "delete the project with this path or slug permanently")
+	c.Flags().StringVar(&why, "why", "", "say which project this folder means, and why")
 	c.Flags().BoolVar(&yes, "yes", false, "with --remove: delete without asking")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if remove != "" {
 			return p.removeProject(c.Context(), remove, yes, asJSON)
+		}
+		if why != "" {
+			return p.explainFolder(why, asJSON)
 		}
 		return p.listProjects(c.Context(), asJSON)
 	}

@@ -31,6 +31,9 @@ func (p *program) showWaits(c *cobra.Command, f *deskFlags) error {
 	if errors.Is(err, errNoProject) {
 		screen := cli.NewScreen(p.std.out, p.variable)
 		if caller, err := hello(p.env, stdioOptions{}); err == nil && caller.WorkTree != "" && !f.json {
+			for _, from := range p.movedHere(ctx, caller.WorkTree) {
+				screen.Tell("%s\n", movedLine(from))
+			}
 			screen.Tell("%s has no mail yet: `mailtree new project` creates its project\n\n", cli.Line(caller.WorkTree))
 		}
 		if !f.json {

@@ -65,10 +65,11 @@ type Request struct {
 	TextOnly bool    // the body is not markdown
 	Images   *Images // how to handle the images in the body; nil leaves them unchanged
 
-	Tree     *tree.Tree // the project's tree
-	CodeBase string     // absolute path of the code base; read only if it is the top of a work tree; "" for none
-	WorkDir  string     // absolute folder in which the sender works; it matters only if it is in a linked work tree
-	OwnedBy  *int       // uid of a sender who may read only their own files; nil if the store's rights apply
+	Tree     *tree.Tree   // the project's tree
+	CodeBase string       // absolute path of the code base; read only if it is the top of a work tree; "" for none
+	WorkDir  string       // absolute folder in which the sender works; it matters only if it is in the code base
+	Places   repo.Folders // other folders that contain the code base
+	OwnedBy  *int         // uid of a sender who may read only their own files; nil if the store's rights apply
 }
 
 // Brought contains a message's attachments.
@@ -82,7 +83,8 @@ type Brought struct {
 type gathering struct {
 	in     *Intake
 	r      *Request
-	linked string // linked work tree that the sender works in; "" for none
+	linked string // other folder of the code base that the sender works in, such as a linked work tree; "" for none
+	within string // the folder in it, or in the code base, that the sender works in; "" for none
 	bytes  int64  // bytes read so far for the message
 	pixels int    // pixels converted so far
 	files  []File
@@ -101,11 +103,10 @@ func (in *Intake) Gather(ctx context.Context, r Request) (*Brought, error) {
 	}
 	in.reading <- struct{}{}
 	defer func() { <-in.reading }()
-	linked, err := repo.LinkedWorkTree(r.WorkDir, r.CodeBase)
-	if err != nil {
+	g := &gathering{in: in, r: &r}
+	if err := g.locate(); err != nil {
 		return nil, refusal.Disk(err)
 	}
-	g := &gathering{in: in, r: &r, linked: linked}
 	for _, f := range r.Files {
 		if err := g.count(refusal.Attachments, f.Name, f.Bytes); err != nil {
 			return nil, err
@@ -180,7 +181,8 @@ func listedNames(list string) (names []string) {
 	return names
 }
 
-// readNamed reads a file that a field of the request names. It searches the roots in order. base is the last element of
+// readNamed reads a file that a field of the request names. A relative name is first looked up in the folder that the
+// sender works in. readNamed searches the roots in order. base is the last element of
 // the file's path. It returns ErrNotFound, ErrTooLarge, ErrInvalid, and ErrConflict if the content of a file in
 // attachments does not match its name.
 func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, base string, err error) {
@@ -195,7 +197,10 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 		e.What = refusal.Invalid("The attachment {name} {arg} has an empty or invalid name: pass a path.")
 		return nil, "", e
 	}
-	at, other, err := g.otherWorkTree(name)
+	if at := filepath.Join(g.within, name); g.within != "" && !filepath.IsAbs(name) && exists(at) {
+		name = at
+	}
+	at, other, err := g.otherFolder(name)
 	if err != nil {
 		return nil, "", err
 	}
@@ -236,14 +241,35 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 	return nil, "", e
 }
 
-// otherWorkTree checks whether a name leads into a linked work tree of the code base, other than the sender's own. If
-// so, it returns the absolute path and the top of that work tree. Otherwise it returns the name itself and "".
-func (g *gathering) otherWorkTree(name string) (at, top string, err error) {
+// locate finds the folder of the code base that the sender works in. It returns an error only for a machine fault.
+func (g *gathering) locate() (err error) {
+	if !filepath.IsAbs(g.r.WorkDir) || g.r.CodeBase == "" {
+		return nil
+	}
+	if g.linked, err = g.r.Places.Around(g.r.WorkDir, g.r.CodeBase); err != nil {
+		return err
+	}
+	dir, err := repo.WithoutLinks(filepath.Clean(g.r.WorkDir))
+	if strings.HasPrefix(dir, cmp.Or(g.linked, g.r.CodeBase)+"/") {
+		g.within = dir
+	}
+	return err
+}
+
+func exists(file string) bool {
+	_, err := os.Lstat(file)
+	return err == nil
+}
+
+// otherFolder checks whether a name leads into another folder of the code base than the sender's own, such as a linked
+// work tree. If so, it returns the absolute path and the top of that folder. Otherwise it returns the name itself and
+// "".
+func (g *gathering) otherFolder(name string) (at, top string, err error) {
 	at = name
 	if !filepath.IsAbs(name) {
 		at = filepath.Join(cmp.Or(g.linked, g.r.CodeBase), name)
 	}
-	top, err = repo.LinkedWorkTree(filepath.Dir(at), g.r.CodeBase)
+	top, err = g.r.Places.Around(filepath.Dir(at), g.r.CodeBase)
 	if err != nil {
 		return "", "", refusal.Disk(err)
 	}
@@ -253,9 +279,10 @@ func (g *gathering) otherWorkTree(name string) (at, top string, err error) {
 	return at, top, nil
 }
 
-// roots returns the folders to search, in this order: the other linked work tree that the name leads into, if any; the
-// code base; the configured folders; the tree. If the sender works in a linked work tree, that work tree is the code
-// base. The main work tree may have different files with the same names, so it is searched only for absolute names.
+// roots returns the folders to search, in this order: the other folder of the code base that the name leads into, if
+// any; the code base; the configured folders; the tree. If the sender works in another folder, such as a linked work
+// tree, that folder is the code base. The main work tree may have different files with the same names, so it is searched
+// only for absolute names.
 func (g *gathering) roots(absolute bool, other string) []string {
 	var roots []string
 	for _, linked := range []string{other, g.linked} {

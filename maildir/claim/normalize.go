@@ -13,7 +13,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Normalizer converts text that callers write into patterns. It handles several patterns in one text, paths in the
+// Normalizer converts text that callers write into patterns. A relative path is relative to the folder Below, unless it
+// begins with something that exists only below the top. It handles several patterns in one text, paths in the
 // style of another system or a shell, and absolute paths below the code base. It refuses ambiguous text instead of
 // using it as a pattern. See docs/guard.md, "Making a claim".
 type Normalizer struct {
@@ -21,7 +22,7 @@ type Normalizer struct {
 	Home     string  // the home folder, for ~; "" if unknown
 	CodeBase         // which files and folders exist
 	Below    string  // folder below the top that the caller gave as the project; "" for the top
-	Moved    []Moved // paths that were resolved relative to Below
+	Moved    []Moved // texts that were resolved relative to the top, although Below is set
 }
 
 // CodeBase looks up paths in a code base. See repo.View.
@@ -39,8 +40,8 @@ type From struct {
 	WorkDir string // absolute folder that the caller works in; it determines the worktree; "" if unknown
 }
 
-// Moved is text that does not name an existing path relative to the top, but does name one relative to the folder that
-// the caller gave as the project. Path is relative to the top.
+// Moved is text that names nothing in the folder that the caller gave as the project, but does name something below the
+// top. Path is relative to the top.
 type Moved struct{ Text, Path string }
 
 // Patterns returns the patterns that the texts mean. The patterns are cleaned, in order and without duplicates. If a
@@ -74,18 +75,19 @@ func (m *Normalizer) Patterns(texts []string) ([]string, error) {
 // normalize is like Patterns, but for one text. why completes the sentence "cannot be claimed: …".
 func (m *Normalizer) normalize(text string) (patterns []string, why string) {
 	text = strings.TrimSpace(text)
-	if text != "" && !m.Exists(text) {
-		text = unwrap(text)
+	for _, t := range []string{text, unwrap(text)} {
+		if at := m.existing(m.Below, t); at != "" || t == "" {
+			return []string{m.literal(at)}, ""
+		}
 	}
+	text = unwrap(text)
 	switch {
-	case text == "", m.Exists(text):
-		return []string{m.literal(text)}, ""
 	case object.MatchString(text):
 		return nil, "it is a JSON object: write only the path"
 	}
 	var parts []string
 	for _, part := range cutUnquoted(text, ",\r\n") {
-		if m.Exists(part) {
+		if m.existing(m.Below, part) != "" {
 			parts = append(parts, part)
 			continue
 		}
@@ -115,18 +117,26 @@ func (m *Normalizer) normalizePaths(parts []string) (patterns []string, why stri
 
 // normalizePath is like normalize, but for text whose only separators are spaces.
 func (m *Normalizer) normalizePath(p string) (patterns []string, why string) {
-	if m.Exists(p) {
-		return []string{m.literal(p)}, ""
+	if at := m.existing(m.Below, p); at != "" {
+		return []string{m.literal(at)}, ""
 	}
 	p = unwrap(p)
-	if found := m.find(p); found != "" {
+	if found := m.find(m.Below, p); found != "" {
 		return []string{m.literal(found)}, ""
 	}
-	if p, why = m.relative(p); why != "" {
+	p, isAbsolute, why := m.relative(p)
+	if why != "" {
 		return nil, why
 	}
-	if found := m.find(p); found != "" {
+	folder := m.Below
+	if isAbsolute {
+		folder = ""
+	}
+	if found := m.find(folder, p); found != "" {
 		return []string{m.literal(found)}, ""
+	}
+	if folder != "" {
+		p = m.inFolder(p)
 	}
 	if _, rest := m.lead(p); rest != "" {
 		if why := otherDialect(rest, rest == p); why != "" {
@@ -182,8 +192,9 @@ func (m *Normalizer) pattern(p string) string {
 	return lead + "/" + rest
 }
 
-// relative converts a file URL, an absolute path, or a path that begins with ~ into a path relative to the top.
-func (m *Normalizer) relative(p string) (below, why string) {
+// relative converts a file URL, an absolute path, or a path that begins with ~ into a path relative to the top. It
+// returns any other path unchanged, apart from the separators of another system; isAbsolute is then false.
+func (m *Normalizer) relative(p string) (below string, isAbsolute bool, why string) {
 	if at := fileURL.FindString(p); at != "" {
 		p = p[len(at)-1:]
 		if plain, err := url.PathUnescape(p); err == nil {
@@ -194,10 +205,10 @@ func (m *Normalizer) relative(p string) (below, why string) {
 		}
 	}
 	if otherURL.MatchString(p) {
-		return "", "it is a URL: write the path relative to the code repository's root"
+		return "", false, "it is a URL: write the path relative to the code repository's root"
 	}
 	if name := variable.FindString(p); name != "" && !m.Exists(strings.TrimSuffix(name, "/")) {
-		return "", "it begins with a shell variable: write the path itself, or put ./ before a literal $"
+		return "", false, "it begins with a shell variable: write the path itself, or put ./ before a literal $"
 	}
 	lead, rest := m.lead(p)
 	if isWindows(rest) {
@@ -208,20 +219,20 @@ func (m *Normalizer) relative(p string) (below, why string) {
 	}
 	switch {
 	case p != "" && p[0] == '~' && lead == "":
-		return "", "it begins with ~: write it relative to the code repository's root"
+		return "", false, "it begins with ~: write it relative to the code repository's root"
 	case drive.MatchString(p):
-		return "", "it begins with a drive letter: write it relative to the code repository's root"
+		return "", false, "it begins with a drive letter: write it relative to the code repository's root"
 	case filepath.IsAbs(p):
 		below, ok := m.belowTop(p)
 		if !ok {
-			return "", "it is outside the code repository: write a path relative to the repository's root"
+			return "", false, "it is outside the code repository: write a path relative to the repository's root"
 		}
 		if strings.HasSuffix(p, "/") && glob.HasWildcards(below) {
 			below += "/"
 		}
-		return below, ""
+		return below, true, ""
 	}
-	return p, ""
+	return p, false, ""
 }
 
 // belowTop converts an absolute path into a path relative to the top. ok is false if the path is neither below the top
@@ -256,10 +267,45 @@ func (m *Normalizer) withoutDots(p string) (clean, why string) {
 	return clean, ""
 }
 
+// existing returns the path, relative to the top, of the existing file or folder that text names exactly. It looks in
+// a folder below the top first, which is "" for the top, and then below the top. It returns "" if nothing exists.
+func (m *Normalizer) existing(folder, text string) string {
+	if text == "" || text[0] == '/' {
+		return ""
+	}
+	if at := path.Join(folder, text); m.Exists(at) {
+		return at
+	}
+	if at := path.Clean(text); folder != "" && m.Exists(at) {
+		m.move(text, at)
+		return at
+	}
+	return ""
+}
+
+// move records that text was resolved relative to the top, although the caller gave a folder below it.
+func (m *Normalizer) move(text, at string) {
+	if moved := (Moved{text, at}); !slices.Contains(m.Moved, moved) {
+		m.Moved = append(m.Moved, moved)
+	}
+}
+
+// inFolder converts a relative path or pattern that names nothing that exists. It is relative to the folder that the
+// caller gave, unless its first elements exist only below the top.
+func (m *Normalizer) inFolder(p string) string {
+	inside := m.Below + "/" + p
+	if lead, _ := m.lead(inside); len(lead) <= len(m.Below) {
+		if lead, _ = m.lead(p); lead != "" && lead != "." {
+			m.move(p, p)
+			return p
+		}
+	}
+	return inside
+}
+
 // find returns the path of the existing file or folder that text without wildcards names. It tries the text itself, and
-// the text without a leading @ or a trailing line number. It searches the top first, then the folder that the caller
-// gave. It returns "" if nothing exists.
-func (m *Normalizer) find(text string) string {
+// the text without a leading @ or a trailing line number. It returns "" if nothing exists. See existing.
+func (m *Normalizer) find(folder, text string) string {
 	if text == "" || text[0] == '/' {
 		return ""
 	}
@@ -273,19 +319,8 @@ func (m *Normalizer) find(text string) string {
 		}
 	}
 	for _, t := range texts {
-		if p := path.Clean(t); m.Exists(p) {
-			return p
-		}
-	}
-	if m.Below == "" {
-		return ""
-	}
-	for _, t := range texts {
-		if p := path.Join(m.Below, t); m.Exists(p) {
-			if moved := (Moved{text, p}); !slices.Contains(m.Moved, moved) {
-				m.Moved = append(m.Moved, moved)
-			}
-			return p
+		if at := m.existing(folder, t); at != "" {
+			return at
 		}
 	}
 	return ""
@@ -302,7 +337,7 @@ func (m *Normalizer) normalizeBlanks(p string) (patterns []string, why string) {
 		return nil, tooMany
 	}
 	for _, part := range parts {
-		if len(parts) < 2 || !strings.ContainsAny(part, "*?[{") && !m.Exists(part) && m.find(unwrap(part)) == "" {
+		if len(parts) < 2 || !strings.ContainsAny(part, "*?[{") && !m.Exists(part) && m.find("", unwrap(part)) == "" {
 			return nil, `it contains spaces and no such file exists: list each path separately, or write "\ " for a space in the name of a new file`
 		}
 	}

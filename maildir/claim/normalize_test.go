@@ -204,12 +204,12 @@ func TestNormalize(t *testing.T) {
 		}
 	}
 	m.Below = "app"
-	if got, err := m.Patterns([]string{"x.py:3", "a.go", "api/new.py", "@x.py", "../docs/x.md"}); err != nil {
+	if got, err := m.Patterns([]string{"x.py:3", "a.go", "api/new.py", "@x.py", "../docs/x.md", "*.py", "docs/**"}); err != nil {
 		t.Error(err)
-	} else if d := cmp.Diff([]string{"app/x.py", "a.go", "api/new.py", "docs/x.md"}, got); d != "" {
+	} else if d := cmp.Diff([]string{"app/x.py", "a.go", "app/api/new.py", "docs/x.md", "app/*.py", "docs/**"}, got); d != "" {
 		t.Error(d)
 	}
-	moved := []Moved{{"x.py:3", "app/x.py"}, {"@x.py", "app/x.py"}, {"../docs/x.md", "docs/x.md"}}
+	moved := []Moved{{"a.go", "a.go"}, {"docs/**", "docs/**"}}
 	if d := cmp.Diff(moved, m.Moved); d != "" {
 		t.Error(d)
 	}

@@ -79,19 +79,23 @@ func (cs *Claims) Grant(ctx context.Context, r *claim.Request) (*claim.Result, e
 	return res, nil
 }
 
-// Matches counts the files in the code base that Git tracks, by pattern. If the caller works in a linked worktree, it
-// counts the files in that worktree. It stops after maxCounting.
+// Matches counts the files in the code base that Git tracks, by pattern. If the caller works in another folder of the
+// code base, such as a linked worktree, it counts the files there. It stops after maxCounting.
 func (cs *Claims) Matches(workDir string, patterns []string) map[string]int {
 	deadline := time.Now().Add(maxCounting)
 	fold, err := cs.code.IgnoresCase(cs.mail.HumanKey())
 	if err != nil {
 		return nil
 	}
-	linked, err := repo.LinkedWorkTree(workDir, cs.mail.HumanKey())
+	places, err := cs.mail.Store.Places()
 	if err != nil {
 		return nil
 	}
-	names, ok := cs.mail.Store.Tracked.Below(cmp.Or(linked, cs.mail.HumanKey()), deadline)
+	other, err := places.Around(workDir, cs.mail.HumanKey())
+	if err != nil {
+		return nil
+	}
+	names, ok := cs.mail.Store.Tracked.Below(cmp.Or(other, cs.mail.HumanKey()), deadline)
 	if !ok {
 		return nil
 	}
@@ -145,7 +149,11 @@ func checkCount(patterns []string) error {
 // Normalize calls f with a Normalizer for the project's code base and the caller's folder. It returns f's error, and
 // ErrUnavailable.
 func (cs *Claims) Normalize(from claim.From, f func(m *claim.Normalizer) error) error {
-	err := repo.Visit(cs.mail.HumanKey(), from.WorkDir, func(v *repo.View) error {
+	places, err := cs.mail.Store.Places()
+	if err != nil {
+		return err
+	}
+	err = places.Visit(cs.mail.HumanKey(), from.WorkDir, func(v *repo.View) error {
 		return f(&claim.Normalizer{Top: cs.mail.HumanKey(), Home: cs.mail.Store.Scope.Home, CodeBase: v, Below: from.Folder})
 	})
 	return refusal.Disk(err)

@@ -9,6 +9,7 @@ import (
 
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/clock"
+	"mailtree/maildir/folders"
 	"mailtree/maildir/format"
 	"mailtree/maildir/hook"
 	"mailtree/maildir/index"
@@ -36,11 +37,14 @@ type Store struct {
 	Trusted  trustedSenders
 	Hooks    *hook.List
 	Tracked  repo.Tracked
+	Folders  *folders.File // which other folders mean a project
 	Intake   *attachment.Intake
 	Limits   *store.Limits
 	Clock    *clock.Clock
 	Opened   time.Time // earlier than every message that this server sends
 	Projects OpenProjects
+
+	places places
 
 	stopMu      sync.Mutex
 	stopBy      time.Time       // the time given to Stop; zero: not called
@@ -57,6 +61,7 @@ func NewStore(ctx context.Context, cfg Config, projects OpenProjects) *Store {
 		Intake:   attachment.NewIntake(cfg.Attachments),
 		Owners:   NewOwners(cfg.Root),
 		Trusted:  NewTrustedSenders(cfg.Root),
+		Folders:  folders.Open(cfg.Root),
 		Hooks:    hook.NewList(cfg.Root),
 		Limits:   store.NewLimits(cmp.Or(cfg.Files, 512)),
 		Projects: projects,

@@ -62,3 +62,20 @@ func ParseProject(data []byte) (human string, created time.Time, err error) {
 	}
 	return human, created, o.err
 }
+
+// WithHumanKey returns a project.json with another human key. All other keys are kept. It returns a *tree.FormatError
+// for an invalid file.
+func WithHumanKey(data []byte, human string) ([]byte, error) {
+	o, err := parseSmall(data)
+	if err != nil {
+		return nil, err
+	}
+	var b lines
+	b.put("human_key", compact(human))
+	for _, m := range o.keys {
+		if m.key != "human_key" {
+			b.put(m.key, m.val)
+		}
+	}
+	return append(b.object(), '\n'), nil
+}

@@ -17,13 +17,18 @@ const maxFolders = 100
 // Place is a path's location in relation to working trees.
 type Place struct {
 	Path string // in the main working tree and without symbolic links; the given path if it is not in a working tree
-	Top  string // top of the main working tree; "" if there is none
+	Top  string // top of the main working tree, or container of a bare layout; "" if there is none
+
+	// Bare is Path below the bare repository of a bare layout, and BareTop is the bare repository. Earlier versions named
+	// projects that way. Both are "" elsewhere.
+	Bare, BareTop string
 }
 
 // PlaceOf maps a path inside a linked Git worktree to the same path in the main working tree, so that agents in both
 // share one mailbox. If a path leads into a working tree through symbolic links, PlaceOf maps it to the path without
-// the links, because Git and most programs report that path. PlaceOf reads only small regular .git files above the
-// path. It returns an error only for a machine fault. See docs/settings.md, "Projects".
+// the links, because Git and most programs report that path. If the main repository is bare, the container of the
+// layout takes the place of the main working tree. PlaceOf reads only small regular .git files above the path. It
+// returns an error only for a machine fault. See docs/settings.md, "Projects".
 func PlaceOf(dir string) (Place, error) {
 	if strings.Count(dir, "/") > maxFolders {
 		return Place{Path: dir}, nil
@@ -41,18 +46,69 @@ func PlaceOf(dir string) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
+	if at == "" {
+		return placeInLayout(dir, real)
+	}
 	git, common, err := GitFolders(at)
-	if err != nil || git == common { // no working tree, an unlinked working tree, or a submodule
-		return Place{dir, at}, err
+	if err != nil || common == "" {
+		return Place{Path: dir, Top: at}, err
 	}
 	rel, err := filepath.Rel(at, dir)
 	if err != nil {
-		return Place{dir, at}, nil
+		return Place{Path: dir, Top: at}, nil
 	}
-	if filepath.Base(common) == ".git" { // a bare repository has no main working tree, so use its own path
+	container, err := containerOf(common)
+	switch {
+	case err != nil:
+		return Place{}, err
+	case git == common && container != at: // an unlinked working tree, or a submodule
+		return Place{Path: dir, Top: at}, nil
+	case container != "":
+		return Place{
+			Path:    filepath.Join(container, rel),
+			Top:     container,
+			Bare:    filepath.Join(common, rel),
+			BareTop: common,
+		}, nil
+	}
+	if filepath.Base(common) == ".git" { // a bare repository outside a container is named by its own path
 		common = filepath.Dir(common)
 	}
-	return Place{filepath.Join(common, rel), common}, nil
+	return Place{Path: filepath.Join(common, rel), Top: common}, nil
+}
+
+// placeInLayout returns the location of a path that is in no working tree. It may be in a bare layout whose folder has
+// no .git file. real is dir without symbolic links.
+func placeInLayout(dir, real string) (Place, error) {
+	for at := real; at != filepath.Dir(at); at = filepath.Dir(at) {
+		bare := filepath.Join(at, ".bare")
+		_, err := os.Lstat(filepath.Join(bare, "HEAD"))
+		if err := tree.MachineFault(err); err != nil {
+			return Place{}, err
+		}
+		rel, inside := relativeTo(at, real)
+		if err == nil && inside && real != bare && !strings.HasPrefix(real, bare+"/") {
+			return Place{Path: real, Top: at, Bare: filepath.Join(bare, rel), BareTop: bare}, nil
+		}
+	}
+	return Place{Path: dir}, nil
+}
+
+// containerOf returns the folder that contains a bare repository and its worktrees, if the repository is called .bare
+// or the folder's own .git file names it. Otherwise it returns "". It returns an error only for a machine fault.
+func containerOf(common string) (string, error) {
+	dir := filepath.Dir(common)
+	if filepath.Base(common) == ".git" {
+		return "", nil
+	}
+	git, _, err := GitFolders(dir)
+	if err != nil {
+		return "", err
+	}
+	if filepath.Clean(git) == common || filepath.Base(common) == ".bare" {
+		return dir, nil
+	}
+	return "", nil
 }
 
 // WithoutLinks returns dir without symbolic links. If dir does not exist, it resolves the parents that exist. It
@@ -73,24 +129,19 @@ func WithoutLinks(dir string) (string, error) {
 	return filepath.Join(real, strings.TrimPrefix(dir, at)), nil
 }
 
-// Relative returns an absolute path relative to the folder top of a code base, and "." for top itself. A path in a
-// worktree that is linked to top's working tree is treated as the same path in top. For example, the file a in a linked
-// worktree becomes a, wherever that worktree is. ok is false if the path is neither in top nor in such a worktree.
-// Relative reads the same files as PlaceOf, and returns an error only for a machine fault.
-func Relative(top, path string) (rel string, ok bool, err error) {
-	rel, ok, _, err = relative(top, path)
-	return rel, ok, err
-}
-
-// relative is like Relative, but also reports whether the nearest working tree at or above path is a linked one.
-func relative(top, path string) (rel string, ok, linked bool, err error) {
+// relative returns an absolute path relative to the folder top of a code base, and "." for top itself. A path in a
+// worktree that is linked to top's working tree, or in another folder of the code base, is treated as the same path in
+// top. For example, the file a in a linked worktree becomes a, wherever that worktree is. ok is false if the path is in
+// none of these folders. elsewhere reports whether the path is in a folder other than top. relative reads the same files
+// as PlaceOf, and returns an error only for a machine fault.
+func (f Folders) relative(top, path string) (rel string, ok, elsewhere bool, err error) {
 	path = filepath.Clean(path)
 	rel, ok = relativeTo(top, path)
-	linked, err = inLinkedWorkTree(path)
-	if err != nil || ok && !linked {
+	linked, err := inLinkedWorkTree(path)
+	if err != nil || ok && !linked && !f.nested(top, path) {
 		return rel, ok, linked, err
 	}
-	at, err := placeOfEntry(path)
+	at, err := f.placeOfEntry(path)
 	if err != nil {
 		return "", false, linked, err
 	}
@@ -98,8 +149,10 @@ func relative(top, path string) (rel string, ok, linked bool, err error) {
 	if err != nil {
 		return "", false, linked, err
 	}
-	if in, is := relativeTo(of.Path, at); is {
-		return in, true, linked, nil
+	for _, pair := range [][2]string{{of.Path, at.Path}, {top, at.Path}, {top, at.Bare}} {
+		if in, is := relativeTo(pair[0], pair[1]); is {
+			return in, true, true, nil
+		}
 	}
 	return rel, ok, linked, nil
 }
@@ -123,17 +176,20 @@ func inLinkedWorkTree(path string) (bool, error) {
 	return git != common, err
 }
 
-// placeOfEntry returns PlaceOf(path).Path, but does not resolve a path that is itself a symbolic link, because Git
-// tracks the link and not its target.
-func placeOfEntry(path string) (string, error) {
+// placeOfEntry is like PlaceOf, but does not resolve a path that is itself a symbolic link, because Git tracks the link
+// and not its target.
+func (f Folders) placeOfEntry(path string) (Place, error) {
 	fi, err := os.Lstat(path)
 	if err := tree.MachineFault(err); err != nil {
-		return "", err
+		return Place{}, err
 	}
 	if err == nil && fi.Mode()&fs.ModeSymlink != 0 {
-		in, err := PlaceOf(filepath.Dir(path))
-		return filepath.Join(in.Path, filepath.Base(path)), err
+		in, err := f.PlaceOf(filepath.Dir(path))
+		in.Path = filepath.Join(in.Path, filepath.Base(path))
+		if in.Bare != "" {
+			in.Bare = filepath.Join(in.Bare, filepath.Base(path))
+		}
+		return in, err
 	}
-	at, err := PlaceOf(path)
-	return at.Path, err
+	return f.PlaceOf(path)
 }

@@ -1,10 +1,10 @@
 // Package repo answers questions about the code repository that contains a path. It finds the top of the working tree
-// (WorkTree), and the same path in the main working tree (PlaceOf, Relative). It reports whether paths ignore case
+// (WorkTree), and the same path in the main working tree (PlaceOf) or in the folder that names the project (Folders). It reports whether paths ignore case
 // (Codebase.IgnoresCase, with the same answer for the server and the guard), what is at a path in the repository
-// (Codebase.Look, View), and which files Git tracks (Tracked).
+// (Codebase.Look, View), which files Git tracks (Tracked), and what identifies the repository (FirstCommits, RemoteURL).
 //
-// The package reads small files. The only program that it runs is `git ls-files`, with options that prevent Git from
-// running programs configured in the repository.
+// The package reads small files. The only programs that it runs are `git ls-files` and `git rev-list`, with options that
+// prevent Git from running programs configured in the repository.
 package repo
 
 import (
@@ -136,13 +136,10 @@ func WorkTree(dir string) (string, error) {
 	}
 }
 
-// LinkedWorkTree returns the top of the working tree at or above dir if that tree is linked to the working tree whose
+// linkedWorkTree returns the top of the working tree at or above dir if that tree is linked to the working tree whose
 // top is main. The main repository must contain Git's record of the link; the .git file in the linked worktree is not
-// enough. Otherwise, LinkedWorkTree returns "". It returns an error only for a machine fault.
-func LinkedWorkTree(dir, main string) (string, error) {
-	if !filepath.IsAbs(dir) || main == "" {
-		return "", nil
-	}
+// enough. Otherwise, linkedWorkTree returns "". It returns an error only for a machine fault.
+func linkedWorkTree(dir, main string) (string, error) {
 	real, err := WithoutLinks(filepath.Clean(dir))
 	if err != nil {
 		return "", err
@@ -155,7 +152,7 @@ func LinkedWorkTree(dir, main string) (string, error) {
 	if err != nil || git == common || filepath.Dir(git) != filepath.Join(common, "worktrees") {
 		return "", err
 	}
-	if of, err := PlaceOf(at); err != nil || of.Path != main {
+	if of, err := PlaceOf(at); err != nil || of.Path != main && of.Bare != main {
 		return "", err
 	}
 	back, err := smallFile(filepath.Join(git, "gitdir"))

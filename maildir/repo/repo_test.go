@@ -115,7 +115,7 @@ func TestLookBehindLink(t *testing.T) {
 	if err := done(); err != nil {
 		t.Error(err)
 	}
-	err := Visit(dir, "", func(v *View) error {
+	err := Folders(nil).Visit(dir, "", func(v *View) error {
 		if v.Exists("sub/passwd") {
 			t.Error("a file outside exists")
 		}
@@ -179,13 +179,13 @@ func TestRelative(t *testing.T) {
 		{"main/app", "main/app/docs", "docs"},
 		{"sibling", "sibling/a.go", "a.go"},
 	} {
-		rel, ok, err := Relative(filepath.Join(dir, c.top), filepath.Join(dir, c.path))
+		rel, ok, err := Folders(nil).Relative(filepath.Join(dir, c.top), filepath.Join(dir, c.path))
 		if err != nil || rel != c.want && ok || ok != (c.want != "") {
 			t.Errorf("%s in %s: %q %v, %v; want %q", c.path, c.top, rel, ok, err, c.want)
 		}
 	}
 	for _, work := range []string{"", "sibling"} {
-		err := Visit(main, filepath.Join(dir, work), func(v *View) error {
+		err := Folders(nil).Visit(main, filepath.Join(dir, work), func(v *View) error {
 			if got := v.Exists("app/only"); got != (work != "") {
 				t.Errorf("in %q: app/only exists: %v", work, got)
 			}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -100,22 +99,12 @@ func (t *Tracked) readIndex(git string, deadline time.Time) (names []string, ok 
 	return names, true
 }
 
-// listIndex runs Git to list the names in an index. Git does not run any program that the repository configures:
-// listing calls no hooks, the file system monitor is off, and no fetch protocol is allowed.
-func listIndex(git string, deadline time.Time) (names []string, ok bool) {
+// listIndex runs Git to list the names in an index.
+func listIndex(folder string, deadline time.Time) (names []string, ok bool) {
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
-	c := exec.CommandContext(ctx, "git", "--no-pager", "-c", "core.fsmonitor=", "-c", "core.hooksPath="+os.DevNull,
-		"ls-files", "-z", "--cached", "--deduplicate")
-	c.Dir = git
-	c.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + git, "LC_ALL=C", "GIT_DIR=" + git, "GIT_WORK_TREE=" + git,
-		"GIT_OPTIONAL_LOCKS=0", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull,
-		"GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
-	}
-	c.WaitDelay = 100 * time.Millisecond
-	out, err := c.Output()
-	if err != nil || ctx.Err() != nil {
+	out, err := git(ctx, folder, "ls-files", "-z", "--cached", "--deduplicate")
+	if err != nil {
 		return nil, false
 	}
 	for name := range bytes.SplitSeq(out, []byte{0}) {

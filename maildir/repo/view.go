@@ -8,22 +8,24 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// View looks up literal paths in a code base for one request. It looks in the code base's folder and in the linked
-// worktrees that the request concerns. Only one goroutine may use a View, and only until the call of Visit returns.
+// View looks up literal paths in a code base for one request. It looks in the code base's folder, and in the other
+// folders of the code base that the request concerns: linked worktrees and second clones. Only one goroutine may use a View, and only until the call of Visit returns.
 type View struct {
-	top   string
-	open  map[string]*os.Root // by folder; nil if the folder does not exist or is not in a working tree
-	fault error
+	top     string
+	folders Folders
+	open    map[string]*os.Root // by folder; nil if the folder does not exist or is not in a working tree
+	fault   error
 }
 
 // maxOpen is the maximum number of folders that a View reads.
 const maxOpen = 8
 
 // Visit calls f with a view of the code base in the folder top, which is "" if there is none. dir is the absolute path
-// of the folder in which the caller works. If dir is in a linked worktree, the view includes that worktree. Visit
-// returns f's error, or a machine fault that the view ran into. After such a fault, the view's answers are invalid.
-func Visit(top, dir string, f func(v *View) error) error {
-	v := &View{top: top, open: map[string]*os.Root{}}
+// of the folder in which the caller works. If dir is in another folder of the code base (Folders.Around), the view
+// includes that folder. Visit returns f's error, or a machine fault that the view ran into. After such a fault, the
+// view's answers are invalid.
+func (f Folders) Visit(top, dir string, visit func(v *View) error) error {
+	v := &View{top: top, folders: f, open: map[string]*os.Root{}}
 	defer v.close()
 	v.include(top)
 	if filepath.IsAbs(dir) {
@@ -32,7 +34,7 @@ func Visit(top, dir string, f func(v *View) error) error {
 	if v.fault != nil {
 		return v.fault
 	}
-	err := f(v)
+	err := visit(v)
 	return cmp.Or(v.fault, err)
 }
 
@@ -56,17 +58,17 @@ func (v *View) Exists(path string) bool {
 	return false
 }
 
-// Relative is like the function Relative, for the view's folder. If the path is in a linked worktree, the view includes
-// that worktree afterwards.
+// Relative is like Folders.Relative, for the view's folder. If the path is in another folder of the code base, the view
+// includes that folder afterwards.
 func (v *View) Relative(path string) (rel string, ok bool) {
 	if v.fault != nil || v.top == "" {
 		return "", false
 	}
-	rel, ok, inLinked, err := relative(v.top, path)
-	if err == nil && ok && inLinked && len(v.open) < maxOpen {
-		var linked string
-		if linked, err = LinkedWorkTree(path, v.top); linked != "" {
-			v.include(linked)
+	rel, ok, elsewhere, err := v.folders.relative(v.top, path)
+	if err == nil && ok && elsewhere && len(v.open) < maxOpen {
+		var other string
+		if other, err = v.folders.Around(path, v.top); other != "" {
+			v.include(other)
 		}
 	}
 	v.fault = err

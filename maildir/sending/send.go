@@ -137,6 +137,10 @@ func (s *Sender) readDraft(ctx context.Context, d *Order) (*attachment.Brought, 
 
 // gather reads the draft's attachments and images. It returns any error from attachment.Intake.Gather.
 func (s *Sender) gather(ctx context.Context, d *Order) (*attachment.Brought, error) {
+	places, err := s.mail.Store.Places()
+	if err != nil {
+		return nil, err
+	}
 	r := attachment.Request{
 		Names:    d.Attachments,
 		Files:    d.Files,
@@ -146,6 +150,7 @@ func (s *Sender) gather(ctx context.Context, d *Order) (*attachment.Brought, err
 		Tree:     s.mail.Tree,
 		CodeBase: s.mail.HumanKey(),
 		WorkDir:  d.WorkDir,
+		Places:   places,
 	}
 	if d.By != nil && s.mail.Store.IsForeignUser(*d.By) {
 		r.OwnedBy = &d.By.UID

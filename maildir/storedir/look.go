@@ -14,11 +14,12 @@ import (
 // Resolver.ResolveKey. The caller must close the tree. OpenProject returns ErrInvalid, ErrUnavailable, or an
 // ErrNotFound that lists similar projects and projects in subfolders.
 func OpenProject(root, key string, scope Scope) (t *tree.Tree, slug string, err error) {
-	r := Resolver{root, scope, func() ([]ProjectName, error) { return ProjectNames(root) }}
-	human, slug, err := r.ResolveKey(key)
+	r := NewResolver(root, scope)
+	m, err := r.ResolveKey(key)
 	if err != nil {
 		return nil, "", err
 	}
+	human, slug := m.HumanKey, m.Slug
 	t, err = OpenTree(root, slug, 0)
 	if err == nil {
 		return t, slug, nil

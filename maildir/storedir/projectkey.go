@@ -1,11 +1,15 @@
 package storedir
 
 import (
+	"errors"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"mailtree/maildir/folders"
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
@@ -54,32 +58,65 @@ func (s Scope) Above(path string) (top string, err error) {
 
 // Resolver finds the project that a key refers to, for the store and for programs that read the store from outside.
 type Resolver struct {
-	Root  string
-	Scope Scope
-	Names func() ([]ProjectName, error) // returns the known projects
+	Root    string
+	Scope   Scope
+	Names   func() ([]ProjectName, error) // returns the known projects
+	Folders func() (*folders.Map, error)  // returns the map of folders
 }
 
-// ResolveKey converts a project's key into a human key and a slug. The human key is "" if the key is a slug. It returns
-// ErrInvalid for an invalid key. If a machine fault prevents reading the code base, it returns ErrUnavailable, because
+// NewResolver returns a Resolver for a program that reads the store at root from outside.
+func NewResolver(root string, scope Scope) *Resolver {
+	return &Resolver{
+		Root:    root,
+		Scope:   scope,
+		Names:   func() ([]ProjectName, error) { return ProjectNames(root) },
+		Folders: folders.Open(root).Load,
+	}
+}
+
+// Rule says why a path means a project. See docs/settings.md, "Projects".
+type Rule int
+
+// These are the rules. The first one that matches counts.
+const (
+	Linked   Rule = iota + 1 // a user linked the folder
+	Existing                 // the project of the path, or of a folder above it in the same working tree
+	Main                     // the path is in a linked worktree, and this is the project of the main working tree
+	Bare                     // the path is in a bare layout, and this is the project of its container
+	Noted                    // the path is in another clone, or in a worktree that was removed
+	New                      // there is no project yet
+)
+
+// Meaning says which project a key means.
+type Meaning struct {
+	HumanKey string // "" if the key is a slug
+	Slug     string
+	Rule     Rule         // zero if the key is a slug
+	Line     folders.Line // the line that counted, for the rules Linked and Noted
+	Place    repo.Place   // where the path is; zero if the key is a slug
+}
+
+// ResolveKey finds the project that a key means. The key is a slug or the path of a folder. It returns ErrInvalid for an
+// invalid key. If a machine fault prevents reading the code base, it returns ErrUnavailable, because
 // a guess could pick the wrong project.
-func (r *Resolver) ResolveKey(key string) (human, slug string, err error) {
+func (r *Resolver) ResolveKey(key string) (m Meaning, err error) {
 	key = PlainKey(key)
 	switch {
 	case key == "":
-		return "", "", &refusal.Error{
+		return m, &refusal.Error{
 			What: refusal.Invalid("{field} is empty: pass the absolute path of the code base, such as /home/me/backend, or a project's " +
 				"slug."),
 			Field: refusal.Project,
 		}
 	case len(key) > 4096 || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
-		return "", "", &refusal.Error{
+		return m, &refusal.Error{
 			What:  refusal.Invalid("{field} {name} is not a path: it is too long or contains control characters."),
 			Field: refusal.Project,
 			Name:  key,
 		}
 	case filepath.IsAbs(key):
-		if human, slug, err = r.projectAt(filepath.Clean(key)); err != nil {
-			return "", "", &refusal.Error{
+		if m, err = r.projectAt(filepath.Clean(key)); err != nil {
+			return m, &refusal.Error{
 				What:  refusal.Unavailable("The server cannot look up {field} {name} now: {why}. Try again."),
 				Field: refusal.Project,
 				Name:  key,
@@ -87,11 +124,11 @@ func (r *Resolver) ResolveKey(key string) (human, slug string, err error) {
 				Err:   err,
 			}
 		}
-		return human, slug, nil
+		return m, nil
 	case format.ValidSlug(key):
-		return "", key, nil
+		return Meaning{Slug: key}, nil
 	}
-	return "", "", &refusal.Error{What: refusal.ProjectKeyRelative, Field: refusal.Project, Name: key}
+	return m, &refusal.Error{What: refusal.ProjectKeyRelative, Field: refusal.Project, Name: key}
 }
 
 // PlainKey returns the key without surrounding white space, or the path in a file:// URI.
@@ -103,35 +140,124 @@ func PlainKey(key string) string {
 	return key
 }
 
-// projectAt finds the project that a path refers to. It is the existing project of the path itself or of the nearest
-// folder above it, up to the top that the scope determines. If there is none, it is a new project at that top. A
-// project that was created before its folder was in a working tree, or through a path that contains a link, keeps its
-// old name. projectAt returns an error only for a machine fault.
-func (r *Resolver) projectAt(given string) (human, slug string, err error) {
-	place, err := repo.PlaceOf(given)
-	if err != nil {
-		return "", "", err
-	}
-	top := place.Path
-	if is, err := r.Scope.isTop(place.Top); err != nil {
-		return "", "", err
-	} else if is {
-		top = place.Top
-	}
+// projectAt finds the project that a path means: the first rule that matches counts. A project that was created before
+// its folder was in a working tree, or through a path that contains a link, keeps its old name. projectAt returns errors
+// from Names and Folders, and machine faults.
+func (r *Resolver) projectAt(given string) (m Meaning, err error) {
 	names, err := r.Names()
 	if err != nil {
-		return "", "", err
+		return m, err
 	}
-	for at, old := place.Path, given; ; at, old = filepath.Dir(at), above(at, old) {
-		for _, human := range []string{at, old} {
-			if slug, err := r.named(names, human); err != nil || slug != "" {
-				return human, slug, err
+	marked, err := r.Folders()
+	if err != nil {
+		return m, err
+	}
+	return r.meaningOf(given, names, marked)
+}
+
+// meaningOf is projectAt with the known projects and the map of folders.
+func (r *Resolver) meaningOf(given string, names []ProjectName, marked *folders.Map) (m Meaning, err error) {
+	if m.Place, err = repo.PlaceOf(given); err != nil {
+		return m, err
+	}
+	if r.Scope.PerPath && m.Place.Bare != "" {
+		m.Place.Path, m.Place.Top = m.Place.Bare, m.Place.BareTop
+	}
+	paths := []string{m.Place.Path, given} // given may be in a linked worktree that has a line itself
+	for _, path := range paths {
+		if line, ok := marked.Linked(path); ok && m.follow(Linked, line, path, names) {
+			return m, nil
+		}
+	}
+	if found, err := r.existing(&m, given, names); err != nil || found {
+		return m, err
+	}
+	for _, path := range paths {
+		if line, ok := marked.Noted(path, r.counts); ok && m.follow(Noted, line, path, names) {
+			return m, nil
+		}
+	}
+	m.Rule, m.HumanKey = New, m.Place.Path
+	if is, err := r.Scope.isTop(m.Place.Top); err != nil {
+		return m, err
+	} else if is {
+		m.HumanKey = m.Place.Top
+	}
+	m.Slug = format.Slug(m.HumanKey)
+	return m, nil
+}
+
+// counts reports whether a line that the program wrote by itself is in force. A worktree's line is, once the worktree
+// has been removed.
+func (r *Resolver) counts(l folders.Line) bool {
+	if l.Kind == folders.Clone {
+		return !r.Scope.PerPath
+	}
+	_, err := os.Lstat(l.Folder)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// follow sets the meaning of a path that is in the folder of a line. The project is the line's, or one for a folder
+// below the line's project that contains the same path. follow returns false if the line's project is unknown.
+func (m *Meaning) follow(rule Rule, line folders.Line, path string, names []ProjectName) bool {
+	i := slices.IndexFunc(names, func(n ProjectName) bool { return n.Slug == line.Project })
+	if i < 0 || names[i].HumanKey == "" {
+		return false
+	}
+	m.Rule, m.Line, m.Slug, m.HumanKey = rule, line, names[i].Slug, names[i].HumanKey
+	same := filepath.Join(m.HumanKey, strings.TrimPrefix(path, line.Folder))
+	for _, n := range names {
+		below := n.HumanKey == same || strings.HasPrefix(same, n.HumanKey+"/")
+		if below && len(n.HumanKey) > len(m.HumanKey) {
+			m.Slug, m.HumanKey = n.Slug, n.HumanKey
+		}
+	}
+	return true
+}
+
+// existing looks for the project of the path itself or of the nearest folder above it, up to the top that the scope
+// determines. It returns an error only for a machine fault.
+func (r *Resolver) existing(m *Meaning, given string, names []ProjectName) (found bool, err error) {
+	for _, from := range []struct{ path, given, top string }{
+		{m.Place.Path, given, m.Place.Top},
+		{m.Place.Bare, "", m.Place.BareTop},
+	} {
+		top := from.path
+		if is, err := r.Scope.isTop(from.top); err != nil {
+			return false, err
+		} else if is {
+			top = from.top
+		}
+		for at, old := from.path, from.given; at != ""; at, old = filepath.Dir(at), above(at, old) {
+			for _, human := range []string{at, old} {
+				slug, err := r.named(names, human)
+				if err != nil {
+					return false, err
+				}
+				if slug != "" {
+					m.HumanKey, m.Slug, m.Rule = human, slug, m.ruleFor(human, given)
+					return true, nil
+				}
+			}
+			if at == top {
+				break
 			}
 		}
-		if at == top {
-			return top, format.Slug(top), nil
-		}
 	}
+	return false, nil
+}
+
+// ruleFor returns the rule by which an existing project at the path human was found for the given path.
+func (m *Meaning) ruleFor(human, given string) Rule {
+	real, err := repo.WithoutLinks(given)
+	own := err == nil && (human == real || strings.HasPrefix(real, human+"/")) || human == given || strings.HasPrefix(given, human+"/")
+	switch top, err := repo.WorkTree(real); {
+	case err == nil && own && (top == m.Place.Top || len(human) >= len(top)):
+		return Existing
+	case m.Place.Bare != "":
+		return Bare
+	}
+	return Main
 }
 
 // above returns the folder above old if at is another name for old, and "" otherwise.
@@ -175,4 +301,33 @@ func (r *Resolver) named(names []ProjectName, human string) (slug string, err er
 func hasProject(root, slug string) (bool, error) {
 	_, err := os.Lstat(Repo(root, slug))
 	return err == nil, tree.MachineFault(err)
+}
+
+// Places returns the folders on this machine that contain the same code base as a project's folder: those in the map
+// of folders that are in force.
+func (r *Resolver) Places() (all repo.Folders, err error) {
+	marked, err := r.Folders()
+	if err != nil || len(marked.Lines) == 0 {
+		return nil, err
+	}
+	names, err := r.Names()
+	if err != nil {
+		return nil, err
+	}
+	keys := map[string]string{} // human keys, by slug
+	for _, n := range names {
+		keys[n.Slug] = n.HumanKey
+	}
+	for _, l := range marked.Lines {
+		same := keys[l.Project]
+		if same == "" || same == l.Folder || l.Kind != folders.Link && !r.counts(l) {
+			continue
+		}
+		if own, err := r.meaningOf(l.Folder, names, marked); err != nil {
+			return nil, err
+		} else if own.Slug == l.Project { // no line of a higher rank and no project of its own
+			all = append(all, repo.Folder{Path: l.Folder, Same: same})
+		}
+	}
+	return all, nil
 }

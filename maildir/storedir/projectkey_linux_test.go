@@ -14,8 +14,8 @@ func TestKeyNotReadable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	trap.Unreadable(t, filepath.Join(dir, ".git"))
-	r := Resolver{Root: t.TempDir(), Names: func() ([]ProjectName, error) { return nil, nil }}
-	if _, _, err := r.ResolveKey(dir); refusal.Code(err) != "unavailable" {
+	r := NewResolver(t.TempDir(), Scope{})
+	if _, err := r.ResolveKey(dir); refusal.Code(err) != "unavailable" {
 		t.Errorf("got %v", err)
 	}
 }

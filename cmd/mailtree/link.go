@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cmd/mailtree/cli"
+	"mailtree/maildir"
+	"mailtree/maildir/folders"
+	"mailtree/maildir/repo"
+	"mailtree/maildir/storedir"
+	mcpserver "mailtree/mcp"
+)
+
+func linkCommand(p *program) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "link [PROJECT]",
+		Short: "Make this folder mean an existing project",
+		Long: "Make this folder mean PROJECT, which is a project's name, path or slug. The folder is the top of the Git working tree\n" +
+			"that contains it. If PROJECT is missing, it is the project whose repository has the same first commit. If the\n" +
+			"project's own folder is gone, this folder takes its place. `mailtree unlink` takes a link back.",
+		Args: cobra.MaximumNArgs(1),
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		ask := mcpserver.FolderAsk{}
+		if len(args) > 0 {
+			var err error
+			if ask.Project, err = p.projectKey(args[0]); err != nil {
+				return err
+			}
+		}
+		return p.atFolder(c.Context(), ask, asJSON, func(l mcpserver.LinkedFolder) {
+			fmt.Fprintf(p.std.out, "%s now means the project %s (%s)\n", cli.Line(l.Folder), l.Slug, cli.Line(l.HumanKey))
+			if l.Moved != "" {
+				fmt.Fprintf(p.std.out, "it takes the place of %s, which is gone\n", cli.Line(l.Moved))
+			}
+			if l.Hidden != "" {
+				fmt.Fprintf(p.std.out, "the folder's own project, %s, keeps its mail; read it with --project, or take the link back: `mailtree unlink`\n",
+					cli.Line(l.Hidden))
+			}
+		})
+	}
+	return c
+}
+
+func unlinkCommand(p *program) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "unlink [FOLDER]",
+		Short: "Take back what `mailtree link` did",
+		Long: "Remove what the map of folders says about FOLDER (default: this folder): a link, or a clone or worktree that was\n" +
+			"noted. The project keeps its mail.",
+		Args: cobra.MaximumNArgs(1),
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		ask := mcpserver.FolderAsk{Unlink: true}
+		if len(args) > 0 {
+			ask.Folder = args[0]
+		}
+		return p.atFolder(c.Context(), ask, asJSON, func(l mcpserver.LinkedFolder) {
+			fmt.Fprintf(p.std.out, "%s is not linked any more\n", cli.Line(l.Folder))
+		})
+	}
+	return c
+}
+
+// atFolder sends the request for a folder, which is this folder if the request names none, and shows the answer.
+func (p *program) atFolder(ctx context.Context, ask mcpserver.FolderAsk, asJSON bool, show func(mcpserver.LinkedFolder)) (err error) {
+	if ask.Folder == "" {
+		ask.Folder = "."
+	}
+	if ask.Folder, err = absolute(ask.Folder, os.UserHomeDir); err != nil {
+		return err
+	}
+	return p.withServer(ctx, func(ctx context.Context, c *cli.Client) error {
+		var l mcpserver.LinkedFolder
+		if err := c.Ask(ctx, "folder", ask, &l); err != nil {
+			return err
+		}
+		if asJSON {
+			return p.printJSON(l)
+		}
+		show(l)
+		return nil
+	})
+}
+
+// explainFolder prints which project a folder means, and which rule decided that. It reads files only, and needs no
+// server.
+func (p *program) explainFolder(folder string, asJSON bool) error {
+	dir, err := absolute(folder, os.UserHomeDir)
+	if err != nil {
+		return err
+	}
+	m, err := storedir.NewResolver(p.cfg.Store, p.cfg.Scope).ResolveKey(dir)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return p.printJSON(struct {
+			Folder   string `json:"folder"`
+			Slug     string `json:"slug"`
+			HumanKey string `json:"human_key"`
+			Rule     string `json:"rule"`
+			Exists   bool   `json:"exists"`
+		}{dir, m.Slug, m.HumanKey, ruleNames[m.Rule], m.Rule != storedir.New})
+	}
+	screen := cli.NewScreen(p.std.out, p.variable)
+	for _, rule := range []storedir.Rule{storedir.Linked, storedir.Existing, storedir.Main, storedir.Bare, storedir.Noted, storedir.New} {
+		if rule < m.Rule {
+			screen.Tell("%d. %s: no\n", rule, questions[rule])
+			continue
+		}
+		screen.Tell("%d. %s: yes%s\n", rule, questions[rule], p.because(m))
+		break
+	}
+	if m.Rule == storedir.New {
+		screen.Tell("%s has no project yet; a new one would be %s (%s)\n", cli.Line(dir), m.Slug, cli.Line(m.HumanKey))
+		return nil
+	}
+	screen.Tell("%s means the project %s (%s)\n", cli.Line(dir), m.Slug, cli.Line(m.HumanKey))
+	return nil
+}
+
+var ruleNames = map[storedir.Rule]string{
+	storedir.Linked: "link", storedir.Existing: "existing", storedir.Main: "main work tree", storedir.Bare: "bare layout",
+	storedir.Noted: "noted", storedir.New: "new",
+}
+
+// questions are the rules in the order in which they are tried.
+var questions = map[storedir.Rule]string{
+	storedir.Linked:   "you linked the folder with `mailtree link`",
+	storedir.Existing: "the folder, or one above it in its working tree, has a project",
+	storedir.Main:     "it is a linked worktree, and the main working tree has a project",
+	storedir.Bare:     "it is a worktree of a bare repository, and the folder that contains them has a project",
+	storedir.Noted:    "it is noted as another clone or as a removed worktree of a project",
+	storedir.New:      "a new project",
+}
+
+// because returns what decided, for the rules that need a reason.
+func (p *program) because(m storedir.Meaning) string {
+	switch m.Rule {
+	case storedir.Linked, storedir.Noted:
+		return fmt.Sprintf(" (%s %s, %s)", m.Line.Kind, cli.Line(m.Line.Folder), m.Line.Day.Format(time.DateOnly))
+	case storedir.Main, storedir.Bare:
+		return fmt.Sprintf(" (%s)", cli.Line(m.Place.Top))
+	}
+	return ""
+}
+
+// movedHere returns the names of the projects whose folder is gone and whose repository had the same first commit as
+// this folder's. Only if there is such a folder does it run Git.
+func (p *program) movedHere(ctx context.Context, dir string) (names []string) {
+	known, err := folders.Open(p.cfg.Store).Load()
+	if err != nil {
+		return nil
+	}
+	projects, err := storedir.ProjectNames(p.cfg.Store)
+	if err != nil {
+		return nil
+	}
+	top, err := repo.WorkTree(dir)
+	if err != nil {
+		return nil
+	}
+	var first []string
+	for _, n := range projects {
+		r, ok := known.RepositoryAround(n.HumanKey)
+		if !ok || !isGone(n.HumanKey) {
+			continue
+		}
+		if first == nil {
+			limited, cancel := context.WithTimeout(ctx, 2*time.Second)
+			defer cancel()
+			if first, err = repo.FirstCommits(limited, top); err != nil {
+				return nil
+			}
+		}
+		if slices.ContainsFunc(first, func(c string) bool { return slices.Contains(r.First, c) }) {
+			names = append(names, n.HumanKey)
+		}
+	}
+	return names
+}
+
+func isGone(dir string) bool {
+	_, err := os.Stat(dir)
+	return errors.Is(err, os.ErrNotExist)
+}
+
+// findClone looks for a project whose repository the folder is another clone of, if the folder means no project yet. The
+// server notes the folder in the map of folders. It returns errors from the server, and nil if there is no project.
+func (p *program) findClone(ctx context.Context, folder string) error {
+	t, _, err := storedir.OpenProject(p.cfg.Store, folder, p.cfg.Scope)
+	if err == nil {
+		t.Close()
+		return nil
+	}
+	names, nerr := storedir.ProjectNames(p.cfg.Store)
+	if !errors.Is(err, maildir.ErrNotFound) || nerr != nil || len(names) == 0 {
+		return nil // the caller reports the error
+	}
+	_, err = p.ensureProject(ctx, mcpserver.NewProject{Key: folder, Find: true})
+	refused := &cli.Refusal{}
+	if errors.As(err, &refused) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,161 @@
+package folders
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"mailtree/maildir/repo"
+)
+
+// patience is how long the Finder waits for Git to read a folder's repository, and for all other repositories together.
+const patience = 2 * time.Second
+
+// Project is a project that the Finder compares a folder with. Folder is the project's human key.
+type Project struct{ Slug, Folder string }
+
+// Found is what the Finder found out about a folder that means no project yet. Each field is zero if there is nothing.
+type Found struct {
+	Clone Line      // the folder's repository is another clone of this project's repository
+	Forks []Project // these projects' repositories have the same first commit, but another remote
+	Moved []Project // these projects' folders are gone, and their repositories had the same first commit
+}
+
+// Finder looks for other clones of a repository. It is safe for concurrent use.
+type Finder struct {
+	File *File
+	Now  func() time.Time
+}
+
+// Find compares the repository of a working tree with the projects' repositories. path is the folder that a call names,
+// and top is the top of the working tree. Find writes what it read, and the line for a clone, to the file. If several
+// projects fit equally well, the first one counts. A repository that has no commits, is shallow, or cannot be read
+// within two seconds has no clones. Find returns errors from the file, machine faults, and ctx's error.
+func (f *Finder) Find(ctx context.Context, path, top string, projects []Project) (found Found, err error) {
+	known, err := f.File.Load()
+	if err != nil {
+		return found, fmt.Errorf("read the map of folders: %w", err)
+	}
+	s := &search{known: known}
+	own, err := s.identify(ctx, top)
+	if err != nil || len(own.First) == 0 {
+		return found, err
+	}
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for _, p := range projects {
+		other, gone, err := s.repositoryOf(limited, p)
+		switch {
+		case err != nil:
+			return found, err
+		case other.Folder == top || !other.SharesFirst(own):
+		case gone:
+			found.Moved = append(found.Moved, p)
+		case !other.isTwin(own):
+			found.Forks = append(found.Forks, p)
+		default:
+			if l := cloneLine(path, top, other.Folder, p); len(l.Folder) > len(found.Clone.Folder) {
+				l.Day = f.Now()
+				found.Clone = l
+			}
+		}
+	}
+	err = f.File.Change(func(m *Map) (*Map, error) {
+		for _, r := range s.read {
+			m = m.WithRepository(r)
+		}
+		if found.Clone.Folder != "" {
+			m = m.With(found.Clone)
+		}
+		return m, nil
+	})
+	if err != nil {
+		return found, fmt.Errorf("write the map of folders: %w", err)
+	}
+	return found, ctx.Err()
+}
+
+// cloneLine returns the line for the folder in the clone at top that corresponds to the project's folder in the clone
+// at other. The line is zero if that folder does not contain path.
+func cloneLine(path, top, other string, p Project) Line {
+	folder := filepath.Join(top, strings.TrimPrefix(p.Folder, other))
+	if path != folder && !strings.HasPrefix(path, folder+"/") {
+		return Line{}
+	}
+	return Line{Kind: Clone, Project: p.Slug, Folder: folder}
+}
+
+// search is one call of Find.
+type search struct {
+	known *Map
+	read  []Repository // read in this call
+}
+
+// repositoryOf returns the repository of a project's folder. If the folder is gone, it returns what the map knows about
+// the repository. It returns the zero Repository if there is none, and an error only for a machine fault.
+func (s *search) repositoryOf(ctx context.Context, p Project) (r Repository, gone bool, err error) {
+	if _, err := os.Stat(p.Folder); errors.Is(err, fs.ErrNotExist) {
+		r, _ = s.known.RepositoryAround(p.Folder)
+		return r, true, nil
+	}
+	place, err := repo.PlaceOf(p.Folder)
+	if err != nil || place.Top == "" {
+		return r, false, err
+	}
+	r, err = s.identify(ctx, place.Top)
+	return r, false, err
+}
+
+// identify returns the repository of the working tree with the given top. Its first commits are read once; they are
+// empty if they cannot be read. identify returns an error only for a machine fault.
+func (s *search) identify(ctx context.Context, top string) (r Repository, err error) {
+	r.Folder = top
+	if r.Remote, err = remoteOf(top); err != nil {
+		return r, err
+	}
+	for _, known := range [][]Repository{s.read, s.known.Repositories} {
+		for _, k := range known {
+			if k.Folder == top && k.Remote == r.Remote && len(k.First) > 0 {
+				return k, nil
+			}
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if first, err := repo.FirstCommits(limited, top); err == nil {
+		r.First = first
+		s.read = append(s.read, r)
+	}
+	return r, nil
+}
+
+// remoteOf returns the remote of the working tree with the given top, as Remote does. If the remote is a path on this
+// machine, and the repository there has a remote itself, remoteOf returns that one. If there is no remote, it returns
+// top. It returns an error only for a machine fault.
+func remoteOf(top string) (string, error) {
+	address, err := repo.RemoteURL(top)
+	if err != nil || address == "" {
+		return top, err
+	}
+	plain, local := Remote(address, top)
+	if !local {
+		return plain, nil
+	}
+	if plain, err = repo.WithoutLinks(strings.TrimSuffix(plain, "/.git")); err != nil {
+		return "", err
+	}
+	next, err := repo.RemoteURL(plain)
+	if err != nil || next == "" {
+		return plain, err
+	}
+	next, local = Remote(next, plain)
+	if local {
+		return repo.WithoutLinks(next)
+	}
+	return next, nil
+}

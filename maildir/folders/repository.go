@@ -1,0 +1,130 @@
+package folders
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Repository is what identifies the repository of a working tree. Two clones of one repository have a common first
+// commit and the same remote.
+type Repository struct {
+	First  []string // first commits, in hex; empty if the repository has none or they could not be read
+	Remote string   // as Remote returns it; "" if there is no remote
+	Folder string   // top of the working tree
+}
+
+// String returns the repository's line in the file: "repository FIRST,FIRST REMOTE FOLDER", with - for nothing.
+func (r Repository) String() string {
+	first, remote := strings.Join(r.First, ","), r.Remote
+	if first == "" {
+		first = "-"
+	}
+	if remote == "" {
+		remote = "-"
+	}
+	return fmt.Sprintf("repository %s %s %s", first, url.PathEscape(remote), r.Folder)
+}
+
+var commits = regexp.MustCompile(`^(-|[0-9a-f]{40,64}(,[0-9a-f]{40,64})*)$`)
+
+func parseRepository(text string) (r Repository, ok bool) {
+	kind, rest := field(text)
+	first, rest := field(rest)
+	remote, folder := field(rest)
+	remote, err := url.PathUnescape(remote)
+	if kind != "repository" || !commits.MatchString(first) || err != nil || !isFolder(folder) {
+		return r, false
+	}
+	r.Folder = folder
+	if first != "-" {
+		r.First = strings.Split(first, ",")
+	}
+	if remote != "-" {
+		r.Remote = remote
+	}
+	return r, true
+}
+
+// SharesFirst reports whether the repositories have a common first commit.
+func (r Repository) SharesFirst(other Repository) bool {
+	return slices.ContainsFunc(r.First, func(c string) bool { return slices.Contains(other.First, c) })
+}
+
+// isTwin reports whether the repositories are clones of one repository.
+func (r Repository) isTwin(other Repository) bool {
+	return r.Remote != "" && r.Remote == other.Remote && r.SharesFirst(other)
+}
+
+// Repository returns what the map knows about the repository of a working tree.
+func (m *Map) Repository(top string) (Repository, bool) {
+	i := slices.IndexFunc(m.Repositories, func(r Repository) bool { return r.Folder == top })
+	if i < 0 {
+		return Repository{}, false
+	}
+	return m.Repositories[i], true
+}
+
+// RepositoryAround returns what the map knows about the repository of the innermost working tree that contains path.
+func (m *Map) RepositoryAround(path string) (Repository, bool) {
+	for at := path; at != ""; at = filepath.Dir(at) {
+		if r, ok := m.Repository(at); ok {
+			return r, true
+		}
+		if at == filepath.Dir(at) {
+			break
+		}
+	}
+	return Repository{}, false
+}
+
+// WithRepository returns the map with what was read about a repository. It drops the oldest entry if there are too many.
+func (m *Map) WithRepository(r Repository) *Map {
+	next := *m
+	next.Repositories = slices.DeleteFunc(slices.Clone(m.Repositories), func(old Repository) bool { return old.Folder == r.Folder })
+	next.Repositories = append(next.Repositories, r)
+	if len(next.Repositories) > maxNoted {
+		next.Repositories = slices.Delete(next.Repositories, 0, 1)
+	}
+	return &next
+}
+
+// scpLike matches an address such as git@example.org:me/webshop.git. A colon after a slash is part of a local path.
+var scpLike = regexp.MustCompile(`^(?:[^/@:]+@)?([^/:]+):(.*)$`)
+
+// ports are the default ports of the schemes that Git uses.
+var ports = map[string]string{"ssh": "22", "git+ssh": "22", "ssh+git": "22", "http": "80", "https": "443", "git": "9418"}
+
+// Remote returns a remote's address without user, scheme, default port, .git and case of the host, such as
+// "example.org/me/webshop". local reports whether it is a path on this machine, which is then clean. dir is the folder
+// that a relative path is relative to.
+func Remote(address, dir string) (plain string, local bool) {
+	if u, err := url.Parse(address); err == nil && u.Scheme != "" && strings.Contains(address, "://") {
+		if u.Scheme == "file" {
+			return localPath(u.Path, dir), true
+		}
+		host := strings.ToLower(u.Hostname())
+		if port := u.Port(); port != "" && port != ports[strings.ToLower(u.Scheme)] {
+			host += ":" + port
+		}
+		return host + withoutGit(path.Clean("/"+u.Path)), false
+	}
+	if m := scpLike.FindStringSubmatch(address); m != nil {
+		return strings.ToLower(m[1]) + withoutGit(path.Clean("/"+m[2])), false
+	}
+	return localPath(address, dir), true
+}
+
+func withoutGit(p string) string { return strings.TrimSuffix(strings.TrimSuffix(p, "/"), ".git") }
+
+// localPath returns a clean absolute path.
+func localPath(p, dir string) string {
+	if !path.IsAbs(p) {
+		p = path.Join(dir, p)
+	}
+	return path.Clean(p)
+}

@@ -1,0 +1,96 @@
+package repo
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// Folder says that a folder on this machine contains the same code base as another folder, although Git does not link
+// them. For example, it is a second clone.
+type Folder struct {
+	Path string // absolute, without symbolic links
+	Same string // the other folder, by which the project is named
+}
+
+// Folders lists such folders. A nil list is the usual case: only Git's own links count. See package folders.
+type Folders []Folder
+
+// PlaceOf is like the function PlaceOf, but maps a path in one of the folders to the same path in the folder that the
+// project is named by.
+func (f Folders) PlaceOf(dir string) (Place, error) {
+	place, err := PlaceOf(dir)
+	if err != nil || len(f) == 0 {
+		return place, err
+	}
+	for _, path := range []string{place.Path, dir} { // dir is the path of a linked worktree that is listed itself
+		if in, ok := f.around(path); ok {
+			return in.place(path)
+		}
+	}
+	return place, nil
+}
+
+// place returns the location of a path in the folder.
+func (f Folder) place(path string) (Place, error) {
+	to := filepath.Join(f.Same, strings.TrimPrefix(path, f.Path))
+	top, err := WorkTree(to)
+	if top == "" {
+		top = f.Same
+	}
+	return Place{Path: to, Top: top}, err
+}
+
+// around returns the innermost of the folders that contain path.
+func (f Folders) around(path string) (in Folder, ok bool) {
+	for _, folder := range f {
+		if _, inside := relativeTo(folder.Path, path); inside && len(folder.Path) > len(in.Path) {
+			in, ok = folder, true
+		}
+	}
+	return in, ok
+}
+
+// nested reports whether path is in a folder that is itself below top.
+func (f Folders) nested(top, path string) bool {
+	in, ok := f.around(path)
+	if !ok || in.Same != top || in.Path == top {
+		return false
+	}
+	_, below := relativeTo(top, in.Path)
+	return below
+}
+
+// Relative is like the function relative, without the last result.
+func (f Folders) Relative(top, path string) (rel string, ok bool, err error) {
+	rel, ok, _, err = f.relative(top, path)
+	return rel, ok, err
+}
+
+// Around returns the folder that contains dir and is another folder of main's code base: the top of a worktree that Git
+// has linked to main, or one of the folders, or a worktree that is linked to one of them. It returns "" if dir is in
+// none of them. It returns an error only for a machine fault.
+func (f Folders) Around(dir, main string) (string, error) {
+	if !filepath.IsAbs(dir) || main == "" {
+		return "", nil
+	}
+	linked, err := linkedWorkTree(dir, main)
+	if err != nil || linked != "" || len(f) == 0 {
+		return linked, err
+	}
+	real, err := WithoutLinks(filepath.Clean(dir))
+	if err != nil {
+		return "", err
+	}
+	if in, ok := f.around(real); ok && in.Same == main {
+		return in.Path, nil
+	}
+	for _, folder := range f {
+		if folder.Same != main {
+			continue
+		}
+		if linked, err := linkedWorkTree(dir, folder.Path); err != nil || linked != "" {
+			return linked, err
+		}
+	}
+	return "", nil
+}

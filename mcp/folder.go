@@ -1,0 +1,42 @@
+package mcp
+
+import (
+	"context"
+
+	"mailtree/maildir"
+)
+
+// FolderAsk is the body of POST /mailtree/folder. It links a folder to a project, or removes what the map of folders
+// says about the folder.
+type FolderAsk struct {
+	Folder  string `json:"folder"`            // absolute path
+	Project string `json:"project,omitempty"` // slug, path or name of the project; "" finds it by the folder's repository
+	Unlink  bool   `json:"unlink,omitempty"`
+}
+
+// LinkedFolder is the response to POST /mailtree/folder.
+type LinkedFolder struct {
+	Folder   string `json:"folder"`         // the top of the folder's working tree
+	Slug     string `json:"slug,omitempty"` // the project; "" after unlinking
+	HumanKey string `json:"human_key,omitempty"`
+	Moved    string `json:"moved,omitempty"`  // the project's former folder, whose place this folder takes
+	Hidden   string `json:"hidden,omitempty"` // the folder's own project, which the folder does not mean any more
+}
+
+func (s *Server) folder(ctx context.Context, _ *maildir.Project, ask *FolderAsk) (LinkedFolder, error) {
+	if ask.Unlink {
+		folder, err := s.cfg.Store.Unlink(ask.Folder)
+		return LinkedFolder{Folder: folder}, err
+	}
+	l, err := s.cfg.Store.Link(ctx, ask.Folder, ask.Project)
+	if err != nil {
+		return LinkedFolder{}, err
+	}
+	return LinkedFolder{
+		Folder:   l.Folder,
+		Slug:     l.Project.Slug,
+		HumanKey: l.Project.HumanKey(),
+		Moved:    l.Moved,
+		Hidden:   l.Hidden,
+	}, nil
+}
