@@ -10,17 +10,18 @@ import (
 // Covers reports whether dir, an absolute path, is in the project's code base or in another worktree of the same
 // repository.
 func (p *Project) Covers(dir string) bool {
-	if p.mail.HumanKey() == "" {
+	top := p.mail.HumanKey()
+	if top == "" {
 		return false
 	}
 	place, err := p.placeOf(filepath.Clean(dir))
 	if err != nil { // the next call checks again
 		return false
 	}
-	if inside(place.Path, p.mail.HumanKey()) || inside(place.Bare, p.mail.HumanKey()) {
+	if inside(place.Path, top) || inside(place.Bare, top) {
 		return true
 	}
-	real, err := filepath.EvalSymlinks(p.mail.HumanKey())
+	real, err := filepath.EvalSymlinks(top)
 	return err == nil && inside(place.Path, real)
 }
 

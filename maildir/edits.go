@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/maildir/storedir"
 )
@@ -66,6 +67,9 @@ func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bo
 		scan = true
 	}
 	if p != nil {
+		if scan { // shared.json is beside the tree
+			p.reread()
+		}
 		p.mail.Edited(paths, scan)
 	}
 }
@@ -75,6 +79,9 @@ func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bo
 func (o mail) Noticed(changes []index.Change) {
 	if len(changes) == 0 {
 		return
+	}
+	if slices.ContainsFunc(changes, func(c index.Change) bool { return c.Path == format.ProjectFile }) {
+		o.reread()
 	}
 	var untimed []string
 	for _, c := range changes {

@@ -76,7 +76,7 @@ func (s *Store) Unlink(dir string) (folder string, err error) {
 	if err != nil {
 		return "", refusal.Disk(err)
 	}
-	s.forgetMeanings()
+	s.forgetKeys()
 	if !removed {
 		return "", &Error{What: refusal.NotFound("The folder {name} is not linked to any project."), Name: folder}
 	}
@@ -184,6 +184,7 @@ func (s *Store) move(ctx context.Context, p *Project, folder string) error {
 	} else if err := p.rename(ctx, folder); err != nil {
 		return err
 	}
+	p.reread()
 	return s.setLines(folders.Line{Kind: folders.Worktree, Project: p.mail.Slug, Day: s.core.Now(), Folder: former})
 }
 
@@ -207,15 +208,8 @@ func (p *Project) rename(ctx context.Context, folder string) error {
 // setLines writes a line to the map of folders.
 func (s *Store) setLines(l folders.Line) error {
 	err := s.core.Folders.Change(func(m *folders.Map) (*folders.Map, error) { return m.With(l), nil })
-	s.forgetMeanings()
+	s.forgetKeys()
 	return refusal.Disk(err)
-}
-
-// forgetMeanings drops the cached meanings of keys.
-func (s *Store) forgetMeanings() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.meant)
 }
 
 // NoteFolder notes in the map of folders that an agent of the project works in a folder, if the key is a path in a linked

@@ -46,6 +46,7 @@ type Project struct {
 	mail   *core.Mail
 	sender *sending.Sender
 	outbox *outbox.Outbox
+	moved  func() // called after the project's path may have changed
 	pops   pops
 	stamps stamping
 
@@ -61,6 +62,7 @@ func (s *Store) newProject(c *core.Mail, slug string) *Project {
 		pops:   pops{mail: c},
 		stamps: stamping{mail: c},
 		ended:  make(chan struct{}),
+		moved:  s.forgetKeys,
 		Claims: claims.New(c),
 		Post:   post.New(c, &s.office),
 	}
@@ -73,7 +75,7 @@ func (s *Store) newProject(c *core.Mail, slug string) *Project {
 	return p
 }
 
-// HumanKey returns the absolute path that names the project, or "" if project.json contains no path.
+// HumanKey returns the absolute path that names the project, or "" if there is none: see core.Mail.HumanKey.
 func (p *Project) HumanKey() string { return p.mail.HumanKey() }
 
 // Created returns the time when the project was created, or the zero time if project.json contains no time.
@@ -446,7 +448,7 @@ func (s *Store) addNext(ctx context.Context, slug string) (*Project, error) {
 	defer s.mu.Unlock()
 	s.projects[slug] = p
 	delete(s.leftOut, slug)
-	clear(s.meant) // a key may now mean this project
+	s.meant = map[string]keyMeaning{} // a key may now mean this project
 	if s.start != nil {
 		s.start(p)
 	}
@@ -471,7 +473,22 @@ func (p *Project) attach(ctx context.Context) error {
 	}
 	changes, err := p.mail.Attach(ctx, p.mail.Store.Index, progress)
 	if err == nil {
+		p.reread() // an edit since loadProject is in the index and is not reported again
 		p.Agents.NoteStatus(changes)
 	}
 	return err
 }
+
+// reread adopts what project.json and shared.json say now. If a machine fault prevents that, it tries again later.
+func (p *Project) reread() {
+	changed, err := p.Sync.Reread()
+	if err != nil {
+		p.mail.Keeper.Log.Warn("the project's path cannot be read; the server tries again", "error", err)
+		time.AfterFunc(rereadTime, p.reread)
+	}
+	if changed {
+		p.moved()
+	}
+}
+
+const rereadTime = 2 * time.Second

@@ -28,12 +28,13 @@ const (
 )
 
 // resolve is storedir.Resolver.ResolveKey for a key of this store. It reads no file if the key was resolved to an open
-// project less than keyFresh ago and no project has been opened since. Therefore resolve may notice a change to the
-// code base up to keyFresh late.
+// project less than keyFresh ago and no project has been opened or moved since. Therefore resolve may notice a change
+// to the code base up to keyFresh late.
 func (s *Store) resolve(key string) (human, slug string, err error) {
 	now := s.core.Now()
 	s.mu.Lock()
-	m, ok := s.meant[key]
+	meant := s.meant // a meaning that was found before a change must not be added after the change
+	m, ok := meant[key]
 	s.mu.Unlock()
 	if ok && now.Before(m.until) {
 		return m.human, m.slug, nil
@@ -47,18 +48,26 @@ func (s *Store) resolve(key string) (human, slug string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil && human != "" && s.projects[slug] != nil {
-		if len(s.meant) >= maxKeys {
-			clear(s.meant)
+		if len(meant) >= maxKeys {
+			clear(meant)
 		}
-		s.meant[key] = keyMeaning{human, slug, now.Add(keyFresh)}
+		meant[key] = keyMeaning{human, slug, now.Add(keyFresh)}
 	}
 	return human, slug, err
+}
+
+// forgetKeys drops the cached meanings of keys, because a key may now mean another project.
+func (s *Store) forgetKeys() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.meant = map[string]keyMeaning{}
 }
 
 // KeyNote returns a note if a key of this project names a folder below the project's folder. Otherwise it returns
 // nil.
 func (p *Project) KeyNote(key string) *Error {
-	if p.KeyFolder(key) == "" {
+	top := p.mail.HumanKey()
+	if p.folderBelow(top, key) == "" {
 		return nil
 	}
 	return &Error{
@@ -66,7 +75,7 @@ func (p *Project) KeyNote(key string) *Error {
 			"a relative path is relative to {name}; answers show it relative to {=other}."),
 		Field: refusal.Project,
 		Name:  filepath.Clean(storedir.PlainKey(key)),
-		Other: p.mail.HumanKey(),
+		Other: top,
 	}
 }
 
@@ -102,14 +111,17 @@ func (p *Project) MissingNote(key string) string {
 
 // KeyFolder returns the path of the folder that a key names, relative to the project's folder. It returns "" if the
 // key names no folder below the project's folder.
-func (p *Project) KeyFolder(key string) string {
+func (p *Project) KeyFolder(key string) string { return p.folderBelow(p.mail.HumanKey(), key) }
+
+// folderBelow is KeyFolder for the project whose folder is top.
+func (p *Project) folderBelow(top, key string) string {
 	given := filepath.Clean(storedir.PlainKey(key))
-	if !filepath.IsAbs(given) || given == p.mail.HumanKey() {
+	if !filepath.IsAbs(given) || given == top {
 		return ""
 	}
 	place, err := p.placeOf(given)
-	if err != nil || place.Path == p.mail.HumanKey() || !inside(place.Path, p.mail.HumanKey()) {
+	if err != nil || place.Path == top || !inside(place.Path, top) {
 		return ""
 	}
-	return place.Path[len(p.mail.HumanKey())+1:]
+	return place.Path[len(top)+1:]
 }

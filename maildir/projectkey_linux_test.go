@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,18 +12,6 @@ import (
 	"mailtree/fixtures/trap"
 	"mailtree/maildir"
 )
-
-// handClock is a clock that advances only when the test sets it forward.
-type handClock struct{ at atomic.Int64 }
-
-func newHandClock() *handClock {
-	c := &handClock{}
-	c.at.Store(time.Now().UnixMicro())
-	return c
-}
-
-func (c *handClock) now() time.Time           { return time.UnixMicro(c.at.Load()) }
-func (c *handClock) forward(by time.Duration) { c.at.Add(by.Microseconds()) }
 
 func gitRun(t testing.TB, args ...string) {
 	t.Helper()

@@ -25,7 +25,7 @@ func (s *Store) endProject(ctx context.Context, p *Project) (next *Project, err 
 		return known, nil
 	}
 	delete(s.projects, p.mail.Slug)
-	clear(s.meant)
+	s.meant = map[string]keyMeaning{}
 	stop := p.stop
 	s.mu.Unlock()
 	s.core.Log.Warn("the project's folder was removed: the project no longer exists", "project", p.mail.Slug, "folder", p.mail.Tree.Dir())

@@ -41,7 +41,7 @@ type Store struct {
 	mu       sync.Mutex
 	projects map[string]*Project
 	leftOut  map[string]error      // projects that could not be opened at the start and still cannot be
-	meant    map[string]keyMeaning // meanings of keys of open projects, by key
+	meant    map[string]keyMeaning // meanings of keys of open projects, by key; replaced when meanings may have changed
 	start    func(*Project)        // set while Run is running
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
@@ -24,12 +23,10 @@ import (
 type Mail struct {
 	*store.Keeper
 	Store   *Store
-	human   string
-	made    time.Time
+	is      atomic.Pointer[identity]
 	folder  os.FileInfo   // the tree's folder when the project was opened
 	removed chan struct{} // closed by NoteRemoved
 
-	synced  atomic.Bool // the mail is shared with other machines
 	days    dayFolders
 	noticed noticeCount
 	Seats   *seat.Book
@@ -43,7 +40,7 @@ type Mail struct {
 }
 
 // Open opens the tree of a project and recovers it. It calls reports once, to get the receiver of the keeper's reports.
-// It returns fs.ErrNotExist if the repo folder does not exist.
+// It returns fs.ErrNotExist if the repo folder does not exist, and machine faults.
 func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error) {
 	dir := storedir.Repo(s.Root, slug)
 	fi, err := os.Lstat(dir)
@@ -69,18 +66,12 @@ func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error
 		seenChanged: make(chan struct{}, 1),
 		told:        make(chan struct{}, 1),
 	}
-	shared, err := storedir.LoadShared(s.Root, slug)
+	is, err := readIdentity(s.Root, slug, t, log)
 	if err != nil {
-		log.Error("the project is not shared with other machines because its sync settings cannot be read", "error", err)
+		return nil, err
 	}
-	c.synced.Store(shared.On)
+	c.is.Store(is)
 	c.Seats = seat.NewBook(t, s.Now, s.Log.With("project", slug), func() { Ring(c.told) })
-	if data, _, err := t.Read(format.ProjectFile, format.MaxSmall); err == nil {
-		if c.human, c.made, err = format.ParseProject(data); err != nil {
-			log.Warn("project.json is not valid; the project is known only by its slug", "error", err)
-		}
-	}
-	c.human = cmp.Or(shared.Key, c.human)
 	c.Keeper, err = store.Open(store.Config{
 		Slug:   slug,
 		Tree:   t,
@@ -105,25 +96,8 @@ func (c *Mail) NoteRemoved() { close(c.removed) }
 // Gone returns a channel that is closed when the server has noticed that the project's folder was removed.
 func (c *Mail) Gone() <-chan struct{} { return c.removed }
 
-// IsShared reports whether the project's mail is shared with other machines.
-func (c *Mail) IsShared() bool { return c.synced.Load() }
-
-// SetShared sets what IsShared reports.
-func (c *Mail) SetShared(on bool) { c.synced.Store(on) }
-
 // Name returns the project's name for use in a sentence.
-func (c *Mail) Name() string {
-	if c.human != "" {
-		return c.human
-	}
-	return c.Slug
-}
-
-// HumanKey returns the absolute path that names the project, or "" if project.json contains no path.
-func (c *Mail) HumanKey() string { return c.human }
-
-// Created returns when the project was created, or zero if project.json contains no time.
-func (c *Mail) Created() time.Time { return c.made }
+func (c *Mail) Name() string { return cmp.Or(c.HumanKey(), c.Slug) }
 
 // Act writes an agent's operation. It returns ErrConflict for an agent of another machine, unless the caller is a user.
 // It returns ErrNotFound if the project is removed in the meantime. It also returns the writer's errors.

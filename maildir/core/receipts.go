@@ -12,7 +12,7 @@ import (
 // DeliveredAt returns the time when this server delivered a message, to all recipients at once. It returns zero if
 // another server delivered the message, or if the message was delivered by hand.
 func (c *Mail) DeliveredAt(m *index.MessageRow) (at format.Stamp) {
-	if _, ok := c.Store.VerifiedHere(&m.Message); !ok || m.Message.Project != c.Name() {
+	if _, ok := c.Store.VerifiedHere(&m.Message); !ok || !c.IsNamed(m.Message.Project) {
 		return at
 	}
 	return format.At(m.Created)
@@ -94,7 +94,7 @@ func (c *Mail) ItemOf(m *format.Message, to string) *outgoing.Item {
 	if IsAgent(to) {
 		return nil
 	}
-	if _, ok := c.Store.VerifiedHere(m); !ok || m.Project != c.Name() {
+	if _, ok := c.Store.VerifiedHere(m); !ok || !c.IsNamed(m.Project) {
 		return nil
 	}
 	i, err := c.Outgoing().Get(outgoing.ID(m.ID, to))

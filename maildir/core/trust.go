@@ -24,7 +24,7 @@ func (s *Store) Verified(m *format.Message) (keys.Voucher, bool) { return s.Keys
 func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) {
 	v, ok := s.Verified(&m.Message)
 	ok = ok && (m.Door != format.DoorGateway || m.Auth != "none")
-	if p := s.Projects.Mail(m.Project); !ok || m.Astray || v.Machine == "" && p != nil && m.Message.Project != p.Name() {
+	if p := s.Projects.Mail(m.Project); !ok || m.Astray || v.Machine == "" && p != nil && !p.IsNamed(m.Message.Project) {
 		return keys.Voucher{}, false
 	}
 	return v, ok
@@ -45,7 +45,7 @@ func (s *Store) VerifiedHere(m *format.Message) (auth string, ok bool) {
 func (c *Mail) Trust(m *format.Message, agent string) string {
 	auth, sealed := c.Store.VerifiedHere(m)
 	switch {
-	case !sealed || m.Project != c.Name() || !slices.Contains(m.Recipients(), agent):
+	case !sealed || !c.IsNamed(m.Project) || !slices.Contains(m.Recipients(), agent):
 		return Untrusted
 	case m.Door == format.DoorGateway && c.TrustsSender(agent, m.From, auth):
 		return Trusted

@@ -60,7 +60,10 @@ func ParseProject(data []byte) (human string, created time.Time, err error) {
 	if o.err == nil && o.has("human_key") && !filepath.IsAbs(human) {
 		o.err = o.bad("human_key", Quote(human)+" is not an absolute path: write the absolute path of the code base")
 	}
-	return human, created, o.err
+	if o.err != nil {
+		return "", time.Time{}, o.err
+	}
+	return human, created, nil
 }
 
 // WithHumanKey returns a project.json with another human key. All other keys are kept. It returns a *tree.FormatError

@@ -24,6 +24,7 @@ import (
 	"mailtree/maildir/keys"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/storedir"
+	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
 
@@ -70,6 +71,8 @@ type Sync struct {
 
 	bell chan struct{} // receives a value when there may be something to push or sync was turned on
 	turn chan struct{} // held during a round
+
+	setting sync.Mutex // held while shared.json is written or read
 
 	mu     sync.Mutex
 	state  SyncState
@@ -186,25 +189,57 @@ func (sy *Sync) Set(on bool) error {
 		}
 	}
 	root := sy.mail.Store.Root
+	sy.setting.Lock()
+	defer sy.setting.Unlock()
 	s, err := storedir.LoadShared(root, sy.mail.Slug)
-	if s.On = on; err == nil {
+	if s.On = on; !on && s.Key == sy.mail.OwnKey() {
+		s.Key = "" // the path in project.json counts again
+	}
+	if err == nil {
 		err = storedir.SaveShared(filepath.Dir(storedir.Repo(root, sy.mail.Slug)), s)
+	}
+	if err == nil {
+		_, err = sy.reread(on)
 	}
 	if err != nil {
 		return err
 	}
-	if on != sy.mail.IsShared() { // forget the list that the files match, because it may change while sync is off
-		if err := sy.mail.History.KeepClaims(context.Background(), ""); err != nil {
-			return err
-		}
-	}
 	sy.note(func(s *SyncState) {
-		sy.mail.SetShared(on)
 		*s = SyncState{}
 		sy.listed = nil
 	})
 	core.Ring(sy.bell)
 	return nil
+}
+
+// Reread adopts what project.json and shared.json say after a user has edited them: see core.Mail.Reread. It returns
+// any error from reading the files.
+func (sy *Sync) Reread() (changed bool, err error) {
+	sy.setting.Lock()
+	defer sy.setting.Unlock()
+	s, err := storedir.LoadShared(sy.mail.Store.Root, sy.mail.Slug)
+	if err := tree.MachineFault(err); err != nil {
+		return false, err
+	}
+	return sy.reread(s.On)
+}
+
+// reread is like Reread, for a caller that holds setting. on says whether shared.json turns the sync on.
+func (sy *Sync) reread(on bool) (changed bool, err error) {
+	if on == sy.mail.IsShared() {
+		return sy.mail.Reread()
+	}
+	// Forget the list that the files match, because it may change while sync is off.
+	if err := sy.mail.History.KeepClaims(context.Background(), ""); err != nil {
+		return false, err
+	}
+	sy.note(func(s *SyncState) {
+		changed, err = sy.mail.Reread()
+		*s = SyncState{}
+		sy.listed = nil
+	})
+	core.Ring(sy.bell)
+	return changed, err
 }
 
 // Now runs a round immediately, and returns the state afterwards. It returns ErrConflict if sync is off, and any error

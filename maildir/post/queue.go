@@ -171,7 +171,7 @@ func (p *Post) SentOutside(ctx context.Context, id string) (*format.Message, err
 		return nil, refusal.Disk(err)
 	}
 	if err == nil {
-		if _, ok := p.mail.Store.VerifiedHere(m); ok && m.Project == p.mail.Name() && m.From == format.Locate(paths[i]).Agent {
+		if _, ok := p.mail.Store.VerifiedHere(m); ok && p.mail.IsNamed(m.Project) && m.From == format.Locate(paths[i]).Agent {
 			return m, nil
 		}
 	}

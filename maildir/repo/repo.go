@@ -27,7 +27,8 @@ type Codebase struct {
 	file  string        // path of the configuration file that was last read
 	stat  tree.FileStat // the file's state when it was read
 	fold  bool
-	files map[string]bool // cached answers for paths below the top
+	dir   string          // the folder that files is about
+	files map[string]bool // cached answers for paths below dir
 	until time.Time       // when files expires
 }
 
@@ -81,8 +82,8 @@ func (c *Codebase) Look(dir string) (isFile func(path string) bool, done func() 
 	isFile = func(path string) bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if now := time.Now(); now.After(c.until) {
-			c.files, c.until = map[string]bool{}, now.Add(filesFresh)
+		if now := time.Now(); now.After(c.until) || dir != c.dir {
+			c.dir, c.files, c.until = dir, map[string]bool{}, now.Add(filesFresh)
 		}
 		is, known := c.files[path]
 		if known {

@@ -39,8 +39,14 @@ func loadShared(projects *tree.Tree, slug string) (s Shared, err error) {
 	}
 	if err == nil {
 		err = json.Unmarshal(data, &s)
+		if err != nil {
+			err = &tree.FormatError{Reason: err.Error()}
+		}
 	}
-	return s, err
+	if err != nil {
+		return Shared{}, err
+	}
+	return s, nil
 }
 
 // SaveShared durably writes the sharedFile in the project folder dir.

@@ -1,0 +1,78 @@
+package core
+
+import (
+	"cmp"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/storedir"
+	"mailtree/maildir/tree"
+)
+
+// identity is what project.json and shared.json say about a project.
+type identity struct {
+	own    string    // the path in project.json; "" if there is none
+	key    string    // the path of the code base on this machine; "" if neither file contains one
+	made   time.Time // when the project was created; zero if project.json does not say
+	shared bool      // the mail is shared with other machines
+}
+
+// HumanKey returns the absolute path that names the project, or "" if there is none. The path is from shared.json if
+// that file contains one, and otherwise from project.json. It changes when a user edits the file.
+func (c *Mail) HumanKey() string { return c.is.Load().key }
+
+// OwnKey returns the path in project.json, which other machines may change if the project is shared.
+func (c *Mail) OwnKey() string { return c.is.Load().own }
+
+// IsNamed reports whether name is the project's current name, or the path at which the project was created. The path of
+// a code base may change, and its earlier mail is then still this project's.
+func (c *Mail) IsNamed(name string) bool { return name == c.Name() || format.Slug(name) == c.Slug }
+
+// Created returns when the project was created, or zero if project.json contains no time.
+func (c *Mail) Created() time.Time { return c.is.Load().made }
+
+// IsShared reports whether the project's mail is shared with other machines.
+func (c *Mail) IsShared() bool { return c.is.Load().shared }
+
+// Reread rereads project.json and shared.json, and reports whether the answer of a method above has changed. It returns
+// machine faults, which change nothing. Only one call may run at a time.
+func (c *Mail) Reread() (changed bool, err error) {
+	is, err := readIdentity(c.Store.Root, c.Slug, c.Tree, c.Keeper.Log)
+	if err != nil {
+		return false, err
+	}
+	return *c.is.Swap(is) != *is, nil
+}
+
+// readIdentity reads project.json in a project's tree, and shared.json next to the tree. A file that is missing or
+// invalid says nothing. If the project is shared but shared.json contains no path, readIdentity adds the path from
+// project.json, because other machines may change project.json. It returns machine faults.
+func readIdentity(root, slug string, t *tree.Tree, log *slog.Logger) (*identity, error) {
+	shared, err := storedir.LoadShared(root, slug)
+	if err := tree.MachineFault(err); err != nil {
+		return nil, err
+	}
+	if err != nil {
+		log.Error("the project is not shared with other machines because its sync settings cannot be read", "error", err)
+	}
+	is := &identity{shared: shared.On}
+	data, _, err := t.Read(format.ProjectFile, format.MaxSmall)
+	if err := tree.MachineFault(err); err != nil {
+		return nil, err
+	}
+	if err == nil {
+		if is.own, is.made, err = format.ParseProject(data); err != nil {
+			log.Warn("project.json is not valid; the project is known only by its slug", "error", err)
+		}
+	}
+	if shared.On && shared.Key == "" && is.own != "" {
+		shared.Key = is.own
+		if err := storedir.SaveShared(filepath.Dir(storedir.Repo(root, slug)), shared); err != nil {
+			log.Warn("the project's path could not be written to shared.json", "error", err)
+		}
+	}
+	is.key = cmp.Or(shared.Key, is.own)
+	return is, nil
+}
