@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,7 +98,7 @@ func (p *program) atFolder(ctx context.Context, ask mcpserver.FolderAsk, asJSON 
 // explainFolder prints which project a folder means, and which rule decided that. It reads files only, and needs no
 // server.
 func (p *program) explainFolder(folder string, asJSON bool) error {
-	dir, err := absolute(folder, os.UserHomeDir)
+	dir, err := absolute(cmp.Or(folder, "."), os.UserHomeDir)
 	if err != nil {
 		return err
 	}

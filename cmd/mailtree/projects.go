@@ -29,7 +29,7 @@ func projectsCommand(p *program) *cobra.Command {
 		if remove != "" {
 			return p.removeProject(c.Context(), remove, yes, asJSON)
 		}
-		if why != "" {
+		if c.Flags().Changed("why") {
 			return p.explainFolder(why, asJSON)
 		}
 		return p.listProjects(c.Context(), asJSON)
