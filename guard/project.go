@@ -48,7 +48,7 @@ func (c *check) projects(ctx context.Context) (all []project, err error) {
 			return slug, err
 		}
 		p := project{tree: t, name: storedir.HumanKeyOf(t)}
-		p.folder, _ = in.folder(p.name)
+		p.folder, _ = in.folderOf(p.name)
 		if p.name == "" {
 			p.name = slug
 		}
@@ -63,7 +63,7 @@ func (c *check) projects(ctx context.Context) (all []project, err error) {
 		return all, err
 	}
 	for _, n := range in.names {
-		if _, inside := in.folder(n.HumanKey); !inside || n.Slug == named {
+		if _, inside := in.folderOf(n.HumanKey); !inside || n.Slug == named {
 			continue
 		}
 		if _, err := add(n.Slug); err != nil {
@@ -99,9 +99,9 @@ func othersOf(store string, scope storedir.Scope, names []storedir.ProjectName) 
 	return r.Places()
 }
 
-// folder returns the path, from the top of the working tree, of the folder that contains a project's code base. human is
+// folderOf returns the path, from the top of the working tree, of the folder that contains a project's code base. human is
 // the project's human key. If the working tree contains no such folder, inside is false.
-func (in *placed) folder(human string) (rel string, inside bool) {
+func (in *placed) folderOf(human string) (rel string, inside bool) {
 	for _, top := range []string{in.Top, in.BareTop} {
 		if rel, inside := folderBelow(top, human); inside {
 			return rel, true

@@ -23,7 +23,7 @@ type LinkedFolder struct {
 	Hidden   string `json:"hidden,omitempty"` // the folder's own project, which the folder does not mean any more
 }
 
-func (s *Server) folder(ctx context.Context, _ *maildir.Project, ask *FolderAsk) (LinkedFolder, error) {
+func (s *Server) linkFolder(ctx context.Context, _ *maildir.Project, ask *FolderAsk) (LinkedFolder, error) {
 	if ask.Unlink {
 		folder, err := s.cfg.Store.Unlink(ask.Folder)
 		return LinkedFolder{Folder: folder}, err

@@ -77,7 +77,7 @@ func (s *Server) verbs() map[string]http.Handler {
 		"delete":         s.inProject(verb(s, s.deleteMessage)),
 		"desk":           s.inProject(verb(s, s.desk)),
 		"draft":          s.inProject(verb(s, s.newDraft)),
-		"folder":         verb(s, s.folder),
+		"folder":         verb(s, s.linkFolder),
 		"free":           s.inProject(verb(s, s.free)),
 		"hook":           verb(s, s.hookEvent),
 		"join":           verb(s, s.join),

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	gitconfig "github.com/go-git/go-git/v5/plumbing/format/config"
-
 	"mailtree/maildir/tree"
 )
 
@@ -72,16 +70,16 @@ func RemoteURL(folder string) (string, error) {
 	if err != nil {
 		return "", tree.MachineFault(err)
 	}
-	c := gitconfig.New()
-	if gitconfig.NewDecoder(strings.NewReader(string(data))).Decode(c) != nil {
-		return "", nil
+	urls := map[string]string{} // by remote
+	for _, s := range settings(string(data)) {
+		if s.section == "remote" && s.key == "url" && urls[s.sub] == "" {
+			urls[s.sub] = s.value
+		}
 	}
-	remotes := c.Section("remote")
-	if remotes.HasSubsection("origin") {
-		return remotes.Subsection("origin").Option("url"), nil
+	if len(urls) == 1 {
+		for _, only := range urls {
+			return only, nil
+		}
 	}
-	if len(remotes.Subsections) == 1 {
-		return remotes.Subsections[0].Option("url"), nil
-	}
-	return "", nil
+	return urls["origin"], nil
 }

@@ -203,21 +203,46 @@ func below(dir, p string) string {
 	return filepath.Join(dir, p)
 }
 
-// configIgnoresCase reads core.ignorecase from the text of a configuration file. The last setting wins.
-func configIgnoresCase(text string) (is bool) {
-	core := false
+// setting is a line of a repository's configuration.
+type setting struct {
+	section string // in lower case, such as core
+	sub     string // such as origin in [remote "origin"]; "" if there is none
+	key     string // in lower case
+	value   string // without quotation marks
+	given   bool   // the line has a value; a key alone means true
+}
+
+// settings reads the settings in the text of a configuration file, in order. It does not follow includes, and it does
+// not read values that continue on the next line.
+func settings(text string) (all []setting) {
+	var in setting
 	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "[") {
 			head, rest, _ := strings.Cut(line[1:], "]")
-			core, line = strings.EqualFold(strings.TrimSpace(head), "core"), strings.TrimSpace(rest)
+			name, sub, _ := strings.Cut(strings.TrimSpace(head), " ")
+			in = setting{section: strings.ToLower(name), sub: strings.Trim(strings.TrimSpace(sub), `"`)}
+			line = strings.TrimSpace(rest)
 		}
 		if end := strings.IndexAny(line, "#;"); end >= 0 {
 			line = line[:end]
 		}
 		key, value, given := strings.Cut(line, "=")
-		if core && strings.EqualFold(strings.TrimSpace(key), "ignorecase") {
-			is = !given || isTrue(strings.Trim(value, " \t\""))
+		if key = strings.ToLower(strings.TrimSpace(key)); key == "" {
+			continue
+		}
+		s := in
+		s.key, s.value, s.given = key, strings.Trim(strings.TrimSpace(value), `"`), given
+		all = append(all, s)
+	}
+	return all
+}
+
+// configIgnoresCase reads core.ignorecase from the text of a configuration file. The last setting wins.
+func configIgnoresCase(text string) (is bool) {
+	for _, s := range settings(text) {
+		if s.section == "core" && s.sub == "" && s.key == "ignorecase" {
+			is = !s.given || isTrue(strings.TrimSpace(s.value))
 		}
 	}
 	return is

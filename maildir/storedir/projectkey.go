@@ -165,7 +165,7 @@ func (r *Resolver) meaningOf(given string, names []ProjectName, marked *folders.
 	}
 	paths := []string{m.Place.Path, given} // given may be in a linked worktree that has a line itself
 	for _, path := range paths {
-		if line, ok := marked.Linked(path); ok && m.follow(Linked, line, path, names) {
+		if line, ok := marked.Linked(path); ok && m.takeLine(Linked, line, path, names) {
 			return m, nil
 		}
 	}
@@ -173,7 +173,7 @@ func (r *Resolver) meaningOf(given string, names []ProjectName, marked *folders.
 		return m, err
 	}
 	for _, path := range paths {
-		if line, ok := marked.Noted(path, r.counts); ok && m.follow(Noted, line, path, names) {
+		if line, ok := marked.Noted(path, r.counts); ok && m.takeLine(Noted, line, path, names) {
 			return m, nil
 		}
 	}
@@ -197,9 +197,9 @@ func (r *Resolver) counts(l folders.Line) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// follow sets the meaning of a path that is in the folder of a line. The project is the line's, or one for a folder
-// below the line's project that contains the same path. follow returns false if the line's project is unknown.
-func (m *Meaning) follow(rule Rule, line folders.Line, path string, names []ProjectName) bool {
+// takeLine sets the meaning of a path that is in the folder of a line. The project is the line's, or one for a folder
+// below the line's project that contains the same path. takeLine returns false if the line's project is unknown.
+func (m *Meaning) takeLine(rule Rule, line folders.Line, path string, names []ProjectName) bool {
 	i := slices.IndexFunc(names, func(n ProjectName) bool { return n.Slug == line.Project })
 	if i < 0 || names[i].HumanKey == "" {
 		return false
