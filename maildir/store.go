@@ -19,6 +19,7 @@ import (
 	"mailtree/maildir/address"
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/core"
+	"mailtree/maildir/folders"
 	"mailtree/maildir/format"
 	"mailtree/maildir/hook"
 	"mailtree/maildir/index"
@@ -149,6 +150,8 @@ func FileProblems(root string) (all []error) {
 	_, err = trusted.File.Load()
 	note(err)
 	_, err = hook.NewList(root).Load()
+	note(err)
+	_, err = folders.Open(root).Load()
 	note(err)
 	note(hook.CheckLog(root))
 	note(storedir.CheckLog(root))

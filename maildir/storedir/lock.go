@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mailtree/maildir/folders"
 	"mailtree/maildir/hook"
 	"mailtree/maildir/keys"
 	"mailtree/maildir/refusal"
@@ -149,7 +150,7 @@ const InstalledFile = "installed"
 // returns false for the projects, for the marks of hooks, for files of a running server, and for files that a server
 // writes again.
 func Lasting(name string) bool {
-	own := []string{GatewayDir, OwnersFile, TrustedSendersFile, hook.ListFile, formatFile, InstalledFile}
+	own := []string{GatewayDir, OwnersFile, TrustedSendersFile, hook.ListFile, formatFile, InstalledFile, folders.FileName}
 	return keys.IsFile(name) && !strings.HasSuffix(name, ".lock") || slices.Contains(own, name)
 }
 
