@@ -213,8 +213,11 @@ func (s *Store) setLines(l folders.Line) error {
 }
 
 // NoteFolder notes in the map of folders that an agent of the project works in a folder, if the key is a path in a linked
-// worktree.
-func (p *Project) NoteFolder(key string) {
+// worktree. It also notes what identifies the project's repository. Errors are logged.
+func (p *Project) NoteFolder(ctx context.Context, key string) {
+	if err := p.mail.NoteRepository(context.WithoutCancel(ctx)); err != nil {
+		p.mail.Store.Log.Warn("the repository of a project could not be noted", "project", p.mail.Slug, "error", err)
+	}
 	dir := storedir.PlainKey(key)
 	if !filepath.IsAbs(dir) || dir == p.mail.HumanKey() {
 		return

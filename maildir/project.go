@@ -218,7 +218,7 @@ func (s *Store) isAdoptable(slug string) (bool, error) {
 func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error) {
 	p, err := s.FindProject(ctx, key)
 	if err == nil {
-		p.NoteFolder(key)
+		p.NoteFolder(ctx, key)
 	}
 	if err == nil || !errors.Is(err, ErrNotFound) {
 		return p, err

@@ -38,6 +38,8 @@ type places struct {
 	all   repo.Folders
 	of    *folders.Map // the map that all was computed from
 	until time.Time
+
+	noted sync.Map // slugs of the projects for which NoteRepository was called
 }
 
 // Places returns the folders on this machine that contain the same code base as a project's folder, other than
@@ -86,8 +88,18 @@ func (s *Store) FindRelated(ctx context.Context, path, top string) (found folder
 			projects = append(projects, folders.Project{Slug: n.Slug, Folder: n.HumanKey})
 		}
 	}
-	f := folders.Finder{File: s.Folders, Now: s.Now}
-	return f.Find(ctx, path, top, projects)
+	return s.finder().Find(ctx, path, top, projects)
+}
+
+func (s *Store) finder() *folders.Finder { return &folders.Finder{File: s.Folders, Now: s.Now} }
+
+// NoteRepository notes in the map of folders what identifies the project's repository, so that the project is recognized
+// if its folder is moved. It tries that once while the server runs.
+func (c *Mail) NoteRepository(ctx context.Context) error {
+	if _, tried := c.Store.places.noted.LoadOrStore(c.Slug, true); tried || c.HumanKey() == "" {
+		return nil
+	}
+	return c.Store.finder().Note(ctx, folders.Project{Slug: c.Slug, Folder: c.HumanKey()})
 }
 
 // NoteWorktree notes in the map of folders that dir is in a worktree that Git has linked to the project's working tree,

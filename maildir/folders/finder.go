@@ -65,19 +65,41 @@ func (f *Finder) Find(ctx context.Context, path, top string, projects []Project)
 			}
 		}
 	}
-	err = f.File.Change(func(m *Map) (*Map, error) {
-		for _, r := range s.read {
+	if err := f.write(s.read, found.Clone); err != nil {
+		return found, err
+	}
+	return found, ctx.Err()
+}
+
+// Note reads what identifies the repository of a project's folder, and writes it to the file, unless the file contains
+// it. If the repository has no identity, Note writes nothing. It returns errors from the file, and machine faults.
+func (f *Finder) Note(ctx context.Context, p Project) error {
+	known, err := f.File.Load()
+	if err != nil {
+		return fmt.Errorf("read the map of folders: %w", err)
+	}
+	s := &search{known: known}
+	if _, _, err := s.repositoryOf(ctx, p); err != nil {
+		return err
+	}
+	return f.write(s.read, Line{})
+}
+
+// write writes what was read about repositories, and a line if it is not zero.
+func (f *Finder) write(read []Repository, l Line) error {
+	err := f.File.Change(func(m *Map) (*Map, error) {
+		for _, r := range read {
 			m = m.WithRepository(r)
 		}
-		if found.Clone.Folder != "" {
-			m = m.With(found.Clone)
+		if l.Folder != "" {
+			m = m.With(l)
 		}
 		return m, nil
 	})
 	if err != nil {
-		return found, fmt.Errorf("write the map of folders: %w", err)
+		return fmt.Errorf("write the map of folders: %w", err)
 	}
-	return found, ctx.Err()
+	return nil
 }
 
 // cloneLine returns the line for the folder in the clone at top that corresponds to the project's folder in the clone
