@@ -63,13 +63,24 @@ func (s *Store) forgetKeys() {
 	s.meant = map[string]keyMeaning{}
 }
 
-// projectNames returns the names of the open projects.
+// projectNames returns the names of the open projects, and of those that could not be opened. Without the latter, a call
+// could create a second project for a path.
 func (s *Store) projectNames() ([]storedir.ProjectName, error) {
 	var all []storedir.ProjectName
 	for _, p := range s.Projects() {
 		all = append(all, storedir.ProjectName{Slug: p.mail.Slug, HumanKey: p.mail.HumanKey(), Created: p.mail.Created()})
 	}
-	return all, nil
+	left := s.LeftOut()
+	if len(left) == 0 {
+		return all, nil
+	}
+	names, err := storedir.ProjectNames(s.core.Root)
+	for _, n := range names {
+		if left[n.Slug] != nil {
+			all = append(all, n)
+		}
+	}
+	return all, err
 }
 
 // KeyNote returns a note if a key of this project names a folder below the project's folder. Otherwise it returns
