@@ -375,6 +375,7 @@ func TestFormatPulledByHand(t *testing.T) {
 	if _, _, err := a.p.Sync.RaiseFormat(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	b.send(t, "Bob", "Bob", "not pushed yet")
 	if err := b.p.FlushHistory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -386,6 +387,8 @@ func TestFormatPulledByHand(t *testing.T) {
 		stats, err := b.Stats(t.Context())
 		return err == nil && stats.Projects == 0
 	})
+	_, err := b.p.Sync.Now(t.Context())
+	isNewer(t, "a round", err)
 	b.Stop()
 	if now := gitIn(t, bare, "rev-parse", "main"); now != pushed {
 		t.Errorf("the machine has pushed %s", gitIn(t, bare, "log", "--oneline", pushed+"..main"))

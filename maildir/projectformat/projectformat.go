@@ -29,14 +29,9 @@ func Of(t *tree.Tree) (int, error) {
 	return format.ProjectFormat(data)
 }
 
-// Check returns a refusal if a program that supports the formats up to highest must not use the project in a tree. name
-// is the project's name for use in a sentence. The refusal wraps ErrRefused. Check also returns machine faults.
-func Check(t *tree.Tree, name string, highest int) error {
-	n, err := Of(t)
-	return Refuse(n, err, name, highest)
-}
-
-// Refuse is like Check, for a project about which Of has returned n and err.
+// Refuse returns a refusal if a program that supports the formats up to highest must not use a project about which Of has
+// returned n and err. name is the project's name for use in a sentence. The refusal wraps ErrRefused. If err is a machine
+// fault, Refuse returns it.
 func Refuse(n int, err error, name string, highest int) error {
 	var bad *tree.FormatError
 	switch {

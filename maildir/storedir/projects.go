@@ -1,6 +1,7 @@
 package storedir
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -41,21 +42,23 @@ func SlugAt(root, path string) (slug string, err error) {
 }
 
 // OpenTree calls tree.OpenNoLink for the working tree of a project in the store at root. It returns any error from
-// projectformat.Check.
+// projectformat.Refuse.
 func OpenTree(root, slug string, maxFile int64) (*tree.Tree, error) {
 	t, err := tree.OpenNoLink(Repo(root, slug), maxFile)
 	if err != nil {
 		return nil, err
 	}
-	if err := projectformat.Check(t, slug, projectformat.Highest); err != nil {
-		t.Close()
-		return nil, err
+	n, err := projectformat.Of(t)
+	if err == nil && n <= projectformat.Highest {
+		return t, nil
 	}
-	return t, nil
+	err = projectformat.Refuse(n, err, cmp.Or(HumanKeyOf(t), slug), projectformat.Highest)
+	t.Close()
+	return nil, err
 }
 
 // Refused returns why this program must not use some of the projects in the store at root, by slug: see
-// projectformat.Check. It leaves out projects that cannot be read.
+// projectformat.Refuse. It leaves out projects that cannot be read.
 func Refused(root string) (map[string]error, error) {
 	slugs, err := Slugs(root)
 	all := map[string]error{}
