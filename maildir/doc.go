@@ -25,6 +25,7 @@
 //	claims/<sha1(path)>-<Name>.released       exists once the claim was released: one line, the time
 //	attachments/<xx>/<sha1>.<ext>             named by content
 //	machines/<key id>.key                     public key of a machine that shares the mail; ignored until trusted
+//	machines/<key id>.format                  the highest project format that this machine supports
 //	.mailtree/                                untracked: tmp/ (staging), journal, seen/<Name> (when an agent was
 //	                                          last here), notified/<Name> (the mail it was notified about),
 //	                                          sessions/<client>-<hash> (the agent of a client's session),

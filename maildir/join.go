@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/projectformat"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
@@ -14,7 +15,7 @@ import (
 
 // Join creates a project from the mail that other machines share at url, for the code base at path on this machine, and
 // turns on the project's sync. Either the complete project appears, or none does. It returns any error from
-// EnsureProject or Config.Clone, and ErrConflict if the path already has a project with mail.
+// EnsureProject, Config.Clone or projectformat.Refuse, and ErrConflict if the path already has a project with mail.
 func (s *Store) Join(ctx context.Context, url, path string) (*Project, error) {
 	human, slug, err := s.resolve(path)
 	if err != nil {
@@ -56,6 +57,10 @@ func (s *Store) Join(ctx context.Context, url, path string) (*Project, error) {
 	}
 	data, err := os.ReadFile(filepath.Join(repo, format.ProjectFile))
 	if err == nil {
+		n, bad := format.ProjectFormat(data)
+		if err := projectformat.Refuse(n, bad, human, s.core.Format); err != nil {
+			return nil, err
+		}
 		_, _, err = format.ParseProject(data)
 	}
 	if err != nil {

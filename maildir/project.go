@@ -46,7 +46,7 @@ type Project struct {
 	mail   *core.Mail
 	sender *sending.Sender
 	outbox *outbox.Outbox
-	moved  func() // called after the project's path may have changed
+	moved  func() // called after the answers of mail.Reread have changed
 	pops   pops
 	stamps stamping
 
@@ -62,7 +62,10 @@ func (s *Store) newProject(c *core.Mail, slug string) *Project {
 		pops:   pops{mail: c},
 		stamps: stamping{mail: c},
 		ended:  make(chan struct{}),
-		moved:  s.forgetKeys,
+		moved: func() {
+			s.forgetKeys()
+			core.Ring(s.reread)
+		},
 		Claims: claims.New(c),
 		Post:   post.New(c, &s.office),
 	}
@@ -432,14 +435,18 @@ func (s *Store) add(ctx context.Context, slug string) (*Project, error) {
 	return s.addNext(ctx, slug)
 }
 
-// addNext is like add, but for a caller that has already called beginAdding.
+// addNext is like add, but for a caller that has already called beginAdding. It records why a project could not be
+// opened (LeftOut).
 func (s *Store) addNext(ctx context.Context, slug string) (*Project, error) {
 	if p := s.known(slug); p != nil {
 		return p, nil
 	}
 	p, err := s.loadProject(slug)
 	if err != nil {
-		return nil, refusal.Disk(err)
+		if err = refusal.Disk(err); !errors.Is(err, fs.ErrNotExist) {
+			s.noteLeftOut(slug, err)
+		}
+		return nil, err
 	}
 	if err := p.attach(ctx); err != nil {
 		return nil, err
@@ -453,6 +460,7 @@ func (s *Store) addNext(ctx context.Context, slug string) (*Project, error) {
 		s.start(p)
 	}
 	s.core.Feed.Ring(nil) // the project's changes were recorded before Project could find it
+	core.Ring(s.reread)   // its format may have been raised since loadProject
 	return p, nil
 }
 

@@ -9,11 +9,12 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// endProject ends a project whose folder was removed or replaced. The project can then no longer be found, and waiting
-// callers are notified. If another folder has taken the removed folder's place, endProject opens the project in that
-// folder. The new project keeps the index rows, which are then compared with its files. Therefore the index still has
-// the mail if the server stops before that comparison. If there is no new project, endProject drops the rows. It
-// returns once no operation on the ended project is in progress. It returns any error from add.
+// endProject ends a project whose folder was removed or replaced, or that this server must not use any more
+// (core.Mail.Refused). The project can then no longer be found, and waiting callers are notified. If another folder has
+// taken the removed folder's place, or the refusal is over, endProject opens the project again. The new project keeps
+// the index rows, which are then compared with its files. Therefore the index still has the mail if the server stops
+// before that comparison. If there is no new project, endProject drops the rows. It returns once no operation on the
+// ended project is in progress. It returns any error from add.
 func (s *Store) endProject(ctx context.Context, p *Project) (next *Project, err error) {
 	if err := s.beginAdding(ctx); err != nil {
 		return nil, err
@@ -26,9 +27,15 @@ func (s *Store) endProject(ctx context.Context, p *Project) (next *Project, err 
 	}
 	delete(s.projects, p.mail.Slug)
 	s.meant = map[string]keyMeaning{}
+	refused := p.mail.Refused()
+	if refused != nil {
+		s.leftOut[p.mail.Slug] = refused
+	}
 	stop := p.stop
 	s.mu.Unlock()
-	s.core.Log.Warn("the project's folder was removed: the project no longer exists", "project", p.mail.Slug, "folder", p.mail.Tree.Dir())
+	if refused == nil {
+		s.core.Log.Warn("the project's folder was removed: the project no longer exists", "project", p.mail.Slug, "folder", p.mail.Tree.Dir())
+	}
 	p.mail.NoteRemoved()
 	if stop != nil {
 		stop()
@@ -47,6 +54,32 @@ func (s *Store) endProject(ctx context.Context, p *Project) (next *Project, err 
 	}
 	s.core.Feed.Ring(nil)
 	return nil, err
+}
+
+// endRefused ends the projects that this server must not use any more, until ctx ends.
+func (s *Store) endRefused(ctx context.Context) {
+	for {
+		select {
+		case <-s.reread:
+		case <-ctx.Done():
+			return
+		}
+		for _, p := range s.Projects() {
+			if p.mail.Refused() == nil {
+				continue
+			}
+			if _, err := s.endProject(ctx, p); err != nil && ctx.Err() == nil {
+				s.core.Log.Error("a project is unavailable", "project", p.mail.Slug, "error", err)
+			}
+		}
+	}
+}
+
+// noteLeftOut records why a project cannot be opened.
+func (s *Store) noteLeftOut(slug string, why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leftOut[slug] = why
 }
 
 // forgetLeftOut drops the recorded error of a project that could not be opened, if the project's folder has been

@@ -25,6 +25,7 @@ import (
 	"mailtree/maildir/index"
 	"mailtree/maildir/keys"
 	"mailtree/maildir/post"
+	"mailtree/maildir/projectformat"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
@@ -39,9 +40,10 @@ type Store struct {
 	office  post.Office
 
 	adding   chan struct{} // full while a project is being opened
+	reread   chan struct{} // receives a value after a project has reread its files
 	mu       sync.Mutex
 	projects map[string]*Project
-	leftOut  map[string]error      // projects that could not be opened at the start and still cannot be
+	leftOut  map[string]error      // why projects could not be opened, by slug
 	meant    map[string]keyMeaning // meanings of keys of open projects, by key; replaced when meanings may have changed
 	start    func(*Project)        // set while Run is running
 }
@@ -64,6 +66,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg.MaxFanout, cfg.MailboxDepth = cmp.Or(cfg.MaxFanout, MaxFanout), cmp.Or(cfg.MailboxDepth, MailboxDepth)
 	cfg.SyncInterval = cmp.Or(cfg.SyncInterval, SyncInterval)
 	cfg.MaxProjects = cmp.Or(cfg.MaxProjects, MaxProjects)
+	cfg.Format = cmp.Or(cfg.Format, projectformat.Highest)
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	cfg.Outside.Rate = cmp.Or(cfg.Outside.Rate, OutsideRate)
 	if len(cfg.Domains) == 0 {
@@ -85,6 +88,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		leftOut:  map[string]error{},
 		meant:    map[string]keyMeaning{},
 		adding:   make(chan struct{}, 1),
+		reread:   make(chan struct{}, 1),
 	}
 	s.core = core.NewStore(ctx, cfg, opened{s})
 	if err := s.open(ctx); err != nil {
@@ -210,6 +214,7 @@ func (s *Store) Run(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	all.Go(func() { s.endGone(ctx) })
+	all.Go(func() { s.endRefused(ctx) })
 	<-ctx.Done()
 	s.mu.Lock()
 	s.start = nil

@@ -30,6 +30,8 @@ type Waits struct {
 	Asleep     []Unwoken        `json:"asleep"`                // agents with unread mail that cannot be woken
 	Broken     []format.Problem `json:"broken"`                // the first 50 invalid files
 	MoreBroken int              `json:"more_broken,omitempty"` // number of other invalid files
+
+	LeftOut map[string]string `json:"left_out,omitempty"` // why other projects could not be opened, by slug
 }
 
 // WaitingThread is a thread with waiting messages.
@@ -92,6 +94,12 @@ func (b *Box) Waits(ctx context.Context, open bool) (*Waits, error) {
 	}
 	invalid, err := b.p.CountProblems(ctx)
 	w.MoreBroken = invalid - len(w.Broken)
+	for slug, why := range b.p.mail.Store.Projects.LeftOut() {
+		if w.LeftOut == nil {
+			w.LeftOut = map[string]string{}
+		}
+		w.LeftOut[slug] = why.Error()
+	}
 	return w, err
 }
 

@@ -94,6 +94,7 @@ func (s *Server) verbs() map[string]http.Handler {
 		"problems":       verb(s, s.problems),
 		"project":        verb(s, s.newProject),
 		"projects":       verb(s, s.listProjects),
+		"raise-format":   s.inProject(verb(s, s.raiseFormat)),
 		"redo":           s.inProject(verb(s, s.redo)),
 		"stop":           s.requireOwner(http.HandlerFunc(s.stopServer)),
 		"queue":          verb(s, s.queue),

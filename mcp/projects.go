@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
@@ -15,6 +17,13 @@ type ProjectsAsk struct {
 // Projects lists all projects in the store, sorted by slug.
 type Projects struct {
 	Projects []ProjectLine `json:"projects"`
+	LeftOut  []LeftOut     `json:"left_out,omitempty"` // projects that could not be opened
+}
+
+// LeftOut is a project that could not be opened.
+type LeftOut struct {
+	Slug string `json:"slug"`
+	Why  string `json:"why"` // a sentence
 }
 
 // ProjectLine is one project.
@@ -37,6 +46,10 @@ func (s *Server) listProjects(ctx context.Context, _ *maildir.Project, ask *Proj
 			line.Unread = counts.Unread
 		}
 		out.Projects = append(out.Projects, line)
+	}
+	left := s.cfg.Store.LeftOut()
+	for _, slug := range slices.Sorted(maps.Keys(left)) {
+		out.LeftOut = append(out.LeftOut, LeftOut{slug, left[slug].Error()})
 	}
 	return out, nil
 }

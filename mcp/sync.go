@@ -46,3 +46,17 @@ func (s *Server) join(ctx context.Context, _ *maildir.Project, ask *JoinAsk) (ma
 	}
 	return MadeProject{Slug: p.Slug, HumanKey: p.HumanKey(), Created: true, Note: p.MakingNote(ask.Key)}, nil
 }
+
+// RaisedFormat is the response to POST /mailtree/raise-format. It contains a project's format before and after.
+type RaisedFormat struct {
+	Project string `json:"project"`
+	Was     int    `json:"was"`
+	Format  int    `json:"format"`
+}
+
+// raiseFormat raises a project's format: see peers.Sync.RaiseFormat.
+func (s *Server) raiseFormat(ctx context.Context, p *maildir.Project, _ *struct{}) (r RaisedFormat, err error) {
+	r.Project = p.Slug
+	r.Was, r.Format, err = p.Sync.RaiseFormat(ctx)
+	return r, err
+}

@@ -144,6 +144,7 @@ func (d *doctor) examine(ctx context.Context) {
 		d.server(ctx)
 	} else {
 		d.ok("server: none is running")
+		d.refused()
 	}
 	unindexed := v.openIndex(ctx, d.p.cfg)
 	if unindexed == nil {
@@ -164,6 +165,17 @@ func (d *doctor) examine(ctx context.Context) {
 		return
 	}
 	d.index(ctx, v)
+}
+
+// refused reports the projects that this version must not use. A running server reports them itself.
+func (d *doctor) refused() {
+	all, err := storedir.Refused(d.p.cfg.Store)
+	if err != nil {
+		d.say("cannot check the formats of the projects: %v", err)
+	}
+	for _, slug := range slices.Sorted(maps.Keys(all)) {
+		d.say("project %s is left out. %v", slug, all[slug])
+	}
 }
 
 // server checks the running server, through its socket.

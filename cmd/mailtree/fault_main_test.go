@@ -23,6 +23,7 @@ import (
 	"mailtree/fixtures/waits"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/projectformat"
 	mcpserver "mailtree/mcp"
 )
 
@@ -53,13 +54,20 @@ func longer(t *testing.T) {
 // faultEnv makes the test binary the fault program.
 const faultEnv = "MAILTREE_FAULT_PROGRAM"
 
+// formatEnv contains the highest format of projects that the program supports. Without it, the program supports those
+// of the released program.
+const formatEnv = "MAILTREE_TEST_FORMAT"
+
 // faultClockEnv contains the amount by which the fault program's clock is wrong.
 const faultClockEnv = "MAILTREE_FAULT_CLOCK"
 
-// This init makes the test binary pause at random, if the tests should pause. If faultEnv is set, it also turns the
-// test binary into the fault program, whatever the binary's name: see faultServe.
+// This init makes the test binary pause at random, if the tests should pause, and support the formats in formatEnv. If
+// faultEnv is set, it also turns the test binary into the fault program, whatever the binary's name: see faultServe.
 func init() {
 	testStep = waits.Pauses() // also for the programs that scripts and other tests start
+	if n, err := strconv.Atoi(os.Getenv(formatEnv)); err == nil {
+		projectformat.Highest = n
+	}
 	if os.Getenv(faultEnv) != "" {
 		if err := faultServe(); err != nil {
 			fmt.Fprintln(os.Stderr, "mailtree:", err)

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"mailtree/cmd/mailtree/installed"
 	"mailtree/guard"
 	"mailtree/maildir"
+	"mailtree/maildir/projectformat"
 	"mailtree/maildir/seat"
 	"mailtree/maildir/storedir"
 )
@@ -208,6 +210,9 @@ func (p *program) personHere() string {
 	pane := seat.Pane{Tmux: p.variable("TMUX"), Pane: p.variable("TMUX_PANE")}
 	for _, n := range projects {
 		t, err := storedir.OpenTree(p.cfg.Store, n.Slug, 0)
+		if errors.Is(err, projectformat.ErrRefused) { // no server opens it, so it has no session
+			continue
+		}
 		if err != nil {
 			return ""
 		}

@@ -48,7 +48,8 @@ var groups = []struct {
 	{"Clients:", []string{"setup", "stdio", "hook", "nudge", "token"}},
 	{"Email:", []string{"mailbox", "gateway"}},
 	{serverGroup, []string{
-		"serve", "status", "stop", "logs", "service", "backup", "restore", "uninstall", "doctor", "config", "index", "key", "sync", "fmt", "attachments",
+		"serve", "status", "stop", "logs", "service", "backup", "restore", "uninstall", "doctor", "config", "index", "key", "sync", "upgrade-format",
+		"fmt", "attachments",
 	}},
 }
 

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"mailtree/fixtures/inmemory"
 )
 
@@ -44,6 +46,24 @@ func TestUpgradeBack(t *testing.T) {
 	t.Log(u.load)
 }
 
+// TestUpgradeScripts runs the scripts below fixtures/upgrades, in which $OLDER is the older program.
+func TestUpgradeScripts(t *testing.T) {
+	older := os.Getenv(olderEnv)
+	if older == "" {
+		t.Skip(needsOlder)
+	}
+	p := scripts
+	p.Dir = "../../fixtures/upgrades"
+	p.Setup = func(env *testscript.Env) error {
+		env.Setenv("OLDER", older)
+		return setupScript(env)
+	}
+	testscript.Run(t, p)
+}
+
+// needsOlder is why the tests with an older program are skipped.
+const needsOlder = "needs an older commit's program: set " + olderEnv + " to its path, as .ci/campaign does"
+
 // upgrade is a store that two programs write to.
 type upgrade struct {
 	*load
@@ -56,7 +76,7 @@ type upgrade struct {
 func newUpgrade(t *testing.T) *upgrade {
 	u := &upgrade{older: os.Getenv(olderEnv), sends: map[string]bool{}}
 	if u.older == "" {
-		t.Skip("needs an older commit's program: set " + olderEnv + " to its path, as .ci/campaign does")
+		t.Skip(needsOlder)
 	}
 	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
 	d.real = true // the older program lacks the verbs of the fault program

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -172,7 +173,7 @@ func once(names []string) (all []string) {
 }
 
 // besideMail returns what else needs the user's attention: agents that are blocked by claims, agents that cannot be
-// woken, and invalid files.
+// woken, invalid files, and projects that could not be opened.
 func besideMail(d *deskWork, w *maildir.Waits) (rows []cli.Row) {
 	for _, s := range w.Stopped {
 		var paths, holders []string
@@ -189,6 +190,9 @@ func besideMail(d *deskWork, w *maildir.Waits) (rows []cli.Row) {
 	}
 	if n := len(w.Broken) + w.MoreBroken; n > 0 {
 		rows = append(rows, cli.Row{Cells: []string{"Broken", count(n, "file") + ": mailtree problems"}})
+	}
+	for _, slug := range slices.Sorted(maps.Keys(w.LeftOut)) {
+		rows = append(rows, cli.Row{Cells: []string{"Left out", slug + ": " + cli.Line(w.LeftOut[slug])}})
 	}
 	return rows
 }

@@ -244,7 +244,7 @@ func (r *Restored) changeKeys(root string, old keys.Key, how How) (from, to []by
 
 // settleProject ends what a project's original may have done since.
 func (r *Restored) settleProject(root, slug string, from, to []byte, how How) error {
-	t, err := storedir.OpenTree(root, slug, 0)
+	t, err := tree.OpenNoLink(storedir.Repo(root, slug), 0) // in any format
 	if err != nil {
 		return err
 	}

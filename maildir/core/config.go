@@ -40,6 +40,7 @@ type Config struct {
 	MaxProjects  int                             // maximum number of projects; 0: maildir.MaxProjects
 	Files        int                             // file descriptors that operations in progress may use; 0: 512
 	MailboxDepth int                             // unread messages per mailbox for bounded drafts; 0: sending.MailboxDepth
+	Format       int                             // highest format of projects; 0: projectformat.Highest
 	Scope        storedir.Scope                  // which project a path inside a Git working tree means
 	Attachments  attachment.Settings             // limits and settings of attachments
 	Domains      address.Domains                 // domains of the mailboxes' addresses; none: mailtree.local

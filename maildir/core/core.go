@@ -15,6 +15,7 @@ import (
 	"mailtree/maildir/seat"
 	"mailtree/maildir/store"
 	"mailtree/maildir/storedir"
+	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
 
@@ -40,7 +41,8 @@ type Mail struct {
 }
 
 // Open opens the tree of a project and recovers it. It calls reports once, to get the receiver of the keeper's reports.
-// It returns fs.ErrNotExist if the repo folder does not exist, and machine faults.
+// It returns fs.ErrNotExist if the repo folder does not exist, any refusal from projectformat.Refuse, and machine faults.
+// After such a refusal, nothing has been changed.
 func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error) {
 	dir := storedir.Repo(s.Root, slug)
 	fi, err := os.Lstat(dir)
@@ -50,7 +52,7 @@ func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error
 	if !fi.IsDir() {
 		return nil, &refusal.Error{What: refusal.Invalid("{=other} is not a folder."), Other: dir}
 	}
-	t, err := storedir.OpenTree(s.Root, slug, s.MaxFile)
+	t, err := tree.OpenNoLink(dir, s.MaxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +68,10 @@ func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error
 		seenChanged: make(chan struct{}, 1),
 		told:        make(chan struct{}, 1),
 	}
-	is, err := readIdentity(s.Root, slug, t, log)
+	is, err := s.readIdentity(slug, t, log)
+	if err == nil {
+		err = is.refuse
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -93,23 +98,27 @@ func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error
 // NoteRemoved closes the channel that Gone returns. It must be called only once.
 func (c *Mail) NoteRemoved() { close(c.removed) }
 
-// Gone returns a channel that is closed when the server has noticed that the project's folder was removed.
+// Gone returns a channel that is closed when the project ends: the server has noticed that the project's folder was
+// removed, or must stop using the project.
 func (c *Mail) Gone() <-chan struct{} { return c.removed }
 
 // Name returns the project's name for use in a sentence.
 func (c *Mail) Name() string { return cmp.Or(c.HumanKey(), c.Slug) }
 
 // Act writes an agent's operation. It returns ErrConflict for an agent of another machine, unless the caller is a user.
-// It returns ErrNotFound if the project is removed in the meantime. It also returns the writer's errors.
+// It returns ErrNotFound if the project is removed in the meantime, any error from Refused, and the writer's errors.
 func (c *Mail) Act(ctx context.Context, tx *writer.Tx) error { return c.actAs(ctx, tx.Agent, tx) }
 
 // actAs is like Act, but for an operation whose plan sets the agent.
 func (c *Mail) actAs(ctx context.Context, agent string, tx *writer.Tx) error {
+	if err := c.Refused(); err != nil {
+		return err
+	}
 	if err := c.CheckMachine(ctx, agent); err != nil {
 		return err
 	}
 	err := c.Writer.Do(ctx, tx)
-	if errors.Is(err, writer.ErrStopped) && c.IsRemoved() {
+	if errors.Is(err, writer.ErrStopped) && (c.Refused() != nil || c.IsRemoved()) {
 		return c.WasRemoved()
 	}
 	return err
@@ -136,8 +145,12 @@ func (c *Mail) IsRemoved() bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(fi, c.folder)
 }
 
-// WasRemoved returns the error for a call that was in progress when the project's folder was removed.
+// WasRemoved returns the error for a call that was in progress when the project's folder was removed, or when the server
+// had to stop using the project (Refused).
 func (c *Mail) WasRemoved() error {
+	if err := c.Refused(); err != nil {
+		return err
+	}
 	return &refusal.Error{What: refusal.NotFound("Project {name} was removed during the call."), Name: c.Name()}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/projectformat"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
 )
@@ -17,6 +18,7 @@ type identity struct {
 	key    string    // the path of the code base on this machine; "" if neither file contains one
 	made   time.Time // when the project was created; zero if project.json does not say
 	shared bool      // the mail is shared with other machines
+	refuse error     // why this server must not use the project: see projectformat.Refuse; nil if it may
 }
 
 // HumanKey returns the absolute path that names the project, or "" if there is none. The path is from shared.json if
@@ -33,13 +35,17 @@ func (c *Mail) IsNamed(name string) bool { return name == c.Name() || format.Slu
 // Created returns when the project was created, or zero if project.json contains no time.
 func (c *Mail) Created() time.Time { return c.is.Load().made }
 
+// Refused returns why this server must no longer use the project: because a user, or Git, has raised the format in
+// project.json. It returns nil if the server may use the project.
+func (c *Mail) Refused() error { return c.is.Load().refuse }
+
 // IsShared reports whether the project's mail is shared with other machines.
 func (c *Mail) IsShared() bool { return c.is.Load().shared }
 
 // Reread rereads project.json and shared.json, and reports whether the answer of a method above has changed. It returns
 // machine faults, which change nothing. Only one call may run at a time.
 func (c *Mail) Reread() (changed bool, err error) {
-	is, err := readIdentity(c.Store.Root, c.Slug, c.Tree, c.Keeper.Log)
+	is, err := c.Store.readIdentity(c.Slug, c.Tree, c.Keeper.Log)
 	if err != nil {
 		return false, err
 	}
@@ -49,8 +55,8 @@ func (c *Mail) Reread() (changed bool, err error) {
 // readIdentity reads project.json in a project's tree, and shared.json next to the tree. A file that is missing or
 // invalid says nothing. If the project is shared but shared.json contains no path, readIdentity adds the path from
 // project.json, because other machines may change project.json. It returns machine faults.
-func readIdentity(root, slug string, t *tree.Tree, log *slog.Logger) (*identity, error) {
-	shared, err := storedir.LoadShared(root, slug)
+func (s *Store) readIdentity(slug string, t *tree.Tree, log *slog.Logger) (*identity, error) {
+	shared, err := storedir.LoadShared(s.Root, slug)
 	if err := tree.MachineFault(err); err != nil {
 		return nil, err
 	}
@@ -67,9 +73,14 @@ func readIdentity(root, slug string, t *tree.Tree, log *slog.Logger) (*identity,
 			log.Warn("project.json is not valid; the project is known only by its slug", "error", err)
 		}
 	}
+	n, err := format.ProjectFormat(data)
+	if is.refuse = projectformat.Refuse(n, err, cmp.Or(shared.Key, is.own, slug), s.Format); is.refuse != nil {
+		is.key = cmp.Or(shared.Key, is.own)
+		return is, nil
+	}
 	if shared.On && shared.Key == "" && is.own != "" {
 		shared.Key = is.own
-		if err := storedir.SaveShared(filepath.Dir(storedir.Repo(root, slug)), shared); err != nil {
+		if err := storedir.SaveShared(filepath.Dir(storedir.Repo(s.Root, slug)), shared); err != nil {
 			log.Warn("the project's path could not be written to shared.json", "error", err)
 		}
 	}

@@ -21,12 +21,23 @@ func (s *Store) Resolver() *storedir.Resolver {
 	return &storedir.Resolver{Root: s.Root, Scope: s.Scope, Names: s.projectNames, Folders: s.Folders.Load}
 }
 
-// projectNames returns the names of the open projects.
-func (s *Store) projectNames() (all []storedir.ProjectName, _ error) {
+// projectNames returns the names of the open projects, and of those that could not be opened. Without the latter, a call
+// could create a second project for a path.
+func (s *Store) projectNames() (all []storedir.ProjectName, err error) {
 	for _, c := range s.Projects.Mails() {
 		all = append(all, storedir.ProjectName{Slug: c.Slug, HumanKey: c.HumanKey(), Created: c.Created()})
 	}
-	return all, nil
+	left := s.Projects.LeftOut()
+	if len(left) == 0 {
+		return all, nil
+	}
+	names, err := storedir.ProjectNames(s.Root)
+	for _, n := range names {
+		if left[n.Slug] != nil {
+			all = append(all, n)
+		}
+	}
+	return all, err
 }
 
 // placesFresh is how long the result of Places is cached.

@@ -293,6 +293,10 @@ func MachineOfKey(p string) (keyID string, is bool) {
 	return keyID, is && MachinePath(keyID) == p
 }
 
+// MachineFormatPath returns the path of the file in which a machine publishes the highest format of projects that it
+// supports, given its key's id. Older versions keep and synchronize the file, but do not read it.
+func MachineFormatPath(keyID string) string { return MachinesDir + "/" + keyID + ".format" }
+
 // AttachmentSum returns the SHA-1 (in hex) in an attachment's path, or "" for any other path.
 func AttachmentSum(p string) string {
 	base := path.Base(p)

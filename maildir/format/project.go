@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -66,19 +67,62 @@ func ParseProject(data []byte) (human string, created time.Time, err error) {
 	return human, created, nil
 }
 
-// WithHumanKey returns a project.json with another human key. All other keys are kept. It returns a *tree.FormatError
-// for an invalid file.
+// formatKey is the key of a project's format in project.json. It means the same in every format.
+const formatKey = "format"
+
+// ProjectFormat returns the format of a project, which project.json contains. The format is 1 if the file contains none,
+// or if the file is not a JSON object. ProjectFormat returns a *tree.FormatError for any value that is not a positive
+// whole number.
+func ProjectFormat(data []byte) (int, error) {
+	o, err := parseSmall(data)
+	if err != nil || !o.has(formatKey) {
+		return 1, nil
+	}
+	n := 0
+	if o.decode(formatKey, &n); o.err == nil && n < 1 {
+		o.err = o.bad(formatKey, Quote(formatKey)+" must be a positive whole number: write one, or leave it out")
+	}
+	if o.err != nil {
+		return 0, o.err
+	}
+	return n, nil
+}
+
+// WithFormat returns a project.json with another format. It keeps all other keys unchanged. data must be valid for
+// ParseProject.
+func WithFormat(data []byte, n int) ([]byte, error) { return withKey(data, formatKey, compact(n)) }
+
+// WithHumanKey returns a project.json with another human key. It keeps all other keys unchanged. It returns a
+// *tree.FormatError for an invalid file.
 func WithHumanKey(data []byte, human string) ([]byte, error) {
+	return withKey(data, "human_key", compact(human))
+}
+
+// withKey returns the JSON object in data with another value for a key, which becomes the last one.
+func withKey(data []byte, key string, value json.RawMessage) ([]byte, error) {
 	o, err := parseSmall(data)
 	if err != nil {
 		return nil, err
 	}
 	var b lines
-	b.put("human_key", compact(human))
 	for _, m := range o.keys {
-		if m.key != "human_key" {
+		if m.key != key {
 			b.put(m.key, m.val)
 		}
 	}
+	b.put(key, value)
 	return append(b.object(), '\n'), nil
+}
+
+// FormatMachineFormat returns the content of the file in which a machine publishes the highest format that it supports.
+func FormatMachineFormat(n int) []byte { return []byte(strconv.Itoa(n) + "\n") }
+
+// ParseMachineFormat parses the content of the file in which a machine publishes its highest format. It returns 0 if the
+// content is not a positive whole number.
+func ParseMachineFormat(data []byte) int {
+	n, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		return 0
+	}
+	return max(n, 0)
 }

@@ -96,8 +96,11 @@ func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) erro
 // must hold the turn.
 //
 // The first try uses the list as last fetched. runClaimRounds refuses a request only after a fetch. It returns
-// remoteError, and errors from the history and the writer.
+// remoteError, any refusal from checkFormat, and errors from the history and the writer.
 func (sy *Sync) runClaimRounds(ctx context.Context, ask *claim.Request) (res *claim.Result, err error) {
+	if err := sy.refusedFormat(); err != nil {
+		return nil, err
+	}
 	unsure := false
 	for try := range syncTries {
 		if try > 0 {

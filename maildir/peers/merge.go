@@ -41,8 +41,17 @@ func (sy *Sync) mergeRemote(ctx context.Context, m *history.MergeInput) error {
 	if renamed {
 		return errFilesMoved
 	}
+	ours, theirs, err := sy.raisedBy(ctx, m)
+	if err != nil {
+		return fmt.Errorf("compare the formats of both sides: %w", err)
+	}
 	later := laterOf(ctx, sy.mail.History, m)
-	changes, stay := merge.Merge(m.Files, func(path string) bool { return named[path] || later.theirs(path) })
+	changes, stay := merge.Merge(m.Files, func(path string) bool {
+		if path == format.ProjectFile && (ours || theirs) {
+			return theirs
+		}
+		return named[path] || later.theirs(path)
+	})
 	if later.err != nil {
 		return later.err
 	}

@@ -3,14 +3,11 @@ package peers
 import (
 	"cmp"
 	"context"
-	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,14 +15,11 @@ import (
 	"mailtree/maildir/claims"
 	"mailtree/maildir/clock"
 	"mailtree/maildir/core"
-	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
-	"mailtree/maildir/keys"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
-	"mailtree/maildir/writer"
 )
 
 // SyncInterval is the default time between two polls of the shared repository.
@@ -78,6 +72,7 @@ type Sync struct {
 	state  SyncState
 	seen   map[string]*claimlist.Entry // shared list of claims, by Git's hash of the content; the map is replaced, never modified
 	listed map[string]*claimlist.Entry // that list, by path; nil if no round has run yet
+	newer  error                       // why the shared branch must not be merged: see checkFormat
 	began  time.Time                   // when the current round began, by the monotonic clock; zero between rounds
 }
 
@@ -314,7 +309,7 @@ const (
 // PushLast pushes what has changed since the last round, so that nothing is left unpushed when the machine is switched
 // off. It merges nothing. If another machine pushed first, the server pushes after its next start.
 func (sy *Sync) PushLast(ctx context.Context) {
-	if s := sy.State(); !s.On || s.Problem != "" {
+	if s := sy.State(); !s.On || s.Problem != "" || sy.mail.Refused() != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(lastPush, sy.mail.Store.TimeLeft())-pushEnd)
@@ -344,7 +339,10 @@ func (sy *Sync) syncRound(ctx context.Context, do func(context.Context) error) e
 	err := sy.inTurn(ctx, func() error {
 		sy.beganAt(sy.mail.Store.Monotonic())
 		defer sy.beganAt(time.Time{})
-		if err := sy.publishKey(ctx); err != nil {
+		if err := sy.mail.Refused(); err != nil {
+			return err
+		}
+		if err := sy.publishMachine(ctx); err != nil {
 			return err
 		}
 		return do(ctx)
@@ -372,37 +370,6 @@ func (sy *Sync) syncRound(ctx context.Context, do func(context.Context) error) e
 	return err
 }
 
-// publishKey writes this machine's public key into the tree if the key is missing. The machine gets the host's name,
-// with a part of the key's id added if another machine has that name. Other machines accept the key once a user there
-// trusts it. publishKey returns any error from the writer.
-func (sy *Sync) publishKey(ctx context.Context) error {
-	id := sy.mail.Store.Machine()
-	path := format.MachinePath(id)
-	if there, err := sy.mail.Tree.Exists(path); there || err != nil {
-		return err
-	}
-	others, err := keys.Published(sy.mail.Tree)
-	if err != nil {
-		return err
-	}
-	k := keys.Key{Public: sy.mail.Store.Key.Public().(ed25519.PublicKey)}
-	if k.Name, err = os.Hostname(); err == nil {
-		_, err = keys.Parse(k.String())
-	}
-	if err != nil {
-		k.Name = "machine"
-	}
-	if slices.ContainsFunc(others, func(o keys.Key) bool { return o.Name == k.Name }) {
-		k.Name += "-" + id[:6]
-	}
-	tx := &writer.Tx{Op: writer.Op{Verb: "sync", Summary: "the public key of this machine, " + k.Name}}
-	tx.Plan = func(*writer.Group) error {
-		tx.Create(path, []byte(k.String()+"\n"))
-		return nil
-	}
-	return sy.mail.Writer.Do(ctx, tx)
-}
-
 // sync merges and pushes the branch, and synchronizes the claims. If fetch is false, it fetches only if a push is
 // rejected.
 func (sy *Sync) sync(ctx context.Context, fetch bool) (err error) {
@@ -426,6 +393,9 @@ func (sy *Sync) sync(ctx context.Context, fetch bool) (err error) {
 			}
 		}
 		m, merr := sy.compareBranches(ctx)
+		if merr == nil {
+			merr = sy.checkFormat(ctx, m)
+		}
 		if merr != nil {
 			return merr
 		}

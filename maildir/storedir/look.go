@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/projectformat"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 )
@@ -23,6 +24,9 @@ func OpenProject(root, key string, scope Scope) (t *tree.Tree, slug string, err 
 	t, err = OpenTree(root, slug, 0)
 	if err == nil {
 		return t, slug, nil
+	}
+	if errors.Is(err, projectformat.ErrRefused) {
+		return nil, slug, err
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, slug, &refusal.Error{

@@ -1,6 +1,7 @@
 package storedir
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/projectformat"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
 	"mailtree/maildir/tree"
@@ -39,14 +41,42 @@ func SlugAt(root, path string) (slug string, err error) {
 	return slug, nil
 }
 
-// OpenTree calls tree.OpenNoLink for the working tree of a project in the store at root.
+// OpenTree calls tree.OpenNoLink for the working tree of a project in the store at root. It returns any error from
+// projectformat.Refuse.
 func OpenTree(root, slug string, maxFile int64) (*tree.Tree, error) {
-	return tree.OpenNoLink(Repo(root, slug), maxFile)
+	t, err := tree.OpenNoLink(Repo(root, slug), maxFile)
+	if err != nil {
+		return nil, err
+	}
+	n, err := projectformat.Of(t)
+	if err == nil && n <= projectformat.Highest {
+		return t, nil
+	}
+	err = projectformat.Refuse(n, err, cmp.Or(HumanKeyOf(t), slug), projectformat.Highest)
+	t.Close()
+	return nil, err
 }
 
-// OpenTrees returns the working trees of all projects in a store, by slug, for reading without owning the store. The
-// trees do not keep descriptors open: each use opens the tree (Tree.Hold). OpenTrees returns the error for the first
-// tree that cannot be opened.
+// Refused returns why this program must not use some of the projects in the store at root, by slug: see
+// projectformat.Refuse. It leaves out projects that cannot be read.
+func Refused(root string) (map[string]error, error) {
+	slugs, err := Slugs(root)
+	all := map[string]error{}
+	for _, slug := range slugs {
+		t, err := OpenTree(root, slug, 0)
+		if err == nil {
+			t.Close()
+		}
+		if errors.Is(err, projectformat.ErrRefused) {
+			all[slug] = err
+		}
+	}
+	return all, err
+}
+
+// OpenTrees returns the working trees of all projects in a store that this program may use (Refused), by slug, for
+// reading without owning the store. The trees do not keep descriptors open: each use opens the tree (Tree.Hold).
+// OpenTrees returns the error for the first tree that cannot be opened.
 func OpenTrees(root string, maxFile int64) (map[string]*tree.Tree, error) {
 	slugs, err := Slugs(root)
 	if err != nil {
@@ -55,7 +85,7 @@ func OpenTrees(root string, maxFile int64) (map[string]*tree.Tree, error) {
 	trees := map[string]*tree.Tree{}
 	for _, slug := range slugs {
 		t, err := OpenTree(root, slug, maxFile)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, projectformat.ErrRefused) {
 			continue
 		}
 		if err != nil {

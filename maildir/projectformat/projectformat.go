@@ -1,0 +1,87 @@
+// Package projectformat handles the formats of projects. The file project.json says which format a project has, and
+// each machine that shares the project publishes the highest format that it supports, beside its key. A program leaves a
+// project alone if the project's format is newer than the program. See docs/tree.md, "Versions of the format".
+package projectformat
+
+import (
+	"cmp"
+	"errors"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/keys"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
+)
+
+// Highest is the highest format that this program supports. Only tests change it, before they start anything.
+var Highest = 1
+
+// ErrRefused means that this program must not use a project, because of the project's format.
+var ErrRefused = errors.New("this version of mailtree cannot use the project")
+
+// Of returns the format of the project in a tree: see format.ProjectFormat. It returns a *tree.FormatError for a format
+// that is not a number, and machine faults.
+func Of(t *tree.Tree) (int, error) {
+	data, _, err := t.Read(format.ProjectFile, format.MaxSmall)
+	if err := tree.MachineFault(err); err != nil {
+		return 0, err
+	}
+	return format.ProjectFormat(data)
+}
+
+// Refuse returns a refusal if a program that supports the formats up to highest must not use a project about which Of has
+// returned n and err. name is the project's name for use in a sentence. The refusal wraps ErrRefused. If err is a machine
+// fault, Refuse returns it.
+func Refuse(n int, err error, name string, highest int) error {
+	var bad *tree.FormatError
+	switch {
+	case errors.As(err, &bad):
+		return &refusal.Error{
+			What: refusal.Unavailable("The format of project {=name} is unknown, because {=other} is invalid: {why}."),
+			Name: name, Other: format.ProjectFile, Why: bad.Error(), Err: ErrRefused,
+		}
+	case err != nil:
+		return err
+	case n > highest:
+		return &refusal.Error{
+			What: refusal.Unavailable("Project {=name} has format {count}, and the version of mailtree on this machine " +
+				"supports formats up to {limit}. Upgrade mailtree on this machine."),
+			Name: name, Counts: []int{n}, Limit: highest, Err: ErrRefused,
+		}
+	}
+	return nil
+}
+
+// Machine is a machine that shares a project.
+type Machine struct {
+	keys.Key
+	Format int // the highest format that the machine supports
+}
+
+// Machines lists the machines that share the project in a tree, sorted by the ids of their keys. A machine that
+// publishes no format, or an invalid one, supports only format 1. Machines returns any error from keys.Published, and
+// machine faults.
+func Machines(t *tree.Tree) (all []Machine, err error) {
+	published, err := keys.Published(t)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range published {
+		n, err := Published(t, k.ID)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Machine{k, cmp.Or(n, 1)})
+	}
+	return all, nil
+}
+
+// Published returns the format that the machine with a key id has published in a tree. It returns 0 if there is no such
+// file or the file is invalid. It returns only machine faults.
+func Published(t *tree.Tree, id string) (int, error) {
+	data, _, err := t.Read(format.MachineFormatPath(id), format.MaxSmall)
+	if err != nil {
+		return 0, tree.MachineFault(err)
+	}
+	return format.ParseMachineFormat(data), nil
+}
