@@ -332,8 +332,7 @@ func (d *doctor) projects() {
 func (d *doctor) folders() {
 	known, err := folders.Open(d.p.cfg.Store).Load()
 	if err != nil {
-		d.say("cannot read the map of folders: %v", err)
-		return
+		return // the check of the files reports it
 	}
 	for _, line := range known.Wrong() {
 		d.say("the file %s contains a line that cannot be read and means nothing: %s", filepath.Join(d.p.cfg.Store, folders.FileName), cli.Line(line))

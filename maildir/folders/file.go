@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/registry"
 	"mailtree/maildir/tree"
 )
@@ -51,15 +52,20 @@ const (
 const header = "# Folders on this machine that mean a project. See docs/settings.md, \"Projects\". `mailtree link` and `mailtree unlink`\n" +
 	"# change the lines that begin with \"link\"; the program writes the others by itself.\n"
 
+var unusable = refusal.Unavailable("The file {=other} in the store cannot be used: {why}. It says which folders mean a project. Move " +
+	"it away, and make the links again.")
+
 // File is the file of a store. It is safe for concurrent use.
 type File = registry.File[*Map]
 
-// Open returns the file of the store at root. It does not read it yet. Load returns an empty Map if there is no file.
+// Open returns the file of the store at root. It does not read it yet. Load returns an empty Map if there is no file, and
+// ErrUnavailable.
 func Open(root string) *File {
 	return registry.New(filepath.Join(root, FileName), registry.Format[*Map]{
-		Limit: maxFile,
-		Parse: func(data []byte, _ tree.FileStat) (*Map, error) { return parse(data), nil },
-		Print: func(m *Map) ([]byte, error) { return m.print(), nil },
+		Limit:  maxFile,
+		Parse:  func(data []byte, _ tree.FileStat) (*Map, error) { return parse(data), nil },
+		Print:  func(m *Map) ([]byte, error) { return m.print(), nil },
+		Refuse: func(err error) error { return refusal.Disk(registry.WrongFile(err, unusable, FileName)) },
 	})
 }
 

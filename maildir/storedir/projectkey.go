@@ -115,7 +115,11 @@ func (r *Resolver) ResolveKey(key string) (m Meaning, err error) {
 			Name:  key,
 		}
 	case filepath.IsAbs(key):
-		if m, err = r.projectAt(filepath.Clean(key)); err != nil {
+		m, err = r.projectAt(filepath.Clean(key))
+		if refused := new(*refusal.Error); errors.As(err, refused) {
+			return m, err
+		}
+		if err != nil {
 			return m, &refusal.Error{
 				What:  refusal.Unavailable("The server cannot look up {field} {name} now: {why}. Try again."),
 				Field: refusal.Project,
