@@ -15,6 +15,7 @@ import (
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/claims"
 	"mailtree/maildir/core"
+	"mailtree/maildir/crossing"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
@@ -42,11 +43,12 @@ type Project struct {
 	Sessions *wake.Sessions
 	Post     *post.Post
 
-	mail   *core.Mail
-	sender *sending.Sender
-	outbox *outbox.Outbox
-	pops   pops
-	stamps stamping
+	mail    *core.Mail
+	sender  *sending.Sender
+	outbox  *outbox.Outbox
+	carrier *crossing.Carrier
+	pops    pops
+	stamps  stamping
 
 	stop  context.CancelFunc // ends Project.run; nil while the store is not running. Guarded by Store.mu
 	ended chan struct{}      // closed when run has returned
@@ -62,9 +64,11 @@ func (s *Store) newProject(c *core.Mail, slug string) *Project {
 		ended:  make(chan struct{}),
 		Claims: claims.New(c),
 		Post:   post.New(c, &s.office),
+
+		carrier: s.carrier,
 	}
 	p.Agents = agents.New(c, p.Claims)
-	p.sender = sending.New(c, p.Post)
+	p.sender = sending.New(c, p.Post, s.carrier)
 	p.outbox = outbox.New(c, p.sender)
 	p.Sync = peers.New(c, p.Claims, p.outbox.Moved)
 	p.Claims.Elsewhere = p.Sync

@@ -19,6 +19,7 @@ import (
 	"mailtree/maildir/address"
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/core"
+	"mailtree/maildir/crossing"
 	"mailtree/maildir/format"
 	"mailtree/maildir/hook"
 	"mailtree/maildir/index"
@@ -36,6 +37,7 @@ type Store struct {
 	lock    *storedir.Lock
 	windows wake.Windows
 	office  post.Office
+	carrier *crossing.Carrier
 
 	adding   chan struct{} // full while a project is being opened
 	mu       sync.Mutex
@@ -86,6 +88,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		adding:   make(chan struct{}, 1),
 	}
 	s.core = core.NewStore(ctx, cfg, opened{s})
+	s.carrier = crossing.New(s.core)
+	s.core.Crossing = s.carrier.IsWaiting
 	if err := s.open(ctx); err != nil {
 		s.Close()
 		return nil, err
@@ -201,12 +205,14 @@ func (s *Store) Run(ctx context.Context) error {
 			defer stop()
 			p.run(ctx)
 		})
+		s.carrier.Poke()
 	}
 	for _, p := range s.projects {
 		s.start(p)
 	}
 	s.mu.Unlock()
 	all.Go(func() { s.endGone(ctx) })
+	all.Go(func() { s.carrier.Run(ctx) })
 	<-ctx.Done()
 	s.mu.Lock()
 	s.start = nil
