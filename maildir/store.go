@@ -256,6 +256,9 @@ func (s *Store) Close() error {
 	return s.lock.Release()
 }
 
+// CrossingWaits lists the mail that waits in one project for another project.
+func (s *Store) CrossingWaits() ([]crossing.Waiting, error) { return s.carrier.Waiting() }
+
 // Root returns the store's folder.
 func (s *Store) Root() string { return s.core.Root }
 
