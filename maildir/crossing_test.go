@@ -511,3 +511,60 @@ func saveFile(t testing.TB, p *maildir.Project, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+// TestCrossingWaits checks that an author sees that an agent of another project owes an acknowledgement or an answer, and
+// that the copies of a message count once in what spans projects.
+func TestCrossingWaits(t *testing.T) {
+	t.Parallel()
+	s := openPair(t, storetest.Config{})
+	m := send(t, s.back, "Ann", maildir.Draft{To: []string{"Bob", "Xia@front"}, BCC: []string{"Zoe@front"}, Subject: "Look", Body: "b", AckRequired: true})
+	q := send(t, s.back, "Ann", maildir.Draft{To: []string{"Yan@front"}, Subject: "Ready?", Body: "b"})
+	owed := func(open bool) (said []string) {
+		w, err := s.back.Box("Ann", format.Origin{}).Waits(t.Context(), open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range w.Owed {
+			said = append(said, o.Subject+": "+strings.Join(o.People, ", "))
+		}
+		slices.Sort(said)
+		return said
+	}
+	if got := owed(false); !slices.Equal(got, []string{"Look: Bob, " + in(s.front, "Xia") + ", " + in(s.front, "Zoe"), "Ready?: " + in(s.front, "Yan")}) {
+		t.Error(got)
+	}
+	if got := owed(true); !slices.Equal(got, []string{"Look: Bob, " + in(s.front, "Xia"), "Ready?: " + in(s.front, "Yan")}) {
+		t.Error("without bcc:", got)
+	}
+	awaiting := func() (ids []string) {
+		page, err := s.back.Box("Ann", format.Origin{}).Inbox(t.Context(), index.InboxQuery{AwaitingAck: true}, false, maildir.Waiting{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range page.Messages {
+			ids = append(ids, d.ID)
+		}
+		return ids
+	}
+	if got := awaiting(); !slices.Equal(got, []string{m.ID}) {
+		t.Error("awaiting:", got)
+	}
+	if home, err := s.ProjectOf(t.Context(), format.KindCanonical, m.ID); err != nil || home != s.back {
+		t.Error(home, err)
+	}
+	recent, err := s.Recent(t.Context(), 20)
+	if err != nil || len(recent.Threads) != 2 {
+		t.Errorf("%+v, %v", recent, err)
+	}
+	for agent, p := range map[string]*maildir.Project{"Bob": s.back, "Xia": s.front, "Zoe": s.front} {
+		if _, err := p.Box(agent, format.Origin{}).Acknowledge(t.Context(), m.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.front.Box("Yan", format.Origin{}).Acknowledge(t.Context(), q.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(owed(false)) + len(awaiting()); got > 0 {
+		t.Error("still owed:", owed(false), awaiting())
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"mailtree/maildir/index"
 )
 
 // Recent lists what users most likely want when they open the store.
@@ -30,8 +32,9 @@ type RecentThread struct {
 // recentMessages is the number of newest messages that are searched for threads and senders.
 const recentMessages = 200
 
-// Recent returns up to limit agents and up to limit threads from all projects. The agents that this server has seen
-// come first, followed by the senders of the newest messages.
+// Recent returns up to limit agents and up to limit threads from all projects. A thread that is in several projects,
+// because messages were sent between them, is listed once. The agents that this server has seen come first, followed by
+// the senders of the newest messages.
 func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
 	messages, err := s.core.Index.Newest(ctx, recentMessages)
 	if err != nil {
@@ -43,6 +46,7 @@ func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
 		agents = append(agents, p.seenHere()...)
 	}
 	slices.SortFunc(agents, func(a, b RecentAgent) int { return cmp.Or(b.seen.Compare(a.seen), cmp.Compare(a.Name, b.Name)) })
+	same := copiedThreads(messages)
 	for i := range messages {
 		m := &messages[i]
 		p := s.known(m.Project)
@@ -51,7 +55,9 @@ func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
 		}
 		agents = append(agents, RecentAgent{Project: p, Name: m.From})
 		t := RecentThread{Project: p, ID: cmp.Or(m.ThreadID, m.ID), Subject: m.Subject}
-		listed := slices.ContainsFunc(r.Threads, func(o RecentThread) bool { return o.Project == p && o.ID == t.ID })
+		listed := slices.ContainsFunc(r.Threads, func(o RecentThread) bool {
+			return o.ID == t.ID && (o.Project == p || same[threadIn{p.Slug, t.ID}] == threadIn{o.Project.Slug, o.ID})
+		})
 		if !listed && len(r.Threads) < limit {
 			r.Threads = append(r.Threads, t)
 		}
@@ -72,6 +78,25 @@ func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
 		}
 	}
 	return r, nil
+}
+
+// threadIn identifies a thread in a project.
+type threadIn struct{ slug, thread string }
+
+// copiedThreads returns the threads that are in several projects because a message was sent from one project to another.
+// For each of them, it returns the same thread in the project that comes first in the list of messages.
+func copiedThreads(messages []index.MessageRow) map[threadIn]threadIn {
+	first, same := map[string]threadIn{}, map[threadIn]threadIn{}
+	for i := range messages {
+		m := &messages[i]
+		t := threadIn{m.Project, cmp.Or(m.ThreadID, m.ID)}
+		if of, known := first[m.ID]; known && of.slug != t.slug && of.thread == t.thread {
+			same[t], same[of] = of, t
+		} else if !known {
+			first[m.ID] = t
+		}
+	}
+	return same
 }
 
 // seenHere lists the agents that this server has seen in the project.

@@ -305,8 +305,8 @@ func (s *Store) LeftOut() map[string]error {
 
 // ProjectOf returns the project of a resource that is requested without a project. For an agent (format.KindProfile) or
 // thread (format.KindOther), this is the project with the most recent activity. For a message id
-// (format.KindCanonical), which may be shortened, it is the only project with the message. For the SHA-1 of an
-// attachment (format.KindAttachment), it is any project with the attachment, because the bytes are the same. ProjectOf
+// (format.KindCanonical), which may be shortened, it is the only project with the message. If other projects have copies
+// of that message because it was sent to them, it is the sender's project. For the SHA-1 of an attachment (format.KindAttachment), it is any project with the attachment, because the bytes are the same. ProjectOf
 // returns ErrNotFound if there is no such project, and ErrConflict, which lists the projects, if several have the
 // message id.
 func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*Project, error) {
@@ -330,6 +330,10 @@ func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*
 		return nil, &Error{What: refusal.NowhereFound, Name: name, Other: what}
 	}
 	if what == format.KindCanonical && len(slugs) > 1 {
+		home, err := s.homeOf(ctx, slugs, name)
+		if home != nil || err != nil {
+			return home, err
+		}
 		return nil, &Error{
 			What: refusal.Conflict("Message {name} is in several projects: {choices}. {name one project}"),
 			Name: name,
@@ -341,6 +345,42 @@ func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*
 	}
 	return s.Project(ctx, slugs[0])
 }
+
+// homeOf returns the sender's project of a message that several projects have because it was sent from one to the others.
+// If the sender's project does not have the message, homeOf returns the first of the projects. It returns nil if the
+// projects have different messages with the same id.
+func (s *Store) homeOf(ctx context.Context, slugs []string, name string) (*Project, error) {
+	author, home := "", ""
+	for _, slug := range slugs {
+		p := s.known(slug)
+		if p == nil {
+			return nil, nil
+		}
+		id, err := p.FullID(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		m, err := s.core.Index.Message(ctx, slug, id, index.WithoutBody, nil)
+		if err != nil || m == nil {
+			return nil, err
+		}
+		const anyProject = ""
+		from := p.mail.SeenFrom(anyProject, m.From)
+		if author == "" {
+			author, home = from, slug
+		}
+		if from != author || !s.isProjectParty(from) {
+			return nil, nil
+		}
+		if core.IsAgent(m.From) {
+			home = slug
+		}
+	}
+	return s.Project(ctx, home)
+}
+
+// isProjectParty reports whether a party's address has the form of an agent's address in other projects.
+func (s *Store) isProjectParty(party string) bool { return s.core.PartyOf(party).Project != "" }
 
 // projectsNamed returns the projects that have the named agent, thread, message or attachment. The id of a message may
 // be shortened. It returns any error from FullID.
