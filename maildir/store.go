@@ -434,7 +434,8 @@ func (s *Store) projectWithAttachment(sum string) (*Project, error) {
 }
 
 // Complete returns up to limit names of agents (format.KindProfile), threads (format.KindOther) or projects
-// (format.KindProject) that begin with prefix. It never fails.
+// (format.KindProject) that begin with prefix. For agents of one project, these include addresses of other projects'
+// agents: see completeAgent. It never fails.
 func (s *Store) Complete(ctx context.Context, what format.Kind, project, prefix string, limit int) []string {
 	if what == format.KindProject {
 		return s.completeProject(prefix, limit)
@@ -447,7 +448,13 @@ func (s *Store) Complete(ctx context.Context, what format.Kind, project, prefix 
 		}
 		slug = p.mail.Slug
 	}
-	names, err := s.core.Index.Names(ctx, slug, what, prefix, limit)
+	var names []string
+	var err error
+	if what == format.KindProfile {
+		names, err = s.completeAgent(ctx, slug, prefix, limit)
+	} else {
+		names, err = s.core.Index.Names(ctx, slug, what, prefix, limit)
+	}
 	if err != nil {
 		s.core.Log.Warn("completion failed", "error", err)
 	}

@@ -70,6 +70,22 @@ func (c *Mail) SeenFrom(slug, party string) string {
 // shortName returns the name that people use for the project: the last element of its path.
 func (c *Mail) shortName() string { return path.Base(c.Name()) }
 
+// IsCalled reports whether the project's name or slug begins with the given text, ignoring case.
+func (c *Mail) IsCalled(begun string) bool {
+	begun = strings.ToLower(begun)
+	return strings.HasPrefix(strings.ToLower(c.shortName()), begun) || strings.HasPrefix(c.Slug, begun)
+}
+
+// ShortAddress is like In, but with the project's name, if that name means only this project and contains no space.
+func (c *Mail) ShortAddress(agent string) string {
+	short := agent + "@" + c.shortName()
+	found := c.Store.called(c.shortName())
+	if c.Store.PartyOf(short).Project == "" || len(found) != 1 || found[0] != c || strings.ContainsAny(short, " ,;<>\"'") {
+		return c.In(agent)
+	}
+	return short
+}
+
 // called returns the open projects that a whole slug or a whole name means. A slug means only one project.
 func (s *Store) called(name string) (all []*Mail) {
 	if c := s.Projects.Mail(name); c != nil {
