@@ -36,6 +36,16 @@ func (s *Store) ProjectWithAgent(ctx context.Context, p *Project, agent string) 
 // project has that name, and otherwise with its slug.
 func (p *Project) AddressOf(agent string) string { return p.mail.ShortAddress(agent) }
 
+// Queued returns the slugs of other projects that do not have a message yet which an agent of this project sent. It
+// returns nil if that cannot be told.
+func (p *Project) Queued(ctx context.Context, id string) []string {
+	m, err := p.sentCopy(ctx, id, nil)
+	if err != nil || m == nil {
+		return nil
+	}
+	return p.carrier.Waits(p.mail, m)
+}
+
 // InAnotherProject reports whether a party to a message is an agent of another project, according to the form of its
 // address. This machine need not have that project.
 func (s *Store) InAnotherProject(party string) bool { return s.core.PartyOf(party).Project != "" }

@@ -259,6 +259,11 @@ func (s *Store) Close() error {
 // CrossingWaits lists the mail that waits in one project for another project.
 func (s *Store) CrossingWaits() ([]crossing.Waiting, error) { return s.carrier.Waiting() }
 
+// CrossingWaitsIn is like CrossingWaits, for some projects of the store at root, which may belong to a running server.
+func CrossingWaitsIn(root string, slugs []string) ([]crossing.Waiting, error) {
+	return crossing.WaitingIn(root, slugs)
+}
+
 // Root returns the store's folder.
 func (s *Store) Root() string { return s.core.Root }
 

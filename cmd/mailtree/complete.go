@@ -130,14 +130,25 @@ func loadsAlone(root *cobra.Command) {
 		if load.shell == "bash" {
 			script := c.RunE
 			c.RunE = func(c *cobra.Command, args []string) error {
-				if _, err := fmt.Fprintln(c.OutOrStdout(), completionBash); err != nil {
+				out := c.OutOrStdout()
+				var text strings.Builder
+				root.SetOut(&text)
+				defer root.SetOut(out)
+				if err := script(c, args); err != nil {
 					return err
 				}
-				return script(c, args)
+				_, err := fmt.Fprintf(out, "%s\n%s", completionBash, keepsAddresses.Replace(text.String()))
+				return err
 			}
 		}
 	}
 }
+
+// keepsAddresses changes cobra's script for bash so that an address such as Ann@shop is one word.
+var keepsAddresses = strings.NewReplacer(
+	"_init_completion -n =: ", "_init_completion -n =:@ ",
+	"handle_special_char \"$cur\" :\n", "handle_special_char \"$cur\" :\n    __mailtree_handle_special_char \"$cur\" @\n",
+)
 
 func (p *program) complete(c *cobra.Command, what, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const none = cobra.ShellCompDirectiveNoFileComp

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"io/fs"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -25,6 +26,9 @@ type Carrier struct {
 	busy  map[string]chan struct{} // by message id: closed when the message is no longer being carried
 	doubt map[string]bool          // ids of messages whose last Change may still take effect
 	later map[string]bool          // ids of messages about which only the next start knows: see failed
+
+	keeping int             // number of callers of Keep that have not ended
+	kept    map[string]bool // paths of items that are only waiting for the end of Keep
 }
 
 // New returns the carrier of a store.
@@ -35,18 +39,22 @@ func New(store *core.Store) *Carrier {
 		busy:  map[string]chan struct{}{},
 		doubt: map[string]bool{},
 		later: map[string]bool{},
+		kept:  map[string]bool{},
 	}
 }
 
 // Poke makes Run look at all items soon.
 func (c *Carrier) Poke() { core.Ring(c.bell) }
 
-func (c *Carrier) folder(slug string) *folder {
+func (c *Carrier) itemsOf(slug string) *folder {
 	return folderOf(c.store.Root, slug, c.store.Key.Seed())
 }
 
 // IsWaiting reports whether a message of the project from may not have reached the project to yet.
-func (c *Carrier) IsWaiting(from, id, to string) bool { return c.folder(from).has(id, to) }
+func (c *Carrier) IsWaiting(from, id, to string) bool {
+	f := c.itemsOf(from)
+	return f.has(id, to) && !c.isKept(f.fileOf(id, to))
+}
 
 // Waits returns the slugs of the projects that a message of the project from may not have reached yet. The message must
 // list all of its bcc recipients.
@@ -136,7 +144,7 @@ func (c *Carrier) Begin(from *core.Mail) *Passage { return &Passage{c: c, from: 
 // because nothing that it planned before was written.
 func (p *Passage) Reset() error {
 	for _, to := range p.to {
-		if err := p.c.folder(p.from.Slug).remove(p.id, to); err != nil {
+		if err := p.c.itemsOf(p.from.Slug).removeItem(p.id, to); err != nil {
 			return err
 		}
 	}
@@ -154,7 +162,7 @@ func (p *Passage) Plan(m *format.Message) error {
 			return err
 		}
 		p.to = append(p.to, to) // even if save fails, there may be a file
-		if err := p.c.folder(p.from.Slug).save(i); err != nil {
+		if err := p.c.save(i); err != nil {
 			return err
 		}
 	}
@@ -220,8 +228,8 @@ type presence func(ctx context.Context, from *core.Mail, i *Item) (bool, error)
 // carry makes another project agree with the sender's tree about a message, and removes the item. The caller holds the
 // message. An error means that the item still waits.
 func (c *Carrier) carry(ctx context.Context, from *core.Mail, id, to string, has presence) error {
-	f := c.folder(from.Slug)
-	i, err := f.load(name(id, to))
+	f := c.itemsOf(from.Slug)
+	i, err := f.loadItem(name(id, to))
 	if err != nil || i == nil {
 		return err
 	}
@@ -248,7 +256,64 @@ func (c *Carrier) carry(ctx context.Context, from *core.Mail, id, to string, has
 	if err != nil {
 		return err
 	}
-	return f.remove(id, to)
+	return c.finish(f, id, to)
+}
+
+// finish removes an item, unless a caller of Keep needs it.
+func (c *Carrier) finish(f *folder, id, to string) error {
+	c.mu.Lock()
+	keep := c.keeping > 0
+	if keep {
+		c.kept[f.fileOf(id, to)] = true
+	}
+	c.mu.Unlock()
+	if keep {
+		return nil
+	}
+	c.step("forget " + id)
+	return f.removeItem(id, to)
+}
+
+// save durably writes an item.
+func (c *Carrier) save(i *Item) error {
+	c.step("keep " + i.Message)
+	return c.itemsOf(i.From).save(i)
+}
+
+// step informs a fault test which step the carrier has reached.
+func (c *Carrier) step(name string) {
+	if f := c.store.Step; f != nil {
+		f(name)
+	}
+}
+
+// Keep keeps the items of messages that are carried from now on, until done is called. A backup copies one project after
+// another, so it may copy a project before a message reaches that project, and the sender's project after that. With the
+// item in the backup, the restored store carries the message again.
+func (c *Carrier) Keep() (done func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keeping++
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.keeping--; c.keeping > 0 {
+			return
+		}
+		for path := range c.kept {
+			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				c.store.Log.Warn("an item of delivered mail cannot be removed", "file", path, "error", err)
+			}
+		}
+		clear(c.kept)
+	}
+}
+
+// isKept reports whether an item is only waiting for the end of Keep.
+func (c *Carrier) isKept(path string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.kept[path]
 }
 
 // errNotOpen means that a project is not open yet.
@@ -329,8 +394,11 @@ func (c *Carrier) Change(ctx context.Context, from *core.Mail, m *format.Message
 	defer release()
 	for _, slug := range to {
 		i, err := c.item(from, m, slug)
-		if err == nil {
-			err = c.folder(from.Slug).save(i)
+		if f := c.itemsOf(from.Slug); err == nil {
+			c.mu.Lock()
+			delete(c.kept, f.fileOf(m.ID, slug))
+			c.mu.Unlock()
+			err = c.save(i)
 		}
 		if err != nil {
 			c.Poke()
@@ -347,35 +415,13 @@ func (c *Carrier) Change(ctx context.Context, from *core.Mail, m *format.Message
 	return c.carryAll(ctx, from, m.ID, to, c.hasFor), nil
 }
 
-// Waiting is what waits in one project for another project.
-type Waiting struct {
-	From     string    `json:"from"`     // slug
-	To       string    `json:"to"`       // slug
-	Messages int       `json:"messages"` // number of messages
-	Since    time.Time `json:"since"`    // when the oldest of them was sent
-}
-
-// Waiting lists what waits, by the two projects.
-func (c *Carrier) Waiting() (all []Waiting, err error) {
+// Waiting lists what waits in the store's open projects.
+func (c *Carrier) Waiting() ([]Waiting, error) {
+	var slugs []string
 	for _, from := range c.store.Projects.Mails() {
-		items, ierr := Items(c.store.Root, from.Slug, c.store.Key.Seed())
-		err = errors.Join(err, ierr)
-		by := map[string]*Waiting{}
-		for _, i := range items {
-			w := by[i.To]
-			if w == nil {
-				w = &Waiting{From: i.From, To: i.To, Since: i.Queued}
-				by[i.To] = w
-			}
-			if w.Messages++; i.Queued.Before(w.Since) {
-				w.Since = i.Queued
-			}
-		}
-		for _, to := range slices.Sorted(maps.Keys(by)) {
-			all = append(all, *by[to])
-		}
+		slugs = append(slugs, from.Slug)
 	}
-	return all, err
+	return WaitingIn(c.store.Root, slugs)
 }
 
 // These are the shortest and the longest time between two attempts to carry what waits.
@@ -388,7 +434,7 @@ const (
 // after that less and less often.
 func (c *Carrier) Run(ctx context.Context) {
 	for _, from := range c.store.Projects.Mails() {
-		if err := c.folder(from.Slug).tidy(); err != nil {
+		if err := c.itemsOf(from.Slug).tidy(); err != nil {
 			c.store.Log.Warn("leftovers of mail to other projects cannot be removed", "project", from.Slug, "error", err)
 		}
 	}
@@ -415,8 +461,8 @@ func (c *Carrier) Run(ctx context.Context) {
 func (c *Carrier) round(ctx context.Context) (left int) {
 	unavailable := map[string]bool{} // by slug
 	for _, from := range c.store.Projects.Mails() {
-		f := c.folder(from.Slug)
-		names, err := f.names()
+		f := c.itemsOf(from.Slug)
+		names, err := f.listItems()
 		if err != nil {
 			c.store.Log.Warn("mail to other projects cannot be read", "project", from.Slug, "error", err)
 			left++
@@ -440,8 +486,8 @@ func (c *Carrier) round(ctx context.Context) (left int) {
 
 // retry tries to carry the item in a file, unless the item's project is unavailable. It returns that project's slug.
 func (c *Carrier) retry(ctx context.Context, from *core.Mail, f *folder, file string, unavailable map[string]bool) (to string, err error) {
-	i, err := f.load(file)
-	if err != nil || i == nil { // a file that the store did not write is left alone
+	i, err := f.loadItem(file)
+	if err != nil || i == nil || c.isKept(f.fileOf(i.Message, i.To)) { // a file that the store did not write is left alone
 		return "", err
 	}
 	c.mu.Lock()

@@ -170,17 +170,17 @@ func (c *Carrier) tellGone(ctx context.Context, from *core.Mail, i *Item) error 
 	}
 	m.BCC = i.BCC
 	names := slices.DeleteFunc(m.Recipients(), func(name string) bool { return !core.IsAgent(name) })
-	return c.tell(ctx, from, i, m, names, "This machine no longer has the project "+i.To+", so your message was not delivered there.")
+	return c.notify(ctx, from, i, m, names, "This machine no longer has the project "+i.To+", so your message was not delivered there.")
 }
 
 // tellLeft notifies the sender that some recipients of a message are no longer agents of the other project.
 func (c *Carrier) tellLeft(ctx context.Context, from *core.Mail, i *Item, m *format.Message, gone []string) error {
-	return c.tell(ctx, from, i, m, gone, "They are no longer agents of the project "+i.To+".")
+	return c.notify(ctx, from, i, m, gone, "They are no longer agents of the project "+i.To+".")
 }
 
-// tell sends a notice of Postmaster to the sender of a message that did not reach recipients in another project. Others
+// notify sends a notice of Postmaster to the sender of a message that did not reach recipients in another project. Others
 // can read the notice, so it names no bcc recipient (Invariant I7). There is one notice for a message and a project.
-func (c *Carrier) tell(ctx context.Context, from *core.Mail, i *Item, m *format.Message, names []string, why string) error {
+func (c *Carrier) notify(ctx context.Context, from *core.Mail, i *Item, m *format.Message, names []string, why string) error {
 	var lines strings.Builder
 	for _, name := range names {
 		if slices.Contains(i.BCC, name) {

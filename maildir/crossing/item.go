@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,7 +48,7 @@ func folderOf(root, slug string, key []byte) *folder {
 // name returns the name of an item's file.
 func name(id, to string) string { return id + "-" + to + ".json" }
 
-func (f *folder) path(id, to string) string { return filepath.Join(f.dir, name(id, to)) }
+func (f *folder) fileOf(id, to string) string { return filepath.Join(f.dir, name(id, to)) }
 
 // save durably writes an item. It replaces an item for the same message and project.
 func (f *folder) save(i *Item) error {
@@ -62,7 +64,7 @@ func (f *folder) save(i *Item) error {
 		err = nil
 	}
 	if err == nil {
-		err = tree.WriteFile(f.path(i.Message, i.To), data)
+		err = tree.WriteFile(f.fileOf(i.Message, i.To), data)
 	}
 	if err != nil {
 		return fmt.Errorf("keep message %s for project %s: %w", i.Message, i.To, err)
@@ -72,12 +74,12 @@ func (f *folder) save(i *Item) error {
 
 // has reports whether there is a file for an item.
 func (f *folder) has(id, to string) bool {
-	_, err := os.Lstat(f.path(id, to))
+	_, err := os.Lstat(f.fileOf(id, to))
 	return err == nil
 }
 
-// load reads an item. It returns nil if there is no file, or if this store did not write the file for this place.
-func (f *folder) load(file string) (*Item, error) {
+// loadItem reads an item. It returns nil if there is no file, or if this store did not write the file for this place.
+func (f *folder) loadItem(file string) (*Item, error) {
 	data, err := os.ReadFile(filepath.Join(f.dir, file))
 	if err != nil {
 		return nil, tree.IgnoreGone(err)
@@ -90,8 +92,8 @@ func (f *folder) load(file string) (*Item, error) {
 	return i, nil
 }
 
-// names lists the names of the items' files, sorted. Because ids begin with the day, older messages usually come first.
-func (f *folder) names() (all []string, err error) {
+// listItems lists the names of the items' files, sorted. Because ids begin with the day, older messages usually come first.
+func (f *folder) listItems() (all []string, err error) {
 	entries, err := os.ReadDir(f.dir)
 	for _, e := range entries {
 		if e.Type().IsRegular() && strings.HasSuffix(e.Name(), ".json") {
@@ -101,9 +103,9 @@ func (f *folder) names() (all []string, err error) {
 	return all, tree.IgnoreGone(err)
 }
 
-// remove durably removes an item. It returns nil if there is none.
-func (f *folder) remove(id, to string) error {
-	err := os.Remove(f.path(id, to))
+// removeItem durably removes an item. It returns nil if there is none.
+func (f *folder) removeItem(id, to string) error {
+	err := os.Remove(f.fileOf(id, to))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -124,13 +126,51 @@ func (f *folder) tidy() error {
 	return tree.IgnoreGone(err)
 }
 
+// Waiting is what waits in one project for another project.
+type Waiting struct {
+	From     string    `json:"from"`     // slug
+	To       string    `json:"to"`       // slug
+	Messages int       `json:"messages"` // number of messages
+	Since    time.Time `json:"since"`    // when the oldest of them was sent
+}
+
+// WaitingIn lists what waits in the given projects of the store at root, by the two projects. It reads only the names of
+// files, so it works without the store's key and while a server is running.
+func WaitingIn(root string, slugs []string) (all []Waiting, err error) {
+	for _, slug := range slugs {
+		f := folderOf(root, slug, nil)
+		names, ferr := f.listItems()
+		err = errors.Join(err, ferr)
+		by := map[string]*Waiting{}
+		for _, file := range names {
+			_, to, _ := strings.Cut(strings.TrimSuffix(file, ".json"), "-") // a server's ids contain no dash
+			fi, ferr := os.Lstat(filepath.Join(f.dir, file))
+			if ferr != nil { // delivered in the meantime
+				continue
+			}
+			w := by[to]
+			if w == nil {
+				w = &Waiting{From: slug, To: to, Since: fi.ModTime()}
+				by[to] = w
+			}
+			if w.Messages++; fi.ModTime().Before(w.Since) {
+				w.Since = fi.ModTime()
+			}
+		}
+		for _, to := range slices.Sorted(maps.Keys(by)) {
+			all = append(all, *by[to])
+		}
+	}
+	return all, err
+}
+
 // Items returns the items of a project in the store at root, for a program that may not own the store. The key is the
 // store's key.
 func Items(root, slug string, key []byte) (all []Item, err error) {
 	f := folderOf(root, slug, key)
-	names, err := f.names()
+	names, err := f.listItems()
 	for _, file := range names {
-		i, ierr := f.load(file)
+		i, ierr := f.loadItem(file)
 		if err = errors.Join(err, ierr); i != nil {
 			all = append(all, *i)
 		}
