@@ -168,7 +168,7 @@ func (c *Mail) OnlyNamesake(ctx context.Context, field refusal.Field, agent stri
 		}
 	}
 	return found[0].In(agent), &refusal.Error{
-		What:  refusal.Note("{=name} is not an agent of this project but of project {=other}, whose address is {choices}."),
+		What:  refusal.Note("{=name} is an agent of project {=other}, not of this project, so the message goes to {choices}."),
 		Name:  agent,
 		Other: found[0].Name(),
 		Near:  []string{found[0].In(agent)},
