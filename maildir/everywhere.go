@@ -25,7 +25,7 @@ func (s *Store) ProjectWithAgent(ctx context.Context, p *Project, agent string) 
 		return p, nil, nil
 	}
 	return other, &Error{
-		What:  refusal.Note("{=name} is not an agent of project {=other} but of project {choices}, so the answer is about that project."),
+		What:  refusal.Note("{=name} is not an agent of project {=other} but of project {choices}, so the call applies to that project."),
 		Name:  agent,
 		Other: p.mail.Name(),
 		Near:  []string{other.mail.Name()},

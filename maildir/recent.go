@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"mailtree/maildir/core"
 	"mailtree/maildir/index"
 )
 
@@ -54,11 +55,10 @@ func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
 			continue
 		}
 		agents = append(agents, RecentAgent{Project: p, Name: m.From})
-		t := RecentThread{Project: p, ID: cmp.Or(m.ThreadID, m.ID), Subject: m.Subject}
-		listed := slices.ContainsFunc(r.Threads, func(o RecentThread) bool {
-			return o.ID == t.ID && (o.Project == p || same[threadIn{p.Slug, t.ID}] == threadIn{o.Project.Slug, o.ID})
-		})
-		if !listed && len(r.Threads) < limit {
+		in := same.of(threadIn{m.Project, cmp.Or(m.ThreadID, m.ID)})
+		t := RecentThread{Project: s.known(in.slug), ID: in.thread, Subject: m.Subject}
+		listed := slices.ContainsFunc(r.Threads, func(o RecentThread) bool { return o.Project == t.Project && o.ID == t.ID })
+		if t.Project != nil && !listed && len(r.Threads) < limit {
 			r.Threads = append(r.Threads, t)
 		}
 	}
@@ -83,17 +83,33 @@ func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
 // threadIn identifies a thread in a project.
 type threadIn struct{ slug, thread string }
 
-// copiedThreads returns the threads that are in several projects because a message was sent from one project to another.
-// For each of them, it returns the same thread in the project that comes first in the list of messages.
-func copiedThreads(messages []index.MessageRow) map[threadIn]threadIn {
-	first, same := map[string]threadIn{}, map[threadIn]threadIn{}
+// copies maps a thread to the same thread in another project.
+type copies map[threadIn]threadIn
+
+// of returns the thread that stands for t in lists.
+func (c copies) of(t threadIn) threadIn {
+	for next, is := c[t]; is; next, is = c[t] {
+		t = next
+	}
+	return t
+}
+
+// copiedThreads returns the threads that are in several projects because a message, one of the given ones, was sent from
+// one project to another. In lists, the thread of the newest such message in its sender's project stands for the others.
+func copiedThreads(messages []index.MessageRow) copies {
+	home := map[string]threadIn{} // by message id: the thread in the sender's project
+	at := func(m *index.MessageRow) threadIn { return threadIn{m.Project, cmp.Or(m.ThreadID, m.ID)} }
+	for i := range messages {
+		if m := &messages[i]; core.IsAgent(m.From) {
+			home[m.ID] = at(m)
+		}
+	}
+	same := copies{}
 	for i := range messages {
 		m := &messages[i]
-		t := threadIn{m.Project, cmp.Or(m.ThreadID, m.ID)}
-		if of, known := first[m.ID]; known && of.slug != t.slug && of.thread == t.thread {
-			same[t], same[of] = of, t
-		} else if !known {
-			first[m.ID] = t
+		own, known := home[m.ID]
+		if t := same.of(at(m)); known && own.thread == at(m).thread && t != same.of(own) {
+			same[t] = same.of(own)
 		}
 	}
 	return same
