@@ -128,16 +128,16 @@ func loadsAlone(root *cobra.Command) {
 			"shells, add them to %s:\n\n%s",
 			load.shell, load.file, load.lines)
 		if load.shell == "bash" {
-			script := c.RunE
-			c.RunE = func(c *cobra.Command, args []string) error {
-				out := c.OutOrStdout()
-				var text strings.Builder
-				root.SetOut(&text)
-				defer root.SetOut(out)
-				if err := script(c, args); err != nil {
+			c.RunE = func(c *cobra.Command, _ []string) error {
+				var script strings.Builder
+				bare, err := c.Flags().GetBool("no-descriptions")
+				if err == nil {
+					err = root.GenBashCompletionV2(&script, !bare)
+				}
+				if err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(out, "%s\n%s", completionBash, keepsAddresses.Replace(text.String()))
+				_, err = fmt.Fprintf(c.OutOrStdout(), "%s\n%s", completionBash, keepsAddresses.Replace(script.String()))
 				return err
 			}
 		}
