@@ -2,6 +2,7 @@ package maildir_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -14,8 +15,10 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/fixtures/waits"
 	"mailtree/maildir"
+	"mailtree/maildir/backup"
 	"mailtree/maildir/crossing"
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 	"mailtree/maildir/index"
 	"mailtree/maildir/storedir"
 )
@@ -566,5 +569,62 @@ func TestCrossingWaits(t *testing.T) {
 	}
 	if got := len(owed(false)) + len(awaiting()); got > 0 {
 		t.Error("still owed:", owed(false), awaiting())
+	}
+}
+
+// packs is a history that calls before when a backup begins to copy its project.
+type packs struct {
+	history.Log
+	before *func()
+}
+
+func (h packs) KeepPacks(ctx context.Context) (done func(), err error) {
+	if *h.before != nil {
+		(*h.before)()
+	}
+	return h.Log.KeepPacks(ctx)
+}
+
+// TestCrossingBackup checks that a restored store delivers the mail that was waiting when the backup was made, and the
+// mail that was delivered after the backup had copied the other project and before it copied the sender's project.
+func TestCrossingBackup(t *testing.T) {
+	t.Parallel()
+	var before []*func()
+	disk := &blocked{agent: "Xia"}
+	s := openPair(t, storetest.Config{Fail: disk.fail, NoCheck: true, History: func(h history.Log) history.Log {
+		before = append(before, new(func()))
+		return packs{h, before[len(before)-1]}
+	}})
+	send(t, s.front, "Yan", maildir.Draft{To: []string{"Ann@back"}, Subject: "earlier", Body: "b"})
+	disk.Store(true)
+	late := send(t, s.back, "Ann", maildir.Draft{To: []string{"Xia@front"}, BCC: []string{"Zoe@front"}, Subject: "late", Body: "b"})
+	*before[1] = func() { // back is copied by now
+		m := send(t, s.front, "Yan", maildir.Draft{To: []string{"Ann@back"}, Subject: "between", Body: "b"})
+		if len(m.Queued) > 0 || subjects(t, s.back, "Ann") != "between earlier" {
+			t.Errorf("%+v", m)
+		}
+	}
+	var file bytes.Buffer
+	if err := s.Backup(t.Context(), &file, "test"); err != nil {
+		t.Fatal(err)
+	}
+	if left := items(t, s.front); len(left) > 0 {
+		t.Errorf("after the backup, front has %v", left)
+	}
+	for _, how := range []backup.How{backup.Replace, backup.Copy} {
+		root := filepath.Join(t.TempDir(), "restored")
+		if _, err := backup.Restore(t.Context(), bytes.NewReader(file.Bytes()), root, how); err != nil {
+			t.Fatal(err)
+		}
+		again := openPair(t, storetest.Config{Root: root})
+		waits.Until(t, "nothing to wait", func() bool { return len(items(t, again.back))+len(items(t, again.front)) == 0 })
+		if got := subjects(t, again.back, "Ann"); got != "between earlier" {
+			t.Errorf("%v: Ann has %q", how, got)
+		}
+		for _, agent := range []string{"Xia", "Zoe"} {
+			if got := inbox(t, again.front, agent).Messages; len(got) != 1 || got[0].ID != late.ID {
+				t.Errorf("%v: %s has %+v", how, agent, got)
+			}
+		}
 	}
 }
