@@ -277,7 +277,7 @@ func (c *Carrier) finish(f *folder, id, to string) error {
 // save durably writes an item.
 func (c *Carrier) save(i *Item) error {
 	c.step("keep " + i.Message)
-	return c.itemsOf(i.From).save(i)
+	return c.itemsOf(i.From).saveItem(i)
 }
 
 // step informs a fault test which step the carrier has reached.

@@ -50,8 +50,8 @@ func name(id, to string) string { return id + "-" + to + ".json" }
 
 func (f *folder) fileOf(id, to string) string { return filepath.Join(f.dir, name(id, to)) }
 
-// save durably writes an item. It replaces an item for the same message and project.
-func (f *folder) save(i *Item) error {
+// saveItem durably writes an item. It replaces an item for the same message and project.
+func (f *folder) saveItem(i *Item) error {
 	data, err := signed.Encode(f.key, label, i)
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func Rekey(root, slug string, from, to []byte) error {
 	all, err := Items(root, slug, from)
 	f := folderOf(root, slug, to)
 	for i := range all {
-		err = errors.Join(err, f.save(&all[i]))
+		err = errors.Join(err, f.saveItem(&all[i]))
 	}
 	return err
 }
