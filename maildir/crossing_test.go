@@ -628,3 +628,15 @@ func TestCrossingBackup(t *testing.T) {
 		}
 	}
 }
+
+// TestCrossingUnwatched checks that the watcher does not follow the files of mail to other projects.
+func TestCrossingUnwatched(t *testing.T) {
+	t.Parallel()
+	for rel, want := range map[string]bool{
+		"back": true, "back/repo": true, "back/repo/crossing": true, "back/" + crossing.FolderName: false, "back/.x": false,
+	} {
+		if got := maildir.Watched(rel); got != want {
+			t.Errorf("%s: %v", rel, got)
+		}
+	}
+}

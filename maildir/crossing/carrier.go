@@ -3,12 +3,8 @@ package crossing
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"sync"
-	"time"
 
 	"mailtree/maildir/core"
 	"mailtree/maildir/format"
@@ -129,66 +125,6 @@ func seen(from *core.Mail, slug string, names []string) (all []string) {
 	return all
 }
 
-// Passage carries one message that is being sent.
-type Passage struct {
-	c    *Carrier
-	from *core.Mail
-	id   string
-	to   []string // slugs of the projects with items
-}
-
-// Begin returns the Passage of a message that an agent of the given project sends.
-func (c *Carrier) Begin(from *core.Mail) *Passage { return &Passage{c: c, from: from} }
-
-// Reset durably removes the items that an earlier call of the operation's plan wrote. The plan calls Reset first,
-// because nothing that it planned before was written.
-func (p *Passage) Reset() error {
-	for _, to := range p.to {
-		if err := p.c.itemsOf(p.from.Slug).removeItem(p.id, to); err != nil {
-			return err
-		}
-	}
-	p.id, p.to = "", nil
-	return nil
-}
-
-// Plan durably writes the items of the message, whose id must be set. The plan of the operation that sends the message
-// calls Plan last.
-func (p *Passage) Plan(m *format.Message) error {
-	p.id = m.ID
-	for _, to := range p.c.Targets(m) {
-		i, err := p.c.item(p.from, m, to)
-		if err != nil {
-			return err
-		}
-		p.to = append(p.to, to) // even if save fails, there may be a file
-		if err := p.c.save(i); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Finish carries the message once the operation that sends it has ended with the given error. It returns the slugs of
-// the projects that do not have the message yet. Run carries it there later. Finish waits no longer than an operation
-// waits for the disk (writer.Writer.Do).
-func (p *Passage) Finish(ctx context.Context, err error) (queued []string) {
-	switch {
-	case len(p.to) == 0:
-		return nil
-	case err != nil: // the message may or may not be in the tree
-		p.c.failed(p.id, err)
-		return nil
-	}
-	release, err := p.c.hold(ctx, p.id)
-	if err != nil {
-		p.c.Poke()
-		return p.to
-	}
-	defer release()
-	return p.c.carryAll(ctx, p.from, p.id, p.to, p.c.hasNow)
-}
-
 // carryAll carries a message, which the caller holds, to several projects at once. It returns the projects that the
 // message still waits for.
 func (c *Carrier) carryAll(ctx context.Context, from *core.Mail, id string, to []string, has presence) (queued []string) {
@@ -285,35 +221,6 @@ func (c *Carrier) step(name string) {
 	if f := c.store.Step; f != nil {
 		f(name)
 	}
-}
-
-// Keep keeps the items of messages that are carried from now on, until done is called. A backup copies one project after
-// another, so it may copy a project before a message reaches that project, and the sender's project after that. With the
-// item in the backup, the restored store carries the message again.
-func (c *Carrier) Keep() (done func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.keeping++
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.keeping--; c.keeping > 0 {
-			return
-		}
-		for path := range c.kept {
-			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				c.store.Log.Warn("an item of delivered mail cannot be removed", "file", path, "error", err)
-			}
-		}
-		clear(c.kept)
-	}
-}
-
-// isKept reports whether an item is only waiting for the end of Keep.
-func (c *Carrier) isKept(path string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.kept[path]
 }
 
 // errNotOpen means that a project is not open yet.
@@ -423,86 +330,3 @@ func (c *Carrier) Waiting() ([]Waiting, error) {
 	}
 	return WaitingIn(c.store.Root, slugs)
 }
-
-// These are the shortest and the longest time between two attempts to carry what waits.
-const (
-	firstRest = time.Second
-	mostRest  = 2 * time.Minute
-)
-
-// Run carries what waits until ctx ends: at once, when a project is opened or a message could not be carried (Poke), and
-// after that less and less often.
-func (c *Carrier) Run(ctx context.Context) {
-	for _, from := range c.store.Projects.Mails() {
-		if err := c.itemsOf(from.Slug).tidy(); err != nil {
-			c.store.Log.Warn("leftovers of mail to other projects cannot be removed", "project", from.Slug, "error", err)
-		}
-	}
-	rest := firstRest
-	for ctx.Err() == nil {
-		var again <-chan time.Time
-		if c.round(ctx) > 0 {
-			again = time.After(rest)
-			rest = min(2*rest, mostRest)
-		} else {
-			rest = firstRest
-		}
-		select {
-		case <-c.bell:
-			rest = firstRest
-		case <-again:
-		case <-ctx.Done():
-		}
-	}
-}
-
-// round tries to carry everything that waits. It returns the number of items that still wait. If a project is
-// unavailable, the round skips the other items for that project, because each would wait for the disk again.
-func (c *Carrier) round(ctx context.Context) (left int) {
-	unavailable := map[string]bool{} // by slug
-	for _, from := range c.store.Projects.Mails() {
-		f := c.itemsOf(from.Slug)
-		names, err := f.listItems()
-		if err != nil {
-			c.store.Log.Warn("mail to other projects cannot be read", "project", from.Slug, "error", err)
-			left++
-		}
-		for _, file := range names {
-			if ctx.Err() != nil {
-				return left
-			}
-			to, err := c.retry(ctx, from, f, file, unavailable)
-			if err != nil {
-				c.store.Log.Debug("a message waits for another project", "project", from.Slug, "file", file, "error", err)
-				left++
-			}
-			if errors.Is(err, refusal.ErrUnavailable) {
-				unavailable[to] = true
-			}
-		}
-	}
-	return left
-}
-
-// retry tries to carry the item in a file, unless the item's project is unavailable. It returns that project's slug.
-func (c *Carrier) retry(ctx context.Context, from *core.Mail, f *folder, file string, unavailable map[string]bool) (to string, err error) {
-	i, err := f.loadItem(file)
-	if err != nil || i == nil || c.isKept(f.fileOf(i.Message, i.To)) { // a file that the store did not write is left alone
-		return "", err
-	}
-	c.mu.Lock()
-	later := c.later[i.Message]
-	c.mu.Unlock()
-	if later || unavailable[i.To] {
-		return i.To, errLater
-	}
-	release, err := c.hold(ctx, i.Message)
-	if err != nil {
-		return i.To, fmt.Errorf("message %s: %w", i.Message, err)
-	}
-	defer release()
-	return i.To, c.carry(ctx, from, i.Message, i.To, c.hasFor)
-}
-
-// errLater means that this round does not try to carry an item.
-var errLater = errors.New("it is tried later")

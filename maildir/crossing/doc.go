@@ -18,6 +18,9 @@
 // from a user is carried to no other project. See docs/durability.md, "Mail between projects".
 //
 //	item.go     the files of the Items
-//	carrier.go  sends, and the retries
+//	carrier.go  makes another project agree with the sender's tree; operations that remove or restore a message
+//	passage.go  a message that is being sent
 //	deliver.go  writes and withdraws the copies in the other project
+//	run.go      the retries
+//	keep.go     what a backup needs
 package crossing
