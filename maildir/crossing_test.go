@@ -640,3 +640,30 @@ func TestCrossingUnwatched(t *testing.T) {
 		}
 	}
 }
+
+// TestCrossingGuest checks that another OS user can answer mail from another project, but learns nothing about other
+// projects: neither from a refusal nor by a bare name.
+func TestCrossingGuest(t *testing.T) {
+	t.Parallel()
+	s := openPair(t, storetest.Config{User: func() int { return 1000 }})
+	projectAt(t, s.Store.Store, "/other/front", "Una")
+	guest := s.back.As(maildir.Caller{UID: 4242}, format.Origin{Auth: "uid:4242"})
+	if _, err := guest.CreateMailbox(t.Context(), "gus"); err != nil {
+		t.Fatal(err)
+	}
+	box, err := guest.Box(t.Context(), "gus")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := send(t, s.front, "Xia", maildir.Draft{To: []string{in(s.back, "gus")}, Subject: "s", Body: "b"})
+	if r, err := box.Reply(t.Context(), m.ID, maildir.Draft{Body: "r"}); err != nil || !slices.Equal(r.To, []string{in(s.front, "Xia")}) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for _, to := range []string{"Xia", "Xia@front", "Xai@" + s.front.Slug, "Xia@nope"} {
+		_, err := box.Send(t.Context(), maildir.Draft{To: []string{to}, Subject: "s", Body: "b"})
+		text := strings.ReplaceAll(answerText(err), to, "")
+		if !errors.Is(err, maildir.ErrNotFound) || strings.Contains(text, "front") || strings.Contains(text, "Xia") {
+			t.Errorf("%s: %v", to, err)
+		}
+	}
+}
