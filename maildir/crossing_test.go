@@ -241,7 +241,7 @@ func TestCrossingQueued(t *testing.T) {
 	if err != nil || receipts(row.Receipts) != "Bob delivered, "+in(s.front, "Xia")+" queued" {
 		t.Error(receipts(row.Receipts), err)
 	}
-	waiting, err := s.CrossingWaits()
+	waiting, err := maildir.CrossingWaits(s.Root(), []string{s.back.Slug, s.front.Slug})
 	if err != nil || len(waiting) != 1 || waiting[0].Messages != 1 || waiting[0].To != s.front.Slug {
 		t.Error(waiting, err)
 	}

@@ -256,11 +256,9 @@ func (s *Store) Close() error {
 	return s.lock.Release()
 }
 
-// CrossingWaits lists the mail that waits in one project for another project.
-func (s *Store) CrossingWaits() ([]crossing.Waiting, error) { return s.carrier.Waiting() }
-
-// CrossingWaitsIn is like CrossingWaits, for some projects of the store at root, which may belong to a running server.
-func CrossingWaitsIn(root string, slugs []string) ([]crossing.Waiting, error) {
+// CrossingWaits lists the mail that waits in some projects of the store at root for other projects. The store may belong
+// to a running server.
+func CrossingWaits(root string, slugs []string) ([]crossing.Waiting, error) {
 	return crossing.WaitingIn(root, slugs)
 }
 

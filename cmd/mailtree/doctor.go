@@ -317,7 +317,7 @@ func (d *doctor) projects() {
 
 // crossing reports mail that has been waiting for another project for longer than a send waits.
 func (d *doctor) crossing(v *view) {
-	all, err := maildir.CrossingWaitsIn(d.p.cfg.Store, slices.Sorted(maps.Keys(v.trees)))
+	all, err := maildir.CrossingWaits(d.p.cfg.Store, slices.Sorted(maps.Keys(v.trees)))
 	if err != nil {
 		d.say("cannot read the mail that waits for other projects: %v", err)
 	}

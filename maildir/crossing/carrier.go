@@ -321,12 +321,3 @@ func (c *Carrier) Change(ctx context.Context, from *core.Mail, m *format.Message
 	}
 	return c.carryAll(ctx, from, m.ID, to, c.hasFor), nil
 }
-
-// Waiting lists what waits in the store's open projects.
-func (c *Carrier) Waiting() ([]Waiting, error) {
-	var slugs []string
-	for _, from := range c.store.Projects.Mails() {
-		slugs = append(slugs, from.Slug)
-	}
-	return WaitingIn(c.store.Root, slugs)
-}
