@@ -198,9 +198,9 @@ func (b *Box) amendedFile(id string, old []byte, m format.Message) ([]byte, erro
 	return file, err
 }
 
-// planTelling plans a notice from the agent that a message has changed. It goes to the message's author and to every agent
-// of the project who has read the message. planTelling returns their names. The recipients do not see each other's names, because some
-// may have received the message as bcc (Invariant I7).
+// planTelling plans a notice from the agent that a message has changed. It goes to the message's author and to every
+// agent of the project that has read the message. planTelling returns their names. The recipients do not see each other's
+// names, because some may have received the message as bcc (Invariant I7).
 func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow) ([]string, error) {
 	const forSender = true
 	if err := b.p.mail.AddReceipts(g.Ctx, row, forSender); err != nil {

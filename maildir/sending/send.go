@@ -114,7 +114,8 @@ func (s *Sender) Send(ctx context.Context, d *Order) (*Sent, error) {
 	if err != nil {
 		return nil, err
 	}
-	if sent.Queued = queued; sent.Again {
+	sent.Queued = queued
+	if sent.Again {
 		sent.Queued = s.carrier.Waits(s.mail, &sent.Message)
 	}
 	return sent, nil
