@@ -51,6 +51,9 @@ func (c *Config) Check(ctx context.Context, store *maildir.Store, root, email st
 	switch {
 	case store.Domains().Has(a.Domain):
 		k.inside(ctx, a)
+	case store.InAnotherProject(a.String()):
+		k.bad("%s is an address of an agent in another project, not an email address: an email address has a domain with a dot, or one "+
+			"that GATEWAY_ALLOW lists", a)
 	case a.OnThisMachine():
 		k.bad("%s is not an address at another domain, so the server does not send mail to it", a)
 	default:

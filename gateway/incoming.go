@@ -174,10 +174,11 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 }
 
 // onThisMachine reports whether an address is local to this machine, that is, belongs neither to another domain nor to
-// one of the store's domains. A reply to such an address, for example root@localhost, would not reach anyone.
+// one of the store's domains. A reply to such an address, for example root@localhost, would not reach its author. An
+// address that has the form of another project's agent is local too: an email never comes from one.
 func (i *Incoming) onThisMachine(address string) bool {
 	a, err := format.ParseAddress(address)
-	return err == nil && a.OnThisMachine() && !i.Store.Domains().Has(a.Domain)
+	return err == nil && (a.OnThisMachine() || i.Store.InAnotherProject(address)) && !i.Store.Domains().Has(a.Domain)
 }
 
 // parties replaces the addresses of the project's agents with their names. It removes duplicates, and addresses that do

@@ -99,9 +99,10 @@ func TestParties(t *testing.T) {
 		{"Subject: none", "", maildir.UnknownSender},
 		{"From: root@localhost", "", maildir.UnknownSender},
 		{"From: root@127.0.0.1", "", maildir.UnknownSender},
+		{"From: Ann@frontend", "", maildir.UnknownSender}, // the form of an agent of another project
 	} {
 		err := d.deliver("build", "a@example.org", c.proven, c.from, "To: Build+tag@mailtree.local, ops@mailtree.local, BUILD@mailtree.local",
-			"Cc: who@mailtree.local, x@127.0.0.1, x@sub.localhost, x@example.net", "Message-ID: <"+c.want+c.proven+">", "", "Hi")
+			"Cc: who@mailtree.local, x@127.0.0.1, x@sub.localhost, Ann@frontend, x@example.net", "Message-ID: <"+c.want+c.proven+">", "", "Hi")
 		if err != nil {
 			t.Fatal(err)
 		}

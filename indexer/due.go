@@ -29,11 +29,19 @@ func receivedPart(by, where string) string {
 }
 
 // owedText lists the messages that an agent sent and that other agents still have to acknowledge, with the names of
-// these agents. If ?4 is set, it considers only recipients in to and cc.
-const owedText = dueColumns + "m.id, group_concat(a.name, ' ' ORDER BY a.name) " +
-	"FROM deliveries d INDEXED BY deliveries_asking CROSS JOIN messages m ON m.row = d.row CROSS JOIN agents a ON a.aid = d.box " +
-	"WHERE d.asks = 1 AND d.ack = 0 AND m.pid = ?1 AND m.sender = ?2 AND a.name <> ?2 AND (NOT ?4 OR d.fact <> 'bcc') GROUP BY m.row " +
-	"ORDER BY m.row DESC LIMIT ?3 + 0"
+// these agents. If ?4 is set, it considers only recipients in to and cc. It includes agents of other projects, by their
+// addresses: their copies c are in these projects.
+const owedText = dueColumns + "m.id, group_concat(a.name || iif(c.pid = ?1, '', '@' || p.slug), ' ' ORDER BY c.pid <> ?1, a.name) " +
+	"FROM deliveries d INDEXED BY deliveries_asking CROSS JOIN messages c ON c.row = d.row CROSS JOIN agents a ON a.aid = d.box " +
+	"CROSS JOIN projects p ON p.pid = c.pid CROSS JOIN messages m ON " + ownOfCopy +
+	" WHERE d.asks = 1 AND d.ack = 0 AND " + copyOfOwn + " AND NOT (c.pid = ?1 AND a.name = ?2) " +
+	"AND (NOT ?4 OR d.fact <> 'bcc') GROUP BY m.row ORDER BY m.row DESC LIMIT ?3 + 0"
+
+// copyOfOwn is SQL for whether a message c is one that agent ?2 of project ?1 sent, in that project or in another one.
+const copyOfOwn = "c.sender = iif(c.pid = ?1, ?2, ?2 || '@' || (SELECT slug FROM projects WHERE pid = ?1))"
+
+// ownOfCopy is SQL for whether a message m is the one in the sender's project that a message c is a copy of.
+const ownOfCopy = "m.pid = ?1 AND m.id = c.id AND m.sender = ?2"
 
 // sentText lists the newest messages that an agent sent without asking for an acknowledgement.
 const sentText = dueColumns + "m.id, m.tos FROM deliveries d CROSS JOIN messages m ON m.row = d.row " +

@@ -80,14 +80,14 @@ func (x *Index) Deliveries(ctx context.Context, slug, agent string, ids []string
 
 // awaitingText lists the messages that are waiting for an acknowledgement. Both halves read a partial index, so the
 // cost depends on the number of waiting messages, not on the total number of messages. The table messages is read
-// only for the rows of the page.
+// only for the rows of the page, and for copies in other projects.
 const awaitingText = "SELECT " + messageColumns + withoutBody + deliveryColumns + " FROM (" +
 	"SELECT row, fol, fact, read, read_at, ack, ack_at, archived " +
 	"FROM deliveries INDEXED BY deliveries_awaiting WHERE box = " + agentID + " AND asks = 1 AND ack = 0 AND row < ?3 " +
-	"UNION ALL SELECT DISTINCT o.row, 0, '" + index.KindSent + "', 1, NULL, 0, NULL, 0 " +
-	"FROM deliveries o INDEXED BY deliveries_asking CROSS JOIN messages s ON s.row = o.row " +
-	"WHERE o.asks = 1 AND o.ack = 0 AND o.row < ?3 AND s.pid = ?1 AND s.sender = ?2 " +
-	"AND NOT EXISTS (SELECT 1 FROM deliveries x WHERE x.box = " + agentID + " AND x.row = o.row AND x.ack = 0) " +
+	"UNION ALL SELECT DISTINCT m.row, 0, '" + index.KindSent + "', 1, NULL, 0, NULL, 0 " +
+	"FROM deliveries o INDEXED BY deliveries_asking CROSS JOIN messages c ON c.row = o.row CROSS JOIN messages m ON " + ownOfCopy +
+	" WHERE o.asks = 1 AND o.ack = 0 AND m.row < ?3 AND " + copyOfOwn +
+	" AND NOT EXISTS (SELECT 1 FROM deliveries x WHERE x.box = " + agentID + " AND x.row = m.row AND x.ack = 0) " +
 	"ORDER BY row DESC LIMIT ?4 + 0) d CROSS JOIN messages m ON m.row = d.row ORDER BY d.row DESC"
 
 // Awaiting lists the messages that are waiting for an acknowledgement: see index.Index.

@@ -39,7 +39,7 @@ type Amended struct {
 	Same    bool     `json:"same,omitempty"`     // the message is unchanged, so nothing was written
 	Sealed  bool     `json:"sealed"`             // false for another agent's message
 	Readers []string `json:"read_by"`            // its author, and agents that had read the old content; all get a notice
-	Outside []string `json:"left_for,omitempty"` // recipients at other domains that have the old content: see leftFor
+	Outside []string `json:"left_for,omitempty"` // recipients in other projects and at other domains that have the old content
 	Left    []string `json:"left,omitempty"`     // paths of copies that were edited by hand and are left unchanged
 
 	message format.Message
@@ -142,7 +142,7 @@ func (b *Box) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amen
 		return nil, err
 	}
 	done.Readers, err = b.planTelling(g, tx, row)
-	done.Outside = leftFor(row)
+	done.Outside = slices.Concat(leftFor(row), b.p.leftInProjects(row))
 	return done, err
 }
 
@@ -198,9 +198,9 @@ func (b *Box) amendedFile(id string, old []byte, m format.Message) ([]byte, erro
 	return file, err
 }
 
-// planTelling plans a notice from the agent that a message has changed. It goes to the message's author and to everyone
-// who has read the message. planTelling returns their names. The recipients do not see each other's names, because some
-// may have received the message as bcc (Invariant I7).
+// planTelling plans a notice from the agent that a message has changed. It goes to the message's author and to every
+// agent of the project that has read the message. planTelling returns their names. The recipients do not see each other's
+// names, because some may have received the message as bcc (Invariant I7).
 func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow) ([]string, error) {
 	const forSender = true
 	if err := b.p.mail.AddReceipts(g.Ctx, row, forSender); err != nil {
@@ -212,7 +212,7 @@ func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow)
 	} else if is {
 		told = append(told, row.From)
 	}
-	told = slices.DeleteFunc(told, func(name string) bool { return name == b.agent })
+	told = slices.DeleteFunc(told, func(name string) bool { return name == b.agent || !core.IsAgent(name) })
 	return told, b.planNotice(g, tx, row, told, &format.Message{
 		Subject: "Changed: " + format.Cut(row.Subject, format.MaxSubject-20),
 		Body: fmt.Sprintf("%s has changed the message %s, which you wrote or have read:\n\n    %s\n\nRead it "+
@@ -221,8 +221,10 @@ func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow)
 	})
 }
 
-// planNotice plans the agent's message about another message, as a bcc to each of the given agents.
+// planNotice plans the agent's message about another message, as a bcc to each of the given agents that belong to this
+// project.
 func (b *Box) planNotice(g *writer.Group, tx *writer.Tx, about *index.MessageRow, to []string, notice *format.Message) error {
+	to = slices.DeleteFunc(slices.Clone(to), func(name string) bool { return !core.IsAgent(name) })
 	if len(to) == 0 {
 		return nil
 	}

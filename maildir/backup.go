@@ -12,6 +12,8 @@ import (
 // Backup writes a backup of the store to a writer, while Run is running. program is the version of the program. Backup
 // returns errors from to and ctx, ErrUnavailable, and errors from the file system.
 func (s *Store) Backup(ctx context.Context, to io.Writer, program string) error {
+	done := s.carrier.Keep()
+	defer done()
 	var all []backup.Project
 	for _, p := range s.Projects() {
 		all = append(all, backup.Project{Slug: p.Slug, KeepPacks: p.mail.History.KeepPacks, Still: p.still})

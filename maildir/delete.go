@@ -19,11 +19,13 @@ type Deleted struct {
 	Readers []string `json:"read_by"`            // agents that had read the message, except its sender
 	Files   []string `json:"files"`              // paths of the removed files
 	Outside []string `json:"left_for,omitempty"` // recipients at other domains that keep their copies: see leftFor
+	Queued  []string `json:"queued,omitempty"`   // other projects in which the message is removed later
 
 	row *index.MessageRow // the message before the deletion, with all receipts, and with the bcc recipients in BCC
 }
 
 // Delete removes a message for everyone: the canonical file, the copies and their marks, in one operation of the agent.
+// If the message was sent from this project, the copies in other projects are removed too.
 // Attachments are kept, because other messages may use them. The caller must ensure that the user is the store's owner;
 // the agent need not be the message's author. Delete returns ErrNotFound if there is no such message.
 func (b *Box) Delete(ctx context.Context, id string) (*Deleted, error) {
@@ -39,9 +41,11 @@ func (b *Box) Delete(ctx context.Context, id string) (*Deleted, error) {
 		}
 		return err
 	}
-	if err := b.perform(ctx, tx); err != nil {
+	queued, err := b.p.changeEverywhere(ctx, id, nil, func() error { return b.perform(ctx, tx) })
+	if err != nil {
 		return nil, err
 	}
+	gone.Queued = queued
 	return gone, nil
 }
 
@@ -67,6 +71,16 @@ func (p *Project) planDeletion(g *writer.Group, tx *writer.Tx, id string) (*Dele
 		return nil, g.Behind(m.Path)
 	}
 	return gone, nil
+}
+
+// leftInProjects returns the recipients in other projects that have a copy of a message, according to its receipts.
+func (p *Project) leftInProjects(m *index.MessageRow) (addresses []string) {
+	for _, r := range m.Receipts {
+		if r.Delivered && p.mail.Store.PartyOf(r.Agent).Project != "" {
+			addresses = append(addresses, r.Agent)
+		}
+	}
+	return addresses
 }
 
 // leftFor returns the recipients at other domains that have received a message, or may have, according to its receipts.

@@ -4,7 +4,8 @@
 //
 // A Store opens the projects of a store folder. A Project consists of parts, each a package below this one: Claims,
 // Agents, Sessions (package wake), Sync (package peers) and Post. These packages share package core. A Box provides the
-// operations on one agent's mail. A View is a project with the access rights of one OS user (package access).
+// operations on one agent's mail. The store's carrier (package crossing) takes mail from one project to another. A View
+// is a project with the access rights of one OS user (package access).
 //
 // # The tree
 //

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"mailtree/maildir/crossing"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/maildir/storedir"
@@ -15,8 +16,12 @@ import (
 // WatchRoot returns the folder that contains all trees. The store's watcher watches this folder.
 func (s *Store) WatchRoot() string { return filepath.Join(s.core.Root, storedir.ProjectsDir) }
 
-// Watched reports whether a folder below WatchRoot is part of a tree or contains one. Hidden folders are excluded.
-func Watched(rel string) bool { return !strings.HasPrefix(path.Base(rel), ".") }
+// Watched reports whether a folder below WatchRoot is part of a tree or contains one. Hidden folders are excluded, and so
+// is the folder of a project's mail to other projects.
+func Watched(rel string) bool {
+	_, below, _ := strings.Cut(rel, "/")
+	return !strings.HasPrefix(path.Base(rel), ".") && below != crossing.FolderName
+}
 
 // Edited handles the changed paths, relative to WatchRoot, that a watcher of that folder has reported. If scan is true,
 // the watcher has lost events. Edited opens a project whose folder has just appeared (a clone made by hand) and ends a
@@ -38,6 +43,9 @@ func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
 	inside := map[string][]string{}
 	for _, p := range paths {
 		slug, rest, _ := strings.Cut(p, "/")
+		if rest == crossing.FolderName {
+			continue
+		}
 		in, ok := strings.CutPrefix(rest, storedir.RepoDir+"/")
 		if !ok { // the path is the project's folder itself
 			s.edited(ctx, slug, nil, true)

@@ -16,6 +16,7 @@ import (
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/claims"
 	"mailtree/maildir/core"
+	"mailtree/maildir/crossing"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
@@ -43,12 +44,13 @@ type Project struct {
 	Sessions *wake.Sessions
 	Post     *post.Post
 
-	mail   *core.Mail
-	sender *sending.Sender
-	outbox *outbox.Outbox
-	moved  func() // called after the answers of mail.Reread have changed
-	pops   pops
-	stamps stamping
+	mail    *core.Mail
+	sender  *sending.Sender
+	outbox  *outbox.Outbox
+	carrier *crossing.Carrier
+	moved   func() // called after the answers of mail.Reread have changed
+	pops    pops
+	stamps  stamping
 
 	stop  context.CancelFunc // ends Project.run; nil while the store is not running. Guarded by Store.mu
 	ended chan struct{}      // closed when run has returned
@@ -68,9 +70,11 @@ func (s *Store) newProject(c *core.Mail, slug string) *Project {
 		},
 		Claims: claims.New(c),
 		Post:   post.New(c, &s.office),
+
+		carrier: s.carrier,
 	}
 	p.Agents = agents.New(c, p.Claims)
-	p.sender = sending.New(c, p.Post)
+	p.sender = sending.New(c, p.Post, s.carrier)
 	p.outbox = outbox.New(c, p.sender)
 	p.Sync = peers.New(c, p.Claims, p.outbox.Moved)
 	p.Claims.Elsewhere = p.Sync

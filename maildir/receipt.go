@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"mailtree/maildir/core"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 )
@@ -32,7 +31,7 @@ func (b *Box) AwaitReply(ctx context.Context, m *Sent, w Waiting, room *index.Ro
 		return nil, err
 	}
 	for _, name := range m.Recipients() {
-		if !core.IsAgent(name) {
+		if b.p.mail.Store.PartyOf(name).Email {
 			trusted = append(trusted, strings.ToLower(name))
 		}
 	}

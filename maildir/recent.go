@@ -5,6 +5,9 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"mailtree/maildir/core"
+	"mailtree/maildir/index"
 )
 
 // Recent lists what users most likely want when they open the store.
@@ -30,8 +33,9 @@ type RecentThread struct {
 // recentMessages is the number of newest messages that are searched for threads and senders.
 const recentMessages = 200
 
-// Recent returns up to limit agents and up to limit threads from all projects. The agents that this server has seen
-// come first, followed by the senders of the newest messages.
+// Recent returns up to limit agents and up to limit threads from all projects. A thread that is in several projects,
+// because messages were sent between them, is listed once. The agents that this server has seen come first, followed by
+// the senders of the newest messages.
 func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
 	messages, err := s.core.Index.Newest(ctx, recentMessages)
 	if err != nil {
@@ -43,6 +47,7 @@ func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
 		agents = append(agents, p.seenHere()...)
 	}
 	slices.SortFunc(agents, func(a, b RecentAgent) int { return cmp.Or(b.seen.Compare(a.seen), cmp.Compare(a.Name, b.Name)) })
+	same := copiedThreads(messages)
 	for i := range messages {
 		m := &messages[i]
 		p := s.known(m.Project)
@@ -50,9 +55,10 @@ func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
 			continue
 		}
 		agents = append(agents, RecentAgent{Project: p, Name: m.From})
-		t := RecentThread{Project: p, ID: cmp.Or(m.ThreadID, m.ID), Subject: m.Subject}
-		listed := slices.ContainsFunc(r.Threads, func(o RecentThread) bool { return o.Project == p && o.ID == t.ID })
-		if !listed && len(r.Threads) < limit {
+		in := same.of(threadIn{m.Project, cmp.Or(m.ThreadID, m.ID)})
+		t := RecentThread{Project: s.known(in.slug), ID: in.thread, Subject: m.Subject}
+		listed := slices.ContainsFunc(r.Threads, func(o RecentThread) bool { return o.Project == t.Project && o.ID == t.ID })
+		if t.Project != nil && !listed && len(r.Threads) < limit {
 			r.Threads = append(r.Threads, t)
 		}
 	}
@@ -72,6 +78,41 @@ func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
 		}
 	}
 	return r, nil
+}
+
+// threadIn identifies a thread in a project.
+type threadIn struct{ slug, thread string }
+
+// copies maps a thread to the same thread in another project.
+type copies map[threadIn]threadIn
+
+// of returns the thread that stands for t in lists.
+func (c copies) of(t threadIn) threadIn {
+	for next, is := c[t]; is; next, is = c[t] {
+		t = next
+	}
+	return t
+}
+
+// copiedThreads returns the threads that are in several projects because a message, one of the given ones, was sent from
+// one project to another. In lists, the thread of the newest such message in its sender's project stands for the others.
+func copiedThreads(messages []index.MessageRow) copies {
+	home := map[string]threadIn{} // by message id: the thread in the sender's project
+	at := func(m *index.MessageRow) threadIn { return threadIn{m.Project, cmp.Or(m.ThreadID, m.ID)} }
+	for i := range messages {
+		if m := &messages[i]; core.IsAgent(m.From) {
+			home[m.ID] = at(m)
+		}
+	}
+	same := copies{}
+	for i := range messages {
+		m := &messages[i]
+		own, known := home[m.ID]
+		if t := same.of(at(m)); known && own.thread == at(m).thread && t != same.of(own) {
+			same[t] = same.of(own)
+		}
+	}
+	return same
 }
 
 // seenHere lists the agents that this server has seen in the project.

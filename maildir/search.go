@@ -177,11 +177,16 @@ func (p *Project) AddBodies(ctx context.Context, page *SearchPage, room *index.R
 	return err
 }
 
-// nameAgents changes the names in filters to the spelling of the agents' names. No two agents' names differ only in
-// case. The result unknown reports a name that no agent has, and is nil if there is none.
+// nameAgents changes the names in filters to the spelling of the agents' names, and to the addresses that the project's
+// files have for agents of other projects. No two agents' names differ only in case. A name that only one other project
+// has means that project's agent. The result unknown reports a name that no agent has, and is nil if there is none.
 func (p *Project) nameAgents(ctx context.Context, e query.Expr) (named query.Expr, unknown error) {
 	named = query.Map(e, func(f query.Filter) query.Expr {
 		if f.Key != query.From && f.Key != query.To && f.Key != query.CC {
+			return f
+		}
+		if address, err := p.mail.Addressed(ctx, f.Value); err == nil && p.mail.Store.PartyOf(address).Project != "" {
+			f.Value = address
 			return f
 		}
 		err := p.mail.NeedAgent(ctx, refusal.Query, f.Value)
@@ -193,6 +198,10 @@ func (p *Project) nameAgents(ctx context.Context, e query.Expr) (named query.Exp
 				f.Value = near
 				return f
 			}
+		}
+		if address, _, aerr := p.mail.OnlyNamesake(ctx, refusal.Query, f.Value); aerr == nil && address != "" {
+			f.Value = address
+			return f
 		}
 		unknown = err
 		return f

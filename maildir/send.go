@@ -41,7 +41,7 @@ func (b *Box) Prepare(ctx context.Context, id string, d Draft) (*Draft, error) {
 			return nil, err
 		}
 	}
-	if err := b.p.sender.Resolve(ctx, o); err != nil {
+	if _, err := b.p.sender.Resolve(ctx, o); err != nil {
 		return nil, err
 	}
 	return &o.Draft, b.p.sender.NeedParties(ctx, o)
@@ -52,7 +52,7 @@ func (b *Box) Prepare(ctx context.Context, id string, d Draft) (*Draft, error) {
 // NewDraft returns ErrNotFound for an unknown agent, sender or recipient. See docs/tree.md, "Sending by saving".
 func (b *Box) NewDraft(ctx context.Context, to []string) (file, outbox string, err error) {
 	o := b.order("draft", Draft{To: to})
-	if err := b.p.sender.Resolve(ctx, o); err != nil {
+	if _, err := b.p.sender.Resolve(ctx, o); err != nil {
 		return "", "", err
 	}
 	if err := b.p.sender.NeedParties(ctx, o); err != nil {

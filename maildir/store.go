@@ -19,6 +19,7 @@ import (
 	"mailtree/maildir/address"
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/core"
+	"mailtree/maildir/crossing"
 	"mailtree/maildir/folders"
 	"mailtree/maildir/format"
 	"mailtree/maildir/hook"
@@ -38,6 +39,7 @@ type Store struct {
 	lock    *storedir.Lock
 	windows wake.Windows
 	office  post.Office
+	carrier *crossing.Carrier
 
 	adding   chan struct{} // full while a project is being opened
 	reread   chan struct{} // receives a value after a project has reread its files
@@ -91,6 +93,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		reread:   make(chan struct{}, 1),
 	}
 	s.core = core.NewStore(ctx, cfg, opened{s})
+	s.carrier = crossing.New(s.core)
+	s.core.Crossing = s.carrier.IsWaiting
 	if err := s.open(ctx); err != nil {
 		s.Close()
 		return nil, err
@@ -208,6 +212,7 @@ func (s *Store) Run(ctx context.Context) error {
 			defer stop()
 			p.run(ctx)
 		})
+		s.carrier.Poke()
 	}
 	for _, p := range s.projects {
 		s.start(p)
@@ -215,6 +220,7 @@ func (s *Store) Run(ctx context.Context) error {
 	s.mu.Unlock()
 	all.Go(func() { s.endGone(ctx) })
 	all.Go(func() { s.endRefused(ctx) })
+	all.Go(func() { s.carrier.Run(ctx) })
 	<-ctx.Done()
 	s.mu.Lock()
 	s.start = nil
@@ -256,6 +262,12 @@ func (s opened) Mails() (all []*core.Mail) {
 func (s *Store) Close() error {
 	s.core.Close()
 	return s.lock.Release()
+}
+
+// CrossingWaits lists the mail that waits in some projects of the store at root for other projects. The store may belong
+// to a running server.
+func CrossingWaits(root string, slugs []string) ([]crossing.Waiting, error) {
+	return crossing.WaitingIn(root, slugs)
 }
 
 // Root returns the store's folder.
@@ -304,8 +316,8 @@ func (s *Store) LeftOut() map[string]error {
 
 // ProjectOf returns the project of a resource that is requested without a project. For an agent (format.KindProfile) or
 // thread (format.KindOther), this is the project with the most recent activity. For a message id
-// (format.KindCanonical), which may be shortened, it is the only project with the message. For the SHA-1 of an
-// attachment (format.KindAttachment), it is any project with the attachment, because the bytes are the same. ProjectOf
+// (format.KindCanonical), which may be shortened, it is the only project with the message. If other projects have copies
+// of that message because it was sent to them, it is the sender's project. For the SHA-1 of an attachment (format.KindAttachment), it is any project with the attachment, because the bytes are the same. ProjectOf
 // returns ErrNotFound if there is no such project, and ErrConflict, which lists the projects, if several have the
 // message id.
 func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*Project, error) {
@@ -329,6 +341,10 @@ func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*
 		return nil, &Error{What: refusal.NowhereFound, Name: name, Other: what}
 	}
 	if what == format.KindCanonical && len(slugs) > 1 {
+		home, err := s.homeOf(ctx, slugs, name)
+		if home != nil || err != nil {
+			return home, err
+		}
 		return nil, &Error{
 			What: refusal.Conflict("Message {name} is in several projects: {choices}. {name one project}"),
 			Name: name,
@@ -340,6 +356,42 @@ func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*
 	}
 	return s.Project(ctx, slugs[0])
 }
+
+// homeOf returns the sender's project of a message that several projects have because it was sent from one to the others.
+// If the sender's project does not have the message, homeOf returns the first of the projects. It returns nil if the
+// projects have different messages with the same id.
+func (s *Store) homeOf(ctx context.Context, slugs []string, name string) (*Project, error) {
+	author, home := "", ""
+	for _, slug := range slugs {
+		p := s.known(slug)
+		if p == nil {
+			return nil, nil
+		}
+		id, err := p.FullID(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		m, err := s.core.Index.Message(ctx, slug, id, index.WithoutBody, nil)
+		if err != nil || m == nil {
+			return nil, err
+		}
+		const anyProject = ""
+		from := p.mail.SeenFrom(anyProject, m.From)
+		if author == "" {
+			author, home = from, slug
+		}
+		if from != author || !s.isProjectParty(from) {
+			return nil, nil
+		}
+		if core.IsAgent(m.From) {
+			home = slug
+		}
+	}
+	return s.Project(ctx, home)
+}
+
+// isProjectParty reports whether a party's address has the form of an agent's address in other projects.
+func (s *Store) isProjectParty(party string) bool { return s.core.PartyOf(party).Project != "" }
 
 // projectsNamed returns the projects that have the named agent, thread, message or attachment. The id of a message may
 // be shortened. It returns any error from FullID.
@@ -393,7 +445,8 @@ func (s *Store) projectWithAttachment(sum string) (*Project, error) {
 }
 
 // Complete returns up to limit names of agents (format.KindProfile), threads (format.KindOther) or projects
-// (format.KindProject) that begin with prefix. It never fails.
+// (format.KindProject) that begin with prefix. For agents of one project, these include addresses of other projects'
+// agents: see completeAgent. It never fails.
 func (s *Store) Complete(ctx context.Context, what format.Kind, project, prefix string, limit int) []string {
 	if what == format.KindProject {
 		return s.completeProject(prefix, limit)
@@ -406,7 +459,13 @@ func (s *Store) Complete(ctx context.Context, what format.Kind, project, prefix 
 		}
 		slug = p.mail.Slug
 	}
-	names, err := s.core.Index.Names(ctx, slug, what, prefix, limit)
+	var names []string
+	var err error
+	if what == format.KindProfile {
+		names, err = s.completeAgent(ctx, slug, prefix, limit)
+	} else {
+		names, err = s.core.Index.Names(ctx, slug, what, prefix, limit)
+	}
 	if err != nil {
 		s.core.Log.Warn("completion failed", "error", err)
 	}

@@ -89,17 +89,18 @@ func (p *Project) ThreadPage(ctx context.Context, q index.ThreadQuery) (*ThreadP
 // one agent's copies.
 func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *index.ThreadQuery) error {
 	ids := make([]string, len(page.Messages))
+	rows := make([]*index.MessageRow, len(page.Messages))
 	for i := range page.Messages {
-		ids[i] = page.Messages[i].ID
+		ids[i], rows[i] = page.Messages[i].ID, &page.Messages[i]
 	}
 	if q.Receipts {
-		holders, err := p.mail.Store.Index.Receipts(ctx, p.mail.Slug, ids...)
+		holders, err := p.mail.HoldersOf(ctx, nil, rows...)
 		if err != nil {
 			return err
 		}
 		const forSender = false
-		for i, id := range ids {
-			p.mail.PutReceipts(&page.Messages[i], holders[id], forSender)
+		for _, m := range rows {
+			p.mail.PutReceipts(m, holders, forSender)
 		}
 	}
 	if q.Agent == "" {

@@ -3,6 +3,7 @@ package maildir
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,6 +70,7 @@ type Undone struct {
 	OperationInfo
 	Readers  []string       `json:"read_by"`            // agents who had read the withdrawn, changed or restored message; each gets a notice
 	Outside  []string       `json:"left_for,omitempty"` // for a withdrawn message: recipients at other domains, which keep it; see leftFor
+	Queued   []string       `json:"queued,omitempty"`   // other projects in which the message is removed or restored later
 	Patterns []string       `json:"paths,omitempty"`    // the claims' patterns, for an operation on claims
 	Text     string         `json:"text_at,omitempty"`  // where Git has the undone text, as COMMIT:PATH, or ""
 	Next     *OperationInfo `json:"next,omitempty"`     // the target of the next Undo or Redo without an id; nil: none
@@ -133,7 +135,7 @@ func (b *Box) undoOne(ctx context.Context, undone *Undone) error {
 			return err
 		}
 	}
-	err := b.performUndoing(ctx, undone, history.UndoPrefix, func(g *writer.Group, tx *writer.Tx) error {
+	err := b.performEverywhere(ctx, undone, history.UndoPrefix, func(g *writer.Group, tx *writer.Tx) error {
 		switch done.Verb {
 		case "send", "reply":
 			return b.planWithdrawal(g, tx, undone)
@@ -167,7 +169,7 @@ func (b *Box) Redo(ctx context.Context, u Undoing) (*Undone, error) {
 // redoOne redoes an operation that was undone.
 func (b *Box) redoOne(ctx context.Context, redone *Undone) error {
 	done := redone.done
-	return b.performUndoing(ctx, redone, history.RedoPrefix, func(g *writer.Group, tx *writer.Tx) error {
+	return b.performEverywhere(ctx, redone, history.RedoPrefix, func(g *writer.Group, tx *writer.Tx) error {
 		switch done.Verb {
 		case "send", "reply":
 			return b.planResending(g, tx, redone)
@@ -314,6 +316,56 @@ func (b *Box) describeStep(ctx context.Context, steps [][]history.Done) (step []
 		step[0].Next = &next
 	}
 	return step, nil
+}
+
+// performEverywhere is like performUndoing. If the operation removes or restores a message that has recipients in other
+// projects, these projects' copies are removed or written too. The projects that do not agree yet are in of.Queued.
+func (b *Box) performEverywhere(ctx context.Context, of *Undone, prefix string, plan func(*writer.Group, *writer.Tx) error) (err error) {
+	do := func() error { return b.performUndoing(ctx, of, prefix, plan) }
+	if !slices.Contains([]string{"send", "reply", history.VerbDelete}, of.done.Verb) {
+		return do()
+	}
+	of.Queued, err = b.p.changeEverywhere(ctx, of.ID, of.done.Changes, do)
+	return err
+}
+
+// changeEverywhere performs an operation that removes or restores a message: see crossing.Carrier.Change. If the message
+// was removed, its files are in changes.
+func (p *Project) changeEverywhere(ctx context.Context, id string, changes []history.Version, do func() error) ([]string, error) {
+	m, err := p.sentCopy(ctx, id, changes)
+	switch {
+	case err != nil:
+		return nil, err
+	case m == nil:
+		return nil, do()
+	}
+	return p.carrier.Change(ctx, p.mail, m, do)
+}
+
+// sentCopy returns the sender's copy of a message that this server sent, from the tree or, if the message was removed,
+// from changes. It returns nil if there is no such copy, or if the copy was edited by hand.
+func (p *Project) sentCopy(ctx context.Context, id string, changes []history.Version) (*format.Message, error) {
+	m, err := p.Post.SentOutside(ctx, id)
+	if errors.Is(err, ErrConflict) {
+		return nil, nil
+	}
+	if err != nil || m != nil {
+		return m, err
+	}
+	for _, v := range changes {
+		at := format.Locate(v.Path)
+		if at.Kind != format.KindOutbox || v.Was == nil {
+			continue
+		}
+		m, err := format.ParseMessage(id, v.Was)
+		if err != nil {
+			return nil, nil
+		}
+		if _, ok := p.mail.Store.VerifiedHere(m); ok && m.Project == p.mail.Name() && m.From == at.Agent {
+			return m, nil
+		}
+	}
+	return nil, nil
 }
 
 // performUndoing performs the operation that undoes or redoes another one. The new operation's verb begins with prefix.

@@ -234,7 +234,7 @@ func (b *Box) waitingMail(ctx context.Context, open bool) (all []waiting, err er
 	if err != nil {
 		return nil, err
 	}
-	receipts, err := b.p.mail.Store.Index.Receipts(ctx, b.p.mail.Slug, own...)
+	acked, err := b.ackedBy(ctx, own, due)
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +245,7 @@ func (b *Box) waitingMail(ctx context.Context, open bool) (all []waiting, err er
 		case d.Kind == index.KindSent && d.Asks:
 			m.group, m.why, m.who = isOwed, "has not acknowledged", d.Of
 		case d.Kind == index.KindSent && question && !answers.ByOthers:
-			m.group, m.why, m.who = isOwed, "has not answered", b.owing(&d, receipts[d.ID])
+			m.group, m.why, m.who = isOwed, "has not answered", b.owing(&d, acked[d.ID])
 		case d.Asks:
 			m.why = "needs acknowledgement"
 		case d.Kind != index.KindSent && question && !answers.ByAgent:
@@ -269,10 +269,42 @@ func (b *Box) isQuestion(d *index.Due) bool {
 	return to && !d.Asks && index.IsQuestion(d.Subject)
 }
 
+// ackedBy returns who has acknowledged the agent's messages with the given ids, by id. Agents of other projects are
+// listed by their addresses.
+func (b *Box) ackedBy(ctx context.Context, ids []string, due []index.Due) (map[string][]string, error) {
+	store, all := b.p.mail.Store, map[string][]string{}
+	asked := map[string][]string{b.p.mail.Slug: ids} // by project
+	for i := range due {
+		for _, name := range due[i].Of {
+			if slug := store.PartyOf(name).Project; slug != "" && slices.Contains(ids, due[i].ID) && !slices.Contains(asked[slug], due[i].ID) {
+				asked[slug] = append(asked[slug], due[i].ID)
+			}
+		}
+	}
+	for slug, ids := range asked {
+		if store.Projects.Mail(slug) == nil {
+			continue
+		}
+		receipts, err := store.Index.Receipts(ctx, slug, ids...)
+		if err != nil {
+			return nil, err
+		}
+		for id, of := range receipts {
+			for _, r := range of {
+				name := r.Agent
+				if slug != b.p.mail.Slug {
+					name += "@" + slug
+				}
+				if r.Acked {
+					all[id] = append(all[id], name)
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
 // owing returns the recipients from whom the agent has requested an acknowledgement but not yet received it.
-func (b *Box) owing(d *index.Due, receipts []index.Receipt) []string {
-	return slices.DeleteFunc(slices.Clone(d.Of), func(name string) bool {
-		acked := slices.ContainsFunc(receipts, func(r index.Receipt) bool { return r.Agent == name && r.Acked })
-		return name == b.agent || acked
-	})
+func (b *Box) owing(d *index.Due, acked []string) []string {
+	return slices.DeleteFunc(slices.Clone(d.Of), func(name string) bool { return name == b.agent || slices.Contains(acked, name) })
 }

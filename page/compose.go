@@ -30,6 +30,7 @@ type draftShown struct {
 	BCC        string // bcc recipients; the form cannot send to them again
 	Refused    string // why the server refused the message; "" before the first attempt
 	Agents     []index.AgentRow
+	Elsewhere  []string // addresses of the agents of other projects
 
 	Asks  bool // the thread asks the user for an acknowledgement
 	Waits bool // the user can mark the thread as done
@@ -73,9 +74,30 @@ func (v *view) replyTo(m *index.MessageRow) (*draftShown, error) {
 	if again := v.undoneDraft(); again != nil && again.reply == m.ID {
 		d.To, d.BCC, d.Body, d.Lost = again.to, again.bcc, again.body, again.files > 0
 	}
-	var err error
-	d.Agents, err = v.p.Agents.List(v.ctx())
-	return d, err
+	return d, v.listAgents(d)
+}
+
+// mostElsewhere is the maximum number of addresses of other projects' agents that a form suggests.
+const mostElsewhere = 200
+
+// listAgents fills in the agents that a form suggests as recipients. Only the store's user sees those of other projects.
+func (v *view) listAgents(d *draftShown) (err error) {
+	if d.Agents, err = v.p.Agents.List(v.ctx()); err != nil || !v.Signed {
+		return err
+	}
+	for _, p := range v.page.cfg.Store.Projects() {
+		if p == v.p {
+			continue
+		}
+		agents, err := p.Agents.List(v.ctx())
+		if err != nil {
+			return err
+		}
+		for _, a := range agents[:min(len(agents), mostElsewhere-len(d.Elsewhere))] {
+			d.Elsewhere = append(d.Elsewhere, p.AddressOf(a.Name))
+		}
+	}
+	return nil
 }
 
 func (h *Page) compose(v *view) error {
@@ -103,7 +125,7 @@ func (v *view) showDraft(status int, d *draftShown) (err error) {
 	if err := v.lay(nil); err != nil {
 		return err
 	}
-	if d.Agents, err = v.p.Agents.List(v.ctx()); err != nil {
+	if err := v.listAgents(d); err != nil {
 		return err
 	}
 	d.view, v.Live = v, d.Refused == "" // after a refused form, reloading would not show anything new
@@ -210,6 +232,7 @@ func (h *Page) send(v *view) (to string, err error) {
 		Importance:  form.Get("importance"),
 		AckRequired: form.Get("ack") != "",
 		Key:         form.Get("key"),
+		Anywhere:    true,
 	}
 	if strings.TrimSpace(d.Body) == "" {
 		return "", errNoText

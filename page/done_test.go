@@ -71,6 +71,33 @@ func TestUndo(t *testing.T) {
 	}
 }
 
+// TestOtherProject checks that the form suggests the addresses of another project's agents to the signed-in user only,
+// that a message is sent there, and that an undo names the agents of that project who had read it.
+func TestOtherProject(t *testing.T) {
+	s := open(t, page.Config{})
+	front, err := s.store.EnsureProject(t.Context(), "/code/front")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := front.Agents.EnsureAgent(t.Context(), "Xia", maildir.Registration{Program: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	b := s.person()
+	contains(t, b.see(s.base+"/compose"), `<option value="Bob">`, `<option value="Xia@front">`)
+	text := b.press(s.base+"/compose", s.base+"/send", "to", "Xia", "subject", "Plan", "body", "b")
+	contains(t, text, "Sent to Xia@"+front.Slug+".", "Undo <kbd>")
+	if strings.Contains(text, "queued") {
+		t.Error("the message is said to wait")
+	}
+	inbox, err := front.Box("Xia", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, true, maildir.Waiting{})
+	if err != nil || len(inbox.Messages) != 1 || inbox.Messages[0].From != "pat@"+s.p.Slug {
+		t.Fatalf("Xia has %+v, %v", inbox, err)
+	}
+	id := inbox.Messages[0].ID
+	contains(t, b.see("/p/"+front.Slug+"/message/"+id+"/history"), "delivered it from another project")
+	contains(t, b.press(s.base+"/message/"+id+"/history", s.base+"/message/"+id+"/undo"), "Xia@"+front.Slug+"</bdi> had read it and has been notified.")
+}
+
 // TestUndoRelease checks that users can undo the release of their own claims, and that this undoes nothing that was
 // done later.
 func TestUndoRelease(t *testing.T) {

@@ -202,7 +202,7 @@ func (v *view) Done() *outcome {
 	}
 	d := &outcome{Text: didWords[what]}
 	for _, name := range names(v.asked("readers")) {
-		if strings.Contains(name, "@") {
+		if strings.Contains(name, "@") && !v.page.cfg.Store.InAnotherProject(name) {
 			d.Outside = append(d.Outside, name)
 		} else {
 			d.Readers = append(d.Readers, name)
@@ -259,6 +259,9 @@ func (v *view) tellSent(d *outcome, id string) {
 		if of, err := v.box().Delivery(v.ctx(), m.InReplyTo); err == nil && of.AckRequired && of.Acked {
 			d.Text += ", acknowledged"
 		}
+	}
+	if queued := v.p.Queued(v.ctx(), id); len(queued) > 0 {
+		d.Text += ", queued for " + strings.Join(queued, ", ")
 	}
 	d.Text += "."
 }

@@ -131,6 +131,7 @@ func (v *view) showFile(f *history.FileChange, room *int) (fileShown, error) {
 var verbs = map[string]string{
 	"send":              "sent it",
 	"receive":           "received it from another domain",
+	"deliver":           "delivered it from another project",
 	"reply":             "sent it, as a reply",
 	"answer":            "answered it", // for a reply, in the history of the message being answered
 	"read":              "read it",

@@ -57,6 +57,7 @@ func rmCommand(p *program) *cobra.Command {
 				d.Tell("%s had read it\n", listNames(a.Readers))
 			}
 			d.tellOutside(a.Outside, "it")
+			d.tellQueued(a.Queued, "deleted")
 			return nil
 		})
 	})

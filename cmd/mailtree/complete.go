@@ -128,16 +128,27 @@ func loadsAlone(root *cobra.Command) {
 			"shells, add them to %s:\n\n%s",
 			load.shell, load.file, load.lines)
 		if load.shell == "bash" {
-			script := c.RunE
-			c.RunE = func(c *cobra.Command, args []string) error {
-				if _, err := fmt.Fprintln(c.OutOrStdout(), completionBash); err != nil {
+			c.RunE = func(c *cobra.Command, _ []string) error {
+				var script strings.Builder
+				bare, err := c.Flags().GetBool("no-descriptions")
+				if err == nil {
+					err = root.GenBashCompletionV2(&script, !bare)
+				}
+				if err != nil {
 					return err
 				}
-				return script(c, args)
+				_, err = fmt.Fprintf(c.OutOrStdout(), "%s\n%s", completionBash, keepsAddresses.Replace(script.String()))
+				return err
 			}
 		}
 	}
 }
+
+// keepsAddresses changes cobra's script for bash so that an address such as Ann@shop is one word.
+var keepsAddresses = strings.NewReplacer(
+	"_init_completion -n =: ", "_init_completion -n =:@ ",
+	"handle_special_char \"$cur\" :\n", "handle_special_char \"$cur\" :\n    __mailtree_handle_special_char \"$cur\" @\n",
+)
 
 func (p *program) complete(c *cobra.Command, what, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const none = cobra.ShellCompDirectiveNoFileComp

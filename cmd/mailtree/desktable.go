@@ -39,12 +39,15 @@ func (p *program) deskTable() []*cobra.Command {
 		asks(p, nobodys, &cobra.Command{
 			Use:   "agents",
 			Short: "List agents",
-			Long:  "List the agents and users of a project that were active in the last seven days, with their last activity and unread count.",
+			Long: "List the agents and users of a project that were active in the last seven days, with their last activity and unread\n" +
+				"count. With --everywhere, list those of all projects, with the addresses that you can write to from any project.",
 		}, func(f *pflag.FlagSet) asking {
 			all := f.BoolP("all", "a", false, "include inactive agents")
+			everywhere := f.Bool("everywhere", false, "list the agents of all projects")
 			cursor := f.String("cursor", "", "continue after this name")
 			return func(ctx context.Context, d *deskWork, _ []string, answer any) error {
-				return d.Call(ctx, "list_agents", params{"project_key": d.Slug, "active_only": !*all, "cursor": *cursor}, answer)
+				ask := params{"project_key": d.Slug, "active_only": !*all, "all_projects": *everywhere, "cursor": *cursor}
+				return d.Call(ctx, "list_agents", ask, answer)
 			}
 		}, showByTemplate[mail.Directory]),
 		asks(p, nobodys, &cobra.Command{

@@ -153,6 +153,7 @@ func (d *doctor) examine(ctx context.Context) {
 	d.projects()
 	d.gateway(ctx, v)
 	d.unsent(v)
+	d.crossing(v)
 	for _, slug := range slices.Sorted(maps.Keys(v.trees)) {
 		d.locks(slug, v.trees[slug])
 		d.claims(slug, v.trees[slug])
@@ -340,6 +341,25 @@ func (d *doctor) folders() {
 	if here, err := os.Getwd(); err == nil {
 		for _, from := range d.p.movedHere(context.Background(), here) {
 			d.say("%s", movedLine(from))
+		}
+	}
+}
+
+// crossing reports mail that has been waiting for another project for longer than a send waits.
+func (d *doctor) crossing(v *view) {
+	all, err := maildir.CrossingWaits(d.p.cfg.Store, slices.Sorted(maps.Keys(v.trees)))
+	if err != nil {
+		d.say("cannot read the mail that waits for other projects: %v", err)
+	}
+	for _, w := range all {
+		since := w.Since.Local().Format("2006-01-02 15:04")
+		switch {
+		case !v.running:
+			d.note("mail: %s from project %s to project %s not delivered since %s: the next server delivers it",
+				count(w.Messages, "message"), w.From, w.To, since)
+		case time.Since(w.Since) > time.Minute:
+			d.say("mail: %s from project %s to project %s not delivered since %s. The server keeps trying: see its log",
+				count(w.Messages, "message"), w.From, w.To, since)
 		}
 	}
 }

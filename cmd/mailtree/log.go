@@ -94,6 +94,7 @@ var deeds = map[string]string{
 	"send":              "sent",
 	"reply":             "replied",
 	"receive":           "received",
+	"deliver":           "delivered",
 	"pop":               "read",
 	"acknowledge":       "acknowledged",
 	"archive":           "archived",

@@ -312,6 +312,7 @@ func everybodyElse(ctx context.Context, d *deskWork) (names []string, err error)
 func showSent(d *deskWork, s *mail.Sent) {
 	to := slices.Concat(s.Recipients.To, s.Recipients.CC, s.Recipients.BCC)
 	d.Say(nil, "sent %s to %s: %s", d.ShortID(s.ID), d.people("", to), cli.Line(s.Subject))
+	d.tellQueued(s.Queued, "delivered")
 	for _, note := range s.Notes {
 		d.Tell("%s\n", d.Faint(cli.Line(note)))
 	}

@@ -94,8 +94,16 @@ func showOneUndone(d *deskWork, how string, a *maildir.Undone) {
 		d.Tell("readers notified: %s\n", listNames(a.Readers))
 	}
 	d.tellOutside(a.Outside, "it")
+	d.tellQueued(a.Queued, how)
 	if commit, path, found := strings.Cut(a.Text, ":"); found {
 		d.Printf("to get its text back: mailtree redo, or\n  git -C \"$(mailtree path)\" show %.10s:%s\n", commit, cli.Line(path))
+	}
+}
+
+// tellQueued prints the projects in which something is done later.
+func (d *deskWork) tellQueued(slugs []string, how string) {
+	if len(slugs) > 0 {
+		d.Tell("queued: %s (it is %s there as soon as the project's mail can be written)\n", listNames(slugs), how)
 	}
 }
 

@@ -115,8 +115,8 @@ func notInMessageID(r rune) bool {
 
 // Recipients parses a comma-separated list of addresses: "bob", "bob@mailtree.local", "Bob <bob@mailtree.local>". It
 // returns the agent's name for an agent or an address at one of the store's domains, and the address itself for any
-// other address. It does not check that the agents exist. It returns ErrInvalid if the list is empty, or contains a
-// line break or an invalid address.
+// other address, which may be one of an agent in another project. It does not check that the agents exist. It returns
+// ErrInvalid if the list is empty, or contains a line break or an invalid address.
 func (d Domains) Recipients(list string) ([]string, error) {
 	if strings.ContainsFunc(list, format.Misleading) {
 		return nil, &refusal.Error{
@@ -154,13 +154,18 @@ func (d Domains) Recipients(list string) ([]string, error) {
 				Other: d.Of("bob"),
 			}
 		}
-		if _, err := format.ParseAddress(addr); err != nil && strings.Contains(addr, "@") {
+		a, err := format.ParseAddress(addr)
+		if err != nil && strings.Contains(addr, "@") {
 			return nil, &refusal.Error{
 				What:  refusal.Invalid("{cause} {arg}. Write addresses such as {=other}, separated by commas."),
 				Field: refusal.Recipients,
 				Other: d.Of("bob"),
 				Err:   err,
 			}
+		}
+		if err == nil && !d.Has(a.Domain) && a.MayBeInProject() { // the name of a project is case-sensitive
+			names = append(names, addr)
+			continue
 		}
 		names = append(names, d.Named(addr))
 	}

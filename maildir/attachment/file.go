@@ -64,6 +64,19 @@ func newFile(name string, f *media.File) File {
 	}
 }
 
+// Copied returns a message's attachment, read from the tree of another project. The result is nil if that tree does not
+// have the file or has other bytes in its place. Copied returns an error only for a machine fault.
+func Copied(a format.Attachment, from *tree.Tree) (*File, error) {
+	if a.SHA1 == "" || format.AttachmentSum(a.Path) != a.SHA1 {
+		return nil, nil
+	}
+	data, _, err := from.Read(a.Path, MaxStored)
+	if err != nil || sha1Of(data) != a.SHA1 {
+		return nil, tree.MachineFault(err)
+	}
+	return &File{Attachment: a, data: data}, nil
+}
+
 func sha1Of(data []byte) string {
 	sum := sha1.Sum(data)
 	return hex.EncodeToString(sum[:])

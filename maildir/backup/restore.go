@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"mailtree/maildir/crossing"
 	"mailtree/maildir/format"
 	"mailtree/maildir/hook"
 	"mailtree/maildir/keys"
@@ -258,6 +259,9 @@ func (r *Restored) settleProject(root, slug string, from, to []byte, how How) er
 		return err
 	}
 	if err := r.settleQueue(t, slug, from, to); err != nil {
+		return err
+	}
+	if err := crossing.Rekey(root, slug, from, to); err != nil { // delivering these messages again changes nothing
 		return err
 	}
 	if err := r.moveUnsent(t, within); err != nil {

@@ -5,6 +5,7 @@
 //	store.go     Store: what the projects of a store share
 //	config.go    how to open a store
 //	agents.go    which agents exist, when they were last seen, and to which machine they belong
+//	party.go     who a sender or recipient is: an agent here, an agent of another project, or an email address
 //	refusals.go  refusals of unknown names, which list the names that exist
 //	ids.go       shortened ids, and messages by their ids
 //	message.go   the files of a new message

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,20 +15,14 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// PlanMessage plans the files of a message: canonical file, outbox copy, inbox copies, attachments. See
-// docs/tree.md, "Copies".
+// PlanMessage plans the files of a message: canonical file, outbox copy, inbox copies, attachments. It plans no files in
+// other projects. See docs/tree.md, "Copies".
 func (c *Mail) PlanMessage(g *writer.Group, tx *writer.Tx, m *format.Message, files []attachment.File) error {
 	var err error
 	if m.ID, m.Created, err = c.Store.Clock.Stamp(); err != nil {
 		return err
 	}
-	open := *m
-	open.BCC = nil
-	plain := format.Seal(c.Store.Key, format.FormatMessage(&open))
-	full := plain
-	if len(m.BCC) > 0 {
-		full = format.Seal(c.Store.Key, format.FormatMessage(m))
-	}
+	plain, full := c.sealed(m)
 	if err := c.CheckSize(full); err != nil {
 		return err
 	}
@@ -39,6 +34,33 @@ func (c *Mail) PlanMessage(g *writer.Group, tx *writer.Tx, m *format.Message, fi
 			return err
 		}
 	}
+	takers := slices.DeleteFunc(m.Recipients(), func(n string) bool { return !IsAgent(n) })
+	c.planCopies(tx, m, plain, full, takers)
+	return nil
+}
+
+// PlanDelivered plans the files of a message from another project, whose id is set: the canonical file, and the copies
+// in the inboxes of takers, which are among the message's recipients.
+func (c *Mail) PlanDelivered(tx *writer.Tx, m *format.Message, takers []string) {
+	plain, full := c.sealed(m)
+	c.planCopies(tx, m, plain, full, takers)
+}
+
+// sealed returns the file of a message without its bcc recipients, and the file with all of them.
+func (c *Mail) sealed(m *format.Message) (plain, full []byte) {
+	open := *m
+	open.BCC = nil
+	plain = format.Seal(c.Store.Key, format.FormatMessage(&open))
+	if len(m.BCC) == 0 {
+		return plain, plain
+	}
+	return plain, format.Seal(c.Store.Key, format.FormatMessage(m))
+}
+
+// planCopies plans the canonical file of a message, the copy of a sender that is an agent of this project, and the inbox
+// copies of takers. It also sets what the history shows. Apart from the sender's copy, only a bcc recipient's own copy
+// names that recipient (Invariant I7).
+func (c *Mail) planCopies(tx *writer.Tx, m *format.Message, plain, full []byte, takers []string) {
 	sum := tree.SHA256(plain)
 	add := func(path string, data []byte) {
 		w := &tree.Write{Path: c.Place(path), Data: data, Sum: sum}
@@ -48,25 +70,20 @@ func (c *Mail) PlanMessage(g *writer.Group, tx *writer.Tx, m *format.Message, fi
 		tx.Writes = append(tx.Writes, w)
 	}
 	add(format.CanonicalPath(m.ID, m.Created), plain)
-	if m.From != format.Postmaster { // Postmaster is not an agent and has no folder
+	if IsAgent(m.From) && m.From != format.Postmaster { // Postmaster is not an agent and has no folder
 		add(format.OutboxPath(m.From, m.ID, m.Created), full)
 	}
-	for _, n := range slices.Concat(m.To, m.CC) {
-		if IsAgent(n) {
-			add(format.InboxPath(n, m.ID, m.Created), plain)
+	for _, n := range takers {
+		file := plain
+		if slices.Contains(m.BCC, n) {
+			own := *m
+			own.BCC = []string{n}
+			file = format.Seal(c.Store.Key, format.FormatMessage(&own))
 		}
-	}
-	for _, n := range m.BCC {
-		if !IsAgent(n) {
-			continue
-		}
-		own := *m
-		own.BCC = []string{n}
-		add(format.InboxPath(n, m.ID, m.Created), format.Seal(c.Store.Key, format.FormatMessage(&own)))
+		add(format.InboxPath(n, m.ID, m.Created), file)
 	}
 	tx.ID = m.ID
 	tx.Summary = SummaryOf(m)
-	return nil
 }
 
 // SummaryOf returns the line that the history shows for a message. The line does not reveal bcc recipients (Invariant
@@ -126,22 +143,22 @@ func (c *Mail) ReadMessage(path, id string) (*format.Message, []byte, error) {
 	return m, data, err
 }
 
-// IsAgent reports whether a party to a message is an agent. An address is not an agent, whatever its domain.
-func IsAgent(party string) bool { return !strings.Contains(party, "@") }
-
 // NeedRoom returns refusal.MailboxFull if a mailbox has no room for another unread message. The function coming returns
-// the number of messages that are about to be written below a folder.
+// the number of messages that are about to be written below a folder. For an agent of another project, NeedRoom does not
+// count messages that are about to be written.
 func (c *Mail) NeedRoom(ctx context.Context, coming func(folder string) int, names []string) error {
 	for _, n := range names {
-		if !IsAgent(n) {
+		p := c.Store.PartyOf(n)
+		if p.Email {
 			continue
 		}
-		counts, err := c.Store.Index.Counts(ctx, c.Slug, n)
+		slug := cmp.Or(p.Project, c.Slug)
+		counts, err := c.Store.Index.Counts(ctx, slug, p.Name)
 		if err != nil {
 			return err
 		}
 		unread, most := counts.Unread, c.Store.MailboxDepth
-		if unread+writer.MaxGroup >= most { // otherwise there is certainly room
+		if slug == c.Slug && unread+writer.MaxGroup >= most { // otherwise there is certainly room
 			unread += coming(format.AgentsDir + "/" + n + "/" + format.InboxDir)
 		}
 		if unread >= most {

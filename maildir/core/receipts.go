@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -21,41 +22,78 @@ func (c *Mail) DeliveredAt(m *index.MessageRow) (at format.Stamp) {
 // AddReceipts adds the recipients' receipts to a message, in the order of the header. Only the sender gets the
 // names and receipts of bcc recipients (Invariant I7).
 func (c *Mail) AddReceipts(ctx context.Context, m *index.MessageRow, forSender bool) error {
-	holders, err := c.Store.Index.Receipts(ctx, c.Slug, m.ID)
+	var hidden []string // bcc recipients that are not agents of this project
+	if forSender {
+		sent, err := c.Store.Index.Box(ctx, index.BoxQuery{Project: c.Slug, Agent: m.From, ID: m.ID, Sent: true, Limit: 1})
+		if err != nil {
+			return err
+		}
+		for i := range sent {
+			hidden = slices.DeleteFunc(slices.Clone(sent[i].BCC), IsAgent)
+		}
+	}
+	holders, err := c.HoldersOf(ctx, hidden, m)
 	if err != nil {
 		return err
 	}
-	c.PutReceipts(m, holders[m.ID], forSender)
-	if !forSender {
-		return nil
+	c.PutReceipts(m, holders, forSender)
+	for _, name := range hidden {
+		m.BCC = append(m.BCC, name)
+		m.Receipts = append(m.Receipts, c.receiptElsewhere(m, holders, name, "bcc"))
 	}
-	sent, err := c.Store.Index.Box(ctx, index.BoxQuery{Project: c.Slug, Agent: m.From, ID: m.ID, Sent: true, Limit: 1})
-	for i := range sent {
-		for _, name := range sent[i].BCC {
-			if !IsAgent(name) {
-				m.BCC = append(m.BCC, name)
-				m.Receipts = append(m.Receipts, c.outsideReceipt(&m.Message, name, "bcc"))
+	return nil
+}
+
+// Holders contains the receipts of the agents that have copies of messages, by the agents' project and by message id.
+type Holders map[string]map[string][]index.Receipt
+
+// HoldersOf looks up who has copies of messages: in this project, and in the other projects of the recipients in to, cc
+// and more.
+func (c *Mail) HoldersOf(ctx context.Context, more []string, all ...*index.MessageRow) (Holders, error) {
+	ids := map[string][]string{} // by project
+	add := func(slug, id string) {
+		if !slices.Contains(ids[slug], id) {
+			ids[slug] = append(ids[slug], id)
+		}
+	}
+	for _, m := range all {
+		add(c.Slug, m.ID)
+		if m.Door == format.DoorGateway {
+			continue
+		}
+		for _, name := range slices.Concat(m.To, m.CC, more) {
+			if p := c.Store.PartyOf(name); p.Project != "" && c.Store.Projects.Mail(p.Project) != nil {
+				add(p.Project, m.ID)
 			}
 		}
 	}
-	return err
+	found := Holders{}
+	for slug, ids := range ids {
+		receipts, err := c.Store.Index.Receipts(ctx, slug, ids...)
+		if err != nil {
+			return nil, err
+		}
+		found[slug] = receipts
+	}
+	return found, nil
 }
 
-// PutReceipts is like AddReceipts, but for known holders. It omits bcc recipients at other domains.
-func (c *Mail) PutReceipts(m *index.MessageRow, holders []index.Receipt, forSender bool) {
+// PutReceipts is like AddReceipts, but for known holders. It omits bcc recipients that are not agents of this project.
+func (c *Mail) PutReceipts(m *index.MessageRow, holders Holders, forSender bool) {
 	at := c.DeliveredAt(m)
 	m.Receipts = []index.Receipt{}
+	here := holders[c.Slug][m.ID]
 	add := func(name, kind string) {
 		if !IsAgent(name) && m.Door == format.DoorGateway { // from outside: the message's other recipients are unknown
 			return
 		}
 		if !IsAgent(name) {
-			m.Receipts = append(m.Receipts, c.outsideReceipt(&m.Message, name, kind))
+			m.Receipts = append(m.Receipts, c.receiptElsewhere(m, holders, name, kind))
 			return
 		}
 		r := index.Receipt{Agent: name, Kind: kind}
-		if i := slices.IndexFunc(holders, func(h index.Receipt) bool { return h.Agent == name }); i >= 0 {
-			r.Delivered, r.DeliveredAt, r.Marks = true, at, holders[i].Marks
+		if i := slices.IndexFunc(here, func(h index.Receipt) bool { return h.Agent == name }); i >= 0 {
+			r.Delivered, r.DeliveredAt, r.Marks = true, at, here[i].Marks
 			r.AnnouncedAt = format.At(c.Seats.Announced(name, m.ID))
 		}
 		m.Receipts = append(m.Receipts, r)
@@ -70,12 +108,31 @@ func (c *Mail) PutReceipts(m *index.MessageRow, holders []index.Receipt, forSend
 		return
 	}
 	m.BCC = nil
-	for _, h := range holders {
+	for _, h := range here {
 		if h.Kind == "bcc" {
 			m.BCC = append(m.BCC, h.Agent)
 			add(h.Agent, "bcc")
 		}
 	}
+}
+
+// receiptElsewhere returns the receipt of a recipient that is not an agent of this project.
+func (c *Mail) receiptElsewhere(m *index.MessageRow, holders Holders, name, kind string) index.Receipt {
+	p := c.Store.PartyOf(name)
+	if p.Email {
+		return c.outsideReceipt(&m.Message, name, kind)
+	}
+	r := index.Receipt{Agent: name, Kind: kind}
+	has := holders[p.Project][m.ID]
+	if i := slices.IndexFunc(has, func(h index.Receipt) bool { return h.Agent == p.Name }); i >= 0 {
+		r.Delivered, r.DeliveredAt, r.Marks = true, c.DeliveredAt(m), has[i].Marks
+		if other := c.Store.Projects.Mail(p.Project); other != nil {
+			r.AnnouncedAt = format.At(other.Seats.Announced(p.Name, m.ID))
+		}
+	} else if c.Store.Crossing(cmp.Or(c.Store.PartyOf(m.From).Project, c.Slug), m.ID, p.Project) {
+		r.Status = string(outgoing.Queued)
+	}
+	return r
 }
 
 // outsideReceipt returns the receipt of a recipient at another domain. A message that has been sent is treated as
@@ -91,7 +148,7 @@ func (c *Mail) outsideReceipt(m *format.Message, name, kind string) index.Receip
 // ItemOf returns a message's outgoing item for a recipient. It returns nil if there is no such item, or if this server
 // did not send the message.
 func (c *Mail) ItemOf(m *format.Message, to string) *outgoing.Item {
-	if IsAgent(to) {
+	if !c.Store.PartyOf(to).Email {
 		return nil
 	}
 	if _, ok := c.Store.VerifiedHere(m); !ok || !c.IsNamed(m.Project) {

@@ -266,18 +266,20 @@ func (c *Mail) NoDelivery(ctx context.Context, agent, id string) error {
 			return err
 		}
 		e.What, e.Why = refusal.Invalid("You ({=other}) sent message {name} {arg}, so it is not in your inbox: "+
-			"only its recipients can acknowledge it ({why})."), sayReceipts(m.Receipts)
+			"only its recipients can acknowledge it ({why})."), c.sayReceipts(m.Receipts)
 	}
 	return e
 }
 
 // sayReceipts describes what the first recipients of a message have done with it.
-func sayReceipts(receipts []index.Receipt) string {
+func (c *Mail) sayReceipts(receipts []index.Receipt) string {
 	var said []string
 	for i, r := range receipts {
 		switch {
 		case i == MaxListed:
 			return strings.Join(append(said, "…"), ", ")
+		case r.Status != "" && !c.Store.PartyOf(r.Agent).Email:
+			said = append(said, r.Agent+" does not have it yet")
 		case r.Status != "":
 			said = append(said, r.Agent+" is at another domain ("+r.Status+")")
 		case !r.Delivered:

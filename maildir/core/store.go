@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"context"
 	"crypto/ed25519"
+	"errors"
+	"io/fs"
+	"os"
 	"sync"
 	"time"
 
@@ -16,6 +19,7 @@ import (
 	"mailtree/maildir/keys"
 	"mailtree/maildir/repo"
 	"mailtree/maildir/store"
+	"mailtree/maildir/storedir"
 )
 
 // OpenProjects gives access to the open projects of a store.
@@ -43,6 +47,8 @@ type Store struct {
 	Clock    *clock.Clock
 	Opened   time.Time // earlier than every message that this server sends
 	Projects OpenProjects
+	// Crossing reports whether a message of the project from still waits for the project to. maildir.Open sets it.
+	Crossing func(from, id, to string) bool
 
 	places places
 
@@ -101,6 +107,12 @@ func (s *Store) TimeLeft() time.Duration {
 	return time.Hour
 }
 
+// IsGone reports whether this machine has no folder for the project's mail. It reports false if that cannot be told.
+func (s *Store) IsGone(slug string) bool {
+	_, err := os.Lstat(storedir.Repo(s.Root, slug))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // IsForeignUser reports whether the caller is an OS user other than the store's user and root.
 func (s *Store) IsForeignUser(by Caller) bool { return !by.Root && by.UID != s.User() }
 
@@ -132,10 +144,4 @@ func (s *Store) projectsWith(ctx context.Context, what format.Kind, name string)
 		}
 	}
 	return names, err
-}
-
-// IsElsewhere reports whether a name that no agent has is an email address at another domain.
-func (s *Store) IsElsewhere(name string) bool {
-	a, err := format.ParseAddress(name)
-	return err == nil && !a.IsAgent() && !s.Domains.Has(a.Domain) && !a.OnThisMachine()
 }

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Address identifies a sender or recipient of a message: one of the project's agents, or a mailbox at another domain in
-// the form that email uses. Compare addresses with ==. Only an agent has a folder, so call IsAgent or CheckName before
-// building a path from an address.
+// Address identifies a sender or recipient of a message: one of the project's agents, an agent of another project in the
+// form name@slug, or a mailbox at another domain in the form that email uses. Compare addresses with ==. Only an agent of
+// the project has a folder, so call IsAgent or CheckName before building a path from an address.
 type Address struct {
 	Local  string // an agent's name, or the part before the @
-	Domain string // in lower case, international names as A-labels (xn--…); "" for an agent
+	Domain string // in lower case, international names as A-labels (xn--…), or a slug; "" for an agent of the project
 }
 
 // These are limits for an address with a domain, in octets. Spec: RFC 5321 4.5.3.1, RFC 1035 2.3.4.
@@ -23,8 +23,8 @@ const (
 
 // ParseAddress parses an agent's name or local@domain. It lowercases the domain. It keeps the case of the local part,
 // which only the recipient's server may interpret. The local part must be a Dot-string as defined in RFC 5321, and the
-// domain must be a host name: quoted text, IP addresses and non-ASCII letters are invalid. The error's text is a
-// sentence without its final period.
+// domain must be a host name: quoted text, IP addresses and non-ASCII letters are invalid. An address that MayBeInProject
+// is valid too. The error's text is a sentence without its final period.
 func ParseAddress(s string) (Address, error) {
 	at := strings.LastIndexByte(s, '@')
 	if at < 0 {
@@ -33,10 +33,17 @@ func ParseAddress(s string) (Address, error) {
 		}
 		return Address{Local: s}, nil
 	}
-	if why := cmp.Or(checkLocal(s[:at]), checkDomain(s[at+1:])); why != "" {
+	a := Address{Local: s[:at], Domain: strings.ToLower(s[at+1:])}
+	if why := cmp.Or(checkLocal(s[:at]), checkDomain(s[at+1:])); why != "" && !a.MayBeInProject() {
 		return Address{}, errors.New(Quote(s) + " is not an address: " + why)
 	}
-	return Address{Local: s[:at], Domain: strings.ToLower(s[at+1:])}, nil
+	return a, nil
+}
+
+// MayBeInProject reports whether the address has the form of an agent of another project: an agent's name and a slug
+// without a dot. Whether the domain is a slug or an email domain depends on the store's configuration.
+func (a Address) MayBeInProject() bool {
+	return ValidName(a.Local) && ValidSlug(a.Domain) && !strings.Contains(a.Domain, ".")
 }
 
 // IsAgent reports whether the address is an agent's name.

@@ -4,17 +4,13 @@
 // is written in the same operation as the message. The queue (gateway/out) replaces the file whenever the item's state
 // changes, and moves it to the folder "ended" when the item has ended.
 //
-// A file is one line: an HMAC of the JSON under the store's key, a space, and the JSON. A file with a wrong HMAC was
-// not written by this store and is ignored: the folder is in a working tree, so a `git pull` could add such a file
-// (I8). See docs/email.md, "The gateway".
+// A file is signed (package signed). A file without this store's signature is ignored: the folder is in a working tree,
+// so a `git pull` could add such a file (I8). See docs/email.md, "The gateway".
 package outgoing
 
 import (
-	"bytes"
-	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -24,6 +20,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/signed"
 	"mailtree/maildir/tree"
 )
 
@@ -95,19 +92,11 @@ const keepEnded = 90 * 24 * time.Hour
 
 // Encode returns the bytes of an item's file.
 func Encode(key []byte, i *Item) ([]byte, error) {
-	js, err := json.Marshal(i)
-	if err != nil {
-		return nil, err
-	}
-	return append(append([]byte(mac(key, js)+" "), js...), '\n'), nil
+	return signed.Encode(key, label, i)
 }
 
-func mac(key, js []byte) string {
-	h := hmac.New(sha256.New, key)
-	h.Write([]byte("mailtree queue\n"))
-	h.Write(js)
-	return hex.EncodeToString(h.Sum(nil))
-}
+// label marks the files of this package: see package signed.
+const label = "mailtree queue"
 
 // Folder is a project's queue.
 type Folder struct {
@@ -130,12 +119,8 @@ func (f *Folder) load(file string) (*Item, error) {
 	case err != nil:
 		return nil, err
 	}
-	sum, js, ok := bytes.Cut(bytes.TrimSuffix(data, []byte("\n")), []byte(" "))
-	if !ok || !hmac.Equal(sum, []byte(mac(f.Key, js))) {
-		return nil, errForeign
-	}
 	i := &Item{}
-	if json.Unmarshal(js, i) != nil || i.Project != f.Project || i.ID != ID(i.Message, i.To) || path.Base(file) != i.ID+".json" {
+	if !signed.Decode(f.Key, label, data, i) || i.Project != f.Project || i.ID != ID(i.Message, i.To) || path.Base(file) != i.ID+".json" {
 		return nil, errForeign
 	}
 	return i, nil

@@ -32,7 +32,7 @@ func (p *Post) PlanQueue(g *writer.Group, tx *writer.Tx, m *format.Message) erro
 	var items []outgoing.Item
 	from := p.mail.Store.Domains.Of(m.From)
 	for _, to := range m.Recipients() {
-		if core.IsAgent(to) {
+		if !p.mail.Store.PartyOf(to).Email {
 			continue
 		}
 		if _, err := format.ParseAddress(from); err != nil {

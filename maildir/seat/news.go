@@ -18,6 +18,10 @@ type News struct {
 // MostNamed is the maximum number of messages that one notice lists.
 const MostNamed = 5
 
+// mostParty is the maximum length of a sender in a notice. The address of an agent in
+// another project fits.
+const mostParty = 64 + len("@") + 73
+
 // String returns the text of the notice, or "" if nothing is new. The text contains only facts, and nothing from a
 // message's body.
 func (n News) String() string {
@@ -34,7 +38,7 @@ func (n News) String() string {
 		if i > 0 {
 			b.WriteString("; ")
 		}
-		fmt.Fprintf(&b, "%s from %s \"%s\"", tame(m.ID, 128), tame(m.From, 64), tame(m.Subject, 80))
+		fmt.Fprintf(&b, "%s from %s \"%s\"", tame(m.ID, 128), tame(m.From, mostParty), tame(m.Subject, 80))
 	}
 	if more := n.New - len(n.Named); more > 0 {
 		fmt.Fprintf(&b, "; and %d more", more)

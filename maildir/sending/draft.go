@@ -28,6 +28,7 @@ type Draft struct {
 	WorkDir       string            // absolute folder that the sender works in; it determines the worktree; "" or any other: the main worktree
 	Key           string            // idempotency key
 	Bounded       bool              // refuse if a recipient has Config.MailboxDepth unread messages
+	Anywhere      bool              // the bare name of a recipient may mean the only agent of that name in another project
 	Variants
 	Images *attachment.Images // how to handle images in the body; nil leaves them unchanged
 
@@ -67,6 +68,8 @@ type Sent struct {
 	Again bool
 	Acked bool             // the message acknowledges the message that it answers
 	Notes []*refusal.Error // what was done differently from the request
+	// Queued contains the slugs of other projects that do not have the message yet. The server delivers it there later.
+	Queued []string
 }
 
 // distinct removes duplicate recipients and returns the number of remaining recipients. to takes precedence over cc,

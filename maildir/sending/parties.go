@@ -3,6 +3,7 @@ package sending
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"mailtree/maildir/core"
@@ -10,8 +11,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// NeedParties returns an error for an unknown sender, for unknown recipients, all of which it lists, and for recipients
-// at other domains to which no mail may be sent.
+// NeedParties returns an error for an unknown sender, for unknown recipients, and for recipients at other domains to
+// which no mail may be sent. It lists all unknown recipients of this project, but only the first of another project.
 func (s *Sender) NeedParties(ctx context.Context, d *Order) error {
 	by := core.Caller{Root: true}
 	if d.By != nil {
@@ -35,8 +36,17 @@ func (s *Sender) NeedParties(ctx context.Context, d *Order) error {
 			case ok:
 			case d.Take != nil && s.mail.Store.IsElsewhere(n):
 				return &refusal.Error{What: fromFileOutside, Field: list.of, Name: n}
+			case d.Take != nil && s.mail.Store.PartyOf(n).Project != "":
+				return &refusal.Error{What: fromFileAcross, Field: list.of, Name: n}
 			case n == UnknownSender:
 				return &refusal.Error{What: toUnknownSender, Field: list.of, Name: n}
+			case s.mail.Store.PartyOf(n).Project != "":
+				_, err := s.mail.NeedParty(ctx, list.of, n)
+				if guest := s.isGuest(d); err != nil && guest && errors.Is(err, refusal.ErrNotFound) {
+					unknown.add(n, list.of)
+				} else if err != nil {
+					return err
+				}
 			case !s.mail.Store.IsElsewhere(n):
 				unknown.add(n, list.of)
 			case !s.mail.Store.Outside.Allows(n):
@@ -44,7 +54,7 @@ func (s *Sender) NeedParties(ctx context.Context, d *Order) error {
 			}
 		}
 	}
-	guest := s.mail.Store.IsForeignUser(by)
+	guest := s.isGuest(d)
 	switch {
 	case len(unknown.names) == 0 && len(outside.names) == 0:
 		return nil
@@ -62,6 +72,9 @@ func (s *Sender) NeedParties(ctx context.Context, d *Order) error {
 	}
 	return s.mail.UnknownAgent(ctx, unknown.of, unknown.names...)
 }
+
+// isGuest reports whether the order comes from an OS user other than the store's user and root.
+func (s *Sender) isGuest(d *Order) bool { return d.By != nil && s.mail.Store.IsForeignUser(*d.By) }
 
 // badRecipients lists recipients that a message cannot have.
 type badRecipients struct {
@@ -129,3 +142,9 @@ func (s *Sender) refuseAutomatic(ctx context.Context, d *Order) error {
 var fromFileOutside = refusal.Invalid("{name} {arg} is at another domain. A file in an outbox is never sent to " +
 	"other domains, because others can add such a file through Git: send the message from the command line, the " +
 	"web page or a tool.")
+
+// fromFileAcross is the refusal for a file in an outbox with recipients in other projects. It is refused for the same
+// reason: anyone who may push to this project's mail could otherwise write to all projects of the machine.
+var fromFileAcross = refusal.Invalid("{name} {arg} is in another project. A file in an outbox is never sent to other " +
+	"projects, because others can add such a file through Git: send the message from the command line, the web page or a " +
+	"tool.")

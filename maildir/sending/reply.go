@@ -3,6 +3,7 @@ package sending
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strings"
 
 	"mailtree/maildir/format"
@@ -24,7 +25,12 @@ func (s *Sender) MakeReply(ctx context.Context, id string, d *Order) error {
 		d.Importance = orig.Importance
 	}
 	if len(d.To) == 0 {
-		if s.mail.Store.IsElsewhere(orig.From) {
+		if p := s.mail.Store.PartyOf(orig.From); p.Project != "" {
+			if err := s.needAuthor(ctx, d, orig); err != nil {
+				return err
+			}
+			d.To = []string{orig.From}
+		} else if s.mail.Store.IsElsewhere(orig.From) {
 			d.To = s.answersTo(orig, d.From)
 		} else if orig.From != d.From {
 			ok, err := s.mail.HasAgent(ctx, orig.From)
@@ -53,6 +59,26 @@ func (s *Sender) MakeReply(ctx context.Context, id string, d *Order) error {
 		}
 	}
 	return nil
+}
+
+// needAuthor returns an error if a reply to a message from another project cannot reach its author: if the message came
+// by email, so that its sender only claims to be in another project, or if this machine lacks the project. The reply is
+// never sent as email.
+func (s *Sender) needAuthor(ctx context.Context, d *Order, m *index.MessageRow) error {
+	if m.Door == format.DoorGateway {
+		return &refusal.Error{
+			What: refusal.Invalid("Message {id} came from another domain, and its sender {name} is not an address that mail can " +
+				"be sent to. {answer somebody else}"),
+			Field: refusal.InReplyTo,
+			Name:  m.From,
+			ID:    m.ID,
+		}
+	}
+	_, err := s.mail.NeedParty(ctx, refusal.To, m.From)
+	if errors.Is(err, refusal.ErrNotFound) && s.isGuest(d) {
+		return s.mail.UnknownTo(ctx, *d.By, refusal.To, m.From)
+	}
+	return err
 }
 
 // answersTo returns the recipients of an answer to a message from another domain. These are the message's Reply-To

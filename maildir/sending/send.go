@@ -2,11 +2,12 @@ package sending
 
 import (
 	"context"
+	"errors"
 	"slices"
-	"strings"
 
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/core"
+	"mailtree/maildir/crossing"
 	"mailtree/maildir/format"
 	"mailtree/maildir/post"
 	"mailtree/maildir/refusal"
@@ -15,15 +16,19 @@ import (
 
 // Sender sends a project's mail. It is safe for concurrent use.
 type Sender struct {
-	mail *core.Mail
-	post *post.Post
+	mail    *core.Mail
+	post    *post.Post
+	carrier *crossing.Carrier
 }
 
-// New returns the sender of a project.
-func New(mail *core.Mail, post *post.Post) *Sender { return &Sender{mail, post} }
+// New returns the sender of a project. The carrier takes messages to the store's other projects.
+func New(mail *core.Mail, post *post.Post, carrier *crossing.Carrier) *Sender {
+	return &Sender{mail, post, carrier}
+}
 
 // Send delivers an order either to all recipients or to none, and updates the order to match the sent message. When
-// Send returns, the files are durable and indexed.
+// Send returns, the files are durable and indexed, except for copies in the projects that Sent.Queued lists. The server
+// writes these copies later.
 //
 // It returns ErrNotFound for an unknown sender or for unknown recipients, all of which are listed with similar names.
 // It returns ErrInvalid, ErrTooLarge, and ErrConflict if the key was used for other content. It returns ErrUnavailable
@@ -35,6 +40,7 @@ func (s *Sender) Send(ctx context.Context, d *Order) (*Sent, error) {
 		return nil, err
 	}
 	var sent *Sent
+	passage := s.carrier.Begin(s.mail)
 	tx := &writer.Tx{Op: writer.Op{Verb: d.Verb, Agent: d.From}}
 	if d.Key != "" {
 		tx.Facts, tx.Sure = []string{core.KeyFact(d.From, d.Key)}, true // the key may be in a file that cannot be read now
@@ -45,6 +51,9 @@ func (s *Sender) Send(ctx context.Context, d *Order) (*Sent, error) {
 	counted := 0 // number of emails to other domains; counted once, even if the plan runs several times
 	tx.Plan = func(g *writer.Group) error {
 		sent, tx.Marks = &Sent{Notes: brought.Notes}, ""
+		if err := passage.Reset(); err != nil {
+			return err
+		}
 		if err := s.NeedParties(g.Ctx, d); err != nil {
 			return err
 		}
@@ -67,7 +76,7 @@ func (s *Sender) Send(ctx context.Context, d *Order) (*Sent, error) {
 				return err
 			}
 		}
-		outside := slices.DeleteFunc(sent.Recipients(), core.IsAgent)
+		outside := slices.DeleteFunc(sent.Recipients(), func(n string) bool { return !s.mail.Store.PartyOf(n).Email })
 		if len(outside) > counted {
 			if err := s.post.Count(d.From, len(outside), g.Now); err != nil {
 				return err
@@ -94,16 +103,26 @@ func (s *Sender) Send(ctx context.Context, d *Order) (*Sent, error) {
 		if sent.Acked, err = s.PlanAutoAck(g, tx, &sent.Message); err != nil {
 			return err
 		}
-		return s.post.PlanQueue(g, tx, &sent.Message)
+		if err := s.post.PlanQueue(g, tx, &sent.Message); err != nil {
+			return err
+		}
+		return passage.Plan(&sent.Message)
 	}
 	defer s.mail.NoteSeen(ctx, d.From)
-	if err := s.mail.Act(ctx, tx); err != nil {
+	err = s.mail.Act(ctx, tx)
+	queued := passage.Finish(ctx, err)
+	if err != nil {
 		return nil, err
+	}
+	sent.Queued = queued
+	if sent.Again {
+		sent.Queued = s.carrier.Waits(s.mail, &sent.Message)
 	}
 	return sent, nil
 }
 
-// readDraft checks a draft and reads its parts: recipients, body and attachments.
+// readDraft checks a draft and reads its parts: recipients, body and attachments. The notes of the result include those
+// about recipients.
 func (s *Sender) readDraft(ctx context.Context, d *Order) (*attachment.Brought, error) {
 	if format.ServerName(d.From) {
 		return nil, &refusal.Error{
@@ -113,7 +132,8 @@ func (s *Sender) readDraft(ctx context.Context, d *Order) (*attachment.Brought, 
 			Name:  d.From,
 		}
 	}
-	if err := s.Resolve(ctx, d); err != nil {
+	notes, err := s.Resolve(ctx, d)
+	if err != nil {
 		return nil, err
 	}
 	if err := d.Check(); err != nil {
@@ -123,7 +143,7 @@ func (s *Sender) readDraft(ctx context.Context, d *Order) (*attachment.Brought, 
 	if err != nil {
 		return nil, err
 	}
-	d.Body = brought.Body
+	d.Body, brought.Notes = brought.Body, slices.Concat(notes, brought.Notes)
 	if d.HTML != "" {
 		brought.Files = append(brought.Files, attachment.Alternative(d.HTML))
 	}
@@ -158,26 +178,49 @@ func (s *Sender) gather(ctx context.Context, d *Order) (*attachment.Brought, err
 	return s.mail.Store.Intake.Gather(ctx, r)
 }
 
-// Resolve replaces agents' addresses among the recipients with the agents' names. It first removes duplicates, and
-// returns an error if there are too many recipients. Therefore, it looks up a limited number of names, and each of them
-// only once.
-func (s *Sender) Resolve(ctx context.Context, d *Order) error {
+// Resolve replaces the recipients with the names that files store: agents' addresses with the agents' names, and the
+// addresses of agents in other projects with addresses that have a slug. If the draft is for Anywhere, a bare name that
+// only one other project has becomes an address there, and a note says so. Resolve first removes duplicates, and returns
+// an error if there are too many recipients. Therefore, it looks up a limited number of names, and each of them only
+// once. It returns ErrConflict or ErrNotFound if an address or a bare name means several agents.
+func (s *Sender) Resolve(ctx context.Context, d *Order) (notes []*refusal.Error, err error) {
 	if n := d.distinct(); n > format.MaxRecipients {
-		return tooManyRecipients(n)
+		return nil, tooManyRecipients(n)
 	}
-	for _, list := range []*[]string{&d.To, &d.CC, &d.BCC} {
-		for i, party := range *list {
-			name := s.mail.Store.Domains.Named(party)
-			ok, err := s.mail.HasAgent(ctx, name)
+	for _, list := range []struct {
+		of    refusal.Field
+		names []string
+	}{{refusal.To, d.To}, {refusal.CC, d.CC}, {refusal.BCC, d.BCC}} {
+		for i, party := range list.names {
+			name, note, err := s.resolveOne(ctx, d, list.of, party)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			if ok || strings.Contains(name, "@") {
-				(*list)[i] = name
+			if list.names[i] = name; note != nil {
+				notes = append(notes, note)
 			}
 		}
 	}
-	return nil
+	return notes, nil
+}
+
+// resolveOne is Resolve for one recipient. OS users other than the store's own learn nothing about other projects.
+func (s *Sender) resolveOne(ctx context.Context, d *Order, field refusal.Field, party string) (string, *refusal.Error, error) {
+	name, err := s.mail.Addressed(ctx, party)
+	if errors.Is(err, refusal.ErrConflict) && s.isGuest(d) {
+		return party, nil, nil // NeedParties refuses it
+	}
+	if err != nil || !d.Anywhere || !core.IsAgent(name) {
+		return name, nil, err
+	}
+	if is, err := s.mail.HasAgent(ctx, name); err != nil || is {
+		return name, nil, err
+	}
+	address, note, err := s.mail.OnlyNamesake(ctx, field, name)
+	if address == "" {
+		return name, nil, err
+	}
+	return address, note, err
 }
 
 // sentBefore looks for a message from the same sender to the same recipients with the same key. It returns that message

@@ -49,17 +49,20 @@ func checkSize(message string) error {
 	return nil
 }
 
-// deliver sends text to a recipient. If the recipient is a tmux window without a mailbox, deliver registers it first.
+// deliver sends text to a recipient. If the recipient is a tmux window without a mailbox, deliver registers it first. An
+// agent of another project is not in the list of recipients, and is named by its address.
 func (t *toolset) deliver(ctx context.Context, to, text string) (any, error) {
 	w, p, err := t.meet(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if to, err = t.reach(ctx, p, w, to); err != nil {
-		return nil, err
-	}
-	if err := p.Agents.EnsureAgent(ctx, to, registration()); err != nil {
-		return nil, err
+	if !t.cfg.Store.InAnotherProject(to) {
+		if to, err = t.reach(ctx, p, w, to); err != nil {
+			return nil, err
+		}
+		if err := p.Agents.EnsureAgent(ctx, to, registration()); err != nil {
+			return nil, err
+		}
 	}
 	sent, err := tool.Box(ctx, p, w.name).Send(ctx, maildir.Draft{To: []string{to}, Body: text})
 	if err != nil {

@@ -55,7 +55,7 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 		}
 		as := tool.CallerOf(ctx).Agent
 		q.Peek = as != "" && as != q.Agent
-		p, note, err := t.project(ctx, r.Project)
+		p, note, err := t.projectOf(ctx, r.Project, r.Agent)
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package mail
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
@@ -14,6 +15,7 @@ const maxListedClaims = 20
 // Listed is an agent in a Directory.
 type Listed struct {
 	profileShape
+	Address  string       `json:"address,omitempty"`  // in other projects; set if all projects are listed
 	Machine  string       `json:"machine,omitempty"`  // set if the agent is on another machine
 	Wakeable string       `json:"wakeable,omitempty"` // why mail cannot wake the agent; "" if it can
 	Unread   int          `json:"unread"`
@@ -45,6 +47,7 @@ type Directory struct {
 type agentsRequest struct {
 	Project string `json:"project_key,omitempty" jsonschema:"omit to list the projects" example:"/abs/path/backend"`
 	Active  bool   `json:"active_only,omitempty" jsonschema:"only agents seen in the last week" default:"true"`
+	All     bool   `json:"all_projects,omitempty" jsonschema:"the agents of all projects, with their addresses"`
 	After   string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous page" example:"BlueLake"`
 }
 
@@ -56,7 +59,10 @@ func (t *Toolset) listAgents() tool.Tool {
 			"and claims.",
 		Out: Directory{},
 	}, func(ctx context.Context, r *agentsRequest) (any, error) {
-		if r.Project == "" {
+		switch {
+		case r.All:
+			return t.listEverywhere(ctx, r)
+		case r.Project == "":
 			return t.listProjects(ctx, r.After)
 		}
 		p, note, err := t.project(ctx, r.Project)
@@ -82,6 +88,39 @@ func (t *Toolset) listAgents() tool.Tool {
 		}
 		return out, nil
 	})
+}
+
+// listEverywhere lists the agents of all projects, by slug and name. A cursor is the slug and the name of an agent.
+func (t *Toolset) listEverywhere(ctx context.Context, r *agentsRequest) (any, error) {
+	out := Directory{Agents: []Listed{}}
+	list := t.budget.Listing(ctx, tool.InTool, out)
+	slug, after, _ := strings.Cut(r.After, "/")
+	for _, p := range t.store.Projects() {
+		if p.Slug < slug {
+			continue
+		}
+		q := maildir.AgentsQuery{Active: r.Active, Take: func(a *maildir.AgentInfo) bool {
+			s := shapeListed(p, a)
+			s.Address = p.AddressOf(a.Name)
+			fits := list.Add(s)
+			if fits {
+				out.Agents = append(out.Agents, s)
+			}
+			return fits
+		}}
+		if p.Slug == slug {
+			q.After = after
+		}
+		end, err := p.Agents.EachAgent(ctx, q)
+		if err = cmp.Or(err, list.Err()); err != nil {
+			return nil, err
+		}
+		if n := len(out.Agents); !end && n > 0 {
+			out.Next = out.Agents[n-1].Project + "/" + out.Agents[n-1].Name
+			break
+		}
+	}
+	return out, nil
 }
 
 // listProjects lists the projects that come after the given slug, each in a form that project_key accepts.

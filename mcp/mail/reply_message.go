@@ -33,7 +33,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 			"acknowledges it if requested.",
 		Out: Sent{},
 	}, func(ctx context.Context, r *replyRequest) (any, error) {
-		p, note, err := t.project(ctx, r.Project)
+		p, note, err := t.projectOf(ctx, r.Project, r.From)
 		if err != nil {
 			return nil, err
 		}
@@ -52,6 +52,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 			Attachments: r.Attachments,
 			Variants:    maildir.Variants(r.variants),
 			Key:         r.Key,
+			Anywhere:    true,
 
 			WorkDir: tool.CallerOf(ctx).WorkDir(r.Project),
 			Images:  &attachment.Images{},

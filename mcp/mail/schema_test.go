@@ -22,7 +22,7 @@ import (
 const surface = `
 create_agent project_key program model task_description name_hint?
 whois project_key agent_name
-list_agents project_key? active_only? cursor?
+list_agents project_key? active_only? all_projects? cursor?
 check_my_messages project_key agent_name since_ts? urgent_only? unread_only? archived? include_bodies? message_id? thread_id? awaiting_ack? body_offset? limit? cursor? mark_read? wait_seconds?
 send_message project_key from_agent to subject body_md cc? bcc? importance? ack_required? thread_id? convert_images? image_embed_policy? inline_max_bytes? attachments? text_only? html_body? key? wait_reply_seconds?
 reply_message project_key from_agent reply_to_message_id body_md subject? to? cc? bcc? importance? ack_required? attachments? text_only? html_body? key? wait_reply_seconds?
@@ -162,7 +162,7 @@ func TestShapes(t *testing.T) {
 			Commit:       []string{"c"},
 			Mail:         []heldShape{{"id", "A", full.Receipts[0]}},
 		}, Whois{Claims: shapeClaims(nil), Commit: []string{}}},
-		"list_agents": {Directory{"p", []Listed{{profile, "m", "w", 3, shapeClaims(claims), 1}}, []string{"/p"}, "A", "note"}, Directory{Agents: []Listed{}}},
+		"list_agents": {Directory{"p", []Listed{{profile, "A@b", "m", "w", 3, shapeClaims(claims), 1}}, []string{"/p"}, "A", "note"}, Directory{Agents: []Listed{}}},
 		"send_message": {Sent{
 			ID:          "id",
 			Created:     "c",
@@ -171,6 +171,7 @@ func TestShapes(t *testing.T) {
 			Recipients:  recipientsShape{[]string{"A"}, []string{"B"}, []string{"C"}},
 			Attachments: full.Attachments,
 			AlreadySent: true,
+			Queued:      []string{"p"},
 			Notes:       []string{"n"},
 			Reply:       &Delivery{full, "to", marks, true},
 		},

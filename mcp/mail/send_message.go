@@ -11,7 +11,7 @@ import (
 type sendRequest struct {
 	Project     string                 `json:"project_key" jsonschema:"path of the top of the working tree" example:"/abs/path/backend"`
 	From        string                 `json:"from_agent" jsonschema:"your agent name" example:"GreenCastle"`
-	To          []string               `json:"to" jsonschema:"agent names" example:"BlueLake" as:"commas"`
+	To          []string               `json:"to" jsonschema:"agent names; NAME@PROJECT in other projects" example:"BlueLake" as:"commas"`
 	Subject     string                 `json:"subject" jsonschema:"one line" example:"Plan for /api/users"`
 	Body        string                 `json:"body_md" jsonschema:"markdown" example:"Here is the plan ..."`
 	CC          []string               `json:"cc,omitempty" jsonschema:"copies" example:"RedStone" as:"commas"`
@@ -57,6 +57,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 			Key:         r.Key,
 			WorkDir:     tool.CallerOf(ctx).WorkDir(r.Project),
 			Images:      r.images(),
+			Anywhere:    true,
 		}
 		p, note, err := t.project(ctx, r.Project)
 		if err != nil {

@@ -256,6 +256,7 @@ type Sent struct {
 	Attachments []attachmentShape `json:"attachments"`
 	AlreadySent bool              `json:"already_sent,omitempty"`
 	Acked       bool              `json:"acknowledged,omitempty"` // the reply acknowledged the message it answers
+	Queued      []string          `json:"queued,omitempty"`       // projects that get the message later
 	Notes       []string          `json:"notes,omitempty"`
 	Reply       *Delivery         `json:"reply,omitempty"`
 }
@@ -277,6 +278,7 @@ func (v *view) shapeSent(m *maildir.Sent) Sent {
 		Attachments: v.shapeAttachments(m.Attachments),
 		AlreadySent: m.Again,
 		Acked:       m.Acked,
+		Queued:      m.Queued,
 		Notes:       said,
 	}
 }

@@ -40,7 +40,7 @@ func New(cfg tool.Config) *Toolset {
 func (t *Toolset) tools() []tool.Tool { return []tool.Tool{t.sendToAgent(), t.checkMail()} }
 
 // meet finds the project of the call and the caller's name in it. It creates the project, the caller and the named
-// agents if necessary.
+// agents if necessary. It creates no agents in other projects.
 func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Project, me string, err error) {
 	c := tool.CallerOf(ctx)
 	if c.Agent == "" {
@@ -54,6 +54,9 @@ func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Projec
 		return nil, "", err
 	}
 	for _, name := range append([]string{c.Agent}, others...) {
+		if t.cfg.Store.InAnotherProject(name) {
+			continue
+		}
 		if err := p.Agents.EnsureAgent(ctx, name, maildir.Registration{Program: "postal"}); err != nil {
 			return nil, "", err
 		}

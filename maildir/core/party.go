@@ -1,0 +1,238 @@
+package core
+
+import (
+	"context"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
+)
+
+// Party is a sender or recipient of a message, as the store understands it. Exactly one of three things is true: the
+// party is an agent of the project whose mail names it, an agent of another project, or an email address.
+type Party struct {
+	Name    string // the agent's name, or the whole email address
+	Project string // for an agent of another project: what follows the @, which is a slug in files; otherwise ""
+	Email   bool
+}
+
+// IsHere reports whether the party is an agent of the project whose mail names the party.
+func (p Party) IsHere() bool { return !p.Email && p.Project == "" }
+
+// IsAgent reports whether a party to a message is an agent of the message's own project. Agents of other projects and
+// email addresses contain an @.
+func IsAgent(party string) bool { return !strings.Contains(party, "@") }
+
+// noProject is a domain that never names a project. It is reserved (RFC 6761), and UnknownSender is in it.
+const noProject = "invalid"
+
+// PartyOf says what a party is. Only PartyOf decides this. An address is an email address if what follows the @ contains
+// a dot, or if the configuration lists it by name (Domains, Outside.Allow). Every other address is an agent of another
+// project, whether or not this machine has that project.
+func (s *Store) PartyOf(party string) Party {
+	at := strings.LastIndexByte(party, '@')
+	if at < 0 {
+		return Party{Name: party}
+	}
+	in := party[at+1:]
+	listed := s.Domains.Has(in) || slices.Contains(s.Outside.Allow, strings.ToLower(in)) || in == noProject
+	if in == "" || strings.Contains(in, ".") || listed || !format.ValidName(party[:at]) {
+		return Party{Name: party, Email: true}
+	}
+	return Party{Name: party[:at], Project: in}
+}
+
+// IsElsewhere reports whether a name that no agent has is an email address at another domain.
+func (s *Store) IsElsewhere(name string) bool {
+	a, err := format.ParseAddress(name)
+	return err == nil && s.PartyOf(name).Email && !s.Domains.Has(a.Domain) && !a.OnThisMachine()
+}
+
+// In returns the address that an agent of this project has in other projects.
+func (c *Mail) In(agent string) string { return agent + "@" + c.Slug }
+
+// SeenFrom returns a party of this project's mail as another project's mail names it: an agent of this project gets an
+// address, and an agent of the other project loses it.
+func (c *Mail) SeenFrom(slug, party string) string {
+	p := c.Store.PartyOf(party)
+	switch {
+	case p.IsHere() && party != format.Postmaster:
+		return c.In(party)
+	case p.Project == slug:
+		return p.Name
+	}
+	return party
+}
+
+// shortName returns the name that people use for the project: the last element of its path.
+func (c *Mail) shortName() string { return path.Base(c.Name()) }
+
+// IsCalled reports whether the project's name or slug begins with the given text, ignoring case.
+func (c *Mail) IsCalled(begun string) bool {
+	begun = strings.ToLower(begun)
+	return strings.HasPrefix(strings.ToLower(c.shortName()), begun) || strings.HasPrefix(c.Slug, begun)
+}
+
+// ShortAddress is like In, but with the project's name, if that name means only this project and contains no space.
+func (c *Mail) ShortAddress(agent string) string {
+	short := agent + "@" + c.shortName()
+	found := c.Store.called(c.shortName())
+	if c.Store.PartyOf(short).Project == "" || len(found) != 1 || found[0] != c || strings.ContainsAny(short, " ,;<>\"'") {
+		return c.In(agent)
+	}
+	return short
+}
+
+// called returns the open projects that a whole slug or a whole name means. A slug means only one project.
+func (s *Store) called(name string) (all []*Mail) {
+	if c := s.Projects.Mail(name); c != nil {
+		return []*Mail{c}
+	}
+	for _, c := range s.Projects.Mails() {
+		if c.shortName() == name {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// Addressed returns the name under which this project's files store a party: the bare name of an agent of this project,
+// name@slug for an agent of another project, or an email address. A party that is none of these is returned unchanged.
+// Addressed returns ErrConflict, with the addresses, if what follows the @ is the name of several projects. It does not
+// check whether the agent exists.
+func (c *Mail) Addressed(ctx context.Context, party string) (string, error) {
+	p := c.Store.PartyOf(party)
+	if p.Project == "" {
+		name := c.Store.Domains.Named(party)
+		if ok, err := c.HasAgent(ctx, name); err != nil || ok || strings.Contains(name, "@") {
+			return name, err
+		}
+		return party, nil
+	}
+	switch found := c.Store.called(p.Project); {
+	case len(found) == 1 && found[0] == c:
+		return p.Name, nil
+	case len(found) == 1:
+		return found[0].In(p.Name), nil
+	case len(found) > 1:
+		return "", &refusal.Error{
+			What:  refusal.Conflict("Several projects are called {=other}: use the project's slug instead, as in {choices}."),
+			Field: refusal.Recipients,
+			Name:  party,
+			Other: p.Project,
+			Near:  addressesIn(found, p.Name),
+		}
+	}
+	return party, nil
+}
+
+// addressesIn returns an agent's address in each of several projects.
+func addressesIn(all []*Mail, agent string) (addresses []string) {
+	for _, c := range all {
+		addresses = append(addresses, c.In(agent))
+	}
+	return addresses
+}
+
+// Namesakes returns the other open projects that have an agent with exactly that name, sorted by slug.
+func (c *Mail) Namesakes(ctx context.Context, agent string) (all []*Mail, err error) {
+	slugs, err := c.Store.Index.ProjectsWith(ctx, format.KindProfile, agent)
+	slices.Sort(slugs)
+	for _, slug := range slugs {
+		if other := c.Store.Projects.Mail(slug); other != nil && other != c {
+			all = append(all, other)
+		}
+	}
+	return all, err
+}
+
+// OnlyNamesake returns the address of an agent that this project lacks and exactly one other project has, with a note
+// that says so. If no other project has the agent, OnlyNamesake returns "". It returns ErrNotFound, with the addresses,
+// if several projects have the agent.
+func (c *Mail) OnlyNamesake(ctx context.Context, field refusal.Field, agent string) (address string, note *refusal.Error, err error) {
+	found, err := c.Namesakes(ctx, agent)
+	switch {
+	case err != nil || len(found) == 0 || meansEverybody(agent):
+		return "", nil, err
+	case len(found) > 1:
+		return "", nil, &refusal.Error{
+			What: refusal.NotFound("No agent {name} {arg} in project {=other}, but several other projects have one: use one of " +
+				"the addresses {choices}."),
+			Field: field,
+			Name:  agent,
+			Other: c.Name(),
+			Near:  addressesIn(found, agent),
+		}
+	}
+	return found[0].In(agent), &refusal.Error{
+		What:  refusal.Note("{=name} is an agent of project {=other}, not of this project, so the message goes to {choices}."),
+		Name:  agent,
+		Other: found[0].Name(),
+		Near:  []string{found[0].In(agent)},
+	}, nil
+}
+
+// NeedParty returns the project of a party that is an agent of another project. It returns ErrNotFound if this machine
+// does not have the project or the project does not have the agent, and ErrUnavailable if the project cannot be opened.
+func (c *Mail) NeedParty(ctx context.Context, field refusal.Field, party string) (*Mail, error) {
+	p := c.Store.PartyOf(party)
+	other := c.Store.Projects.Mail(p.Project)
+	if other == nil {
+		return nil, c.noProject(field, party, p)
+	}
+	ok, err := other.HasAgent(ctx, p.Name)
+	if err == nil && !ok {
+		err = other.Sure()
+	}
+	if err != nil || ok {
+		return other, err
+	}
+	e := &refusal.Error{
+		What:  refusal.NotFound("No agent {name} {arg} in project {=other}: nothing was sent. {near}"),
+		Field: field,
+		Name:  party,
+		Other: other.Name(),
+	}
+	if err := other.AddAgents(ctx, e, []string{p.Name}); err != nil {
+		return nil, err
+	}
+	e.All = nil
+	for i, name := range e.Near {
+		e.Near[i] = other.In(name)
+	}
+	return nil, e
+}
+
+// noProject returns the refusal for a party in a project that is not open. The refusal lists the addresses that the
+// party would have in projects with similar names.
+func (c *Mail) noProject(field refusal.Field, party string, p Party) error {
+	if err := c.Store.Projects.LeftOut()[p.Project]; err != nil {
+		return &refusal.Error{
+			What:  refusal.Unavailable("Project {=other} is currently unavailable, so nothing was sent to {name} {arg}. {if it stays so}"),
+			Field: field,
+			Name:  party,
+			Other: p.Project,
+			Err:   err,
+		}
+	}
+	slugs := map[string]string{} // by name
+	for _, m := range c.Store.Projects.Mails() {
+		slugs[m.shortName()], slugs[m.Slug] = m.Slug, m.Slug
+	}
+	e := &refusal.Error{
+		What: refusal.NotFound("This machine has no project {=other}, so nothing was sent to {name} {arg}. {near} An email address " +
+			"has a domain with a dot."),
+		Field: field,
+		Name:  party,
+		Other: p.Project,
+	}
+	for _, name := range format.Near(p.Project, slices.Sorted(maps.Keys(slugs))) {
+		if at := p.Name + "@" + slugs[name]; !slices.Contains(e.Near, at) {
+			e.Near = append(e.Near, at)
+		}
+	}
+	return e
+}

@@ -1,0 +1,36 @@
+package crossing
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// Keep keeps the items of messages that are carried from now on, until done is called. A backup copies one project after
+// another, so it may copy a project before a message reaches that project, and the sender's project after that. With the
+// item in the backup, the restored store carries the message again.
+func (c *Carrier) Keep() (done func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keeping++
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.keeping--; c.keeping > 0 {
+			return
+		}
+		for path := range c.kept {
+			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				c.store.Log.Warn("an item of delivered mail cannot be removed", "file", path, "error", err)
+			}
+		}
+		clear(c.kept)
+	}
+}
+
+// isKept reports whether an item is only waiting for the end of Keep.
+func (c *Carrier) isKept(path string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.kept[path]
+}

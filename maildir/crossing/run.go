@@ -1,0 +1,94 @@
+package crossing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"mailtree/maildir/core"
+	"mailtree/maildir/refusal"
+)
+
+// These are the shortest and the longest time between two attempts to carry what waits.
+const (
+	firstRest = time.Second
+	mostRest  = 2 * time.Minute
+)
+
+// Run carries what waits until ctx ends: at once, when a project is opened or a message could not be carried (Poke), and
+// after that less and less often.
+func (c *Carrier) Run(ctx context.Context) {
+	for _, from := range c.store.Projects.Mails() {
+		if err := c.itemsOf(from.Slug).tidy(); err != nil {
+			c.store.Log.Warn("leftovers of mail to other projects cannot be removed", "project", from.Slug, "error", err)
+		}
+	}
+	rest := firstRest
+	for ctx.Err() == nil {
+		var again <-chan time.Time
+		if c.round(ctx) > 0 {
+			again = time.After(rest)
+			rest = min(2*rest, mostRest)
+		} else {
+			rest = firstRest
+		}
+		select {
+		case <-c.bell:
+			rest = firstRest
+		case <-again:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// round tries to carry everything that waits. It returns the number of items that still wait. If a project is
+// unavailable, the round skips the other items for that project, because each would wait for the disk again.
+func (c *Carrier) round(ctx context.Context) (left int) {
+	unavailable := map[string]bool{} // by slug
+	for _, from := range c.store.Projects.Mails() {
+		f := c.itemsOf(from.Slug)
+		names, err := f.listItems()
+		if err != nil {
+			c.store.Log.Warn("mail to other projects cannot be read", "project", from.Slug, "error", err)
+			left++
+		}
+		for _, file := range names {
+			if ctx.Err() != nil {
+				return left
+			}
+			to, err := c.retry(ctx, from, f, file, unavailable)
+			if err != nil {
+				c.store.Log.Debug("a message waits for another project", "project", from.Slug, "file", file, "error", err)
+				left++
+			}
+			if errors.Is(err, refusal.ErrUnavailable) {
+				unavailable[to] = true
+			}
+		}
+	}
+	return left
+}
+
+// retry tries to carry the item in a file, unless the item's project is unavailable. It returns that project's slug.
+func (c *Carrier) retry(ctx context.Context, from *core.Mail, f *folder, file string, unavailable map[string]bool) (to string, err error) {
+	i, err := f.loadItem(file)
+	if err != nil || i == nil || c.isKept(f.fileOf(i.Message, i.To)) { // a file that the store did not write is left alone
+		return "", err
+	}
+	c.mu.Lock()
+	later := c.later[i.Message]
+	c.mu.Unlock()
+	if later || unavailable[i.To] {
+		return i.To, errLater
+	}
+	release, err := c.hold(ctx, i.Message)
+	if err != nil {
+		return i.To, fmt.Errorf("message %s: %w", i.Message, err)
+	}
+	defer release()
+	return i.To, c.carry(ctx, from, i.Message, i.To, c.hasFor)
+}
+
+// errLater means that this round does not try to carry an item.
+var errLater = errors.New("it is tried later")

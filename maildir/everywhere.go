@@ -1,0 +1,79 @@
+package maildir
+
+import (
+	"context"
+	"strings"
+
+	"mailtree/maildir/core"
+	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
+)
+
+// ProjectWithAgent returns the project that a call by an agent means: p, unless p lacks the agent and exactly one other
+// project has it. In that case, it returns the other project and a note. It does not check whether the agent exists. Only
+// calls by the store's owner, and by callers whose OS user is unknown, may use it.
+func (s *Store) ProjectWithAgent(ctx context.Context, p *Project, agent string) (*Project, *Error, error) {
+	if is, err := p.mail.HasAgent(ctx, agent); is || err != nil {
+		return p, nil, err
+	}
+	found, err := p.mail.Namesakes(ctx, agent)
+	if err != nil || len(found) != 1 {
+		return p, nil, err
+	}
+	other := s.known(found[0].Slug)
+	if other == nil { // removed in the meantime
+		return p, nil, nil
+	}
+	return other, &Error{
+		What:  refusal.Note("{=name} is not an agent of project {=other} but of project {choices}, so the call applies to that project."),
+		Name:  agent,
+		Other: p.mail.Name(),
+		Near:  []string{other.mail.Name()},
+	}, nil
+}
+
+// AddressOf returns the address that an agent of this project has in other projects, with the project's name if no other
+// project has that name, and otherwise with its slug.
+func (p *Project) AddressOf(agent string) string { return p.mail.ShortAddress(agent) }
+
+// Queued returns the slugs of other projects that do not have a message yet which an agent of this project sent. It
+// returns nil if that cannot be told.
+func (p *Project) Queued(ctx context.Context, id string) []string {
+	m, err := p.sentCopy(ctx, id, nil)
+	if err != nil || m == nil {
+		return nil
+	}
+	return p.carrier.Waits(p.mail, m)
+}
+
+// InAnotherProject reports whether a party to a message is an agent of another project, according to the form of its
+// address. This machine need not have that project.
+func (s *Store) InAnotherProject(party string) bool { return s.core.PartyOf(party).Project != "" }
+
+// completeAgent returns up to limit names of agents that begin with prefix: names of agents of the project with the given
+// slug, followed by addresses of other projects' agents if the prefix is not empty. What follows an @ in the prefix is the
+// beginning of a project's name or slug.
+func (s *Store) completeAgent(ctx context.Context, slug, prefix string, limit int) (names []string, err error) {
+	if names, err = s.core.Index.Names(ctx, slug, format.KindProfile, prefix, limit); err != nil || slug == "" || prefix == "" {
+		return names, err
+	}
+	begun, in, _ := strings.Cut(prefix, "@")
+	for _, other := range s.core.Projects.Mails() {
+		if other.Slug == slug || !other.IsCalled(in) {
+			continue
+		}
+		found, err := s.core.Index.Names(ctx, other.Slug, format.KindProfile, begun, limit-len(names))
+		if err != nil {
+			return names, err
+		}
+		for _, name := range found {
+			if core.IsAgent(prefix) || strings.EqualFold(name, begun) {
+				names = append(names, other.ShortAddress(name))
+			}
+		}
+		if len(names) >= limit {
+			break
+		}
+	}
+	return names, nil
+}
