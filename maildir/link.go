@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 
 	"mailtree/maildir/folders"
@@ -123,19 +122,13 @@ func ownTop(dir string) (string, error) {
 // projectCalled returns the project with the given slug or path, or the only project whose path ends with the given
 // name. It returns ErrConflict if there are several.
 func (s *Store) projectCalled(ctx context.Context, name string) (*Project, error) {
-	var called []*Project
-	for _, p := range s.Projects() {
-		if path.Base(p.mail.Name()) == name && p.mail.Slug != name {
-			called = append(called, p)
-		}
-	}
-	switch {
+	switch called := s.core.Called(name); {
 	case len(called) == 1:
-		return called[0], nil
+		return s.Project(ctx, called[0].Slug)
 	case len(called) > 1:
 		e := &Error{What: refusal.Conflict("Several projects are called {name}: {choices}. Give the whole path."), Name: name}
-		for _, p := range called {
-			e.Near = append(e.Near, p.mail.Name())
+		for _, c := range called {
+			e.Near = append(e.Near, c.Name())
 		}
 		return nil, e
 	}

@@ -79,15 +79,15 @@ func (c *Mail) IsCalled(begun string) bool {
 // ShortAddress is like In, but with the project's name, if that name means only this project and contains no space.
 func (c *Mail) ShortAddress(agent string) string {
 	short := agent + "@" + c.shortName()
-	found := c.Store.called(c.shortName())
+	found := c.Store.Called(c.shortName())
 	if c.Store.PartyOf(short).Project == "" || len(found) != 1 || found[0] != c || strings.ContainsAny(short, " ,;<>\"'") {
 		return c.In(agent)
 	}
 	return short
 }
 
-// called returns the open projects that a whole slug or a whole name means. A slug means only one project.
-func (s *Store) called(name string) (all []*Mail) {
+// Called returns the open projects that a whole slug or a whole name means. A slug means only one project.
+func (s *Store) Called(name string) (all []*Mail) {
 	if c := s.Projects.Mail(name); c != nil {
 		return []*Mail{c}
 	}
@@ -112,7 +112,7 @@ func (c *Mail) Addressed(ctx context.Context, party string) (string, error) {
 		}
 		return party, nil
 	}
-	switch found := c.Store.called(p.Project); {
+	switch found := c.Store.Called(p.Project); {
 	case len(found) == 1 && found[0] == c:
 		return p.Name, nil
 	case len(found) == 1:
