@@ -163,3 +163,24 @@ func TestHeadLockLeft(t *testing.T) {
 		})
 	}
 }
+
+// TestHeadLockStays checks that the mark stays for repair if update-ref could not remove HEAD.lock, although the commit
+// was made.
+func TestHeadLockStays(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	tr.log.step = func(name string) {
+		if name == "durable" {
+			tr.write(".git/HEAD.lock", "")
+		}
+	}
+	tr.write("late", "late")
+	tr.log.Record([]writer.Op{op("send", "A", "late", "late")}, nil)
+	tr.flush()
+	tr.log.step = func(string) {}
+	old := time.Now().Add(-2 * leftHead)
+	tr.check(os.Chtimes(tr.path(".git/HEAD.lock"), old, old))
+	tr.send("next", "next")
+	tr.flush()
+	tr.sound()
+}
