@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"mailtree/maildir/writer"
 )
@@ -115,4 +116,71 @@ func (t *repoTree) elsewhere(added, removed string) string {
 	t.git("-C", dir, "commit", "-qm", "elsewhere")
 	t.git("fetch", "-q", "--no-write-fetch-head", dir)
 	return t.git("-C", dir, "rev-parse", "HEAD")
+}
+
+// TestHeadLockLeft checks that a HEAD.lock which update-ref could not remove, because the folder was moved away at that
+// moment, delays the commits only until it has a certain age. A lock that is not next to our mark is a user's, and stays.
+func TestHeadLockLeft(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"ref moved", "index locked"} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			tr := newTree(t, Config{})
+			tr.write("late", "late")
+			exe, err := os.Executable()
+			tr.check(err)
+			c := exec.Command(exe)
+			c.Env = append(os.Environ(), "GITLOG_DIR="+tr.dir, "GITLOG_KILL_AT="+step)
+			if err := c.Run(); err == nil {
+				t.Fatal("the process was not killed")
+			}
+			lock := func(age time.Duration) {
+				tr.write(".git/HEAD.lock", "")
+				at := time.Now().Add(-age)
+				tr.check(os.Chtimes(tr.path(".git/HEAD.lock"), at, at))
+			}
+			lock(0)
+			tr.log, err = Open(Config{Dir: tr.dir})
+			tr.check(err)
+			tr.log.Record([]writer.Op{op("send", "A", "late", "late")}, nil)
+			if err := tr.log.Flush(t.Context()); err == nil {
+				t.Error("committed although a user's command may hold the lock")
+			}
+			if _, err := os.Lstat(tr.path(".git/" + markFile)); err != nil {
+				t.Errorf("the owner of the lock was forgotten: %v", err)
+			}
+			lock(2 * leftHead)
+			tr.write("next", "next")
+			tr.log.Record([]writer.Op{op("send", "A", "next", "next")}, nil)
+			tr.flush()
+			tr.sound()
+			lock(2 * leftHead)
+			tr.write("last", "last")
+			tr.log.Record([]writer.Op{op("send", "A", "last", "last")}, nil)
+			if err := tr.log.Flush(t.Context()); err == nil {
+				t.Error("committed although a user's lock is there")
+			}
+		})
+	}
+}
+
+// TestHeadLockStays checks that the mark stays for repair if update-ref could not remove HEAD.lock, although the commit
+// was made.
+func TestHeadLockStays(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	tr.log.step = func(name string) {
+		if name == "durable" {
+			tr.write(".git/HEAD.lock", "")
+		}
+	}
+	tr.write("late", "late")
+	tr.log.Record([]writer.Op{op("send", "A", "late", "late")}, nil)
+	tr.flush()
+	tr.log.step = func(string) {}
+	old := time.Now().Add(-2 * leftHead)
+	tr.check(os.Chtimes(tr.path(".git/HEAD.lock"), old, old))
+	tr.send("next", "next")
+	tr.flush()
+	tr.sound()
 }

@@ -224,8 +224,17 @@ func (p *publication) finish() error {
 		return errors.Join(errMade, err)
 	}
 	p.step("durable")
-	_ = r.unstage() // another program may hold the locks by now; repair finds any files that remain
+	if !r.leftHeadLock() { // otherwise repair needs the mark
+		_ = r.unstage() // another program may hold the locks by now; repair finds any files that remain
+	}
 	return nil
+}
+
+// leftHeadLock reports whether there is a HEAD.lock right after our update-ref has ended. It may be another program's,
+// or ours: update-ref could not remove it if the folder was moved away for a moment.
+func (r *repository) leftHeadLock() bool {
+	_, err := os.Lstat(r.path("HEAD.lock"))
+	return err == nil
 }
 
 // index.lock is kept for lockAfter after the move, plus lockPerEntry for each index entry. Between reading the index
@@ -245,7 +254,7 @@ func (p *publication) abandon() {
 	if p.locked {
 		err = tree.IgnoreGone(os.Remove(p.repo.path("index.lock")))
 	}
-	if err == nil {
+	if err == nil && (p.ref == nil || !p.repo.leftHeadLock()) {
 		_ = p.repo.unstage() // repair removes any files that remain
 	}
 }

@@ -29,6 +29,7 @@ const (
 	remoteName  = "origin"
 	remoteLimit = 10 * time.Minute // time limit for one fetch or push
 	remoteEnd   = time.Second / 2  // time for a command to end after SIGTERM; stopping the server takes this long
+	remoteDrain = 3 * time.Second  // time for a command's helpers to end after the command; a busy machine needs it
 	mostCrossed = 500_000          // maximum number of files that differ in one merge, or are in a joined project
 	mostTouched = 4 * mostCrossed  // maximum number of files changed between two merges, counted per commit
 	mostBytes   = 8 << 30          // maximum size of the files that a merge writes, or of a joined project
@@ -58,7 +59,7 @@ func remoteCommand(ctx context.Context, program, git string, args ...string) *ex
 		"GIT_ALLOW_PROTOCOL=file:ssh:https:git", "GIT_NO_LAZY_FETCH=1")
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // which also creates a process group
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
-	c.WaitDelay = remoteEnd
+	c.WaitDelay = remoteDrain
 	return c
 }
 
@@ -90,9 +91,21 @@ func runRemote(ctx context.Context, program, git string, args ...string) (string
 	}
 	var out, said limited
 	c.Stdout, c.Stderr = &out, &said
+	end := c.Cancel
+	var killing *time.Timer
+	c.Cancel = func() error {
+		killing = time.AfterFunc(remoteEnd, func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) })
+		return end()
+	}
 	err := c.Run()
+	if killing != nil {
+		killing.Stop()
+	}
 	if err != nil && ctx.Err() != nil {
 		return "", context.Cause(ctx)
+	}
+	if errors.Is(err, exec.ErrWaitDelay) { // the command succeeded, and a process that it started still holds its output
+		err = nil
 	}
 	if err != nil {
 		err = &gitError{args: args, said: withoutPassword(said.String()), err: err}

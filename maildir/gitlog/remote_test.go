@@ -228,3 +228,17 @@ func TestHistoryBomb(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRemoteLeavesChild checks that a command has succeeded even if a process that it started still holds its output.
+func TestRemoteLeavesChild(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "git")
+	script := "#!/bin/sh\ncase \"$*\" in *--get*) exit 1;; esac\necho done\nsleep 20 > /dev/null < /dev/null &\nexit 0\n"
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out, err := runRemote(t.Context(), program, t.TempDir(), "fetch")
+	if err != nil || out != "done\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}

@@ -3,6 +3,7 @@ package gitlog
 import (
 	"os"
 	"slices"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -16,6 +17,8 @@ import (
 //
 //	<ref>.lock contains our commit                                     removes it, and an empty HEAD.lock
 //	our index is in place, index.lock is ours, the branch is unmoved   moves the branch to our commit
+//	HEAD.lock is empty and has existed for leftHead                   removes it: update-ref could not, because
+//	                                                                  the folder was moved away at that moment
 //	the branch is at our commit                                       nothing: heal checks the index
 //	index.lock is ours                                                removes it at the end
 func (r *repository) repair(step func(string)) error {
@@ -25,6 +28,9 @@ func (r *repository) repair(step func(string)) error {
 	}
 	if validBranch(m.Branch) && plumbing.IsHash(m.Old) && plumbing.IsHash(m.New) {
 		if err := r.repairMarked(m, step); err != nil {
+			return err
+		}
+		if err := r.freeHead(m); err != nil {
 			return err
 		}
 	}
@@ -58,6 +64,28 @@ func (r *repository) repairMarked(m *mark, step func(string)) error {
 	r.mem.keepOwn(changes)
 	r.mem.level = state{}
 	return syncAll(r.git, m.Branch, "index")
+}
+
+// leftHead is the age at which an empty HEAD.lock next to our mark is treated as ours.
+const leftHead = 15 * time.Second
+
+// freeHead removes a HEAD.lock that our update-ref left without the lock on the branch. It cannot be distinguished from
+// the lock of a user's command, which exists for milliseconds. Therefore, freeHead returns a *hold until the lock has
+// existed for leftHead. Until then, the mark stays.
+func (r *repository) freeHead(m *mark) error {
+	if m.New == m.Old {
+		return nil
+	}
+	fi, err := os.Lstat(r.path("HEAD.lock"))
+	switch {
+	case transient(err):
+		return err
+	case err != nil || !fi.Mode().IsRegular() || fi.Size() > 0:
+		return nil
+	case time.Since(fi.ModTime()) <= leftHead:
+		return r.lockedBy("HEAD.lock")
+	}
+	return tree.IgnoreGone(os.Remove(r.path("HEAD.lock")))
 }
 
 // repairRef finishes the move of the branch if the index has moved, and removes the locks that a killed update-ref
