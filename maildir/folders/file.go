@@ -49,8 +49,8 @@ const (
 	maxNoted = 500
 )
 
-const header = "# Folders on this machine that mean a project. See docs/settings.md, \"Projects\". `mailtree link` and `mailtree unlink`\n" +
-	"# change the lines that begin with \"link\"; the program writes the others by itself.\n"
+const header = "# Folders on this machine that mean a project. See docs/settings.md, \"Projects\". The lines that begin with \"link\" are\n" +
+	"# from you; the program writes the others by itself.\n"
 
 var unusable = refusal.Unavailable("The file {=other} in the store cannot be used: {why}. It says which folders mean a project. Move " +
 	"it away, and make the links again.")
