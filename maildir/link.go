@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -226,9 +227,9 @@ func (p *Project) NoteFolder(ctx context.Context, key string) {
 func (p *Project) Relatives() (fork, moved string) {
 	for _, r := range p.mail.Store.Relatives(p.mail) {
 		if name := r.Mail.Name(); r.Gone {
-			moved = name
+			moved = cmp.Or(moved, name)
 		} else {
-			fork = name
+			fork = cmp.Or(fork, name)
 		}
 	}
 	return fork, moved

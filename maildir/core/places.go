@@ -134,7 +134,7 @@ type Relative struct {
 	Gone bool // the project's folder is gone
 }
 
-// Relatives returns the relatives of a project, according to the map of folders. It returns none if the map cannot be
+// Relatives returns the relatives of a project, oldest first, according to the map of folders. It returns none if the map cannot be
 // read.
 func (s *Store) Relatives(of *Mail) (all []Relative) {
 	m, err := s.Folders.Load()
@@ -145,7 +145,9 @@ func (s *Store) Relatives(of *Mail) (all []Relative) {
 	if !ok {
 		return nil
 	}
-	for _, c := range s.Projects.Mails() {
+	mails := slices.Clone(s.Projects.Mails())
+	slices.SortStableFunc(mails, func(a, b *Mail) int { return a.Created().Compare(b.Created()) })
+	for _, c := range mails {
 		r, ok := m.RepositoryAround(c.HumanKey())
 		if c == of || !ok || !r.SharesFirst(own) || r.Folder == own.Folder {
 			continue

@@ -149,11 +149,25 @@ func (s *search) identify(ctx context.Context, top string) (r Repository, err er
 	}
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if first, err := repo.FirstCommits(limited, top); err == nil {
-		r.First = first
+	if r.First, err = repo.FirstCommits(limited, top); err != nil {
+		r.First = nil
+	}
+	if _, stale := s.known.Repository(top); stale || len(r.First) > 0 { // another repository may have taken the folder
 		s.read = append(s.read, r)
 	}
 	return r, nil
+}
+
+// IsStill reports whether a folder that was noted as a clone is still one: it is gone, or its repository has the remote
+// that it had then. Otherwise, another repository took the folder's place. IsStill reads files, and does not run Git. It
+// returns an error only for a machine fault.
+func (m *Map) IsStill(l Line) (bool, error) {
+	then, ok := m.RepositoryAround(l.Folder)
+	if _, err := os.Lstat(l.Folder); !ok || errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	now, err := remoteOf(then.Folder)
+	return now == then.Remote, err
 }
 
 // remoteOf returns the remote of the working tree with the given top, as Remote does. If the remote is a path on this

@@ -1,6 +1,7 @@
 package storedir
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"net/url"
@@ -177,7 +178,16 @@ func (r *Resolver) meaningOf(given string, names []ProjectName, marked *folders.
 		return m, err
 	}
 	for _, path := range paths {
-		if line, ok := marked.Noted(path, r.counts); ok && m.takeLine(Noted, line, path, names) {
+		var fault error
+		line, ok := marked.Noted(path, func(l folders.Line) bool {
+			is, err := r.counts(l, marked)
+			fault = cmp.Or(fault, err)
+			return is
+		})
+		if fault != nil {
+			return m, fault
+		}
+		if ok && m.takeLine(Noted, line, path, names) {
 			return m, nil
 		}
 	}
@@ -191,14 +201,18 @@ func (r *Resolver) meaningOf(given string, names []ProjectName, marked *folders.
 	return m, nil
 }
 
-// counts reports whether a line that the program wrote by itself is in force. A worktree's line is, once the worktree
-// has been removed.
-func (r *Resolver) counts(l folders.Line) bool {
+// counts reports whether a line that the program wrote by itself is in force. A clone's line is, unless another
+// repository took the clone's place. A worktree's line is, once the worktree has been removed. counts returns an error
+// only for a machine fault.
+func (r *Resolver) counts(l folders.Line, marked *folders.Map) (bool, error) {
 	if l.Kind == folders.Clone {
-		return !r.Scope.PerPath
+		if r.Scope.PerPath {
+			return false, nil
+		}
+		return marked.IsStill(l)
 	}
 	_, err := os.Lstat(l.Folder)
-	return errors.Is(err, fs.ErrNotExist)
+	return errors.Is(err, fs.ErrNotExist), tree.MachineFault(err)
 }
 
 // takeLine sets the meaning of a path that is in the folder of a line. The project is the line's, or one for a folder
@@ -324,8 +338,15 @@ func (r *Resolver) Places() (all repo.Folders, err error) {
 	}
 	for _, l := range marked.Lines {
 		same := keys[l.Project]
-		if same == "" || same == l.Folder || l.Kind != folders.Link && !r.counts(l) {
+		if same == "" || same == l.Folder {
 			continue
+		}
+		if l.Kind != folders.Link {
+			if is, err := r.counts(l, marked); err != nil {
+				return nil, err
+			} else if !is {
+				continue
+			}
 		}
 		if own, err := r.meaningOf(l.Folder, names, marked); err != nil {
 			return nil, err
