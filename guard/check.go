@@ -231,10 +231,10 @@ func merge(a, b []Blocked) []Blocked {
 }
 
 // FromRoot converts paths relative to dir into paths relative to the root of the code repository around dir. A path in
-// a linked working tree is treated as the same path in the repository. It returns ErrInvalid for a folder or for a path
+// a linked working tree or another clone is treated as the same path in the repository. It returns ErrInvalid for a folder or for a path
 // outside the repository, and errors from git.
-func FromRoot(ctx context.Context, dir string, env []string, paths []string) ([]string, error) {
-	g := &git{dir: dir, env: env}
+func (q *Question) FromRoot(ctx context.Context, dir string, paths []string) ([]string, error) {
+	g := &git{dir: dir, env: q.Env}
 	top, err := g.line(ctx, "rev-parse", "--show-toplevel")
 	if err != nil {
 		return nil, err
@@ -247,9 +247,13 @@ func FromRoot(ctx context.Context, dir string, env []string, paths []string) ([]
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	}
+	in, err := q.placeOf(top)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]string, len(paths))
 	for i, p := range paths {
-		rel, ok, err := repo.Folders(nil).Relative(top, rooted(dir, p))
+		rel, ok, err := in.relative(top, rooted(dir, p))
 		if err != nil {
 			return nil, err
 		}

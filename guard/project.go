@@ -117,6 +117,19 @@ func (in *placed) folderOf(human string) (rel string, inside bool) {
 	return "", false
 }
 
+// relative returns an absolute path relative to the top of the working tree: see repo.Folders.Relative. Two folders of
+// one code base have the same paths.
+func (in *placed) relative(top, path string) (rel string, ok bool, err error) {
+	if rel, ok, err = in.others.Relative(top, path); err != nil || ok {
+		return rel, ok, err
+	}
+	here, err := in.others.PlaceOf(top)
+	if err != nil {
+		return "", false, err
+	}
+	return in.others.Relative(here.Path, path)
+}
+
 // noProject returns the error for a code base whose project cannot be opened, if the caller named no project. An
 // ErrNotFound then does not advise to name another one. Other errors, and nil, are returned unchanged.
 func noProject(err error) error {

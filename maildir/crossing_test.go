@@ -397,7 +397,7 @@ func TestCrossingUndo(t *testing.T) {
 	if _, err := s.back.Box("Ann", format.Origin{}).Redo(t.Context(), maildir.Undoing{}); err != nil {
 		t.Fatal(err)
 	}
-	for agent, want := range map[string]string{"Xia": "Withdrawn: Wrong Wrong", "Yan": "Wrong", "Zoe": "Withdrawn: Wrong Wrong"} {
+	for agent, want := range map[string]string{"Xia": "Sent again: Wrong Withdrawn: Wrong Wrong", "Yan": "Wrong", "Zoe": "Sent again: Wrong Withdrawn: Wrong Wrong"} {
 		if got := subjects(t, s.front, agent); got != want {
 			t.Errorf("after the redo, %s has %q", agent, got)
 		}

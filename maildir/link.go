@@ -26,11 +26,15 @@ type Link struct {
 }
 
 // Link makes a folder mean a project, in addition to the project's own folder. If the project's own folder is gone, the
-// folder takes its place. If name is "", the project is found by the first commit of the folder's repository. Link
+// folder takes its place, unless the folder has a project itself. If name is "", the project is found by the first commit of the folder's repository. Link
 // returns ErrNotFound and ErrInvalid for the project or the folder, ErrConflict if several projects fit, and
 // ErrUnavailable.
 func (s *Store) Link(ctx context.Context, dir, name string) (l Link, err error) {
 	if l.Folder, err = s.linkable(dir); err != nil {
+		return l, err
+	}
+	before, err := s.core.Resolver().ResolveKey(l.Folder)
+	if err != nil {
 		return l, err
 	}
 	if name == "" {
@@ -41,10 +45,6 @@ func (s *Store) Link(ctx context.Context, dir, name string) (l Link, err error) 
 	if err != nil {
 		return l, err
 	}
-	before, err := s.core.Resolver().ResolveKey(l.Folder)
-	if err != nil {
-		return l, err
-	}
 	own := s.known(before.Slug)
 	if own == l.Project && before.Rule != storedir.Noted {
 		return l, &Error{What: refusal.Conflict("{name} means the project {=other} already."), Name: l.Folder, Other: l.Project.mail.Slug}
@@ -52,7 +52,7 @@ func (s *Store) Link(ctx context.Context, dir, name string) (l Link, err error) 
 	if own != nil && before.Rule == storedir.Existing {
 		l.Hidden = own.mail.Name()
 	}
-	if gone := l.Project.MissingFolder(""); gone != "" {
+	if gone := l.Project.MissingFolder(""); gone != "" && (own == nil || before.Rule == storedir.Noted) {
 		l.Moved = gone
 		return l, s.move(ctx, l.Project, l.Folder)
 	}
@@ -78,7 +78,13 @@ func (s *Store) Unlink(dir string) (folder string, err error) {
 	}
 	s.forgetKeys()
 	if !removed {
-		return "", &Error{What: refusal.NotFound("The folder {name} is not linked to any project."), Name: folder}
+		e := &Error{What: refusal.NotFound("The folder {name} is not linked to any project."), Name: folder}
+		if m, err := s.core.Folders.Load(); err == nil {
+			if l, ok := m.Linked(folder); ok {
+				e.What, e.Other = refusal.NotFound("The folder {name} is not linked itself, but {=other} is."), l.Folder
+			}
+		}
+		return "", e
 	}
 	return folder, nil
 }
@@ -133,7 +139,11 @@ func (s *Store) projectCalled(ctx context.Context, name string) (*Project, error
 		}
 		return nil, e
 	}
-	return s.Project(ctx, name)
+	p, err := s.Project(ctx, name)
+	if e := new(Error); errors.As(err, &e) && errors.Is(err, ErrNotFound) {
+		e.What = refusal.NotFound("No project is called {name}. {near} {all projects}")
+	}
+	return p, err
 }
 
 // related returns the project whose repository has the same first commit as the folder's: one whose folder is gone, else

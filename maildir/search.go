@@ -185,8 +185,10 @@ func (p *Project) nameAgents(ctx context.Context, e query.Expr) (named query.Exp
 		if f.Key != query.From && f.Key != query.To && f.Key != query.CC {
 			return f
 		}
-		if address, err := p.mail.Addressed(ctx, f.Value); err == nil && p.mail.Store.PartyOf(address).Project != "" {
+		if address, err := p.mail.Addressed(ctx, f.Value); err == nil {
 			f.Value = address
+		}
+		if p.mail.Store.PartyOf(f.Value).Project != "" {
 			return f
 		}
 		err := p.mail.NeedAgent(ctx, refusal.Query, f.Value)

@@ -171,7 +171,7 @@ func guardCheck(p *program, env []string) *cobra.Command {
 			}
 			if len(args) > 0 {
 				var err error
-				if q.Paths, err = guard.FromRoot(c.Context(), "", env, args); err != nil {
+				if q.Paths, err = q.FromRoot(c.Context(), "", args); err != nil {
 					return &exitError{guard.Trouble, err}
 				}
 			}

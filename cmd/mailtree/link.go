@@ -154,6 +154,10 @@ func (p *program) because(m storedir.Meaning) string {
 		return fmt.Sprintf(" (%s %s, %s)", m.Line.Kind, cli.Line(m.Line.Folder), m.Line.Day.Format(time.DateOnly))
 	case storedir.Main, storedir.Bare:
 		return fmt.Sprintf(" (%s)", cli.Line(m.Place.Top))
+	case storedir.New:
+		if m.Place.Top != "" && !p.cfg.Scope.PerPath {
+			return ", unless the first call that creates it finds that this is another clone of a code base with a project"
+		}
 	}
 	return ""
 }
@@ -173,8 +177,15 @@ func (p *program) movedHere(ctx context.Context, dir string) (names []string) {
 	if err != nil {
 		return nil
 	}
+	here, err := storedir.NewResolver(p.cfg.Store, p.cfg.Scope).ResolveKey(top)
+	if err != nil {
+		return nil
+	}
 	var first []string
 	for _, n := range projects {
+		if n.Slug == here.Slug {
+			continue
+		}
 		r, ok := known.RepositoryAround(n.HumanKey)
 		if !ok || !isGone(n.HumanKey) {
 			continue

@@ -54,7 +54,7 @@ func (c *Carrier) deliver(ctx context.Context, from, to *core.Mail, i *Item) err
 			}
 		}
 		to.PlanDelivered(tx, m, takers)
-		return nil
+		return c.planRestored(g, tx, to, m)
 	}
 	if err := to.Writer.Do(ctx, tx); err != nil {
 		return err
@@ -151,12 +151,57 @@ func planWithdrawn(g *writer.Group, tx *writer.Tx, to *core.Mail, row *index.Mes
 	}
 	op := tx.Op
 	err := to.PlanNotice(g, tx, &format.Message{
-		ThreadID:  row.ThreadID,
+		ThreadID:  cmp.Or(row.ThreadID, row.ID),
 		InReplyTo: row.ID,
 		BCC:       readers,
-		Subject:   "Withdrawn: " + format.Cut(row.Subject, format.MaxSubject-20),
+		Subject:   withdrawn + format.Cut(row.Subject, format.MaxSubject-20),
 		Body: fmt.Sprintf("%s has withdrawn the message %s, which you have read:\n\n    %s\n\nThe message no longer exists. Do not "+
 			"rely on what it says.\n", row.From, row.ID, format.Printable(row.Subject)),
+	})
+	tx.ID, tx.Summary = op.ID, op.Summary
+	return err
+}
+
+// withdrawn begins the subject of a notice about a withdrawn message.
+const withdrawn = "Withdrawn: "
+
+// planRestored plans Postmaster's notice to the agents that had read a message, were told that it was withdrawn, and now
+// get it again. There is usually none.
+func (c *Carrier) planRestored(g *writer.Group, tx *writer.Tx, to *core.Mail, m *format.Message) error {
+	thread, err := c.store.Index.Thread(g.Ctx, index.ThreadQuery{Project: to.Slug, Thread: cmp.Or(m.ThreadID, m.ID)})
+	if err != nil {
+		return err
+	}
+	var notices []string
+	for _, row := range thread {
+		if row.From == format.Postmaster && row.InReplyTo == m.ID && strings.HasPrefix(row.Subject, withdrawn) {
+			notices = append(notices, row.ID)
+		}
+	}
+	if len(notices) == 0 {
+		return nil
+	}
+	told, err := c.store.Index.Receipts(g.Ctx, to.Slug, notices...)
+	if err != nil {
+		return err
+	}
+	var readers []string
+	for _, receipts := range told {
+		for _, r := range receipts {
+			if !slices.Contains(readers, r.Agent) {
+				readers = append(readers, r.Agent)
+			}
+		}
+	}
+	slices.Sort(readers)
+	op := tx.Op
+	err = to.PlanNotice(g, tx, &format.Message{
+		ThreadID:  cmp.Or(m.ThreadID, m.ID),
+		InReplyTo: m.ID,
+		BCC:       readers,
+		Subject:   "Sent again: " + format.Cut(m.Subject, format.MaxSubject-20),
+		Body: fmt.Sprintf("%s has sent the message %s again, which had been withdrawn after you read it:\n\n    %s\n\nThe message is "+
+			"valid again.\n", m.From, m.ID, format.Printable(m.Subject)),
 	})
 	tx.ID, tx.Summary = op.ID, op.Summary
 	return err

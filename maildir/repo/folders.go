@@ -23,11 +23,23 @@ func (f Folders) PlaceOf(dir string) (Place, error) {
 		return place, err
 	}
 	for _, path := range []string{place.Path, dir} { // dir is the path of a linked worktree that is listed itself
-		if in, ok := f.around(path); ok {
-			return in.place(path)
+		in, ok := f.around(path)
+		if !ok {
+			continue
 		}
+		if other, err := IsOther(path, in.Path); err != nil || other {
+			return place, err
+		}
+		return in.place(path)
 	}
 	return place, nil
+}
+
+// IsOther reports whether path is in a working tree whose top is below folder, such as a code base in a folder of code
+// bases. What is said about folder does not apply to such a path. IsOther returns an error only for a machine fault.
+func IsOther(path, folder string) (bool, error) {
+	top, err := WorkTree(path)
+	return strings.HasPrefix(top, strings.TrimSuffix(folder, "/")+"/"), err
 }
 
 // place returns the location of a path in the folder.

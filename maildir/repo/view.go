@@ -91,11 +91,14 @@ func (v *View) close() {
 	}
 }
 
-// openInWorkTree opens dir. It returns nil if dir does not exist or is not in a working tree. It returns an error only
-// for a machine fault.
+// openInWorkTree opens dir. It returns nil if dir does not exist, or is not in a working tree or the container of a bare
+// layout. It returns an error only for a machine fault.
 func openInWorkTree(dir string) (*os.Root, error) {
-	top, err := WorkTree(dir)
-	if err != nil || top == "" {
+	if dir == "" {
+		return nil, nil
+	}
+	place, err := PlaceOf(dir)
+	if err != nil || place.Top == "" {
 		return nil, err
 	}
 	root, err := os.OpenRoot(dir)

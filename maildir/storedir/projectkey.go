@@ -170,7 +170,10 @@ func (r *Resolver) meaningOf(given string, names []ProjectName, marked *folders.
 	}
 	paths := []string{m.Place.Path, given} // given may be in a linked worktree that has a line itself
 	for _, path := range paths {
-		if line, ok := marked.Linked(path); ok && m.takeLine(Linked, line, path, names) {
+		line, ok := marked.Linked(path)
+		if other, err := repo.IsOther(path, line.Folder); err != nil {
+			return m, err
+		} else if ok && !other && m.takeLine(Linked, line, path, names) {
 			return m, nil
 		}
 	}
@@ -187,7 +190,9 @@ func (r *Resolver) meaningOf(given string, names []ProjectName, marked *folders.
 		if fault != nil {
 			return m, fault
 		}
-		if ok && m.takeLine(Noted, line, path, names) {
+		if other, err := repo.IsOther(path, line.Folder); err != nil {
+			return m, err
+		} else if ok && !other && m.takeLine(Noted, line, path, names) {
 			return m, nil
 		}
 	}

@@ -28,14 +28,34 @@ func (t *Toolset) createAgent() tool.Tool {
 			"project if it is new.",
 		Out: createdShape{},
 	}, func(ctx context.Context, r *agentRequest) (any, error) {
+		_, missing := t.store.Project(ctx, r.Project)
 		p, err := t.store.EnsureProject(ctx, r.Project)
 		if err != nil {
 			return nil, err
+		}
+		related := ""
+		if missing != nil {
+			related = relatedNote(p)
 		}
 		made, err := p.Agents.Register(ctx, maildir.Registration{Program: r.Program, Model: r.Model, Task: r.Task, NameHint: r.NameHint})
 		if err != nil {
 			return nil, err
 		}
-		return createdShape{shapeProfile(p, &made.AgentRow), notes(say(made.Note), say(p.KeyNote(r.Project)), p.MakingNote(r.Project))}, nil
+		return createdShape{shapeProfile(p, &made.AgentRow), notes(say(made.Note), say(p.KeyNote(r.Project)), p.MakingNote(r.Project), related)}, nil
 	})
+}
+
+// relatedNote names a project whose repository has the same first commit, and says how a user can use one project for
+// both code bases. It returns "" if there is none.
+func relatedNote(p *maildir.Project) string {
+	fork, moved := p.Relatives()
+	switch {
+	case moved != "":
+		return "The project of " + moved + ", which is gone, is for the same repository. If the code base was moved here, ask the user to run " +
+			"`mailtree link " + moved + "` in this folder."
+	case fork != "":
+		return fork + " has the same first commit and another remote, so it has a project of its own. A user can run `mailtree link " + fork +
+			"` here to use that one."
+	}
+	return ""
 }
