@@ -223,7 +223,7 @@ func (s *Store) isAdoptable(slug string) (bool, error) {
 // Project. It also returns ErrInvalid for a path that cannot be a code base, and
 // ErrTooLarge if the store already has the maximum number of projects.
 func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error) {
-	p, err := s.FindProject(ctx, key)
+	p, err := s.Project(ctx, key)
 	if err == nil {
 		p.NoteFolder(ctx, key)
 	}
@@ -240,7 +240,13 @@ func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error)
 	if err := s.refuseKey(m.HumanKey); err != nil {
 		return nil, err
 	}
-	return s.createProject(ctx, m.HumanKey, m.Slug)
+	return s.createProject(ctx, func() (human, slug string, err error) {
+		if _, err := s.core.FindClone(ctx, m); err != nil {
+			return "", "", refusal.Disk(fmt.Errorf("look for other clones: %w", err))
+		}
+		now, err := s.core.Resolver().ResolveKey(key) // the project may exist by now
+		return now.HumanKey, now.Slug, err
+	})
 }
 
 // EnsureSeparate is like EnsureProject for a path, but creates a project for the path's own working tree, even if it is
@@ -263,7 +269,10 @@ func (s *Store) EnsureSeparate(ctx context.Context, path string) (*Project, erro
 	case storedir.Existing, storedir.Main:
 		return s.Project(ctx, m.Slug)
 	}
-	return s.createProject(ctx, folder, format.Slug(folder))
+	return s.createProject(ctx, func() (human, slug string, err error) {
+		slug, err = s.core.Resolver().FreeSlug(folder)
+		return folder, slug, err
+	})
 }
 
 // FindProject is like Project, but if there is no project, it also looks for a project whose repository the folder is
@@ -290,12 +299,17 @@ func (s *Store) FindProject(ctx context.Context, key string) (*Project, error) {
 	return s.Project(ctx, key)
 }
 
-// createProject creates a project. If it exists by now, createProject returns it.
-func (s *Store) createProject(ctx context.Context, human, slug string) (p *Project, err error) {
+// createProject creates the project that choose returns. If it exists by now, createProject returns it. No other project
+// is created while choose runs.
+func (s *Store) createProject(ctx context.Context, choose func() (human, slug string, err error)) (p *Project, err error) {
 	if err := s.beginAdding(ctx); err != nil {
 		return nil, err
 	}
 	defer s.endAdding()
+	human, slug, err := choose()
+	if err != nil {
+		return nil, err
+	}
 	if p := s.known(slug); p != nil {
 		return p, nil
 	}

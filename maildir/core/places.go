@@ -152,6 +152,9 @@ func (s *Store) Relatives(of *Mail) (all []Relative) {
 		if c == of || !ok || !r.SharesFirst(own) || r.Folder == own.Folder {
 			continue
 		}
+		if _, err := os.Stat(c.HumanKey()); err == nil && r.IsTwin(own) { // it was made a project of its own on purpose
+			continue
+		}
 		_, err := os.Stat(c.HumanKey())
 		all = append(all, Relative{c, errors.Is(err, fs.ErrNotExist)})
 	}

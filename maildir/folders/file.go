@@ -161,8 +161,11 @@ func (m *Map) around(path string, accept func(Line) bool) (found Line, ok bool) 
 
 // With returns the map with a line, which replaces the lines of the same kind for the same folder. A link also replaces
 // the lines that the program wrote for the folder. If there are too many lines of a kind that the program writes, the
-// oldest one is dropped.
+// oldest one is dropped. A folder whose path does not fit in a line is not added.
 func (m *Map) With(l Line) *Map {
+	if !isFolder(l.Folder) {
+		return m
+	}
 	next := *m
 	next.Lines = slices.DeleteFunc(slices.Clone(m.Lines), func(old Line) bool {
 		return old.Folder == l.Folder && (old.Kind == l.Kind || l.Kind == Link)

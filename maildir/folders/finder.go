@@ -48,15 +48,15 @@ func (f *Finder) Find(ctx context.Context, path, top string, projects []Project)
 	}
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for _, p := range projects {
+	for _, p := range likelyFirst(projects, own.Remote) {
 		other, gone, err := s.repositoryOf(limited, p)
 		switch {
 		case err != nil:
 			return found, err
 		case other.Folder == top || !other.SharesFirst(own):
-		case gone:
+		case gone && other.isMoved(own):
 			found.Moved = append(found.Moved, p)
-		case !other.isTwin(own):
+		case gone || !other.IsTwin(own):
 			found.Forks = append(found.Forks, p)
 		default:
 			if l := cloneLine(path, top, other.Folder, p); len(l.Folder) > len(found.Clone.Folder) {
@@ -118,6 +118,21 @@ type search struct {
 	read  []Repository // read in this call
 }
 
+// likelyFirst returns the projects in an order in which those whose repository has the given remote come first. So a
+// slow repository delays only what is less likely.
+func likelyFirst(projects []Project, remote string) []Project {
+	var likely, others []Project
+	for _, p := range projects {
+		place, err := repo.PlaceOf(p.Folder)
+		if r, rerr := remoteOf(place.Top); err == nil && rerr == nil && r == remote {
+			likely = append(likely, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	return append(likely, others...)
+}
+
 // repositoryOf returns the repository of a project's folder. If the folder is gone, it returns what the map knows about
 // the repository. It returns the zero Repository if there is none, and an error only for a machine fault.
 func (s *search) repositoryOf(ctx context.Context, p Project) (r Repository, gone bool, err error) {
@@ -159,11 +174,18 @@ func (s *search) identify(ctx context.Context, top string) (r Repository, err er
 }
 
 // IsStill reports whether a folder that was noted as a clone is still one: it is gone, or its repository has the remote
-// that it had then. Otherwise, another repository took the folder's place. IsStill reads files, and does not run Git. It
+// that it had then, or a remote on this machine. Otherwise, another repository took the folder's place. IsStill reads files, and does not run Git. It
 // returns an error only for a machine fault.
 func (m *Map) IsStill(l Line) (bool, error) {
 	then, ok := m.RepositoryAround(l.Folder)
 	if _, err := os.Lstat(l.Folder); !ok || errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	address, err := repo.RemoteURL(then.Folder)
+	if err != nil {
+		return false, err
+	}
+	if _, local := Remote(address, then.Folder); local && address != "" { // the repository there may have changed
 		return true, nil
 	}
 	now, err := remoteOf(then.Folder)

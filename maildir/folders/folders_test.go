@@ -88,6 +88,7 @@ func TestRemote(t *testing.T) {
 		"git@example.org:me/shop.git":           "example.org/me/shop",
 		"example.org:/me/shop":                  "example.org/me/shop",
 		"https://example.org/me/Shop":           "example.org/me/Shop",
+		"https://example.org/git?repo=shop":     "example.org/git?repo=shop",
 		"/srv/git/shop.git":                     "/srv/git/shop.git",
 		"../shop":                               "/home/me/shop",
 		"file:///srv/git/shop.git":              "/srv/git/shop.git",

@@ -55,8 +55,14 @@ func (r Repository) SharesFirst(other Repository) bool {
 	return slices.ContainsFunc(r.First, func(c string) bool { return slices.Contains(other.First, c) })
 }
 
-// isTwin reports whether the repositories are clones of one repository.
-func (r Repository) isTwin(other Repository) bool {
+// isMoved reports whether r, whose folder is gone, is the repository other at an earlier path.
+func (r Repository) isMoved(other Repository) bool {
+	none := r.Remote == r.Folder && other.Remote == other.Folder
+	return r.SharesFirst(other) && (none || r.Remote == other.Remote)
+}
+
+// IsTwin reports whether the repositories are clones of one repository.
+func (r Repository) IsTwin(other Repository) bool {
 	return r.Remote != "" && r.Remote == other.Remote && r.SharesFirst(other)
 }
 
@@ -84,6 +90,9 @@ func (m *Map) RepositoryAround(path string) (Repository, bool) {
 
 // WithRepository returns the map with what was read about a repository. It drops the oldest entry if there are too many.
 func (m *Map) WithRepository(r Repository) *Map {
+	if !isFolder(r.Folder) {
+		return m
+	}
 	next := *m
 	next.Repositories = slices.DeleteFunc(slices.Clone(m.Repositories), func(old Repository) bool { return old.Folder == r.Folder })
 	next.Repositories = append(next.Repositories, r)
@@ -111,7 +120,11 @@ func Remote(address, dir string) (plain string, local bool) {
 		if port := u.Port(); port != "" && port != ports[strings.ToLower(u.Scheme)] {
 			host += ":" + port
 		}
-		return host + withoutGit(path.Clean("/"+u.Path)), false
+		plain = host + withoutGit(path.Clean("/"+u.Path))
+		if u.RawQuery != "" {
+			plain += "?" + u.RawQuery
+		}
+		return plain, false
 	}
 	if m := scpLike.FindStringSubmatch(address); m != nil {
 		return strings.ToLower(m[1]) + withoutGit(path.Clean("/"+m[2])), false

@@ -51,15 +51,27 @@ func FormatProject(human, slug string, now time.Time) []byte {
 	return append(b, '\n')
 }
 
-// ParseProject parses project.json. human is "" if the file has no human key. The error is a *tree.FormatError.
+// HasControls reports whether a path contains control characters or bytes that are not UTF-8, so that it cannot be the
+// path of a code base.
+func HasControls(path string) bool {
+	return strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' })
+}
+
+// ParseProject parses project.json. It returns the human key as a clean path. human is "" if the file has no human key. The error is a *tree.FormatError.
 func ParseProject(data []byte) (human string, created time.Time, err error) {
 	o, err := parseSmall(data)
 	if err != nil {
 		return "", time.Time{}, err
 	}
 	human, created = o.text("human_key"), o.time("created")
-	if o.err == nil && o.has("human_key") && !filepath.IsAbs(human) {
+	switch {
+	case o.err != nil || !o.has("human_key"):
+	case !filepath.IsAbs(human):
 		o.err = o.bad("human_key", Quote(human)+" is not an absolute path: write the absolute path of the code base")
+	case HasControls(human):
+		o.err = o.bad("human_key", Quote(human)+" contains control characters: write the absolute path of the code base")
+	default:
+		human = filepath.Clean(human)
 	}
 	if o.err != nil {
 		return "", time.Time{}, o.err

@@ -3,7 +3,6 @@ package sending
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 
 	"mailtree/maildir/core"
@@ -42,7 +41,7 @@ func (s *Sender) NeedParties(ctx context.Context, d *Order) error {
 				return &refusal.Error{What: toUnknownSender, Field: list.of, Name: n}
 			case s.mail.Store.PartyOf(n).Project != "":
 				_, err := s.mail.NeedParty(ctx, list.of, n)
-				if guest := s.isGuest(d); err != nil && guest && errors.Is(err, refusal.ErrNotFound) {
+				if err != nil && s.isGuest(d) {
 					unknown.add(n, list.of)
 				} else if err != nil {
 					return err

@@ -2,7 +2,6 @@ package sending
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"mailtree/maildir/attachment"
@@ -207,8 +206,10 @@ func (s *Sender) Resolve(ctx context.Context, d *Order) (notes []*refusal.Error,
 // resolveOne is Resolve for one recipient. OS users other than the store's own learn nothing about other projects.
 func (s *Sender) resolveOne(ctx context.Context, d *Order, field refusal.Field, party string) (string, *refusal.Error, error) {
 	name, err := s.mail.Addressed(ctx, party)
-	if errors.Is(err, refusal.ErrConflict) && s.isGuest(d) {
-		return party, nil, nil // NeedParties refuses it
+	if s.isGuest(d) && (err != nil || s.mail.Store.PartyOf(name).Project != "") {
+		if _, nerr := s.mail.NeedParty(ctx, field, name); err != nil || nerr != nil {
+			return party, nil, nil // NeedParties refuses it, in the caller's words
+		}
 	}
 	if err != nil || !d.Anywhere || !core.IsAgent(name) {
 		return name, nil, err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mailtree/maildir/folders"
@@ -109,12 +110,8 @@ func (r *Resolver) ResolveKey(key string) (m Meaning, err error) {
 				"slug."),
 			Field: refusal.Project,
 		}
-	case len(key) > 4096 || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
-		return m, &refusal.Error{
-			What:  refusal.Invalid("{field} {name} is not a path: it is too long or contains control characters."),
-			Field: refusal.Project,
-			Name:  key,
-		}
+	case len(key) > 4096 || format.HasControls(key):
+		return m, notPath(key)
 	case filepath.IsAbs(key):
 		m, err = r.projectAt(filepath.Clean(key))
 		if refused := new(*refusal.Error); errors.As(err, refused) {
@@ -129,11 +126,23 @@ func (r *Resolver) ResolveKey(key string) (m Meaning, err error) {
 				Err:   err,
 			}
 		}
+		if format.HasControls(m.Place.Path) || format.HasControls(m.Place.Top) { // behind a symbolic link
+			return Meaning{}, notPath(m.Place.Path)
+		}
 		return m, nil
 	case format.ValidSlug(key):
 		return Meaning{Slug: key}, nil
 	}
 	return m, &refusal.Error{What: refusal.ProjectKeyRelative, Field: refusal.Project, Name: key}
+}
+
+// notPath returns the refusal of a path that cannot be the path of a code base.
+func notPath(path string) error {
+	return &refusal.Error{
+		What:  refusal.Invalid("{field} {name} is not a path: it is too long or contains control characters."),
+		Field: refusal.Project,
+		Name:  path,
+	}
 }
 
 // PlainKey returns the key without surrounding white space, or the path in a file:// URI.
@@ -202,8 +211,24 @@ func (r *Resolver) meaningOf(given string, names []ProjectName, marked *folders.
 	} else if is {
 		m.HumanKey = m.Place.Top
 	}
-	m.Slug = format.Slug(m.HumanKey)
+	m.Slug = freeSlug(names, m.HumanKey)
 	return m, nil
+}
+
+// FreeSlug is freeSlug for the known projects. It returns errors from Names.
+func (r *Resolver) FreeSlug(human string) (string, error) {
+	names, err := r.Names()
+	return freeSlug(names, human), err
+}
+
+// freeSlug returns the slug of a new project at a path. If a project that was moved elsewhere has that slug, freeSlug adds
+// a number.
+func freeSlug(names []ProjectName, human string) string {
+	slug := format.Slug(human)
+	for n := 2; slices.ContainsFunc(names, func(p ProjectName) bool { return p.Slug == slug && p.HumanKey != "" && p.HumanKey != human }); n++ {
+		slug = format.Slug(human) + "-" + strconv.Itoa(n)
+	}
+	return slug
 }
 
 // counts reports whether a line that the program wrote by itself is in force. A clone's line is, unless another
@@ -312,7 +337,7 @@ func (r *Resolver) named(names []ProjectName, human string) (slug string, err er
 	if oldest != nil {
 		return oldest.Slug, nil
 	}
-	slug = format.Slug(human)
+	slug = freeSlug(names, human)
 	if is, err := hasProject(r.Root, slug); err != nil || !is {
 		return "", err
 	}
