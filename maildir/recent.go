@@ -86,7 +86,7 @@ type threadIn struct{ slug, thread string }
 // copies maps a thread to the same thread in another project.
 type copies map[threadIn]threadIn
 
-// of returns the thread that stands for t in lists.
+// of returns the thread that lists show for t.
 func (c copies) of(t threadIn) threadIn {
 	for next, is := c[t]; is; next, is = c[t] {
 		t = next
@@ -95,7 +95,7 @@ func (c copies) of(t threadIn) threadIn {
 }
 
 // copiedThreads returns the threads that are in several projects because a message, one of the given ones, was sent from
-// one project to another. In lists, the thread of the newest such message in its sender's project stands for the others.
+// one project to another. Lists show only the thread of the newest such message in its sender's project.
 func copiedThreads(messages []index.MessageRow) copies {
 	home := map[string]threadIn{} // by message id: the thread in the sender's project
 	at := func(m *index.MessageRow) threadIn { return threadIn{m.Project, cmp.Or(m.ThreadID, m.ID)} }

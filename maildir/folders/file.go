@@ -69,7 +69,7 @@ func Open(root string) *File {
 	})
 }
 
-// parse reads the file. Each line stands for itself, so that a wrong line does not affect the others.
+// parse reads the file. Each line is read separately, so a wrong line does not affect the others.
 func parse(data []byte) *Map {
 	m := &Map{}
 	for text := range strings.Lines(string(data)) {
