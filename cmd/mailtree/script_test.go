@@ -200,8 +200,16 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("the server did not start: %s", ts.ReadFile("serve.log"))
 }
 
-// cmdHalt implements `halt`. It interrupts the server, which must end successfully. The store must then be sound.
+// cmdHalt implements `halt`. It waits until the server has indexed all files, because a script may just have edited one,
+// and interrupts the server, which must end successfully. The store must then be sound.
 func cmdHalt(ts *testscript.TestScript, neg bool, args []string) {
+	exe, err := exec.LookPath("mailtree")
+	ts.Check(err)
+	waits.Within(2*time.Minute, func() bool {
+		verify := exec.Command(exe, "index", "verify")
+		verify.Dir, verify.Env = ts.MkAbs("."), scriptEnv(ts)
+		return verify.Run() == nil
+	})
 	cmdStopped(ts, neg, args)
 	checkStore(ts)
 }
