@@ -137,9 +137,8 @@ func WorkTree(dir string) (string, error) {
 	}
 }
 
-// linkedWorkTree returns the top of the working tree at or above dir if that tree is linked to the working tree whose
-// top is main. The main repository must contain Git's record of the link; the .git file in the linked worktree is not
-// enough. Otherwise, linkedWorkTree returns "". It returns an error only for a machine fault.
+// linkedWorkTree returns the top of the working tree at or above dir if Git has linked that tree to the working tree
+// whose top is main. Otherwise, linkedWorkTree returns "". It returns an error only for a machine fault.
 func linkedWorkTree(dir, main string) (string, error) {
 	real, err := WithoutLinks(filepath.Clean(dir))
 	if err != nil {
@@ -150,49 +149,80 @@ func linkedWorkTree(dir, main string) (string, error) {
 		return "", err
 	}
 	git, common, err := GitFolders(at)
-	if err != nil || git == common || filepath.Dir(git) != filepath.Join(common, "worktrees") {
+	if err != nil || git == common {
 		return "", err
 	}
 	if of, err := PlaceOf(at); err != nil || of.Path != main && of.Bare != main {
-		return "", err
-	}
-	back, err := smallFile(filepath.Join(git, "gitdir"))
-	if err != nil || back == "" {
-		return "", err
-	}
-	if noted, err := WithoutLinks(filepath.Dir(below(git, back))); err != nil || noted != at {
 		return "", err
 	}
 	return at, nil
 }
 
 // GitFolders returns the Git folder of the working tree with the given top, and the common Git folder that linked
-// worktrees share. If there are no linked worktrees, both are the same folder. If there is no Git folder or .git cannot
-// be read, both are "". GitFolders returns an error only for a machine fault.
+// worktrees share. If the tree is not a linked worktree, both are the same folder. If there is no Git folder or .git
+// cannot be read, both are "". GitFolders returns an error only for a machine fault.
 func GitFolders(top string) (git, common string, err error) {
-	if top == "" {
-		return "", "", nil
-	}
-	git = filepath.Join(top, ".git")
-	if fi, err := os.Stat(git); err != nil || !fi.IsDir() {
-		if err := tree.MachineFault(err); err != nil {
-			return "", "", err
-		}
-		text, err := smallFile(git)
-		to, ok := strings.CutPrefix(text, "gitdir: ")
-		if err != nil || !ok {
-			return "", "", err
-		}
-		git = below(top, to)
+	if git, err = gitFolder(top); err != nil || git == "" {
+		return "", "", err
 	}
 	shared, err := smallFile(filepath.Join(git, "commondir"))
 	if err != nil {
 		return "", "", err
 	}
-	if shared != "" {
-		return git, filepath.Clean(below(git, shared)), nil
+	if shared == "" {
+		return git, git, nil
 	}
-	return git, git, nil
+	common = filepath.Clean(below(git, shared))
+	linked, err := isLinked(top, git, common)
+	if err != nil || !linked {
+		return git, git, err
+	}
+	return git, common, nil
+}
+
+// gitFolder returns the Git folder that the .git entry in top is or names, or "" if there is none. It returns an error
+// only for a machine fault.
+func gitFolder(top string) (string, error) {
+	if top == "" {
+		return "", nil
+	}
+	git := filepath.Join(top, ".git")
+	fi, err := os.Stat(git)
+	if err == nil && fi.IsDir() {
+		return git, nil
+	}
+	if err := tree.MachineFault(err); err != nil {
+		return "", err
+	}
+	text, err := smallFile(git)
+	to, ok := strings.CutPrefix(text, "gitdir: ")
+	if err != nil || !ok {
+		return "", err
+	}
+	return below(top, to), nil
+}
+
+// isLinked reports whether the repository with the Git folder common has a record, the folder git, of the worktree at
+// top. If the record names another folder that uses it, the .git file in top is a copy, and there is no link. A worktree
+// that was moved by hand is still linked. isLinked returns an error only for a machine fault.
+func isLinked(top, git, common string) (bool, error) {
+	if filepath.Dir(git) != filepath.Join(common, "worktrees") {
+		return false, nil
+	}
+	back, err := smallFile(filepath.Join(git, "gitdir"))
+	if err != nil || back == "" {
+		return false, err
+	}
+	noted := filepath.Dir(below(git, back))
+	at, err := WithoutLinks(top)
+	if err != nil {
+		return false, err
+	}
+	if real, err := WithoutLinks(noted); err != nil || real == at {
+		return err == nil, err
+	}
+	user, err := gitFolder(noted)
+	return user != git, err
 }
 
 // below joins dir and p if p is relative. Otherwise it returns p.

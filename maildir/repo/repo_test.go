@@ -1,6 +1,7 @@
 package repo
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -197,6 +198,52 @@ func TestRelative(t *testing.T) {
 		})
 		if err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestLink checks which .git entries link a folder to a working tree: those of worktrees that the repository has a record
+// of, even if the worktree was moved, but no copies and no forgeries.
+func TestLink(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	main, at := filepath.Join(dir, "main"), func(name string) string { return filepath.Join(dir, name) }
+	git := func(args ...string) {
+		t.Helper()
+		cmd := exec.Command("git", append([]string{"-c", "user.name=x", "-c", "user.email=x@x"}, args...)...)
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "HOME="+dir)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v: %s", args, err, out)
+		}
+	}
+	git("init", "-q", main)
+	git("-C", main, "commit", "-q", "--allow-empty", "-m", "x")
+	for _, name := range []string{"linked", "before"} {
+		git("-C", main, "worktree", "add", "-q", at(name))
+	}
+	of, err := os.ReadFile(filepath.Join(at("linked"), ".git"))
+	err = errors.Join(err,
+		os.Rename(at("before"), at("moved")),
+		os.CopyFS(at("copy"), os.DirFS(at("linked"))),
+		os.Mkdir(at("file"), 0o700),
+		os.WriteFile(filepath.Join(at("file"), ".git"), of, 0o600),
+		os.MkdirAll(filepath.Join(at("folder"), ".git"), 0o700),
+		os.WriteFile(filepath.Join(at("folder"), ".git/commondir"), []byte(main+"/.git\n"), 0o600),
+		os.MkdirAll(at("unknown"), 0o700),
+		os.WriteFile(filepath.Join(at("unknown"), ".git"), []byte("gitdir: "+main+"/.git/worktrees/none\n"), 0o600),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"linked": main, "moved": main,
+		"copy": at("copy"), "file": at("file"), "folder": at("folder"), "unknown": at("unknown"),
+	} {
+		if place, err := PlaceOf(at(name)); err != nil || place.Path != want || place.Top != want {
+			t.Errorf("%s is at %+v, %v", name, place, err)
 		}
 	}
 }
