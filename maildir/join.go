@@ -24,7 +24,7 @@ func (s *Store) Join(ctx context.Context, url, path string) (*Project, error) {
 	if human == "" {
 		return nil, &Error{What: refusal.ProjectKeyRelative, Field: refusal.Project, Name: path}
 	}
-	if err := s.refuseKey(human); err != nil {
+	if err := s.codebases.Refuse(human); err != nil {
 		return nil, err
 	}
 	if err := s.beginAdding(ctx); err != nil {

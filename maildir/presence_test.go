@@ -297,7 +297,7 @@ func TestCovers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.Covers(tt.dir); got != tt.want {
+		if got := p.Code.Covers(tt.dir); got != tt.want {
 			t.Errorf("%s covers %s: %t", tt.key, tt.dir, got)
 		}
 	}

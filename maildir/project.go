@@ -3,18 +3,16 @@ package maildir
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"time"
 
 	"mailtree/maildir/agents"
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/claims"
+	"mailtree/maildir/codebase"
 	"mailtree/maildir/core"
 	"mailtree/maildir/crossing"
 	"mailtree/maildir/format"
@@ -25,7 +23,6 @@ import (
 	"mailtree/maildir/peers"
 	"mailtree/maildir/post"
 	"mailtree/maildir/refusal"
-	"mailtree/maildir/repo"
 	"mailtree/maildir/sending"
 	"mailtree/maildir/store"
 	"mailtree/maildir/storedir"
@@ -40,6 +37,7 @@ type Project struct {
 	Slug     string // the name of its folder in the store
 	Agents   *agents.Agents
 	Claims   *claims.Claims
+	Code     *codebase.Codebase
 	Sync     *peers.Sync
 	Sessions *wake.Sessions
 	Post     *post.Post
@@ -69,6 +67,7 @@ func (s *Store) newProject(c *core.Mail, slug string) *Project {
 			core.Ring(s.reread)
 		},
 		Claims: claims.New(c),
+		Code:   s.codebases.Of(c),
 		Post:   post.New(c, &s.office),
 
 		carrier: s.carrier,
@@ -158,7 +157,7 @@ func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 		Field: refusal.Project,
 		Name:  key,
 	}
-	if path := storedir.PlainKey(key); filepath.IsAbs(path) && isMissing(path) {
+	if path := storedir.PlainKey(key); filepath.IsAbs(path) && codebase.IsMissing(path) {
 		e.What = refusal.NotFound("No project {name} {arg}, and no such folder on this machine. {near} {all projects}")
 	}
 	return nil, s.unknownProject(e)
@@ -225,7 +224,7 @@ func (s *Store) isAdoptable(slug string) (bool, error) {
 func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error) {
 	p, err := s.Project(ctx, key)
 	if err == nil {
-		p.NoteFolder(ctx, key)
+		p.Code.Visited(ctx, key)
 	}
 	if err == nil || !errors.Is(err, ErrNotFound) {
 		return p, err
@@ -237,12 +236,12 @@ func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error)
 	if m.HumanKey == "" && m.Slug != DefaultProject {
 		return nil, err
 	}
-	if err := s.refuseKey(m.HumanKey); err != nil {
+	if err := s.codebases.Refuse(m.HumanKey); err != nil {
 		return nil, err
 	}
 	return s.createProject(ctx, func() (human, slug string, err error) {
-		if _, err := s.core.FindClone(ctx, m); err != nil {
-			return "", "", refusal.Disk(fmt.Errorf("look for other clones: %w", err))
+		if _, err := s.codebases.FindClone(ctx, m); err != nil {
+			return "", "", err
 		}
 		now, err := s.core.Resolver().ResolveKey(key) // the project may exist by now
 		return now.HumanKey, now.Slug, err
@@ -252,11 +251,11 @@ func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error)
 // EnsureSeparate is like EnsureProject for a path, but creates a project for the path's own working tree, even if it is
 // another clone of a project's repository, or a worktree of a bare repository.
 func (s *Store) EnsureSeparate(ctx context.Context, path string) (*Project, error) {
-	folder, err := ownTop(path)
+	folder, err := codebase.Top(path)
 	if err != nil {
-		return nil, refusal.Disk(err)
+		return nil, err
 	}
-	if err := s.refuseKey(folder); err != nil {
+	if err := s.codebases.Refuse(folder); err != nil {
 		return nil, err
 	}
 	m, err := s.core.Resolver().ResolveKey(path)
@@ -276,7 +275,7 @@ func (s *Store) EnsureSeparate(ctx context.Context, path string) (*Project, erro
 }
 
 // FindProject is like Project, but if there is no project, it also looks for a project whose repository the folder is
-// another clone of. See core.Store.FindClone.
+// another clone of. See codebase.Codebases.FindClone.
 func (s *Store) FindProject(ctx context.Context, key string) (*Project, error) {
 	p, err := s.Project(ctx, key)
 	if !errors.Is(err, ErrNotFound) {
@@ -286,14 +285,14 @@ func (s *Store) FindProject(ctx context.Context, key string) (*Project, error) {
 	if kerr != nil {
 		return nil, kerr
 	}
-	if s.refuseKey(m.HumanKey) != nil {
+	if s.codebases.Refuse(m.HumanKey) != nil {
 		return nil, err
 	}
-	found, ferr := s.core.FindClone(ctx, m)
+	slug, ferr := s.codebases.FindClone(ctx, m)
 	if ferr != nil {
-		return nil, refusal.Disk(fmt.Errorf("look for other clones: %w", ferr))
+		return nil, ferr
 	}
-	if found.Clone.Project == "" {
+	if slug == "" {
 		return nil, err
 	}
 	return s.Project(ctx, key)
@@ -345,70 +344,6 @@ func (s *Store) refuseMore() error {
 		}
 	}
 	return err
-}
-
-// refuseKey returns ErrInvalid for a path that cannot be a code base: a file, or a path in a system folder or in the
-// store's folder, even through symbolic links. A path that does not exist is allowed. It returns ErrUnavailable for
-// machine faults.
-func (s *Store) refuseKey(human string) error {
-	if human == "" {
-		return nil
-	}
-	fi, err := os.Stat(human)
-	if err == nil && !fi.IsDir() || errors.Is(err, syscall.ENOTDIR) {
-		return &Error{
-			What: refusal.Invalid("{field} {name} is a file, or is below a file: pass the absolute path of the " +
-				"code base's folder, such as /home/me/backend."),
-			Field: refusal.Project,
-			Name:  human,
-		}
-	}
-	real, err := repo.WithoutLinks(human)
-	root, rerr := repo.WithoutLinks(s.core.Root)
-	if err = errors.Join(err, rerr); err != nil {
-		return refusal.Disk(err)
-	}
-	for _, at := range []string{human, real} {
-		for _, dir := range []string{"/proc", "/sys", "/dev", s.core.Root, root} {
-			if at != dir && !strings.HasPrefix(at, dir+"/") {
-				continue
-			}
-			whose := "the system's folder " + dir
-			if dir != "/proc" && dir != "/sys" && dir != "/dev" {
-				whose = "the mail store"
-			}
-			return &Error{
-				What: refusal.Invalid("{field} {name} is in {=other}, which cannot contain a code base: pass the " +
-					"absolute path of the code base's folder, such as /home/me/backend."),
-				Field: refusal.Project,
-				Name:  human,
-				Other: whose,
-			}
-		}
-	}
-	return nil
-}
-
-// MissingFolder returns the path that a key names (for a slug, the project's path) if no folder exists at that path.
-// The key may be mistyped, or it may name a folder on another machine. If the folder exists, MissingFolder returns "".
-func (p *Project) MissingFolder(key string) string {
-	path := filepath.Clean(storedir.PlainKey(key))
-	if !filepath.IsAbs(path) {
-		path = p.mail.HumanKey()
-	}
-	if path == "" {
-		return ""
-	}
-	if isMissing(path) {
-		return path
-	}
-	return ""
-}
-
-// isMissing reports whether there is certainly no folder at a path.
-func isMissing(path string) bool {
-	fi, err := os.Stat(path)
-	return tree.FaultOf(err) == tree.FaultGone || err == nil && !fi.IsDir()
 }
 
 // makeProject writes a new working tree next to its final path and then renames it, so that the tree is either complete

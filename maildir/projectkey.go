@@ -2,12 +2,9 @@ package maildir
 
 import (
 	"errors"
-	"path/filepath"
 	"time"
 
 	"mailtree/maildir/refusal"
-	"mailtree/maildir/repo"
-	"mailtree/maildir/storedir"
 )
 
 // Every tool call names a project. Finding the Git working tree that contains the project's path takes one stat call
@@ -61,67 +58,4 @@ func (s *Store) forgetKeys() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.meant = map[string]keyMeaning{}
-}
-
-// KeyNote returns a note if a key of this project names a folder below the project's folder. Otherwise it returns
-// nil.
-func (p *Project) KeyNote(key string) *Error {
-	top := p.mail.HumanKey()
-	if p.folderBelow(top, key) == "" {
-		return nil
-	}
-	return &Error{
-		What: refusal.Note("{field} {name} is inside the code base {=other}, so it means that code base's project. In claims, " +
-			"a relative path is relative to {name}; answers show it relative to {=other}."),
-		Field: refusal.Project,
-		Name:  filepath.Clean(storedir.PlainKey(key)),
-		Other: top,
-	}
-}
-
-// MakingNote returns a note for a caller that has created the project with a key, if the result may be a surprise. This
-// is the case if the project covers every path, or if the key names a linked worktree or a folder that does not exist
-// on this machine. Otherwise MakingNote returns "".
-func (p *Project) MakingNote(key string) string {
-	given := filepath.Clean(storedir.PlainKey(key))
-	if p.mail.HumanKey() == "/" {
-		return "This project covers every path on this machine, not one code base. If you meant a code base, call " +
-			"again with its absolute path."
-	}
-	if linked, err := repo.Folders(nil).Around(given, p.mail.HumanKey()); err == nil && linked != "" {
-		return linked + " is a linked worktree of " + p.mail.HumanKey() + ": both share this project."
-	}
-	if places, err := p.mail.Store.Places(); err == nil {
-		if other, err := places.Around(given, p.mail.HumanKey()); err == nil && other != "" {
-			return other + " is another folder of " + p.mail.HumanKey() + ": both share this project."
-		}
-	}
-	return p.MissingNote(key)
-}
-
-// MissingNote returns a note if the folder that the key names does not exist, and "" otherwise.
-func (p *Project) MissingNote(key string) string {
-	missing := p.MissingFolder(key)
-	if missing == "" {
-		return ""
-	}
-	return "No such folder on this machine: " + missing + ". The project exists anyway. If you meant a different folder, " +
-		"call again with its absolute path."
-}
-
-// KeyFolder returns the path of the folder that a key names, relative to the project's folder. It returns "" if the
-// key names no folder below the project's folder.
-func (p *Project) KeyFolder(key string) string { return p.folderBelow(p.mail.HumanKey(), key) }
-
-// folderBelow is KeyFolder for the project whose folder is top.
-func (p *Project) folderBelow(top, key string) string {
-	given := filepath.Clean(storedir.PlainKey(key))
-	if !filepath.IsAbs(given) || given == top {
-		return ""
-	}
-	place, err := p.placeOf(given)
-	if err != nil || place.Path == top || !inside(place.Path, top) {
-		return ""
-	}
-	return place.Path[len(top)+1:]
 }

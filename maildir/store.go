@@ -18,6 +18,7 @@ import (
 
 	"mailtree/maildir/address"
 	"mailtree/maildir/attachment"
+	"mailtree/maildir/codebase"
 	"mailtree/maildir/core"
 	"mailtree/maildir/crossing"
 	"mailtree/maildir/folders"
@@ -35,11 +36,12 @@ import (
 
 // Store is the only owner of a store folder. It is safe for concurrent use.
 type Store struct {
-	core    *core.Store
-	lock    *storedir.Lock
-	windows wake.Windows
-	office  post.Office
-	carrier *crossing.Carrier
+	core      *core.Store
+	lock      *storedir.Lock
+	windows   wake.Windows
+	office    post.Office
+	carrier   *crossing.Carrier
+	codebases *codebase.Codebases
 
 	adding   chan struct{} // full while a project is being opened
 	reread   chan struct{} // receives a value after a project has reread its files
@@ -94,6 +96,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s.core = core.NewStore(ctx, cfg, opened{s})
 	s.carrier = crossing.New(s.core)
+	s.codebases = codebase.New(s.core, opened{s})
 	s.core.Crossing = s.carrier.IsWaiting
 	if err := s.open(ctx); err != nil {
 		s.Close()
@@ -239,7 +242,7 @@ func (s *Store) StopBy(at time.Time) {
 	}
 }
 
-// opened adapts a Store to core.OpenProjects.
+// opened adapts a Store to core.OpenProjects and codebase.Projects.
 type opened struct{ *Store }
 
 // Mail implements core.OpenProjects.
@@ -257,6 +260,29 @@ func (s opened) Mails() (all []*core.Mail) {
 	}
 	return all
 }
+
+// Find implements codebase.Projects.
+func (s opened) Find(ctx context.Context, key string) (*core.Mail, error) {
+	p, err := s.Project(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return p.mail, nil
+}
+
+// Moved implements codebase.Projects.
+func (s opened) Moved(c *core.Mail) {
+	s.forgetKeys()
+	if c == nil {
+		return
+	}
+	if p := s.known(c.Slug); p != nil {
+		p.reread()
+	}
+}
+
+// Codebases returns the code bases of the store's projects.
+func (s *Store) Codebases() *codebase.Codebases { return s.codebases }
 
 // Close releases the lock. Run must have returned.
 func (s *Store) Close() error {

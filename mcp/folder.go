@@ -25,17 +25,17 @@ type LinkedFolder struct {
 
 func (s *Server) linkFolder(ctx context.Context, _ *maildir.Project, ask *FolderAsk) (LinkedFolder, error) {
 	if ask.Unlink {
-		folder, err := s.cfg.Store.Unlink(ask.Folder)
+		folder, err := s.cfg.Store.Codebases().Unlink(ask.Folder)
 		return LinkedFolder{Folder: folder}, err
 	}
-	l, err := s.cfg.Store.Link(ctx, ask.Folder, ask.Project)
+	l, err := s.cfg.Store.Codebases().Link(ctx, ask.Folder, ask.Project)
 	if err != nil {
 		return LinkedFolder{}, err
 	}
 	return LinkedFolder{
 		Folder:   l.Folder,
-		Slug:     l.Project.Slug,
-		HumanKey: l.Project.HumanKey(),
+		Slug:     l.Slug,
+		HumanKey: l.HumanKey,
 		Moved:    l.Moved,
 		Hidden:   l.Hidden,
 	}, nil

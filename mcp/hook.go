@@ -58,7 +58,7 @@ func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookA
 		return a, nil
 	}
 	if e.Kind == HookStart {
-		p.NoteFolder(ctx, e.Dir)
+		p.Code.Visited(ctx, e.Dir)
 	}
 	if a.Agent, err = p.Sessions.Begin(ctx, v); err != nil {
 		return e.nobody(err)

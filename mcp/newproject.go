@@ -37,9 +37,9 @@ func (s *Server) newProject(ctx context.Context, _ *maildir.Project, ask *NewPro
 	if err != nil {
 		return made, err
 	}
-	made = MadeProject{Slug: p.Slug, HumanKey: p.HumanKey(), Created: !slices.Contains(before, p), Note: p.MakingNote(ask.Key)}
+	made = MadeProject{Slug: p.Slug, HumanKey: p.HumanKey(), Created: !slices.Contains(before, p), Note: p.Code.NoteMade(ask.Key)}
 	if made.Created {
-		made.Fork, made.Moved = p.Relatives()
+		made.Fork, made.Moved = p.Code.Relatives()
 	}
 	return made, nil
 }

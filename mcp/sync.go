@@ -44,7 +44,7 @@ func (s *Server) join(ctx context.Context, _ *maildir.Project, ask *JoinAsk) (ma
 	if err != nil {
 		return made, err
 	}
-	return MadeProject{Slug: p.Slug, HumanKey: p.HumanKey(), Created: true, Note: p.MakingNote(ask.Key)}, nil
+	return MadeProject{Slug: p.Slug, HumanKey: p.HumanKey(), Created: true, Note: p.Code.NoteMade(ask.Key)}, nil
 }
 
 // RaisedFormat is the response to POST /mailtree/raise-format. It contains a project's format before and after.

@@ -22,6 +22,7 @@ import (
 
 	"mailtree/fixtures/waits"
 	"mailtree/maildir"
+	"mailtree/maildir/folders"
 	"mailtree/maildir/format"
 	"mailtree/maildir/projectformat"
 	mcpserver "mailtree/mcp"
@@ -61,9 +62,11 @@ const formatEnv = "MAILTREE_TEST_FORMAT"
 // faultClockEnv contains the amount by which the fault program's clock is wrong.
 const faultClockEnv = "MAILTREE_FAULT_CLOCK"
 
-// This init makes the test binary pause at random, if the tests should pause, and support the formats in formatEnv. If
-// faultEnv is set, it also turns the test binary into the fault program, whatever the binary's name: see faultServe.
+// This init makes the test binary pause at random, if the tests should pause, support the formats in formatEnv, and wait
+// for Git as long as it takes. If faultEnv is set, it also turns the test binary into the fault program, whatever the
+// binary's name: see faultServe.
 func init() {
+	folders.Patience = time.Hour
 	testStep = waits.Pauses() // also for the programs that scripts and other tests start
 	if n, err := strconv.Atoi(os.Getenv(formatEnv)); err == nil {
 		projectformat.Highest = n

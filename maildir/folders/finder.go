@@ -1,6 +1,7 @@
 package folders
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +14,9 @@ import (
 	"mailtree/maildir/repo"
 )
 
-// patience is how long the Finder waits for Git to read a folder's repository, and for all other repositories together.
-const patience = 2 * time.Second
+// Patience is how long a Finder waits for Git to read a folder's repository, and for all other repositories together.
+// Only tests, which must not depend on the machine's speed, change it.
+var Patience = 2 * time.Second
 
 // Project is a project that the Finder compares a folder with. Folder is the project's human key.
 type Project struct{ Slug, Folder string }
@@ -28,25 +30,26 @@ type Found struct {
 
 // Finder looks for other clones of a repository. It is safe for concurrent use.
 type Finder struct {
-	File *File
-	Now  func() time.Time
+	File     *File
+	Now      func() time.Time
+	Patience time.Duration // 0: the variable Patience
 }
 
 // Find compares the repository of a working tree with the projects' repositories. path is the folder that a call names,
 // and top is the top of the working tree. Find writes what it read, and the line for a clone, to the file. If several
 // projects fit equally well, the first one counts. A repository that has no commits, is shallow, or cannot be read
-// within two seconds has no clones. Find returns errors from the file, machine faults, and ctx's error.
+// within Patience has no clones. Find returns errors from the file, machine faults, and ctx's error.
 func (f *Finder) Find(ctx context.Context, path, top string, projects []Project) (found Found, err error) {
 	known, err := f.File.Load()
 	if err != nil {
 		return found, fmt.Errorf("read the map of folders: %w", err)
 	}
-	s := &search{known: known}
+	s := f.search(known)
 	own, err := s.identify(ctx, top)
 	if err != nil || len(own.First) == 0 {
 		return found, err
 	}
-	limited, cancel := context.WithTimeout(ctx, patience)
+	limited, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	for _, p := range likelyFirst(projects, own.Remote) {
 		other, gone, err := s.repositoryOf(limited, p)
@@ -78,7 +81,7 @@ func (f *Finder) Note(ctx context.Context, p Project) error {
 	if err != nil {
 		return fmt.Errorf("read the map of folders: %w", err)
 	}
-	s := &search{known: known}
+	s := f.search(known)
 	if _, _, err := s.repositoryOf(ctx, p); err != nil {
 		return err
 	}
@@ -114,8 +117,13 @@ func cloneLine(path, top, other string, p Project) Line {
 
 // search is one call of Find.
 type search struct {
-	known *Map
-	read  []Repository // read in this call
+	known    *Map
+	patience time.Duration
+	read     []Repository // read in this call
+}
+
+func (f *Finder) search(known *Map) *search {
+	return &search{known: known, patience: cmp.Or(f.Patience, Patience)}
 }
 
 // likelyFirst returns the projects in an order in which those whose repository has the given remote come first. So a
@@ -162,7 +170,7 @@ func (s *search) identify(ctx context.Context, top string) (r Repository, err er
 			}
 		}
 	}
-	limited, cancel := context.WithTimeout(ctx, patience)
+	limited, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	if r.First, err = repo.FirstCommits(limited, top); err != nil {
 		r.First = nil

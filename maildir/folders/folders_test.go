@@ -139,7 +139,7 @@ func TestFind(t *testing.T) {
 		"other":     {},
 	} {
 		top, _, _ := strings.Cut(folder, "/")
-		f := Finder{File: Open(t.TempDir()), Now: time.Now}
+		f := Finder{File: Open(t.TempDir()), Now: time.Now, Patience: time.Hour}
 		if err := os.MkdirAll(at("shop/app"), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -150,6 +150,33 @@ func TestFind(t *testing.T) {
 		found.Clone.Day = time.Time{}
 		if d := cmp.Diff(want, found); d != "" {
 			t.Errorf("%s: %s", folder, d)
+		}
+	}
+}
+
+// TestSlow checks that a repository that cannot be read in time has no clones, and that this is not remembered.
+func TestSlow(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	shop, clone := filepath.Join(dir, "shop"), filepath.Join(dir, "clone")
+	for _, args := range [][]string{
+		{"init", "-q", shop}, {"-C", shop, "-c", "user.name=p", "-c", "user.email=p@x", "commit", "-q", "--allow-empty", "-m", "x"},
+		{"clone", "-q", shop, clone},
+	} {
+		if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	f := Finder{File: Open(t.TempDir()), Now: time.Now}
+	for _, patience := range []time.Duration{time.Nanosecond, time.Hour} {
+		want := map[time.Duration]string{time.Hour: "shop"}[patience]
+		f.Patience = patience
+		found, err := f.Find(t.Context(), clone, clone, []Project{{"shop", shop}})
+		if err != nil || found.Clone.Project != want {
+			t.Errorf("after %v: %+v, %v", patience, found, err)
 		}
 	}
 }
@@ -167,7 +194,7 @@ func TestMoved(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
-	f := Finder{File: Open(t.TempDir()), Now: time.Now}
+	f := Finder{File: Open(t.TempDir()), Now: time.Now, Patience: time.Hour}
 	if _, err := f.Find(t.Context(), old, old, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func (t *Toolset) claimPaths() tool.Tool {
 
 // callerFrom returns the location of a caller that names the project by the given key.
 func callerFrom(ctx context.Context, p *maildir.Project, key string) claim.From {
-	return claim.From{Folder: p.KeyFolder(key), WorkDir: tool.CallerOf(ctx).WorkDir(key)}
+	return claim.From{Folder: p.Code.Below(key), WorkDir: tool.CallerOf(ctx).WorkDir(key)}
 }
 
 // movedNote explains corrected paths, up to maxMoved of them.

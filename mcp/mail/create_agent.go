@@ -41,14 +41,14 @@ func (t *Toolset) createAgent() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		return createdShape{shapeProfile(p, &made.AgentRow), notes(say(made.Note), say(p.KeyNote(r.Project)), p.MakingNote(r.Project), related)}, nil
+		return createdShape{shapeProfile(p, &made.AgentRow), notes(say(made.Note), say(p.Code.NoteBelow(r.Project)), p.Code.NoteMade(r.Project), related)}, nil
 	})
 }
 
 // relatedNote names a project whose repository has the same first commit, and says how a user can use one project for
 // both code bases. It returns "" if there is none.
 func relatedNote(p *maildir.Project) string {
-	fork, moved := p.Relatives()
+	fork, moved := p.Code.Relatives()
 	switch {
 	case moved != "":
 		return "The project of " + moved + ", which is gone, is for the same repository. If the code base was moved here, ask the user to run " +

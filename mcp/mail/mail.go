@@ -97,8 +97,8 @@ func (t *Toolset) project(ctx context.Context, key string) (p *maildir.Project, 
 	if err != nil {
 		return nil, "", err
 	}
-	if above := p.KeyNote(key); above != nil {
-		note = notes(say(above), p.MissingNote(key))
+	if above := p.Code.NoteBelow(key); above != nil {
+		note = notes(say(above), p.Code.NoteMissing(key))
 	}
 	return p, note, nil
 }

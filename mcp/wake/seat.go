@@ -56,7 +56,7 @@ func findPane(ctx context.Context, session string, p *maildir.Project, of *maild
 		return s, pane, err
 	}
 	return look(ctx, session, "", func(at tmux.Pane) bool {
-		return strings.EqualFold(format.NameOfWindow(at.Window), of.Agent) && at.Active && p.Covers(at.Dir)
+		return strings.EqualFold(format.NameOfWindow(at.Window), of.Agent) && at.Active && p.Code.Covers(at.Dir)
 	})
 }
 

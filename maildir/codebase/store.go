@@ -1,0 +1,177 @@
+package codebase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"mailtree/maildir/core"
+	"mailtree/maildir/folders"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/repo"
+	"mailtree/maildir/storedir"
+	"mailtree/maildir/tree"
+)
+
+// Projects opens the projects of a store. It is what this package needs from package maildir.
+type Projects interface {
+	// Find returns the project with the given key or slug. It returns any error from maildir.Store.Project.
+	Find(ctx context.Context, key string) (*core.Mail, error)
+
+	// Moved is called after keys may have changed their meaning. c is the project whose own folder changed, or nil.
+	Moved(c *core.Mail)
+}
+
+// Codebases has the code bases of a store. It is safe for concurrent use.
+type Codebases struct {
+	store    *core.Store
+	projects Projects
+	noted    sync.Map // slugs of the projects whose repository Visited noted
+}
+
+// New returns the code bases of a store.
+func New(store *core.Store, projects Projects) *Codebases {
+	return &Codebases{store: store, projects: projects}
+}
+
+// Of returns the code base of a project.
+func (s *Codebases) Of(c *core.Mail) *Codebase { return &Codebase{all: s, mail: c} }
+
+// Top returns the top of the working tree that contains dir, without symbolic links, or dir if it is in none. The tree
+// may be a linked worktree. Top returns ErrUnavailable for a machine fault.
+func Top(dir string) (string, error) {
+	real, err := repo.WithoutLinks(filepath.Clean(dir))
+	if err != nil {
+		return "", refusal.Disk(fmt.Errorf("follow the links in a path: %w", err))
+	}
+	top, err := repo.WorkTree(real)
+	if err != nil {
+		return "", refusal.Disk(fmt.Errorf("find the top of a working tree: %w", err))
+	}
+	if top == "" {
+		return real, nil
+	}
+	return top, nil
+}
+
+// IsMissing reports whether there is certainly no folder at a path.
+func IsMissing(path string) bool {
+	fi, err := os.Stat(path)
+	return tree.FaultOf(err) == tree.FaultGone || err == nil && !fi.IsDir()
+}
+
+// Refuse returns ErrInvalid for a path that cannot be a code base: a file, or a path in a system folder or in the store's
+// folder, even through symbolic links. A path that does not exist is allowed, and so is "". Refuse returns ErrUnavailable
+// for machine faults.
+func (s *Codebases) Refuse(path string) error {
+	if path == "" {
+		return nil
+	}
+	fi, err := os.Stat(path)
+	if err == nil && !fi.IsDir() || errors.Is(err, syscall.ENOTDIR) {
+		return &refusal.Error{
+			What: refusal.Invalid("{field} {name} is a file, or is below a file: pass the absolute path of the " +
+				"code base's folder, such as /home/me/backend."),
+			Field: refusal.Project,
+			Name:  path,
+		}
+	}
+	real, err := repo.WithoutLinks(path)
+	root, rerr := repo.WithoutLinks(s.store.Root)
+	if err = errors.Join(err, rerr); err != nil {
+		return refusal.Disk(fmt.Errorf("follow the links in a path: %w", err))
+	}
+	for _, at := range []string{path, real} {
+		for _, dir := range []string{"/proc", "/sys", "/dev", s.store.Root, root} {
+			if at != dir && !strings.HasPrefix(at, dir+"/") {
+				continue
+			}
+			whose := "the system's folder " + dir
+			if dir != "/proc" && dir != "/sys" && dir != "/dev" {
+				whose = "the mail store"
+			}
+			return &refusal.Error{
+				What: refusal.Invalid("{field} {name} is in {=other}, which cannot contain a code base: pass the " +
+					"absolute path of the code base's folder, such as /home/me/backend."),
+				Field: refusal.Project,
+				Name:  path,
+				Other: whose,
+			}
+		}
+	}
+	return nil
+}
+
+// FindClone looks for a project whose repository the folder of a new project is another clone of. It writes the folder to
+// the map of folders, and returns the project's slug, or "" if there is none. It returns ErrUnavailable if the map or a
+// folder cannot be used. See folders.Finder.
+func (s *Codebases) FindClone(ctx context.Context, m storedir.Meaning) (slug string, err error) {
+	if m.Rule != storedir.New || m.Place.Top == "" || m.HumanKey != m.Place.Top || s.store.Scope.PerPath {
+		return "", nil
+	}
+	found, err := s.related(ctx, m.Place.Path, m.Place.Top)
+	return found.Clone.Project, err
+}
+
+// related is folders.Finder.Find for the open projects, oldest first.
+func (s *Codebases) related(ctx context.Context, path, top string) (found folders.Found, err error) {
+	names, err := s.store.ProjectNames()
+	if err != nil {
+		return found, refusal.Disk(fmt.Errorf("look for other clones: %w", err))
+	}
+	slices.SortStableFunc(names, func(a, b storedir.ProjectName) int { return a.Created.Compare(b.Created) })
+	var projects []folders.Project
+	for _, n := range names {
+		if n.HumanKey != "" {
+			projects = append(projects, folders.Project{Slug: n.Slug, Folder: n.HumanKey})
+		}
+	}
+	if found, err = s.finder().Find(ctx, path, top, projects); err != nil {
+		return found, refusal.Disk(fmt.Errorf("look for other clones: %w", err))
+	}
+	return found, nil
+}
+
+func (s *Codebases) finder() *folders.Finder {
+	return &folders.Finder{File: s.store.Folders, Now: s.store.Now}
+}
+
+// relative is a project whose repository has the same first commit as another project's repository.
+type relative struct {
+	mail *core.Mail
+	gone bool // the project's folder is gone
+}
+
+// relatives returns the relatives of a project, oldest first, according to the map of folders. It returns none if the map
+// cannot be read. Another clone that is a project of its own is no relative, because a user wanted that.
+func (s *Codebases) relatives(of *core.Mail) (all []relative) {
+	m, err := s.store.Folders.Load()
+	if err != nil {
+		return nil
+	}
+	own, ok := m.RepositoryAround(of.HumanKey())
+	if !ok {
+		return nil
+	}
+	mails := slices.Clone(s.store.Projects.Mails())
+	slices.SortStableFunc(mails, func(a, b *core.Mail) int { return a.Created().Compare(b.Created()) })
+	for _, c := range mails {
+		r, ok := m.RepositoryAround(c.HumanKey())
+		if c == of || !ok || !r.SharesFirst(own) || r.Folder == own.Folder {
+			continue
+		}
+		_, err := os.Stat(c.HumanKey())
+		if err == nil && r.IsTwin(own) {
+			continue
+		}
+		all = append(all, relative{c, errors.Is(err, fs.ErrNotExist)})
+	}
+	return all
+}
