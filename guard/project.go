@@ -145,22 +145,37 @@ func noProject(err error) error {
 
 // adoptInstalled sets the question's store and project to those of the installed guard, if there is one.
 func (c *check) adoptInstalled(ctx context.Context, dir string) {
-	r, err := openRepository(ctx, dir, c.q.Env)
+	if g := installedIn(ctx, dir, c.q.Env); g != nil && (!c.q.Fixed || g.Store == c.q.Store) {
+		c.q.Store, c.q.Project = g.Store, g.Project
+	}
+}
+
+// Enforced returns the slug of the project whose claims the guard that is installed in dir's repository enforces, or ""
+// if no guard of that store is installed or it cannot be read.
+func Enforced(ctx context.Context, dir, store string, env []string) (slug string) {
+	if g := installedIn(ctx, dir, env); g != nil && g.Store == store {
+		return g.Project
+	}
+	return ""
+}
+
+// installedIn returns what the guard that is installed in dir's repository enforces, or nil if there is none or it cannot
+// be read.
+func installedIn(ctx context.Context, dir string, env []string) *guarding {
+	r, err := openRepository(ctx, dir, env)
 	if err != nil {
-		return // the check reports the error
+		return nil
 	}
 	f, err := openHooks(r)
 	if err != nil {
-		return
+		return nil
 	}
 	defer f.close()
 	_, h, changed, err := f.installed(PreCommit)
 	if err != nil || h == nil || changed {
-		return
+		return nil
 	}
-	if g := h.Guards[0]; !c.q.Fixed || g.Store == c.q.Store {
-		c.q.Store, c.q.Project = g.Store, g.Project
-	}
+	return &h.Guards[0]
 }
 
 // folderBelow returns the path from the top of a working tree to a project's folder, or "" if the folder is the top. If

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cmd/mailtree/cli"
+	"mailtree/guard"
 	"mailtree/maildir"
 	"mailtree/maildir/folders"
 	"mailtree/maildir/repo"
@@ -47,6 +48,7 @@ func linkCommand(p *program) *cobra.Command {
 				fmt.Fprintf(p.std.out, "the folder's own project, %s, keeps its mail; read it with --project, or take the link back: `mailtree unlink`\n",
 					cli.Line(l.Hidden))
 			}
+			p.remarkGuard(c.Context(), l.Folder, l.Slug)
 		})
 	}
 	return c
@@ -69,9 +71,20 @@ func unlinkCommand(p *program) *cobra.Command {
 		}
 		return p.atFolder(c.Context(), ask, asJSON, func(l mcpserver.LinkedFolder) {
 			fmt.Fprintf(p.std.out, "%s is not linked any more\n", cli.Line(l.Folder))
+			if m, err := storedir.NewResolver(p.cfg.Store, p.cfg.Scope).ResolveKey(l.Folder); err == nil {
+				p.remarkGuard(c.Context(), l.Folder, m.Slug)
+			}
 		})
 	}
 	return c
+}
+
+// remarkGuard says what to do if the guard that is installed in a folder enforces the claims of another project than the
+// one that the folder now means.
+func (p *program) remarkGuard(ctx context.Context, folder, slug string) {
+	if of := guard.Enforced(ctx, folder, p.cfg.Store, p.env); of != "" && of != slug {
+		p.remark("the guard installed in %s still enforces the claims of project %s: run `mailtree guard install` there", folder, of)
+	}
 }
 
 // atFolder sends the request for a folder, which is this folder if the request names none, and shows the answer.

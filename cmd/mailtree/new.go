@@ -58,6 +58,7 @@ func newProjectCommand(p *program) *cobra.Command {
 				return p.printJSON(made)
 			}
 			p.tellProject(made)
+			p.remarkGuard(c.Context(), path, made.Slug)
 			return nil
 		},
 	}
