@@ -342,10 +342,10 @@ func (s *Store) LeftOut() map[string]error {
 
 // ProjectOf returns the project of a resource that is requested without a project. For an agent (format.KindProfile) or
 // thread (format.KindOther), this is the project with the most recent activity. For a message id
-// (format.KindCanonical), which may be shortened, it is the only project with the message. If other projects have copies
-// of that message because it was sent to them, it is the sender's project. For the SHA-1 of an attachment (format.KindAttachment), it is any project with the attachment, because the bytes are the same. ProjectOf
-// returns ErrNotFound if there is no such project, and ErrConflict, which lists the projects, if several have the
-// message id.
+// (format.KindCanonical), which may be shortened, it is the only project with the message. If other projects have
+// copies of that message because it was sent to them, it is the sender's project. For the SHA-1 of an attachment
+// (format.KindAttachment), it is any project with the attachment, because the bytes are the same. ProjectOf returns
+// ErrNotFound if there is no such project, and ErrConflict, which lists the projects, if several have the message id.
 func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*Project, error) {
 	if what == format.KindAttachment {
 		return s.projectWithAttachment(name)

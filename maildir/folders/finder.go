@@ -182,8 +182,8 @@ func (s *search) identify(ctx context.Context, top string) (r Repository, err er
 }
 
 // IsStill reports whether a folder that was noted as a clone is still one: it is gone, or its repository has the remote
-// that it had then, or a remote on this machine. Otherwise, another repository took the folder's place. IsStill reads files, and does not run Git. It
-// returns an error only for a machine fault.
+// that it had then, or a remote on this machine. Otherwise, another repository took the folder's place. IsStill reads
+// files, and does not run Git. It returns an error only for a machine fault.
 func (m *Map) IsStill(l Line) (bool, error) {
 	then, ok := m.RepositoryAround(l.Folder)
 	if _, err := os.Lstat(l.Folder); !ok || errors.Is(err, fs.ErrNotExist) {

@@ -57,7 +57,8 @@ func HasControls(path string) bool {
 	return strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' })
 }
 
-// ParseProject parses project.json. It returns the human key as a clean path. human is "" if the file has no human key. The error is a *tree.FormatError.
+// ParseProject parses project.json. It returns the human key as a clean path. human is "" if the file has no human key.
+// The error is a *tree.FormatError.
 func ParseProject(data []byte) (human string, created time.Time, err error) {
 	o, err := parseSmall(data)
 	if err != nil {

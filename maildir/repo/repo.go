@@ -1,10 +1,11 @@
 // Package repo answers questions about the code repository that contains a path. It finds the top of the working tree
-// (WorkTree), and the same path in the main working tree (PlaceOf) or in the folder that names the project (Folders). It reports whether paths ignore case
-// (Codebase.IgnoresCase, with the same answer for the server and the guard), what is at a path in the repository
-// (Codebase.Look, View), which files Git tracks (Tracked), and what identifies the repository (FirstCommits, RemoteURL).
+// (WorkTree), and the same path in the main working tree (PlaceOf) or in the folder that names the project (Folders).
+// It reports whether paths ignore case (Codebase.IgnoresCase, with the same answer for the server and the guard), what
+// is at a path in the repository (Codebase.Look, View), which files Git tracks (Tracked), and what identifies the
+// repository (FirstCommits, RemoteURL).
 //
-// The package reads small files. The only programs that it runs are `git ls-files` and `git rev-list`, with options that
-// prevent Git from running programs configured in the repository.
+// The package reads small files. The only programs that it runs are `git ls-files` and `git rev-list`, with options
+// that prevent Git from running programs configured in the repository.
 package repo
 
 import (

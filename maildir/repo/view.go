@@ -9,7 +9,8 @@ import (
 )
 
 // View looks up literal paths in a code base for one request. It looks in the code base's folder, and in the other
-// folders of the code base that the request concerns: linked worktrees and second clones. Only one goroutine may use a View, and only until the call of Visit returns.
+// folders of the code base that the request concerns: linked worktrees and second clones. Only one goroutine may use a
+// View, and only until the call of Visit returns.
 type View struct {
 	top     string
 	folders Folders

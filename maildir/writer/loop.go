@@ -161,9 +161,9 @@ func (e *echoes) add(path string, is echo, now time.Time) {
 }
 
 // OwnSum returns the SHA-256, in hex, of the file that the writer put at path a few seconds ago, provided that the
-// file's state was st right after the writer renamed it into place. It returns each SHA-256 only once. If the file still has that SHA-256, the
-// watcher's report is not about an edit. OwnSum returns "" for any other file. Only functions passed to Aside may call
-// it.
+// file's state was st right after the writer renamed it into place. It returns each SHA-256 only once. If the file
+// still has that SHA-256, the watcher's report is not about an edit. OwnSum returns "" for any other file. Only
+// functions passed to Aside may call it.
 func (w *Writer) OwnSum(path string, st tree.FileStat) string {
 	for _, m := range []map[string]echo{w.echoes.young, w.echoes.old} {
 		if own, ok := m[path]; ok {
