@@ -15,22 +15,25 @@ import (
 // agentColumns are an agent's row and the time of its last activity, which is the newest time among its inception,
 // sent messages, marks and claims.
 const agentColumns = "a.name, a.profile, a.program, a.model, a.task, a.inception, a.machine, a.status, a.total, a.unread, a.archived, " +
-	"a.sent, " + lastActive
+	"a.sent, " + lastActive + ", coalesce((SELECT m.subject " + lastSent + "), '')"
+
+// lastSent is the newest message that an agent sent.
+const lastSent = "FROM deliveries d CROSS JOIN messages m USING (row) WHERE d.box = -a.aid ORDER BY d.row DESC LIMIT 1"
 
 const lastActive = `(SELECT max(at) FROM (
 		SELECT a.inception AS at
-		UNION ALL SELECT (SELECT m.created FROM deliveries d CROSS JOIN messages m USING (row) WHERE d.box = -a.aid ORDER BY d.row DESC LIMIT 1)
+		UNION ALL SELECT (SELECT m.created ` + lastSent + `)
 		UNION ALL SELECT (SELECT max(d.read_at) FROM deliveries d WHERE d.box = a.aid AND d.read_at IS NOT NULL)
 		UNION ALL SELECT (SELECT max(d.ack_at) FROM deliveries d WHERE d.box = a.aid AND d.ack_at IS NOT NULL)
 		UNION ALL SELECT (SELECT max(c.created) FROM claims c WHERE c.pid = a.pid AND c.agent = a.name)))`
 
-// shortColumns are like agentColumns, but with program, model, task and the last activity left empty.
-const shortColumns = "a.name, a.profile, '', '', '', a.inception, a.machine, a.status, a.total, a.unread, a.archived, a.sent, NULL"
+// shortColumns are like agentColumns, but with program, model, task, the last activity and the last subject left empty.
+const shortColumns = "a.name, a.profile, '', '', '', a.inception, a.machine, a.status, a.total, a.unread, a.archived, a.sent, NULL, ''"
 
 func (x *Index) agents(ctx context.Context, columns, text string, args ...any) ([]index.AgentRow, error) {
 	return list(ctx, x, "SELECT "+columns+" FROM agents a WHERE "+text, args, func(scan scanner, r *index.AgentRow) error {
 		return scan(&r.Name, &r.HasProfile, &r.Program, &r.Model, &r.Task, instant{&r.Inception}, &r.Machine, &r.Status, &r.Total,
-			&r.Unread, &r.Archived, &r.Sent, instant{&r.LastActive})
+			&r.Unread, &r.Archived, &r.Sent, instant{&r.LastActive}, &r.LastSubject)
 	})
 }
 

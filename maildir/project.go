@@ -15,6 +15,7 @@ import (
 	"mailtree/maildir/codebase"
 	"mailtree/maildir/core"
 	"mailtree/maildir/crossing"
+	"mailtree/maildir/editing"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/index"
@@ -38,6 +39,7 @@ type Project struct {
 	Agents   *agents.Agents
 	Claims   *claims.Claims
 	Code     *codebase.Codebase
+	Edits    *editing.Edits
 	Sync     *peers.Sync
 	Sessions *wake.Sessions
 	Post     *post.Post
@@ -68,6 +70,7 @@ func (s *Store) newProject(c *core.Mail, slug string) *Project {
 		},
 		Claims: claims.New(c),
 		Code:   s.codebases.Of(c),
+		Edits:  editing.New(s.core.Now),
 		Post:   post.New(c, &s.office),
 
 		carrier: s.carrier,

@@ -7,13 +7,16 @@ import (
 	"strings"
 
 	"mailtree/maildir"
+	"mailtree/maildir/editing"
+	"mailtree/maildir/format"
 )
 
 // HookEvent is the body of POST /mailtree/hook. It describes an event that a client has reported to its hook.
 type HookEvent struct {
 	Kind string `json:"kind"` // HookStart or another constant below
 	maildir.SessionEvent
-	Deaf bool `json:"deaf,omitempty"` // the client cannot pass text to the model for this event
+	Deaf  bool     `json:"deaf,omitempty"`  // the client cannot pass text to the model for this event
+	Paths []string `json:"paths,omitempty"` // absolute paths of the files that the tools have edited
 }
 
 // The kinds of HookEvent. They mean, in order, that a session begins or loses its context, the user enters a prompt,
@@ -64,6 +67,7 @@ func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookA
 		return e.nobody(err)
 	}
 	p.Sessions.SetAsking(v.SessionKey, e.Kind == HookAsk)
+	e.noteEdits(p, a.Agent)
 	switch e.Kind {
 	case HookSubagent, HookAsk:
 		return a, nil
@@ -81,6 +85,15 @@ func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookA
 	}
 	a.Tell, err = e.tell(ctx, p, v.SessionKey, a.Agent)
 	return a, err
+}
+
+// noteEdits records the edits that the tools have made.
+func (e *HookEvent) noteEdits(p *maildir.Project, agent string) {
+	for _, path := range e.Paths {
+		if f, ok := p.Code.File(path); ok {
+			p.Edits.Edited(agent, f)
+		}
+	}
 }
 
 // nobody returns the answer for a session without an agent. If the session is just beginning, the answer explains why
@@ -106,6 +119,9 @@ func (e *HookEvent) tell(ctx context.Context, p *maildir.Project, k maildir.Sess
 		}
 		news = told.String()
 	}
+	if e.Kind == HookTool || e.Kind == HookPrompt {
+		news = strings.TrimPrefix(news+"\n"+meetings(p.Edits.Meetings(agent)), "\n")
+	}
 	if e.Kind == HookStop {
 		if news == "" {
 			return "", nil
@@ -116,6 +132,24 @@ func (e *HookEvent) tell(ctx context.Context, p *maildir.Project, k maildir.Sess
 		return news, nil
 	}
 	return strings.TrimSuffix(introduction(agent, p.HumanKey())+"\n"+news, "\n"), nil
+}
+
+// maxPath is the maximum length of a path in a notice, in bytes.
+const maxPath = 200
+
+// meetings tells a model that other agents edited the same files.
+func meetings(all []editing.Meeting) string {
+	var lines []string
+	for _, m := range all {
+		when := "just now"
+		if minutes := int(m.Ago.Minutes()); minutes == 1 {
+			when = "1 minute ago"
+		} else if minutes > 1 {
+			when = fmt.Sprintf("%d minutes ago", minutes)
+		}
+		lines = append(lines, fmt.Sprintf("%s edited %s %s; consider claiming it.", m.Other, format.Printable(format.Cut(m.Path, maxPath)), when))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // introduction tells a model which agent it is.

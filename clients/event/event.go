@@ -14,7 +14,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Kind says what happened in a session. The zero value is an event that this program ignores.
@@ -49,6 +51,21 @@ type Event struct {
 	Subagent bool // it happened in an agent started by the session's agent
 
 	Paths []string // the files that a tool changes, absolute or relative to Dir; an Edit has at least one
+}
+
+// Edited returns the absolute paths of the files that tools have changed. It returns nil before a change, and if the tool
+// failed.
+func (e *Event) Edited() (paths []string) {
+	if e.Kind != Tool || strings.HasSuffix(e.Name, "Failure") {
+		return nil
+	}
+	for _, path := range e.Paths {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(e.Dir, path)
+		}
+		paths = append(paths, path)
+	}
+	return paths
 }
 
 // ErrClient means that there is no client with that name.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -112,6 +113,21 @@ func TestParseForeign(t *testing.T) {
 	} {
 		if e, err := Parse("claude", []byte(stdin), env); err != nil || e.Kind != want {
 			t.Errorf("%s: %+v, %v", stdin, e, err)
+		}
+	}
+}
+
+// TestEdited checks which events report an edit, and that the paths are absolute.
+func TestEdited(t *testing.T) {
+	for name, want := range map[string][]string{
+		"PreToolUse":         nil,
+		"PostToolUse":        {"/code/sub/a.go"},
+		"PostToolUseFailure": nil,
+	} {
+		stdin := fmt.Sprintf(`{"session_id":"s","cwd":"/code/sub","hook_event_name":%q,"tool_name":"write_file","tool_input":{"file_path":"a.go"}}`, name)
+		e, err := Parse("qwen", []byte(stdin), func(string) string { return "" })
+		if got := e.Edited(); err != nil || e.Name != name || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %+v, %v", name, got, e, err)
 		}
 	}
 }

@@ -224,7 +224,8 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 			Pane:       maildir.Pane{Tmux: p.variable("TMUX"), Pane: p.variable("TMUX_PANE")},
 			Process:    seat.ClientProcess(),
 		},
-		Deaf: e.Deaf,
+		Deaf:  e.Deaf,
+		Paths: e.Edited(),
 	}
 	if e.Subagent { // a subagent's model gets no news
 		ask.Kind = mcpserver.HookSubagent

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mailtree/maildir/core"
+	"mailtree/maildir/editing"
 	"mailtree/maildir/folders"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
@@ -53,6 +54,22 @@ func (c *Codebase) below(top, key string) string {
 		return ""
 	}
 	return place.Path[len(top)+1:]
+}
+
+// File returns where a file is that was edited: on the disk, and in the repository. ok is false if the absolute path is not
+// in the code base, or if that cannot be told.
+func (c *Codebase) File(path string) (f editing.File, ok bool) {
+	top := c.mail.HumanKey()
+	disk, err := repo.WithoutLinks(filepath.Clean(path))
+	if err != nil || top == "" {
+		return f, false
+	}
+	places, err := c.all.store.Places()
+	if err != nil {
+		return f, false
+	}
+	rel, ok, err := places.Relative(top, disk)
+	return editing.File{Disk: disk, Path: rel}, ok && err == nil
 }
 
 // placeOf maps a path to the same path in the folder that the project is named by.

@@ -185,6 +185,8 @@ type AgentRow struct {
 	HasProfile bool      // there is a valid profile.json
 	Status     string    // ready, work, offline; "" if there is no status file
 	LastActive time.Time // when the agent last sent, read, acknowledged or claimed, or was created; zero if never
+	// LastSubject is the subject of the newest message that the agent sent, or "".
+	LastSubject string
 	Counts
 }
 

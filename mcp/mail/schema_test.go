@@ -146,6 +146,9 @@ func TestShapes(t *testing.T) {
 		Inception:  "i",
 		LastActive: "l",
 		Status:     "ready",
+		Editing:    "a.go",
+		Edited:     "e",
+		Subject:    "s",
 		Project:    "slug",
 		HumanKey:   "/p",
 	}

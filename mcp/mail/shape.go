@@ -24,12 +24,19 @@ type profileShape struct {
 	LastActive string `json:"last_active_ts,omitempty"`
 	Status     string `json:"status,omitempty"`
 	Asks       bool   `json:"asks,omitempty"`
+	Editing    string `json:"editing,omitempty"` // the file that it edited last, as its client's hook reported
+	Edited     string `json:"edited_ts,omitempty"`
+	Subject    string `json:"last_subject,omitempty"` // of the newest message that it sent
 	Project    string `json:"project"`
 	HumanKey   string `json:"human_key"`
 }
 
 func shapeProfile(p *maildir.Project, a *index.AgentRow) profileShape {
+	edit, _ := p.Edits.Last(a.Name)
 	return profileShape{
+		Editing:    edit.Path,
+		Edited:     tool.Stamp(edit.At),
+		Subject:    a.LastSubject,
 		Name:       a.Name,
 		Program:    a.Program,
 		Model:      a.Model,

@@ -1,0 +1,140 @@
+// Package editing remembers, in memory, which agents of a project edited which files of its code base. It knows what the
+// clients' hooks report after an edit, so edits by shell commands are missing. A restart forgets everything.
+package editing
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Together is the longest time between two agents' edits of a file that makes them meet.
+const Together = 10 * time.Minute
+
+// These limits bound the memory for a project: the number of files with recent edits, and the number of an agent's
+// meetings that Meetings has not returned yet.
+const (
+	maxFiles    = 4096
+	maxMeetings = 20
+)
+
+// File is a file that was edited.
+type File struct {
+	Disk string // its absolute path, without symbolic links; two agents meet only if it is the same
+	Path string // its path in the repository, which is the same in every working tree
+}
+
+// Edit is an agent's edit of a file.
+type Edit struct {
+	Path string
+	At   time.Time
+}
+
+// Meeting says that another agent edited a file that the agent edited too.
+type Meeting struct {
+	Other string
+	Edit                // of the other agent
+	Ago   time.Duration // how long ago that edit was when Meetings returned it
+}
+
+// Edits remembers the edits of a project's agents. It is safe for concurrent use.
+type Edits struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	last  map[string]Edit          // each agent's newest edit
+	files map[string]map[string]at // recent edits, by File.Disk and agent
+	met   map[string][]Meeting     // what Meetings has not returned yet, by agent, oldest first
+}
+
+// at is when an agent edited a file, and which other agents it met there.
+type at struct {
+	time time.Time
+	met  map[string]bool
+}
+
+// New returns an empty Edits. It gets the time from now.
+func New(now func() time.Time) *Edits {
+	return &Edits{now: now, last: map[string]Edit{}, files: map[string]map[string]at{}, met: map[string][]Meeting{}}
+}
+
+// Edited records that an agent has just edited files. If another agent edited one of them within Together, both agents
+// get a Meeting, once for each file.
+func (e *Edits) Edited(agent string, files ...File) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.now()
+	for _, f := range files {
+		e.last[agent] = Edit{f.Path, now}
+		editors := e.editorsOf(f.Disk, now)
+		own := at{now, editors[agent].met}
+		if own.met == nil {
+			own.met = map[string]bool{}
+		}
+		editors[agent] = own
+		for other, their := range editors {
+			if other == agent || own.met[other] {
+				continue
+			}
+			own.met[other], their.met[agent] = true, true
+			e.meet(agent, Meeting{Other: other, Edit: Edit{f.Path, their.time}})
+			e.meet(other, Meeting{Other: agent, Edit: Edit{f.Path, now}})
+		}
+	}
+}
+
+func (e *Edits) meet(agent string, m Meeting) {
+	all := append(e.met[agent], m)
+	e.met[agent] = all[max(0, len(all)-maxMeetings):]
+}
+
+// editorsOf returns the agents that edited a file within Together.
+func (e *Edits) editorsOf(disk string, now time.Time) map[string]at {
+	editors := e.files[disk]
+	if editors == nil {
+		if len(e.files) >= maxFiles {
+			e.forgetHalf()
+		}
+		editors = map[string]at{}
+		e.files[disk] = editors
+	}
+	maps.DeleteFunc(editors, func(_ string, a at) bool { return now.Sub(a.time) > Together })
+	return editors
+}
+
+// forgetHalf drops half of the files, those whose newest edit is older.
+func (e *Edits) forgetHalf() {
+	newest := map[string]time.Time{}
+	for disk, editors := range e.files {
+		for _, a := range editors {
+			if a.time.After(newest[disk]) {
+				newest[disk] = a.time
+			}
+		}
+	}
+	all := slices.SortedFunc(maps.Keys(e.files), func(a, b string) int { return newest[a].Compare(newest[b]) })
+	for _, disk := range all[:len(all)/2] {
+		delete(e.files, disk)
+	}
+}
+
+// Meetings returns the agent's meetings since the last call, oldest first.
+func (e *Edits) Meetings(agent string) []Meeting {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := e.met[agent]
+	delete(e.met, agent)
+	for i := range all {
+		all[i].Ago = e.now().Sub(all[i].At)
+	}
+	return all
+}
+
+// Last returns the agent's newest edit. ok is false if none is known.
+func (e *Edits) Last(agent string) (edit Edit, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	edit, ok = e.last[agent]
+	return edit, ok
+}
