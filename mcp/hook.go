@@ -120,7 +120,7 @@ func (e *HookEvent) tell(ctx context.Context, p *maildir.Project, k maildir.Sess
 		news = told.String()
 	}
 	if e.Kind == HookTool || e.Kind == HookPrompt {
-		news = strings.TrimPrefix(news+"\n"+meetings(p.Edits.Meetings(agent)), "\n")
+		news = strings.Trim(news+"\n"+meetings(p.Edits.Meetings(agent)), "\n")
 	}
 	if e.Kind == HookStop {
 		if news == "" {
