@@ -17,6 +17,7 @@ import (
 	"mailtree/maildir/crossing"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
+	"mailtree/maildir/holds"
 	"mailtree/maildir/index"
 	"mailtree/maildir/outbox"
 	"mailtree/maildir/outgoing"
@@ -37,6 +38,7 @@ type Project struct {
 	Slug     string // the name of its folder in the store
 	Agents   *agents.Agents
 	Claims   *claims.Claims
+	Holds    *holds.Holds
 	Code     *codebase.Codebase
 	Sync     *peers.Sync
 	Sessions *wake.Sessions
@@ -67,6 +69,7 @@ func (s *Store) newProject(c *core.Mail, slug string) *Project {
 			core.Ring(s.reread)
 		},
 		Claims: claims.New(c),
+		Holds:  holds.New(c),
 		Code:   s.codebases.Of(c),
 		Post:   post.New(c, &s.office),
 

@@ -16,16 +16,31 @@ import (
 // tool.OutputSchema.
 
 type profileShape struct {
-	Name       string `json:"name"`
-	Program    string `json:"program"`
-	Model      string `json:"model"`
-	Task       string `json:"task_description"`
-	Inception  string `json:"inception_ts,omitempty"`
-	LastActive string `json:"last_active_ts,omitempty"`
-	Status     string `json:"status,omitempty"`
-	Asks       bool   `json:"asks,omitempty"`
-	Project    string `json:"project"`
-	HumanKey   string `json:"human_key"`
+	Name       string     `json:"name"`
+	Program    string     `json:"program"`
+	Model      string     `json:"model"`
+	Task       string     `json:"task_description"`
+	Inception  string     `json:"inception_ts,omitempty"`
+	LastActive string     `json:"last_active_ts,omitempty"`
+	Status     string     `json:"status,omitempty"`
+	Asks       bool       `json:"asks,omitempty"`
+	Held       *HeldShape `json:"held,omitempty"`
+	Project    string     `json:"project"`
+	HumanKey   string     `json:"human_key"`
+}
+
+// HeldShape is the hold of an agent: its edits and commits are refused.
+type HeldShape struct {
+	By     string `json:"by"`
+	Reason string `json:"reason,omitempty"`
+	Until  string `json:"until_ts"`
+}
+
+func shapeHold(h *format.Hold) *HeldShape {
+	if h == nil {
+		return nil
+	}
+	return &HeldShape{h.By, h.Reason, tool.Stamp(h.Until)}
 }
 
 func shapeProfile(p *maildir.Project, a *index.AgentRow) profileShape {
@@ -38,6 +53,7 @@ func shapeProfile(p *maildir.Project, a *index.AgentRow) profileShape {
 		LastActive: tool.Stamp(a.LastActive),
 		Status:     a.Status,
 		Asks:       p.Sessions.Asks(a.Name),
+		Held:       shapeHold(p.Holds.Of(a)),
 		Project:    p.Slug,
 		HumanKey:   p.HumanKey(),
 	}
