@@ -29,7 +29,7 @@ var hookNames = []string{PreCommit, PreMergeCommit, PrePush}
 // These are the exit statuses of a check.
 const (
 	Pass    = 0
-	Stop    = 1 // another agent's claim blocks the change
+	Stop    = 1 // another agent's claim or a hold stops the change
 	Trouble = 2 // wrong usage, or the check failed
 )
 
@@ -59,9 +59,10 @@ type Question struct {
 
 // Verdict is the answer to a Question.
 type Verdict struct {
-	Agent   string // the agent that is asking; "" if unknown
-	Blocked []Blocked
-	Damaged []format.Problem // claim files that cannot be read and therefore block nothing
+	Agent   string           // the agent that is asking; "" if unknown
+	Held    *Held            // stops the change; nil if the agent is not held
+	Blocked []Blocked        // claims that stop the change; not looked up if Held is set
+	Damaged []format.Problem // files of claims and holds that cannot be read and therefore block nothing
 	Code    int              // exit status
 }
 
@@ -73,7 +74,7 @@ type Blocked struct {
 }
 
 // Check answers the question, prints an explanation to w, and returns the verdict with its exit status. If claims block
-// the change, it also records that in the store.
+// the change, it also records that in the store. A hold stops the change without a look at claims.
 func Check(ctx context.Context, q Question, w io.Writer) Verdict {
 	pol, err := readPolicy(q.Env, "GUARD_MODE")
 	if err != nil {
@@ -100,7 +101,13 @@ func Check(ctx context.Context, q Question, w io.Writer) Verdict {
 		return v
 	}
 	r.damaged(v.Damaged)
-	if len(v.Blocked) > 0 {
+	switch {
+	case v.Held != nil:
+		r.held(v.Held, !pol.stops(who))
+		if pol.stops(who) {
+			v.Code = Stop
+		}
+	case len(v.Blocked) > 0:
 		r.blocked(v.Blocked, !pol.stops(who))
 		if pol.stops(who) {
 			v.Code = Stop
@@ -133,10 +140,14 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 		return v, who, err
 	}
 	for i, p := range all {
-		found, asks, err := c.holdAgainst(ctx, p, changes)
+		found, asks, err := c.lookUp(ctx, p, changes)
 		v.Damaged = append(v.Damaged, found.Damaged...)
 		if err != nil {
 			return v, who, err
+		}
+		if found.Held != nil {
+			v.Agent, v.Held = found.Agent, found.Held
+			return v, asks, nil
 		}
 		if i == 0 || len(v.Blocked) == 0 && len(found.Blocked) > 0 {
 			v.Agent, who = found.Agent, asks
@@ -146,24 +157,27 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 	return v, who, nil
 }
 
-// holdAgainst compares the changes with the claims of one project.
-func (c *check) holdAgainst(ctx context.Context, p project, changes []changed) (v Verdict, who identity, err error) {
+// lookUp compares the changes with the hold of the agent and the claims in one project.
+func (c *check) lookUp(ctx context.Context, p project, changes []changed) (v Verdict, who identity, err error) {
 	var paths []string
 	for _, ch := range changes {
 		paths = append(paths, p.below(ch.paths)...)
 	}
-	const fold = true // ask Git only if a claim might match
-	claims, damaged, err := claim.Files(p.tree, claim.NewIntent("", paths, fold, c.q.Now).Concerns)
-	v.Damaged = damaged
-	if err != nil {
+	if len(paths) == 0 && p.folder != "" { // nothing changes in the project's folder
+		return v, who, nil
+	}
+	if who, err = c.identify(ctx, p.tree); err != nil {
 		return v, who, err
 	}
-	if len(claims) == 0 {
-		if c.q.ByHand { // worth telling a user; a commit does not need to wait for that
-			who, err = c.identify(ctx, p.tree)
-			v.Agent = who.name
-		}
-		return v, identity{}, err
+	v.Agent = who.name
+	if v.Held, v.Damaged, err = p.held(who.name, c.q.Now); err != nil || v.Held != nil {
+		return v, who, err
+	}
+	const fold = true // ask Git only if a claim might match
+	claims, damaged, err := claim.Files(p.tree, claim.NewIntent("", paths, fold, c.q.Now).Concerns)
+	v.Damaged = append(v.Damaged, damaged...)
+	if err != nil || len(claims) == 0 {
+		return v, who, err
 	}
 	dir, err := filepath.Abs(c.q.Dir)
 	if err != nil {
@@ -173,10 +187,6 @@ func (c *check) holdAgainst(ctx context.Context, p project, changes []changed) (
 	if err != nil {
 		return v, who, err
 	}
-	if who, err = c.identify(ctx, p.tree); err != nil {
-		return v, who, err
-	}
-	v.Agent = who.name
 	for _, ch := range changes {
 		agent, err := c.author(p.tree, ch, who)
 		if err != nil {

@@ -1,6 +1,6 @@
 // Package guard stops a commit that touches files claimed by another agent. Its pre-commit check needs neither a server
 // nor an index: it reads claim files, asks Git what a commit would change, and lets maildir/claim decide. CheckEdit
-// checks a file before it is edited, without Git.
+// checks a file before it is edited, without Git. Both also stop an agent that a user holds (maildir/hold).
 //
 //	mailtree guard install     writes hooks into the code repository (hook.sh); existing hooks are kept and run first
 //	mailtree guard check       what the hooks call: 0 pass, 1 blocked, 2 wrong call or could not check

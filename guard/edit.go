@@ -24,7 +24,7 @@ type Edit struct {
 	Usual   string                 // as in Question
 	Scope   storedir.Scope         // as in Question
 	Dir     string                 // the folder in which the agent works
-	Agent   func() (string, error) // returns the agent that is editing, "" if unknown; called only if a claim might match
+	Agent   func() (string, error) // returns the agent that is editing, "" if unknown
 	Paths   []string               // absolute paths
 	Env     []string               // CLAIM_MODE, GUARD_UNKNOWN, GUARD_BYPASS
 	Now     time.Time              // zero means the current time
@@ -33,8 +33,9 @@ type Edit struct {
 }
 
 // CheckEdit checks whether the agent may change the files. It returns in deny why the agent must not, or in warn what
-// the agent should know about them. Both are "" if no claim applies. CheckEdit needs only files, neither a server nor
-// Git. The claims that apply are the same as for a commit of the files. See docs/guard.md, "Before the edit".
+// the agent should know about them. Both are "" if neither a claim nor a hold applies. CheckEdit needs only files,
+// neither a server nor Git. The claims and holds that apply are the same as for a commit of the files. See
+// docs/guard.md, "Before the edit".
 func CheckEdit(e Edit) (deny, warn string) {
 	if e.Now.IsZero() {
 		e.Now = time.Now()
@@ -55,14 +56,18 @@ func CheckEdit(e Edit) (deny, warn string) {
 		Words:   e.Words,
 	}}
 	var found []Blocked
+	var held *Held
 	if err == nil {
-		found, r.who, err = e.blocking(pol)
+		held, found, r.who, err = e.blocking(pol)
 	}
 	stops := false
 	switch {
 	case err != nil:
 		stops = pol.sure && pol.mode == "block"
 		r.unchecked(err, stops)
+	case held != nil:
+		stops = pol.stops(r.who)
+		r.held(held, !stops)
 	case len(found) > 0:
 		stops = pol.stops(r.who)
 		r.blocked(found, !stops)
@@ -73,22 +78,22 @@ func CheckEdit(e Edit) (deny, warn string) {
 	return "", text.String()
 }
 
-// blocking returns other agents' claims that cover at least one of the files, from every project whose folder contains
-// one. It also identifies the agent that is asking.
-func (e Edit) blocking(pol policy) (all []Blocked, who identity, err error) {
+// blocking returns the agent's hold or, if there is none, other agents' claims that cover at least one of the files,
+// from every project whose folder contains one. It also identifies the agent that is asking.
+func (e Edit) blocking(pol policy) (held *Held, all []Blocked, who identity, err error) {
 	projects, err := storedir.ProjectNames(e.Store)
 	if err != nil {
-		return nil, who, err
+		return nil, nil, who, err
 	}
 	others, err := othersOf(e.Store, e.Scope, projects)
 	if err != nil {
-		return nil, who, err
+		return nil, nil, who, err
 	}
 	var files []alias
 	for _, p := range e.Paths {
 		seen, err := aliases(p, others)
 		if err != nil {
-			return nil, who, err
+			return nil, nil, who, err
 		}
 		files = append(files, seen...)
 	}
@@ -97,50 +102,56 @@ func (e Edit) blocking(pol policy) (all []Blocked, who identity, err error) {
 		if len(paths) == 0 {
 			continue
 		}
-		found, asks, err := e.holdAgainstProject(pol, n, paths)
+		held, found, asks, err := e.lookUp(pol, n, paths)
+		if held != nil {
+			return held, nil, asks, nil
+		}
 		if err != nil {
-			return nil, who, err
+			return nil, nil, who, err
 		}
 		if len(all) == 0 {
 			who = asks
 		}
 		all = merge(all, found)
 	}
-	return all, who, nil
+	return nil, all, who, nil
 }
 
-// holdAgainstProject returns the claims of one project that block the paths. The paths are relative to the project's
-// folder.
-func (e Edit) holdAgainstProject(pol policy, n storedir.ProjectName, paths []string) (found []Blocked, who identity, err error) {
+// lookUp returns the agent's hold in one project or, if there is none, the claims that block the paths. The paths are
+// relative to the project's folder.
+func (e Edit) lookUp(pol policy, n storedir.ProjectName, paths []string) (held *Held, found []Blocked, who identity, err error) {
 	t, err := storedir.OpenTree(e.Store, n.Slug, 0)
 	if errors.Is(err, fs.ErrNotExist) { // removed after the projects were listed
-		return nil, who, nil
+		return nil, nil, who, nil
 	}
 	if err != nil {
-		return nil, who, err
+		return nil, nil, who, err
 	}
 	defer t.Close()
+	name, err := e.Agent()
+	if err != nil {
+		return nil, nil, who, err
+	}
+	if who, err = agentOf(t, "Your name", name); err != nil {
+		return nil, nil, who, err
+	}
+	p := project{tree: t, name: n.HumanKey}
+	if held, _, err = p.held(who.name, e.Now); held != nil || err != nil {
+		return held, nil, who, err
+	}
 	fold, err := new(repo.Codebase).IgnoresCase(n.HumanKey)
 	if err != nil {
-		return nil, who, err
+		return nil, nil, who, err
 	}
 	claims, _, err := claim.Files(t, claim.NewIntent("", paths, fold, e.Now).Concerns)
 	if err != nil || len(claims) == 0 {
-		return nil, who, err
+		return nil, nil, who, err
 	}
-	name, err := e.Agent()
-	if err != nil {
-		return nil, who, err
-	}
-	if who, err = agentOf(t, "Your name", name); err != nil {
-		return nil, who, err
-	}
-	p := project{tree: t, name: n.HumanKey}
 	found = p.blocked(claim.NewIntent(who.name, paths, fold, e.Now).Blocking(claims))
 	if pol.stops(who) {
 		p.note(e.Now, who, editing, found)
 	}
-	return found, who, nil
+	return nil, found, who, nil
 }
 
 // alias is one absolute path of a file, and the top of the working tree that contains this path. top is "" if the path

@@ -67,10 +67,10 @@ func (r *report) damaged(bad []format.Problem) {
 		if p.Line > 0 {
 			where += ":" + strconv.Itoa(p.Line)
 		}
-		r.say("mailtree guard: the claim file %s is not valid and has no effect: %s", where, safe(p.Reason))
+		r.say("mailtree guard: the file %s is not valid and has no effect: %s", where, safe(p.Reason))
 	}
 	if len(bad) > mostPaths {
-		r.say("mailtree guard: %d more claim files are not valid; `mailtree doctor --all` lists them", len(bad)-mostPaths)
+		r.say("mailtree guard: %d more files are not valid; `mailtree doctor --all` lists them", len(bad)-mostPaths)
 	}
 }
 
@@ -117,6 +117,11 @@ func (r *report) advise(all []Blocked) {
 			r.say("  %s", r.release(b.Claim, b.Project))
 		}
 	}
+	r.override()
+}
+
+// override prints how to let a Git command through.
+func (r *report) override() {
 	if len(r.q.Paths) == 0 {
 		r.say("To override the guard once (or use git %s --no-verify):", r.q.doing())
 		r.say("  GUARD_BYPASS=1 git %s …", r.q.doing())
@@ -182,6 +187,11 @@ func (r *report) asks(all []Blocked) (commands []string) {
 
 // ask returns a command that asks an agent for the claims on patterns.
 func (r *report) ask(agent, project string, patterns []string) string {
+	return r.message(agent, project, "May I have "+strings.Join(patterns, ", ")+"?")
+}
+
+// message returns a command that sends a text to an agent.
+func (r *report) message(agent, project, text string) string {
 	var b strings.Builder
 	if r.who.name != "" && r.who.hint == "" && !r.who.person { // an agent: `mailtree send` would write as the user
 		b.WriteString("MAILTREE_ME=" + ShellWord(r.who.name) + " ")
@@ -190,7 +200,7 @@ func (r *report) ask(agent, project string, patterns []string) string {
 	if format.ValidName(agent) {
 		holder = agent
 	}
-	b.WriteString(r.q.command() + " send " + holder + r.where(project) + " -m " + shellText("May I have "+strings.Join(patterns, ", ")+"?"))
+	b.WriteString(r.q.command() + " send " + holder + r.where(project) + " -m " + shellText(text))
 	return b.String()
 }
 

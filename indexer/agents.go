@@ -14,8 +14,8 @@ import (
 
 // agentColumns are an agent's row and the time of its last activity, which is the newest time among its inception,
 // sent messages, marks and claims.
-const agentColumns = "a.name, a.profile, a.program, a.model, a.task, a.inception, a.machine, a.status, a.total, a.unread, a.archived, " +
-	"a.sent, " + lastActive + ", coalesce((SELECT m.subject " + lastSent + "), '')"
+const agentColumns = "a.name, a.profile, a.program, a.model, a.task, a.inception, a.machine, a.status, a.hold, a.total, a.unread, " +
+	"a.archived, a.sent, " + lastActive + ", coalesce((SELECT m.subject " + lastSent + "), '')"
 
 // lastSent is the newest message that an agent sent.
 const lastSent = "FROM deliveries d CROSS JOIN messages m USING (row) WHERE d.box = -a.aid ORDER BY d.row DESC LIMIT 1"
@@ -28,12 +28,17 @@ const lastActive = `(SELECT max(at) FROM (
 		UNION ALL SELECT (SELECT max(c.created) FROM claims c WHERE c.pid = a.pid AND c.agent = a.name)))`
 
 // shortColumns are like agentColumns, but with program, model, task, the last activity and the last subject left empty.
-const shortColumns = "a.name, a.profile, '', '', '', a.inception, a.machine, a.status, a.total, a.unread, a.archived, a.sent, NULL, ''"
+const shortColumns = "a.name, a.profile, '', '', '', a.inception, a.machine, a.status, a.hold, a.total, a.unread, a.archived, a.sent, NULL, ''"
 
 func (x *Index) agents(ctx context.Context, columns, text string, args ...any) ([]index.AgentRow, error) {
 	return list(ctx, x, "SELECT "+columns+" FROM agents a WHERE "+text, args, func(scan scanner, r *index.AgentRow) error {
-		return scan(&r.Name, &r.HasProfile, &r.Program, &r.Model, &r.Task, instant{&r.Inception}, &r.Machine, &r.Status, &r.Total,
-			&r.Unread, &r.Archived, &r.Sent, instant{&r.LastActive}, &r.LastSubject)
+		var hold string
+		err := scan(&r.Name, &r.HasProfile, &r.Program, &r.Model, &r.Task, instant{&r.Inception}, &r.Machine, &r.Status, &hold,
+			&r.Total, &r.Unread, &r.Archived, &r.Sent, instant{&r.LastActive}, &r.LastSubject)
+		if h, bad := format.ParseHold([]byte(hold)); hold != "" && bad == nil { // setHold wrote it
+			r.Hold = &h
+		}
+		return err
 	})
 }
 
@@ -54,6 +59,11 @@ func (x *Index) Agents(ctx context.Context, slug string) ([]index.AgentRow, erro
 // AgentsAfter lists some of a project's agents by name: see index.Index.
 func (x *Index) AgentsAfter(ctx context.Context, slug, after string, limit int) ([]index.AgentRow, error) {
 	return x.agents(ctx, agentColumns, "a.pid = ? AND a.name > ? ORDER BY a.name LIMIT ? + 0", x.pid(slug), after, limit)
+}
+
+// Held lists the agents with a valid hold by name: see index.Index.
+func (x *Index) Held(ctx context.Context, slug string) ([]index.AgentRow, error) {
+	return x.agents(ctx, shortColumns, "a.pid = ? AND a.hold <> '' ORDER BY a.name", x.pid(slug))
 }
 
 // ProjectsWith finds the projects that contain an agent, thread or message with that name: see index.Index.

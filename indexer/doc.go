@@ -22,7 +22,7 @@
 //	            outbox: the bcc names)
 //	agents      aid 3, pid 1, name "BlueLake", files 29 (because of which it exists), total 20, unread
 //	            4, archived 2 (of the total), sent 9, profile 1, program, model, task, inception (µs),
-//	            machine "1f2e…", status "work"
+//	            machine "1f2e…", status "work", hold "{…}" (the hold's file as the server writes it; "": none)
 //	messages    row 4066…, pid 1, id "msg_…", thread "TKT-123", sender "GreenCastle", tos "BlueLake
 //	            Ann", ccs "", created (µs), importance "high", ack 1, in_reply_to, message_id, key, auth, door, rest
 //	            (the other header keys, as JSON), digest, fol 4 (the folder of the file with its

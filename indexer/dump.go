@@ -26,6 +26,8 @@ var dumped = []table{
 		"FROM files f JOIN folders o USING (fol) JOIN projects p ON p.pid = f.pid"},
 	{"agent", "SELECT p.slug, x.name, json_array('agent', p.slug, x.name, x.files, x.profile, x.program, x.model, x.task, x.inception, x.machine, " +
 		"x.status, x.total, x.unread, x.archived, x.sent) FROM agents x JOIN projects p USING (pid)"},
+	{"hold", "SELECT p.slug, x.name, json_array('hold', p.slug, x.name, json(x.hold)) FROM agents x JOIN projects p USING (pid) " +
+		"WHERE x.hold <> ''"},
 	{"message", "SELECT p.slug, m.id, json_array('message', p.slug, m.id, " + messagePath + ", m.thread, m.sender, m.tos, m.ccs, " +
 		"m.created, m.importance, m.ack, m.in_reply_to, m.message_id, m.key, m.auth, m.door, json(m.rest), lower(hex(m.digest)), " +
 		"m.subject, m.body) " +

@@ -96,8 +96,8 @@ func locate(p string) format.Place {
 // makesAgent returns the agent that exists because of this file, or "".
 func (f *file) makesAgent() string {
 	switch f.kind {
-	case format.KindProfile, format.KindStatus, format.KindInbox, format.KindRead, format.KindAck, format.KindArchived,
-		format.KindOutbox, format.KindDraft:
+	case format.KindProfile, format.KindStatus, format.KindHold, format.KindInbox, format.KindRead, format.KindAck,
+		format.KindArchived, format.KindOutbox, format.KindDraft:
 		if format.ValidName(f.agent) {
 			return f.agent
 		}

@@ -24,6 +24,7 @@ type observation struct {
 	claim   *format.Claim
 	profile *format.Profile
 	status  string
+	hold    *format.Hold
 }
 
 // observer reads the files of a tree for one batch. It parses equal copies of a message only once.
@@ -176,6 +177,10 @@ func (lk *observation) parse(l *observer, data []byte, sum digest) (err error) {
 		lk.profile = &p
 	case format.KindStatus:
 		lk.status, err = format.ParseStatus(data)
+	case format.KindHold:
+		var h format.Hold
+		h, err = format.ParseHold(data)
+		lk.hold = &h
 	case format.KindClaim:
 		var c format.Claim
 		c, err = format.ParseClaim(data)

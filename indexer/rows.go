@@ -247,6 +247,14 @@ func (w *writer) setStatus(aid int64, status string) error {
 	return w.do("UPDATE agents SET status = ? WHERE aid = ?", status, aid)
 }
 
+func (w *writer) setHold(aid int64, h *format.Hold) error {
+	text := ""
+	if h != nil {
+		text = string(format.FormatHold(*h, nil))
+	}
+	return w.do("UPDATE agents SET hold = ? WHERE aid = ?", text, aid)
+}
+
 // insertMessage inserts m at row. It returns false if the row number is taken.
 func (w *writer) insertMessage(pid, row int64, m *format.Message, fol int64, facets string) (bool, error) {
 	res, err := w.exec("INSERT INTO messages (row, pid, id, thread, sender, tos, ccs, created, importance, ack, in_reply_to, "+

@@ -48,8 +48,10 @@ CREATE TABLE agents (
   inception INTEGER,
   machine   TEXT NOT NULL DEFAULT '',
   status    TEXT NOT NULL DEFAULT '',
+  hold      TEXT NOT NULL DEFAULT '',
   UNIQUE (pid, name)
 );
+CREATE INDEX agents_held ON agents (pid, name) WHERE hold <> '';
 
 CREATE TABLE messages (
   row         INTEGER PRIMARY KEY,

@@ -130,25 +130,26 @@ func (b *batch) claims([]*letter) error {
 	return nil
 }
 
-// agents writes profiles and statuses.
+// agents writes profiles, statuses and holds. An invalid file is treated as missing.
 func (b *batch) agents([]*letter) error {
 	for _, lk := range b.order {
 		pl := locate(lk.path)
-		if pl.Bad != "" || pl.Kind != format.KindProfile && pl.Kind != format.KindStatus {
+		if pl.Bad != "" {
 			continue
 		}
 		aid := b.aids[pl.Agent]
-		valid := lk.file != nil && lk.file.valid
+		is := *lk
+		if lk.file == nil || !lk.file.valid {
+			is = observation{}
+		}
 		var err error
-		switch {
-		case pl.Kind == format.KindProfile && valid:
-			err = b.w.setProfile(aid, lk.profile)
-		case pl.Kind == format.KindProfile:
-			err = b.w.setProfile(aid, nil)
-		case valid:
-			err = b.w.setStatus(aid, lk.status)
-		default:
-			err = b.w.setStatus(aid, "")
+		switch pl.Kind {
+		case format.KindProfile:
+			err = b.w.setProfile(aid, is.profile)
+		case format.KindStatus:
+			err = b.w.setStatus(aid, is.status)
+		case format.KindHold:
+			err = b.w.setHold(aid, is.hold)
 		}
 		if err != nil {
 			return err

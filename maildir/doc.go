@@ -2,7 +2,7 @@
 // are, how they are stored on disk, and every operation on them. Start reading here; everything else (index,
 // history, watcher, tools, command line) calls this package or is called by it.
 //
-// A Store opens the projects of a store folder. A Project consists of parts, each a package below this one: Claims,
+// A Store opens the projects of a store folder. A Project consists of parts, each a package below this one: Claims, Holds,
 // Agents, Sessions (package wake), Sync (package peers) and Post. These packages share package core. A Box provides the
 // operations on one agent's mail. The store's carrier (package crossing) takes mail from one project to another. A View
 // is a project with the access rights of one OS user (package access).
@@ -15,6 +15,7 @@
 //	messages/YYYY/MM/DD/<id>.md               the canonical message
 //	agents/<Name>/profile.json                written once by the server; the user may edit it
 //	agents/<Name>/status                      one word: ready, work, offline
+//	agents/<Name>/hold                        asks the agent to change no more files (package hold)
 //	agents/<Name>/inbox/YYYY/MM/DD/<id>.md    the recipient's copy
 //	agents/<Name>/inbox/YYYY/MM/DD/<id>.read  exists once the recipient has read it: one line, the time
 //	agents/<Name>/inbox/YYYY/MM/DD/<id>.ack   exists once the recipient has acknowledged it: one line, the time

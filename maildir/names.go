@@ -7,6 +7,7 @@ import (
 	"mailtree/maildir/agents"
 	"mailtree/maildir/claims"
 	"mailtree/maildir/core"
+	"mailtree/maildir/holds"
 	"mailtree/maildir/peers"
 	"mailtree/maildir/post"
 	"mailtree/maildir/refusal"
@@ -22,6 +23,8 @@ type (
 	Caller  = core.Caller
 	Error   = refusal.Error
 	Stop    = claims.Stop
+	Held    = holds.Held
+	Holding = holds.Request
 
 	Registration = agents.Registration
 	Registered   = agents.Registered

@@ -18,6 +18,7 @@ import (
 	"mailtree/maildir/editing"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
+	"mailtree/maildir/holds"
 	"mailtree/maildir/index"
 	"mailtree/maildir/outbox"
 	"mailtree/maildir/outgoing"
@@ -38,6 +39,7 @@ type Project struct {
 	Slug     string // the name of its folder in the store
 	Agents   *agents.Agents
 	Claims   *claims.Claims
+	Holds    *holds.Holds
 	Code     *codebase.Codebase
 	Edits    *editing.Edits
 	Sync     *peers.Sync
@@ -69,6 +71,7 @@ func (s *Store) newProject(c *core.Mail, slug string) *Project {
 			core.Ring(s.reread)
 		},
 		Claims: claims.New(c),
+		Holds:  holds.New(c),
 		Code:   s.codebases.Of(c),
 		Edits:  editing.New(s.core.Now),
 		Post:   post.New(c, &s.office),

@@ -29,6 +29,8 @@ var undoable = map[string][]format.Kind{
 	"claim":             {format.KindClaim, format.KindReleased},
 	"renew":             {format.KindClaim, format.KindReleased},
 	history.VerbRelease: {format.KindReleased},
+	history.VerbHold:    {format.KindHold},
+	history.VerbGo:      {format.KindHold},
 	VerbAmend:           texts,
 }
 
@@ -141,6 +143,10 @@ func (b *Box) undoOne(ctx context.Context, undone *Undone) error {
 			return b.planWithdrawal(g, tx, undone)
 		case "claim", "renew", history.VerbRelease:
 			return b.planUnclaiming(g, tx, undone)
+		case history.VerbHold, history.VerbGo:
+			if err := b.planWithdrawal(g, tx, undone); err != nil {
+				return err
+			}
 		case VerbAmend:
 			return b.planUnamending(g, tx, undone, refusal.ChangedSince)
 		}
@@ -175,6 +181,8 @@ func (b *Box) redoOne(ctx context.Context, redone *Undone) error {
 			return b.planResending(g, tx, redone)
 		case history.VerbRelease:
 			redone.Patterns = []string{redone.About}
+			return b.planResending(g, tx, redone)
+		case history.VerbHold, history.VerbGo:
 			return b.planResending(g, tx, redone)
 		case "claim", "renew":
 			return &Error{
@@ -226,9 +234,9 @@ func stepsOf(all []history.Done) (steps [][]history.Done) {
 // actOf describes an agent's operation. The subject of a removed message comes from the history.
 func (p *Project) actOf(ctx context.Context, agent string, done *history.Done) (OperationInfo, error) {
 	act := OperationInfo{ID: done.ID, Operation: done.Verb, At: format.At(done.At)}
-	if done.ID == "" || done.Verb == history.VerbRelease {
+	if done.ID == "" || history.BesideMessage(done.Verb) {
 		act.About = strings.TrimPrefix(done.Summary, agent+" ")
-		if done.Verb != history.VerbRelease {
+		if !history.BesideMessage(done.Verb) {
 			_, act.About, _ = strings.Cut(act.About, " ") // cut off the word that says whether the claim is shared
 		}
 		return act, nil

@@ -28,6 +28,7 @@ type Waits struct {
 
 	Stopped    []Stop           `json:"stopped"`               // agents whose work is blocked by claims
 	Asleep     []Unwoken        `json:"asleep"`                // agents with unread mail that cannot be woken
+	Held       []Held           `json:"held"`                  // agents that somebody holds
 	Broken     []format.Problem `json:"broken"`                // the first 50 invalid files
 	MoreBroken int              `json:"more_broken,omitempty"` // number of other invalid files
 
@@ -70,7 +71,7 @@ const (
 // archived it, nor written in its thread since. The agent's own question is waiting until another agent has written in
 // the thread.
 func (b *Box) Waits(ctx context.Context, open bool) (*Waits, error) {
-	w := &Waits{Project: b.p.mail.Slug, Agent: b.agent, Stopped: []Stop{}, Asleep: []Unwoken{}}
+	w := &Waits{Project: b.p.mail.Slug, Agent: b.agent, Stopped: []Stop{}, Asleep: []Unwoken{}, Held: []Held{}}
 	counts, err := b.Counts(ctx)
 	if err != nil {
 		return nil, err
@@ -89,6 +90,9 @@ func (b *Box) Waits(ctx context.Context, open bool) (*Waits, error) {
 		return nil, err
 	}
 	w.Asleep = append(w.Asleep, asleep...)
+	if w.Held, err = b.p.Holds.List(ctx); err != nil {
+		return nil, err
+	}
 	if w.Broken, err = b.p.mail.Store.Index.Problems(ctx, b.p.mail.Slug, maxWaiting); err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ func (p *Project) run(ctx context.Context) {
 	beside.Go(func() { p.outbox.Run(ctx) })
 	beside.Go(func() { p.Sync.KeepShared(ctx) })
 	p.mail.Writer.Later(p.Claims.Sweep())
+	p.mail.Writer.Later(p.Holds.Sweep())
 	p.mail.Keeper.Run(ctx)
 	stopNoting()
 	beside.Wait()
@@ -36,8 +37,11 @@ func (o mail) Saved(paths []string, changes []index.Change) { o.outbox.NoteSaved
 // Compared notifies the holders of claims whose paths another agent claimed earlier. See store.Mail.
 func (o mail) Compared(ctx context.Context) error { return o.Claims.NotifyOutdone(ctx) }
 
-// Hourly removes expired and released claims. See store.Mail.
-func (o mail) Hourly() { o.mail.Writer.Later(o.Claims.Sweep()) }
+// Hourly removes expired and released claims, and holds that have ended. See store.Mail.
+func (o mail) Hourly() {
+	o.mail.Writer.Later(o.Claims.Sweep())
+	o.mail.Writer.Later(o.Holds.Sweep())
+}
 
 // Failed wakes callers that are waiting for mail, because they can now get the deliveries that the failed operation had
 // taken. See store.Mail.

@@ -79,6 +79,8 @@ func (s *Server) verbs() map[string]http.Handler {
 		"draft":          s.inProject(verb(s, s.newDraft)),
 		"folder":         verb(s, s.linkFolder),
 		"free":           s.inProject(verb(s, s.free)),
+		"go":             s.inProject(verb(s, s.endHold)),
+		"hold":           s.inProject(verb(s, s.holdAgent)),
 		"hook":           verb(s, s.hookEvent),
 		"join":           verb(s, s.join),
 		"link":           verb(s, s.link),

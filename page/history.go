@@ -140,6 +140,8 @@ var verbs = map[string]string{
 	"archive":           "archived it",
 	"unread":            "marked it unread",
 	history.VerbRelease: "released the claim and sent it",
+	history.VerbHold:    "held the agent and sent it",
+	history.VerbGo:      "ended the hold and sent it",
 	"delete":            "deleted it for everyone",
 	"stamp":             "added the time to a mark",
 	"withdraw":          "withdrew it: the file was sent or deleted",

@@ -112,15 +112,9 @@ func (p *program) claimCommand() *cobra.Command {
 			"refuses their commits to these files. The command claims all of the paths or none: if another agent holds one of\n" +
 			"them, the exit status is 1.",
 		Args: cobra.MinimumNArgs(1),
-		PreRunE: func(c *cobra.Command, _ []string) error {
-			var ok bool
-			if ttl, ok = cli.Age(*given); !ok {
-				ttl, _ = time.ParseDuration(*given)
-			}
-			if ttl < maildir.MinTTL || ttl > maildir.MaxTTL {
-				return usageError(c, fmt.Errorf("--for is %q, but must be from 1m to 720h, such as 2h or 3d", *given))
-			}
-			return nil
+		PreRunE: func(c *cobra.Command, _ []string) (err error) {
+			ttl, err = lease(c, *given)
+			return err
 		},
 	}, func(f *pflag.FlagSet) asking {
 		given = f.String("for", "1h", "duration of the claim, such as 30m, 2h or 3d")
@@ -141,6 +135,18 @@ func (p *program) claimCommand() *cobra.Command {
 		}
 		return &exitError{code: exitFailed}
 	})
+}
+
+// lease returns the duration that a user has given with --for. It returns a usage error if it is not from MinTTL to MaxTTL.
+func lease(c *cobra.Command, given string) (time.Duration, error) {
+	ttl, ok := cli.Age(given)
+	if !ok {
+		ttl, _ = time.ParseDuration(given)
+	}
+	if ttl < maildir.MinTTL || ttl > maildir.MaxTTL {
+		return 0, usageError(c, fmt.Errorf("--for is %q, but must be from 1m to 720h, such as 2h or 3d", given))
+	}
+	return ttl, nil
 }
 
 // asks turns c into a command for users. The command accepts no arguments unless c.Args is set. Its flags are added by
@@ -261,8 +267,12 @@ func matched(files *int) string {
 	return count(*files, "file")
 }
 
-// presence returns an agent's status, and whether the agent is waiting for the user's answer.
-func presence(status string, asks bool) string {
+// presence returns an agent's status, and whether the agent is waiting for the user's answer. The status of an agent that
+// somebody holds is "held".
+func presence(status string, asks bool, held *mail.HeldShape) string {
+	if held != nil {
+		status = "held"
+	}
 	if !asks {
 		return status
 	}

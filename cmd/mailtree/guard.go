@@ -143,7 +143,7 @@ func guardCheck(p *program, env []string) *cobra.Command {
 		Use:   "check [PATH…]",
 		Short: "Check whether others have claimed the staged or specified files",
 		Long: "Check whether others have claimed the staged or specified files. The hooks call this command with --hook.\n" +
-			"Exit status 0: no conflicting claims. 1: conflicts with other agents' claims. 2: the command line is wrong, or the\n" +
+			"Exit status 0: no conflicting claims. 1: conflicts with other agents' claims, or you are held. 2: the command line is wrong, or the\n" +
 			"check failed; with --hook, a failed check lets the commit through with a notice, unless GUARD_MODE=block is set.",
 		RunE: func(c *cobra.Command, args []string) error {
 			debug.SetGCPercent(-1) // the run needs a few megabytes; the limit that tuneMemory set still applies
@@ -181,7 +181,7 @@ func guardCheck(p *program, env []string) *cobra.Command {
 			if asJSON {
 				return printVerdict(p, v)
 			}
-			if q.ByHand && v.Code == guard.Pass && len(v.Blocked) == 0 {
+			if q.ByHand && v.Code == guard.Pass && len(v.Blocked) == 0 && v.Held == nil {
 				fmt.Fprintln(p.std.out, "No conflicting claims.")
 			}
 			return exitWith(v.Code)
@@ -194,18 +194,30 @@ func guardCheck(p *program, env []string) *cobra.Command {
 	return c
 }
 
-// personHere returns the name of the user who is typing: see me. It returns "" if an agent seems to be typing. That is
-// the case if an agent's client is among this process's ancestors, if an agent is using this tmux pane, or if the
-// system does not report the ancestors.
+// personHere returns the name of the user who is typing: see me. It returns "" if an agent seems to be typing, or if that
+// cannot be told: see agentHere.
 func (p *program) personHere() string {
-	above, all := seat.Ancestors()
-	agents := append(clientNames(), "code") // VS Code's program
-	if !all || slices.ContainsFunc(above, func(a seat.Process) bool { return a.Runs(agents) }) {
+	if is, sure := p.agentHere(); is || !sure {
 		return ""
+	}
+	name, err := p.me()
+	if err != nil {
+		return ""
+	}
+	return maildir.PersonName(name)
+}
+
+// agentHere reports whether an agent seems to run this command. That is the case if an agent's client is among this
+// process's ancestors, or if an agent is using this tmux pane. sure is false if the system does not report the
+// ancestors, or if the store's sessions cannot be read.
+func (p *program) agentHere() (is, sure bool) {
+	above, sure := seat.Ancestors()
+	if underClient(above) {
+		return true, true
 	}
 	projects, err := storedir.ProjectNames(p.cfg.Store)
 	if err != nil {
-		return ""
+		return false, false
 	}
 	pane := seat.Pane{Tmux: p.variable("TMUX"), Pane: p.variable("TMUX_PANE")}
 	for _, n := range projects {
@@ -214,19 +226,22 @@ func (p *program) personHere() string {
 			continue
 		}
 		if err != nil {
-			return ""
+			sure = false
+			continue
 		}
-		taken := seat.Sits(t, above, pane)
+		is = seat.Sits(t, above, pane)
 		t.Close()
-		if taken {
-			return ""
+		if is {
+			return true, true
 		}
 	}
-	name, err := p.me()
-	if err != nil {
-		return ""
-	}
-	return maildir.PersonName(name)
+	return false, sure
+}
+
+// underClient reports whether one of the processes is a client that agents run in.
+func underClient(above []seat.Process) bool {
+	agents := append(clientNames(), "code") // VS Code's program
+	return slices.ContainsFunc(above, func(a seat.Process) bool { return a.Runs(agents) })
 }
 
 // usualStore returns the store that a command without --store uses, or "" if there is none.
@@ -251,9 +266,17 @@ func exitWith(code int) error {
 // verdictShape is a verdict in the form that `guard check --json` prints.
 type verdictShape struct {
 	Agent   string         `json:"agent"`
+	Held    *heldShape     `json:"held,omitempty"`
 	Blocked []blockedShape `json:"blocked"`
 	Damaged []damagedShape `json:"damaged"`
 	Code    int            `json:"code"`
+}
+
+type heldShape struct {
+	By     string `json:"by"`
+	Reason string `json:"reason"`
+	Until  string `json:"until_ts"`
+	File   string `json:"hold_file"`
 }
 
 type blockedShape struct {
@@ -276,6 +299,9 @@ func printVerdict(p *program, v guard.Verdict) error {
 		Blocked: []blockedShape{},
 		Damaged: []damagedShape{},
 		Code:    v.Code,
+	}
+	if h := v.Held; h != nil {
+		out.Held = &heldShape{h.By, h.Reason, h.Until.UTC().Format("2006-01-02T15:04:05Z"), h.File}
 	}
 	for _, b := range v.Blocked {
 		out.Blocked = append(out.Blocked, blockedShape{

@@ -113,6 +113,8 @@ var deeds = map[string]string{
 	history.VerbCommit:  "committed",
 	history.VerbDelete:  "deleted",
 	history.VerbRelease: "released",
+	history.VerbHold:    "held",
+	history.VerbGo:      "let go",
 }
 
 // deed describes an operation in the past tense.

@@ -23,6 +23,7 @@ import (
 	"mailtree/fixtures/guesttest"
 	"mailtree/fixtures/tmuxtest"
 	"mailtree/fixtures/waits"
+	"mailtree/maildir/seat"
 	"mailtree/maildir/storedir"
 )
 
@@ -54,6 +55,9 @@ var scripts = testscript.Params{
 			}
 			defer os.Remove(dir)
 			return canMountFUSE(dir), nil
+		case "client": // an agent's client runs the tests, so commands that only users may run are refused
+			above, _ := seat.Ancestors()
+			return underClient(above), nil
 		case "sshd":
 			return canSSHD(), nil
 		}

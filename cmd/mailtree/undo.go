@@ -20,7 +20,7 @@ func undoCommand(p *program) *cobra.Command {
 		Use:   "undo [ID]",
 		Short: "Undo your last action, or the last one on a message",
 		Long: "Undo your last action, or your last one on a message: a message sent, changed, acknowledged, archived or deleted, or\n" +
-			"paths claimed or released. Marking a message read or unread is undone only if you name the message. Nothing else that\n" +
+			"paths claimed or released, or an agent held or let go. Marking a message read or unread is undone only if you name the message. Nothing else that\n" +
 			"happened at the same time is undone. A sent message is removed for everyone; the agents that had read it are notified\n" +
 			"and listed here. A released path is claimed again if no other agent has claimed it. If you run the command again, it\n" +
 			"undoes the action before that; --list shows all of them. `mailtree redo` redoes what was undone.",
@@ -87,7 +87,7 @@ func showUndone(d *deskWork, how, command string, a *maildir.Undone) {
 // showOneUndone prints an operation that was undone or redone, and where to find the text that was undone.
 func showOneUndone(d *deskWork, how string, a *maildir.Undone) {
 	d.Tell("%s: %s\n", how, d.act(&a.OperationInfo))
-	if how == "undone" && len(a.Patterns) > 0 && a.ID != "" {
+	if how == "undone" && history.BesideMessage(a.Operation) && a.ID != "" {
 		d.Tell("the message about it was withdrawn\n")
 	}
 	if len(a.Readers) > 0 {
@@ -127,6 +127,8 @@ var doings = map[string]string{
 	"claim":             "claiming",
 	"renew":             "renewing",
 	history.VerbRelease: "releasing",
+	history.VerbHold:    "holding",
+	history.VerbGo:      "ending the hold of",
 	maildir.VerbAmend:   "editing",
 }
 
@@ -136,7 +138,7 @@ func doing(verb string) string { return cmp.Or(doings[verb], verb) }
 // act describes an operation: what was done, the message or paths, and the number of other operations that go with it.
 func (d *deskWork) act(a *maildir.OperationInfo) (text string) {
 	switch {
-	case a.ID == "" || a.Operation == history.VerbRelease:
+	case a.ID == "" || history.BesideMessage(a.Operation):
 		text = doing(a.Operation) + " " + cli.Line(a.About)
 	case a.About == "":
 		text = doing(a.Operation) + " " + d.ShortID(a.ID)

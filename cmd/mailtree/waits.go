@@ -79,6 +79,10 @@ func printWaits(d *deskWork, w *maildir.Waits) {
 		d.Printf("\n")
 		d.Table(others)
 	}
+	if len(w.Held) > 0 {
+		d.Printf("\n")
+		heldLines(d, w.Held, w.Agent)
+	}
 	next := []string{"mailtree inbox", "search WORD", "agents", "help"}
 	if len(names) > 0 {
 		first := strings.TrimSpace(names[0])

@@ -1,7 +1,6 @@
 package format
 
 import (
-	"slices"
 	"time"
 
 	"mailtree/maildir/glob"
@@ -116,18 +115,5 @@ func (c *Claim) keys() []keyed {
 // FormatClaim returns the content of a claim file. It keeps unknown keys from the old content unchanged and puts them
 // after the known keys.
 func FormatClaim(c Claim, old []byte) []byte {
-	var b lines
-	var ours []string
-	for _, k := range append(c.keys(), keyed{"expires", FormatTime(c.Expires)}) {
-		b.put(k.key, compact(k.value))
-		ours = append(ours, k.key)
-	}
-	if o, err := parseSmall(old); old != nil && err == nil {
-		for _, m := range o.keys {
-			if !slices.Contains(ours, m.key) {
-				b.put(m.key, m.val)
-			}
-		}
-	}
-	return append(b.object(), '\n')
+	return formatKeyed(append(c.keys(), keyed{"expires", FormatTime(c.Expires)}), old)
 }

@@ -43,11 +43,12 @@ const (
 	KindReleased        // claims/**/*.released
 	KindAttachment      // attachments/**
 	KindArchived        // agents/<Name>/inbox/**/<id>.archived
+	KindHold            // agents/<Name>/hold
 )
 
 var kindNames = [...]string{
 	"ignored", "other", "project", "message", "profile", "status", "inbox", "read", "ack", "outbox",
-	"draft", "claim", "released", "attachment", "archived",
+	"draft", "claim", "released", "attachment", "archived", "hold",
 }
 
 // String returns the kind's name, as used in index dumps and the log.
@@ -135,6 +136,8 @@ func locateAgent(p string) Place {
 		pl.Kind = KindProfile
 	case rest == statusFile:
 		pl.Kind = KindStatus
+	case rest == holdFile:
+		pl.Kind = KindHold
 	case below && box == InboxDir:
 		pl = locateMessage(KindInbox, name, in)
 	case below && box == OutboxDir:
@@ -207,6 +210,7 @@ const (
 	MachinesDir    = "machines"
 	profileFile    = "profile.json"
 	statusFile     = "status"
+	holdFile       = "hold"
 	InboxDir       = "inbox"
 	OutboxDir      = "outbox"
 	DraftsDir      = "drafts"
@@ -257,6 +261,9 @@ func ProfilePath(agent string) string { return AgentsDir + "/" + agent + "/" + p
 
 // StatusPath returns the path of the agent's status file.
 func StatusPath(agent string) string { return AgentsDir + "/" + agent + "/" + statusFile }
+
+// HoldPath returns the path of the file with which somebody holds the agent.
+func HoldPath(agent string) string { return AgentsDir + "/" + agent + "/" + holdFile }
 
 // ClaimPath returns the path of an agent's claim on a pattern. A suffix distinguishes it from another file at the same
 // path.

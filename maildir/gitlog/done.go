@@ -107,8 +107,8 @@ func (s *doneSearch) describe(
 	repo *repository, c *commit, op *history.RecordedOp, ops []history.RecordedOp, changes bool,
 ) (done history.Done, err error) {
 	done = history.Done{Verb: s.verb, ID: op.ID, At: c.made, Step: op.Step, Summary: op.Summary, Commit: c.name.String()}
-	others := slices.DeleteFunc(slices.Clone(ops), func(o history.RecordedOp) bool { return !onClaims(o) })
-	if shared := onClaims(*op) && len(others) > 1; changes && !shared { // shared files may be from other operations
+	others := slices.DeleteFunc(slices.Clone(ops), func(o history.RecordedOp) bool { return !besidesMail(o) })
+	if shared := besidesMail(*op) && len(others) > 1; changes && !shared { // shared files may be from other operations
 		done.Changes, err = repo.changesBy(c, *op)
 	}
 	return done, err
@@ -167,14 +167,15 @@ func (l *Log) commitWaiting(ctx context.Context) error {
 	return err
 }
 
-// onClaims reports whether an operation may have written claims. That is the case if the operation has no message id,
-// or if it released claims together with a message.
-func onClaims(op history.RecordedOp) bool {
+// besidesMail reports whether an operation may have written claims or holds. That is the case if the operation has no
+// message id, or if its verb says so (history.BesideMessage).
+func besidesMail(op history.RecordedOp) bool {
 	verb := strings.TrimPrefix(strings.TrimPrefix(op.Verb, history.UndoPrefix), history.RedoPrefix)
-	return op.ID == "" || verb == history.VerbRelease
+	return op.ID == "" || history.BesideMessage(verb)
 }
 
-// changesBy returns the changes that an operation's commit made to the files of its message, or to claims.
+// changesBy returns the changes that an operation's commit made to the files of its message, or to claims and
+// holds.
 // Other operations may share the commit.
 func (r *repository) changesBy(c *commit, op history.RecordedOp) (changes []history.Version, err error) {
 	all, err := r.changesOf(c.sides())
@@ -190,8 +191,8 @@ func (r *repository) changesBy(c *commit, op history.RecordedOp) (changes []hist
 	}
 	for _, c := range all {
 		at := format.Locate(c.path)
-		claims := at.Kind == format.KindClaim || at.Kind == format.KindReleased
-		if claims && onClaims(op) || op.ID != "" && at.ID == op.ID {
+		beside := at.Kind == format.KindClaim || at.Kind == format.KindReleased || at.Kind == format.KindHold
+		if beside && besidesMail(op) || op.ID != "" && at.ID == op.ID {
 			changes = append(changes, history.Version{Path: c.path, Was: read(c.old), Is: read(c.new)})
 		}
 	}

@@ -98,7 +98,7 @@ type Done struct {
 	Summary string // see writer.Op
 	Commit  string // hash of the commit
 
-	// Changes lists the commit's changes to the message's files or to claims. It is empty if other operations in the
+	// Changes lists the commit's changes to the message's files, to claims and to holds. It is empty if other operations in the
 	// same commit may have made these changes. Only the operations in the first step of an answer have Changes.
 	Changes []Version
 }

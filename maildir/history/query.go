@@ -177,12 +177,21 @@ const (
 	// a message.
 	VerbRelease = "release"
 
+	// VerbHold and VerbGo are the verbs of the operations that begin and end an agent's hold. They also send a message.
+	VerbHold = "hold"
+	VerbGo   = "go"
+
 	// UndoPrefix begins the verb of an operation that undoes another operation: "undo-send".
 	UndoPrefix = "undo-"
 
 	// RedoPrefix begins the verb of an operation that redoes an undone operation: "redo-send".
 	RedoPrefix = "redo-"
 )
+
+// BesideMessage reports whether an operation with the verb may write claims or holds in addition to a message.
+func BesideMessage(verb string) bool {
+	return verb == VerbRelease || verb == VerbHold || verb == VerbGo
+}
 
 // DoorGit is the channel of an entry with VerbCommit.
 const DoorGit = "git"

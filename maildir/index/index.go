@@ -66,6 +66,9 @@ type Index interface {
 	// set.
 	AgentsAfter(ctx context.Context, project, after string, limit int) ([]AgentRow, error)
 
+	// Held returns the agents that have a valid hold, even one that has ended, by name; without Program, Model, Task.
+	Held(ctx context.Context, project string) ([]AgentRow, error)
+
 	// Message returns a message, or nil if there is none. If the body is wanted, the result includes as much of it as
 	// room allows.
 	Message(ctx context.Context, project, id string, body BodyWanted, room *Room) (*MessageRow, error)
@@ -182,9 +185,10 @@ const (
 // no valid profile, its other fields are empty.
 type AgentRow struct {
 	format.Profile
-	HasProfile bool      // there is a valid profile.json
-	Status     string    // ready, work, offline; "" if there is no status file
-	LastActive time.Time // when the agent last sent, read, acknowledged or claimed, or was created; zero if never
+	HasProfile bool         // there is a valid profile.json
+	Status     string       // ready, work, offline; "" if there is no status file
+	Hold       *format.Hold // the hold, even one that has ended; nil if there is no valid one
+	LastActive time.Time    // when the agent last sent, read, acknowledged or claimed, or was created; zero if never
 	// LastSubject is the subject of the newest message that the agent sent, or "".
 	LastSubject string
 	Counts

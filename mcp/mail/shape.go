@@ -16,19 +16,34 @@ import (
 // tool.OutputSchema.
 
 type profileShape struct {
-	Name       string `json:"name"`
-	Program    string `json:"program"`
-	Model      string `json:"model"`
-	Task       string `json:"task_description"`
-	Inception  string `json:"inception_ts,omitempty"`
-	LastActive string `json:"last_active_ts,omitempty"`
-	Status     string `json:"status,omitempty"`
-	Asks       bool   `json:"asks,omitempty"`
-	Editing    string `json:"editing,omitempty"` // the file that it edited last, as its client's hook reported
-	Edited     string `json:"edited_ts,omitempty"`
-	Subject    string `json:"last_subject,omitempty"` // of the newest message that it sent
-	Project    string `json:"project"`
-	HumanKey   string `json:"human_key"`
+	Name       string     `json:"name"`
+	Program    string     `json:"program"`
+	Model      string     `json:"model"`
+	Task       string     `json:"task_description"`
+	Inception  string     `json:"inception_ts,omitempty"`
+	LastActive string     `json:"last_active_ts,omitempty"`
+	Status     string     `json:"status,omitempty"`
+	Asks       bool       `json:"asks,omitempty"`
+	Held       *HeldShape `json:"held,omitempty"`
+	Editing    string     `json:"editing,omitempty"` // the file that it edited last, as its client's hook reported
+	Edited     string     `json:"edited_ts,omitempty"`
+	Subject    string     `json:"last_subject,omitempty"` // of the newest message that it sent
+	Project    string     `json:"project"`
+	HumanKey   string     `json:"human_key"`
+}
+
+// HeldShape is the hold of an agent: its edits and commits are refused.
+type HeldShape struct {
+	By     string `json:"by"`
+	Reason string `json:"reason,omitempty"`
+	Until  string `json:"until_ts"`
+}
+
+func shapeHold(h *format.Hold) *HeldShape {
+	if h == nil {
+		return nil
+	}
+	return &HeldShape{h.By, h.Reason, tool.Stamp(h.Until)}
 }
 
 func shapeProfile(p *maildir.Project, a *index.AgentRow) profileShape {
@@ -45,6 +60,7 @@ func shapeProfile(p *maildir.Project, a *index.AgentRow) profileShape {
 		LastActive: tool.Stamp(a.LastActive),
 		Status:     a.Status,
 		Asks:       p.Sessions.Asks(a.Name),
+		Held:       shapeHold(p.Holds.Of(a)),
 		Project:    p.Slug,
 		HumanKey:   p.HumanKey(),
 	}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cmd/mailtree/cli"
+	"mailtree/maildir"
+	mcpserver "mailtree/mcp"
+)
+
+func holdCommand(p *program) *cobra.Command {
+	var length string
+	var ttl time.Duration
+	c := &cobra.Command{
+		Use:   "hold AGENT [TEXT]",
+		Short: "Ask an agent to change no more files",
+		Long: "Hold an agent: until the hold ends, its edits and commits in the project are refused with your text, and it gets a\n" +
+			"message. `mailtree go` ends the hold. A hold is advice: nothing stops changes that the agent makes with shell\n" +
+			"commands. Edits are refused by the hooks of the agent's client, and commits by the guard. Only users can hold agents.",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: p.completeAgent,
+		PreRunE: func(c *cobra.Command, _ []string) (err error) {
+			ttl, err = lease(c, length)
+			return err
+		},
+	}
+	f := p.addDeskFlags(c)
+	c.Flags().StringVar(&length, "for", "8h", "how long to hold the agent, such as 30m, 8h or 3d")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		ask := mcpserver.HoldAsk{Agent: args[0], Reason: strings.Join(args[1:], " "), Seconds: int(ttl.Seconds())}
+		return p.askHold(c.Context(), f, "hold", ask, func(d *deskWork, h *maildir.Held) {
+			d.Tell("%s is held for %s and was notified (%s)\n", h.Agent, d.In(h.Until.Format(time.RFC3339)), d.ShortID(h.ID))
+			d.Tell("%s\n", d.Faint("to end it: mailtree go "+h.Agent+"   undo: mailtree undo"))
+		})
+	}
+	return c
+}
+
+func goCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:               "go AGENT",
+		Short:             "End an agent's hold",
+		Long:              "End an agent's hold (`mailtree hold`), even one that another user began. The agent gets a message. Only users can end holds.",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: p.completeAgent,
+	}
+	f := p.addDeskFlags(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return p.askHold(c.Context(), f, "go", mcpserver.HoldAsk{Agent: args[0]}, func(d *deskWork, h *maildir.Held) {
+			d.Tell("%s can continue and was notified (%s)\n", h.Agent, d.ShortID(h.ID))
+			d.Tell("%s\n", d.Faint("undo: mailtree undo"))
+		})
+	}
+	return c
+}
+
+// askHold makes the server begin or end a hold for the user, and prints the answer with show.
+func (p *program) askHold(ctx context.Context, f *deskFlags, verb string, ask mcpserver.HoldAsk, show func(*deskWork, *maildir.Held)) error {
+	if err := p.needPerson("hold agents and end holds"); err != nil {
+		return err
+	}
+	return p.atDesk(ctx, f, mine, nil, func(ctx context.Context, d *deskWork) error {
+		ask.Person = d.Person
+		return askVerb(ctx, d, verb, ask, func(h *maildir.Held) error {
+			show(d, h)
+			return nil
+		})
+	})
+}
+
+// needPerson returns an error if an agent's session seems to run this command. what says what only users may do. A user
+// in the terminal of an editor that agents run in sets AGENT_NAME to their own name, as for the guard.
+func (p *program) needPerson(what string) error {
+	me, err := p.me()
+	if err != nil {
+		return err
+	}
+	why := ""
+	switch name := p.variable("AGENT_NAME"); {
+	case name != "" && name == me:
+		return nil
+	case name != "":
+		why = fmt.Sprintf("AGENT_NAME is %q", name)
+	default:
+		is, _ := p.agentHere()
+		if !is {
+			return nil
+		}
+		why = "an agent's client is running it"
+	}
+	return &exitError{exitFailed, fmt.Errorf("only users may %s, and this command seems to come from an agent's session: %s. "+
+		"Run it in a terminal of your own", what, why)}
+}
+
+// heldLines prints the agents that are held, one line each, with the command that ends the hold.
+func heldLines(d *deskWork, all []maildir.Held, me string) {
+	for i := range all {
+		h := &all[i]
+		by, holds := h.By, "holds"
+		if by == me {
+			by, holds = "You", "hold"
+		}
+		text := by + " " + holds + " " + h.Agent
+		if h.Reason != "" {
+			text += ": " + h.Reason
+		}
+		d.Tell("%s (%s left)   %s\n", cli.Line(text), d.In(h.Until.Format(time.RFC3339)), d.Faint("mailtree go "+h.Agent))
+	}
+}

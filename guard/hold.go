@@ -1,0 +1,54 @@
+package guard
+
+import (
+	"path/filepath"
+	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/hold"
+)
+
+// Held is a hold that stops an agent's change, whatever files it touches.
+type Held struct {
+	format.Hold
+	Agent   string
+	File    string // the hold's file
+	Project string // the hold's project in the form that a tool call uses
+}
+
+// held returns the hold of an agent of the project, or nil if the agent is not held. bad is the problem of an invalid
+// file, which holds nobody. An unidentified agent cannot be held. held returns any error from hold.Read.
+func (p project) held(agent string, now time.Time) (h *Held, bad []format.Problem, err error) {
+	found, problem, err := hold.Read(p.tree, agent)
+	if problem != nil {
+		bad = []format.Problem{*problem}
+	}
+	if err != nil || !hold.Stops(found, now) {
+		return nil, bad, err
+	}
+	return &Held{*found, agent, filepath.Join(p.tree.Dir(), format.HoldPath(agent)), p.name}, bad, nil
+}
+
+// held prints that the agent is held, and what the agent can do.
+func (r *report) held(h *Held, warn bool) {
+	short := h.Hold
+	short.Reason = clip(short.Reason, 200)
+	r.say("mailtree guard: %s", format.Printable(hold.Sentence(&short, h.Agent)))
+	r.say("")
+	r.say("The hold lasts another %s, until %s, unless %s ends it earlier.",
+		format.TimeLeft(max(time.Minute, h.Until.Sub(r.q.Now))), h.Until.UTC().Format("2006-01-02 15:04 MST"), safe(h.By))
+	r.say("hold file: %s", safe(h.File))
+	if warn {
+		r.say("This is only a warning: the %s continues.", r.q.doing())
+		return
+	}
+	means := ""
+	if r.q.Hook == editing {
+		means = " with your mail tool, or"
+	}
+	r.say("Change no files until then, or ask %s%s:", safe(h.By), means)
+	r.say("  %s", r.message(h.By, h.Project, "May I continue?"))
+	if r.q.Hook != editing {
+		r.override()
+	}
+}

@@ -1,0 +1,13 @@
+package maildir
+
+import "context"
+
+// Hold holds another agent for this one. See holds.Holds.Hold.
+func (b *Box) Hold(ctx context.Context, r Holding) (*Held, error) {
+	return b.p.Holds.Hold(ctx, b.agent, b.origin, r)
+}
+
+// Go ends another agent's hold. See holds.Holds.Go.
+func (b *Box) Go(ctx context.Context, agent string) (*Held, error) {
+	return b.p.Holds.Go(ctx, b.agent, b.origin, agent)
+}

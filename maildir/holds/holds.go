@@ -1,0 +1,203 @@
+// Package holds writes and ends the holds of a project's agents, and lists them. Package hold contains the rule. See
+// docs/guard.md, "Holding an agent".
+package holds
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"mailtree/maildir/claims"
+	"mailtree/maildir/core"
+	"mailtree/maildir/format"
+	"mailtree/maildir/history"
+	"mailtree/maildir/hold"
+	"mailtree/maildir/index"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
+)
+
+// Holds gives access to a project's holds. It is safe for concurrent use.
+type Holds struct{ mail *core.Mail }
+
+// New returns the holds of a project.
+func New(mail *core.Mail) *Holds { return &Holds{mail} }
+
+// Held is an agent's hold.
+type Held struct {
+	Agent string `json:"agent"`
+	format.Hold
+	ID string `json:"message_id,omitempty"` // the message that notified the agent, if this call sent one
+}
+
+// Request is a request to hold an agent.
+type Request struct {
+	Agent  string
+	Reason string        // one line; "": none
+	For    time.Duration // 0: DefaultLength
+}
+
+// DefaultLength is how long a hold lasts if its request does not say.
+const DefaultLength = 8 * time.Hour
+
+// subjectEnded is the subject of the message about the end of a hold.
+const subjectEnded = "You can continue: the hold has ended"
+
+func fact(agent string) string { return "hold " + agent }
+
+// Hold holds an agent for by, and sends the agent a message. An earlier hold is replaced. Both files belong to one
+// operation, so undo reverses them together. The caller must ensure that by is a user. Hold returns ErrInvalid, and
+// ErrNotFound for an unknown agent.
+func (hs *Holds) Hold(ctx context.Context, by string, origin format.Origin, r Request) (held *Held, err error) {
+	r.For = cmp.Or(r.For, DefaultLength)
+	switch {
+	case r.For < claims.MinTTL || r.For > claims.MaxTTL:
+		return nil, &refusal.Error{What: refusal.Invalid("A hold of {=name} is out of range: use 1m to 720h."), Name: r.For.String()}
+	case r.Agent == by:
+		return nil, &refusal.Error{What: refusal.Invalid("You are {=name}, and you cannot hold yourself."), Name: by}
+	}
+	if err := core.CheckText(refusal.Reason, r.Reason, 900); err != nil { // it becomes part of a subject
+		return nil, err
+	}
+	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbHold, Agent: by}, Facts: []string{fact(r.Agent)}, Sure: true}
+	tx.Plan = func(g *writer.Group) error {
+		held = &Held{Agent: r.Agent}
+		if err := hs.needAgents(g.Ctx, by, r.Agent); err != nil {
+			return err
+		}
+		held.Hold = format.Hold{By: by, Reason: r.Reason, Since: g.Now, Until: g.Now.Add(r.For)}
+		path := format.HoldPath(r.Agent)
+		old, _, err := hs.mail.Tree.Read(path, format.MaxSmall)
+		if tree.FaultOf(err) == tree.FaultMachine {
+			return err
+		}
+		if err := g.Replace(tx, path, format.FormatHold(held.Hold, old)); err != nil {
+			return err
+		}
+		err = hs.planMessage(g, tx, held, &format.Message{
+			From:    by,
+			Origin:  origin,
+			Subject: hold.Sentence(&held.Hold, "you"),
+			Body: fmt.Sprintf("%s\n\nDo not change files of this project until %s. Until then, your edits and commits here are "+
+				"refused. %s or another user can end the hold earlier. You get a message when it ends.\n",
+				cmp.Or(r.Reason, "No reason was given."), held.Until.UTC().Format("2006-01-02 15:04 MST"), by),
+		})
+		tx.Summary = by + " " + r.Agent
+		if r.Reason != "" {
+			tx.Summary += ": " + r.Reason
+		}
+		return err
+	}
+	if err := hs.mail.Perform(ctx, by, tx); err != nil {
+		return nil, err
+	}
+	return held, nil
+}
+
+// Go ends an agent's hold for by, and sends the agent a message. Undo reverses both. The caller must ensure that by is a
+// user. Go returns ErrNotFound if the agent is unknown or not held.
+func (hs *Holds) Go(ctx context.Context, by string, origin format.Origin, agent string) (held *Held, err error) {
+	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbGo, Agent: by}, Facts: []string{fact(agent)}, Sure: true}
+	tx.Plan = func(g *writer.Group) error {
+		if err := hs.needAgents(g.Ctx, by, agent); err != nil {
+			return err
+		}
+		row, err := hs.mail.Store.Index.Agent(g.Ctx, hs.mail.Slug, agent)
+		if err != nil {
+			return err
+		}
+		if row == nil || !hold.Stops(row.Hold, g.Now) {
+			return &refusal.Error{What: refusal.NotFound("Nobody holds {=name}."), Name: agent}
+		}
+		held = &Held{Agent: agent, Hold: *row.Hold}
+		if err := g.Remove(tx, format.HoldPath(agent)); err != nil {
+			return err
+		}
+		err = hs.planMessage(g, tx, held, &format.Message{
+			From:    by,
+			Origin:  origin,
+			Subject: subjectEnded,
+			Body:    fmt.Sprintf("%s has ended this hold:\n\n    %s\n\nYou can change files again.\n", by, hold.Sentence(row.Hold, agent)),
+		})
+		tx.Summary = by + " " + agent
+		return err
+	}
+	if err := hs.mail.Perform(ctx, by, tx); err != nil {
+		return nil, err
+	}
+	return held, nil
+}
+
+func (hs *Holds) needAgents(ctx context.Context, by, agent string) error {
+	if err := hs.mail.NeedAgent(ctx, refusal.From, by); err != nil {
+		return err
+	}
+	return hs.mail.NeedAgent(ctx, refusal.Agent, agent)
+}
+
+// planMessage plans a message of high importance to the held agent.
+func (hs *Holds) planMessage(g *writer.Group, tx *writer.Tx, held *Held, m *format.Message) error {
+	m.Project, m.To, m.Importance, m.Auth = hs.mail.Name(), []string{held.Agent}, format.High, cmp.Or(m.Auth, "none")
+	if err := hs.mail.PlanMessage(g, tx, m, nil); err != nil {
+		return err
+	}
+	held.ID = m.ID
+	return nil
+}
+
+// List lists the agents that are held now, by name. It returns any error from the index.
+func (hs *Holds) List(ctx context.Context) ([]Held, error) {
+	rows, err := hs.mail.Store.Index.Held(ctx, hs.mail.Slug)
+	if err != nil {
+		return nil, fmt.Errorf("list holds: %w", err)
+	}
+	all := []Held{}
+	for i := range rows {
+		if h := hs.Of(&rows[i]); h != nil {
+			all = append(all, Held{Agent: rows[i].Name, Hold: *h})
+		}
+	}
+	return all, nil
+}
+
+// Of returns the agent's hold, or nil if the agent is not held now.
+func (hs *Holds) Of(a *index.AgentRow) *format.Hold {
+	if !hold.Stops(a.Hold, hs.mail.Store.Now()) {
+		return nil
+	}
+	return a.Hold
+}
+
+// Sweep returns the operation that removes the file of a hold that has ended by itself, and notifies the agent. If other
+// holds have ended too, it schedules itself again. It leaves agents of other machines to those machines.
+func (hs *Holds) Sweep() *writer.Tx {
+	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbGo}, Alone: true}
+	tx.Plan = func(g *writer.Group) error {
+		rows, err := hs.mail.Store.Index.Held(g.Ctx, hs.mail.Slug)
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			a := &rows[i]
+			h, _, err := hold.Read(hs.mail.Tree, a.Name) // the index may be older
+			if err != nil || h == nil || hold.Stops(h, g.Now) || hs.mail.Elsewhere(a) {
+				continue
+			}
+			if g.Remove(tx, format.HoldPath(a.Name)) != nil {
+				continue // keep the file: a file that cannot be committed must not be removed
+			}
+			tx.After = func() { hs.mail.Writer.Later(hs.Sweep()) }
+			err = hs.mail.PlanNotice(g, tx, &format.Message{
+				To:      []string{a.Name},
+				Subject: subjectEnded,
+				Body:    fmt.Sprintf("This hold has ended by itself:\n\n    %s\n\nYou can change files again.\n", hold.Sentence(h, a.Name)),
+			})
+			tx.Summary = a.Name + ", whose hold has ended"
+			return err
+		}
+		return nil
+	}
+	return tx
+}
