@@ -294,10 +294,19 @@ func TestCrossingStart(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, kept.ID+"-"+s.front.Slug+".json"), item, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s = openPair(t, storetest.Config{Root: root})
-	waits.Until(t, "nothing to wait", func() bool { return len(items(t, s.back)) == 1 })
+	saving := filepath.Join(dir, ".new-2") // as of a send that begins right after the start
+	s = openPair(t, storetest.Config{Root: root, Index: func(x index.Index) index.Index {
+		if err := os.WriteFile(saving, item[:20], 0o600); err != nil {
+			t.Error(err)
+		}
+		return x
+	}})
+	waits.Until(t, "nothing to wait", func() bool { return slices.Equal(items(t, s.back), []string{filepath.Base(saving), filepath.Base(foreign)}) })
 	if got := subjects(t, s.front, "Xia"); got != "kept before" {
 		t.Errorf("after another start, Xia has %q", got)
+	}
+	if _, err := os.Stat(saving); err != nil {
+		t.Errorf("the start removed the file of an item that was being written: %v", err)
 	}
 }
 

@@ -116,6 +116,7 @@ func (s *Store) open(ctx context.Context) error {
 	if err := s.findProjects(); err != nil {
 		return err
 	}
+	s.carrier.Tidy()
 	trees := map[string]*tree.Tree{}
 	for slug, p := range s.projects {
 		trees[slug] = p.mail.Tree

@@ -16,14 +16,19 @@ const (
 	mostRest  = 2 * time.Minute
 )
 
-// Run carries what waits until ctx ends: at once, when a project is opened or a message could not be carried (Poke), and
-// after that less and less often.
-func (c *Carrier) Run(ctx context.Context) {
+// Tidy removes the files that a crash left behind while items were being written. It must be called before the first
+// message is sent, because the file of an item that is being written looks the same. It logs errors.
+func (c *Carrier) Tidy() {
 	for _, from := range c.store.Projects.Mails() {
 		if err := c.itemsOf(from.Slug).tidy(); err != nil {
 			c.store.Log.Warn("leftovers of mail to other projects cannot be removed", "project", from.Slug, "error", err)
 		}
 	}
+}
+
+// Run carries what waits until ctx ends: at once, when a project is opened or a message could not be carried (Poke), and
+// after that less and less often.
+func (c *Carrier) Run(ctx context.Context) {
 	rest := firstRest
 	for ctx.Err() == nil {
 		var again <-chan time.Time
