@@ -210,7 +210,7 @@ func (r *report) release(c claim.Row, project string) string {
 	if filepath.IsAbs(project) {
 		at = project + "/" + at
 	}
-	return r.q.command() + " release --holder " + ShellWord(c.Agent) + r.where(project) + " " + ShellWord(at)
+	return r.q.command() + " release --of " + ShellWord(c.Agent) + r.where(project) + " " + ShellWord(at)
 }
 
 // where returns the flags that name the store and the project of a command, if the command would otherwise use

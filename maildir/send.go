@@ -31,6 +31,16 @@ func (b *Box) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {
 	return b.p.sender.Send(ctx, o)
 }
 
+// Forward sends the message id to the draft's recipients, below the draft's text. See sending.Sender.MakeForward. It
+// returns any error from MakeForward and Send.
+func (b *Box) Forward(ctx context.Context, id string, d Draft) (*Sent, error) {
+	o := b.order("send", d)
+	if err := b.p.sender.MakeForward(ctx, id, o); err != nil {
+		return nil, err
+	}
+	return b.p.sender.Send(ctx, o)
+}
+
 // Prepare returns the draft with the recipients and the subject that Send would use or, if id is not "", that Reply
 // would use. Nothing is sent. Prepare returns ErrNotFound for an unknown message, and any error that Send returns for
 // the sender or the recipients.

@@ -78,6 +78,7 @@ func (s *Server) verbs() map[string]http.Handler {
 		"desk":           s.inProject(verb(s, s.desk)),
 		"draft":          s.inProject(verb(s, s.newDraft)),
 		"folder":         verb(s, s.linkFolder),
+		"forward":        s.inProject(verb(s, s.forward)),
 		"free":           s.inProject(verb(s, s.free)),
 		"go":             s.inProject(verb(s, s.endHold)),
 		"hold":           s.inProject(verb(s, s.holdAgent)),

@@ -73,28 +73,33 @@ func (p *program) askHold(ctx context.Context, f *deskFlags, verb string, ask mc
 	})
 }
 
-// needPerson returns an error if an agent's session seems to run this command. what says what only users may do. A user
-// in the terminal of an editor that agents run in sets AGENT_NAME to their own name, as for the guard.
+// needPerson returns an error if an agent's session seems to run this command. what says what only users may do.
 func (p *program) needPerson(what string) error {
-	me, err := p.me()
-	if err != nil {
+	why, err := p.agentsSession()
+	if err != nil || why == "" {
 		return err
-	}
-	why := ""
-	switch name := p.variable("AGENT_NAME"); {
-	case name != "" && name == me:
-		return nil
-	case name != "":
-		why = fmt.Sprintf("AGENT_NAME is %q", name)
-	default:
-		is, _ := p.agentHere()
-		if !is {
-			return nil
-		}
-		why = "an agent's client is running it"
 	}
 	return &exitError{exitFailed, fmt.Errorf("only users may %s, and this command seems to come from an agent's session: %s. "+
 		"Run it in a terminal of your own", what, why)}
+}
+
+// agentsSession says why this command seems to run in an agent's session. It returns "" if it does not seem so. A user in
+// the terminal of an editor that agents run in sets AGENT_NAME to their own name, as for the guard.
+func (p *program) agentsSession() (why string, err error) {
+	me, err := p.me()
+	if err != nil {
+		return "", err
+	}
+	switch name := p.variable("AGENT_NAME"); {
+	case name == me:
+		return "", nil
+	case name != "":
+		return fmt.Sprintf("AGENT_NAME is %q", name), nil
+	}
+	if is, _ := p.agentHere(); is {
+		return "an agent's client is running it", nil
+	}
+	return "", nil
 }
 
 // heldLines prints the agents that are held, one line each, with the command that ends the hold.

@@ -16,7 +16,7 @@ import (
 // releaseOptions are the flags of `mailtree release`.
 type releaseOptions struct {
 	all    bool
-	holder string
+	of     string
 	reason string
 }
 
@@ -25,20 +25,25 @@ func releaseCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "release PATH...",
 		Short: "Release your claims on files",
-		Long: "Release your claims on files. With --holder, release one of another agent's claims. The agent gets a message\n" +
-			"with your reason. `mailtree undo` undoes both. Only users can use --holder; agents must ask the holder.",
+		Long: "Release your claims on files. With --of, release one of another agent's claims. The agent gets a message\n" +
+			"with your reason. `mailtree undo` undoes both. Only users can use --of; agents must ask the holder.",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: p.completeClaims,
 		PreRunE:           func(c *cobra.Command, paths []string) error { return o.check(c, paths) },
 	}
 	f := p.addDeskFlags(c)
 	c.Flags().BoolVar(&o.all, "all", false, "all of your claims")
-	c.Flags().StringVar(&o.holder, "holder", "", "release this agent's claim instead of yours")
-	c.Flags().StringVarP(&o.reason, "reason", "r", "", "with --holder: the reason, for the message to the agent")
-	_ = c.RegisterFlagCompletionFunc("holder", p.completeAgent)
+	c.Flags().StringVar(&o.of, "of", "", "release this agent's claim instead of yours")
+	c.Flags().StringVarP(&o.reason, "reason", "r", "", "with --of: the reason, for the message to the agent")
+	_ = c.RegisterFlagCompletionFunc("of", p.completeAgent)
 	c.RunE = func(c *cobra.Command, paths []string) error {
+		if o.of != "" {
+			if err := p.needPerson("release another agent's claims"); err != nil {
+				return err
+			}
+		}
 		return p.atDesk(c.Context(), f, mine, nil, func(ctx context.Context, d *deskWork) error {
-			if o.holder != "" {
+			if o.of != "" {
 				return freeClaim(ctx, d, &o, inProject(d, paths)[0])
 			}
 			return call(ctx, d, "release_claims", params{"project_key": d.Slug, "agent_name": d.Person, "paths": inProject(d, paths)},
@@ -50,11 +55,11 @@ func releaseCommand(p *program) *cobra.Command {
 
 func (o *releaseOptions) check(c *cobra.Command, paths []string) error {
 	switch {
-	case o.holder != "" && (o.all || len(paths) != 1):
-		return usageError(c, errors.New("--holder releases one claim: specify exactly one path"))
-	case o.holder == "" && o.reason != "":
-		return usageError(c, errors.New("--reason requires --holder: releasing your own claims does not send a message"))
-	case o.holder == "" && o.all == (len(paths) > 0):
+	case o.of != "" && (o.all || len(paths) != 1):
+		return usageError(c, errors.New("--of releases one claim: specify exactly one path"))
+	case o.of == "" && o.reason != "":
+		return usageError(c, errors.New("--reason requires --of: releasing your own claims does not send a message"))
+	case o.of == "" && o.all == (len(paths) > 0):
 		return usageError(c, errors.New("specify the paths to release, or use --all"))
 	}
 	return nil
@@ -62,7 +67,7 @@ func (o *releaseOptions) check(c *cobra.Command, paths []string) error {
 
 // freeClaim releases another agent's claim.
 func freeClaim(ctx context.Context, d *deskWork, o *releaseOptions, path string) error {
-	ask := mcpserver.FreeAsk{Person: d.Person, Holder: o.holder, Path: path, Reason: o.reason}
+	ask := mcpserver.FreeAsk{Person: d.Person, Holder: o.of, Path: path, Reason: o.reason}
 	return askVerb(ctx, d, "free", ask, func(a *mcpserver.Freed) error {
 		d.Printf("released %s and notified %s (%s)\n", a.Path, a.Holder, d.ShortID(a.ID))
 		d.Printf("%s\n", d.Faint("undo: mailtree undo"))
@@ -97,5 +102,5 @@ func freeLine(d *deskWork, holder, path string) string {
 	if same := inProject(d, []string{path}); same[0] != path { // this folder is below the project's folder
 		path = d.HumanKey + "/" + path
 	}
-	return "mailtree release --holder " + holder + " " + guard.ShellWord(path)
+	return "mailtree release --of " + holder + " " + guard.ShellWord(path)
 }

@@ -42,7 +42,7 @@ var groups = []struct {
 	title    string
 	commands []string
 }{
-	{"Mail:", []string{"inbox", "read", "thread", "search", "send", "reply", "ack", "edit", "archive", "rm", "undo", "redo"}},
+	{"Mail:", []string{"inbox", "read", "thread", "search", "send", "reply", "forward", "ack", "edit", "archive", "rm", "undo", "redo"}},
 	{"Agents and claims:", []string{"agents", "whois", "me", "claims", "claim", "release", "hold", "go", "projects", "path", "new", "guard"}},
 	{"Activity:", []string{"open", "today", "watch", "log", "problems"}},
 	{"Clients:", []string{"setup", "stdio", "hook", "nudge", "token"}},

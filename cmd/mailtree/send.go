@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -160,7 +159,7 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 		return body.settle(err)
 	}
 	return body.settle(p.atDeskOf(ctx, f, o.from, ids(id), func(ctx context.Context, d *deskWork) error {
-		args, err := o.args(ctx, d, body.text)
+		args, err := o.args(ctx, p, d, body.text)
 		if err != nil {
 			return err
 		}
@@ -248,7 +247,7 @@ func (o *sendOptions) everybody(ctx context.Context, d *deskWork) (err error) {
 }
 
 // args returns the arguments of the tool call.
-func (o *sendOptions) args(ctx context.Context, d *deskWork, body string) (map[string]any, error) {
+func (o *sendOptions) args(ctx context.Context, p *program, d *deskWork, body string) (map[string]any, error) {
 	if err := o.everybody(ctx, d); err != nil {
 		return nil, err
 	}
@@ -259,12 +258,9 @@ func (o *sendOptions) args(ctx context.Context, d *deskWork, body string) (map[s
 	if o.subject != "" || len(d.IDs) == 0 {
 		a["subject"] = o.subject
 	}
-	var files []string
-	for _, f := range o.files {
-		if at, err := filepath.Abs(f); err == nil {
-			f = at
-		}
-		files = append(files, f)
+	files, err := p.attach(d, o.files)
+	if err != nil {
+		return nil, err
 	}
 	for name, list := range map[string][]string{"to": o.to, "cc": o.cc, "bcc": o.bcc, "attachments": files} {
 		if len(list) > 0 {

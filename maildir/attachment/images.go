@@ -7,9 +7,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/markdown"
@@ -186,6 +188,21 @@ func dataURI(field refusal.Field, uri string) ([]byte, error) {
 		return nil, &refusal.Error{What: refusal.Invalid("The data URI {name} {arg} cannot be decoded."), Field: field, Name: shortURI(uri)}
 	}
 	return out, nil
+}
+
+// nameInURI returns the value of the parameter name in a data URI: the name of the file that the data comes from. It
+// returns "" if there is none, or if it cannot be a file's name.
+func nameInURI(uri string) string {
+	head, _, _ := strings.Cut(uri, ",")
+	for part := range strings.SplitSeq(head, ";") {
+		value, is := strings.CutPrefix(part, "name=")
+		name, err := url.PathUnescape(value)
+		if is && err == nil && name != "" && name == filepath.Base(name) && name != "." && name != ".." && utf8.ValidString(name) &&
+			!strings.ContainsFunc(name, format.Misleading) {
+			return name
+		}
+	}
+	return ""
 }
 
 // shortURI shortens a data URI. It returns any other destination unchanged.

@@ -151,7 +151,8 @@ func (g *gathering) attach(ctx context.Context, name string) error {
 	return nil
 }
 
-// readAttachment reads an attachment, which is a file or the data of a data URI. base is "" for data.
+// readAttachment reads an attachment, which is a file or the data of a data URI. base is the name of the file or, for data,
+// the name in the URI, or "".
 func (g *gathering) readAttachment(name string) (data []byte, base string, err error) {
 	if !isDataURI(name) {
 		return g.readNamed(refusal.Attachments, name)
@@ -160,7 +161,7 @@ func (g *gathering) readAttachment(name string) (data []byte, base string, err e
 	if err == nil {
 		err = g.count(refusal.Attachments, shortURI(name), int64(len(data)))
 	}
-	return data, "", err
+	return data, nameInURI(name), err
 }
 
 // listedNames splits a list of names at its commas and line breaks or, if it has neither, at its semicolons. It omits

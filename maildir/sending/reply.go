@@ -91,17 +91,22 @@ func (s *Sender) answersTo(m *index.MessageRow, agent string) []string {
 	return []string{m.From}
 }
 
-// replySubject puts "Re: " before a subject, unless the subject already begins with "Re: ". A message that was not sent
-// by a server may contain characters that core.CheckText refuses. These are replaced with spaces.
+// replySubject puts "Re: " before a subject, unless the subject already begins with "Re: ".
 func replySubject(s string) string {
-	s = strings.TrimSpace(strings.Map(func(r rune) rune {
+	s = plainSubject(s)
+	if len(s) >= 3 && strings.EqualFold(s[:3], "re:") {
+		return s
+	}
+	return "Re: " + format.Cut(s, format.MaxSubject-4)
+}
+
+// plainSubject returns a message's subject as it may be sent. A message that was not sent by a server may contain
+// characters that core.CheckText refuses. These are replaced with spaces.
+func plainSubject(s string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if format.Misleading(r) {
 			return ' '
 		}
 		return r
 	}, s))
-	if len(s) >= 3 && strings.EqualFold(s[:3], "re:") {
-		return s
-	}
-	return "Re: " + format.Cut(s, format.MaxSubject-4)
 }
