@@ -45,6 +45,7 @@ type (
 	Draft    = sending.Draft
 	Variants = sending.Variants
 	Sent     = sending.Sent
+	Audience = sending.Audience
 
 	Incoming = post.Incoming
 
@@ -53,6 +54,12 @@ type (
 	UserBox    = access.Box
 	RawMessage = access.RawMessage
 	RawQuery   = access.RawQuery
+)
+
+// To whom a reply goes that names no recipients. See package sending.
+const (
+	Everyone       = sending.Everyone
+	EveryoneInside = sending.EveryoneInside
 )
 
 // ReservedMailbox reports whether the name is reserved for mail that goes to no mailbox.

@@ -16,12 +16,16 @@ type Envelope struct {
 	CC      []string `json:"cc,omitempty"`
 	BCC     []string `json:"bcc,omitempty"`
 	Subject string   `json:"subject,omitempty"`
+
+	Audience maildir.Audience `json:"audience,omitempty"` // the recipients of an answer, if To is empty
 }
 
 func (s *Server) envelope(ctx context.Context, p *maildir.Project, ask *Envelope) (Envelope, error) {
-	d, err := tool.Box(ctx, p, ask.Agent).Prepare(ctx, ask.Answers, maildir.Draft{To: ask.To, CC: ask.CC, BCC: ask.BCC, Subject: ask.Subject})
+	d, err := tool.Box(ctx, p, ask.Agent).Prepare(ctx, ask.Answers, maildir.Draft{
+		To: ask.To, CC: ask.CC, BCC: ask.BCC, Subject: ask.Subject, Audience: ask.Audience,
+	})
 	if err != nil {
 		return Envelope{}, err
 	}
-	return Envelope{ask.Agent, ask.Answers, d.To, d.CC, d.BCC, d.Subject}, nil
+	return Envelope{Agent: ask.Agent, Answers: ask.Answers, To: d.To, CC: d.CC, BCC: d.BCC, Subject: d.Subject}, nil
 }

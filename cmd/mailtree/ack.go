@@ -19,7 +19,7 @@ func ackCommand(p *program) *cobra.Command {
 		Short: "Acknowledge messages",
 		Long: "Let senders know that you have taken note of their messages. The command also marks the messages read. A row number\n" +
 			"from `mailtree` means every message in that thread that needs an acknowledgement.",
-	}, func(m *mail.Delivery) bool { return m.AckRequired && !m.Acked }, func(ctx context.Context, d *deskWork, id string) error {
+	}, "Acknowledge", needsAck, func(ctx context.Context, d *deskWork, id string) error {
 		args := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "message_id": id}
 		return call(ctx, d, "acknowledge_message", args, func(a *mail.Acked) error {
 			d.Printf("acknowledged %s\n", d.ShortID(a.ID))
@@ -28,6 +28,9 @@ func ackCommand(p *program) *cobra.Command {
 	})
 }
 
+// needsAck reports whether a message is waiting for the user's acknowledgement.
+func needsAck(m *mail.Delivery) bool { return m.AckRequired && !m.Acked }
+
 func archiveCommand(p *program) *cobra.Command {
 	return p.eachMessage(&cobra.Command{
 		Use:   "archive ID...",
@@ -35,7 +38,7 @@ func archiveCommand(p *program) *cobra.Command {
 		Long: "Archive messages in your inbox. Lists then leave them out (`mailtree inbox --archived` shows them); searches and\n" +
 			"threads still include them. The command also marks them read. A row number from `mailtree` means every message from\n" +
 			"that thread in your inbox.",
-	}, func(*mail.Delivery) bool { return true }, func(ctx context.Context, d *deskWork, id string) error {
+	}, "Archive", func(*mail.Delivery) bool { return true }, func(ctx context.Context, d *deskWork, id string) error {
 		return askAbout(ctx, d, "archive", id, func(a *mcpserver.Archived) error {
 			d.Say(nil, "archived %s: %s", d.ShortID(a.ID), cli.Line(a.Subject))
 			return nil
@@ -50,7 +53,7 @@ func rmCommand(p *program) *cobra.Command {
 		Long: "Delete messages and all their copies for everyone, no matter who wrote them, and list the agents that had read them.\n" +
 			"The messages stay in the project's Git history, and `mailtree undo` restores them. A row number from `mailtree` means\n" +
 			"the one message in that thread that is waiting for you.",
-	}, nil, func(ctx context.Context, d *deskWork, id string) error {
+	}, "Delete for everyone:", nil, func(ctx context.Context, d *deskWork, id string) error {
 		return askAbout(ctx, d, "delete", id, func(a *maildir.Deleted) error {
 			d.Say(nil, "deleted %s (%d files): %s", d.ShortID(a.ID), len(a.Files), cli.Line(a.Subject))
 			if len(a.Readers) > 0 {
@@ -65,9 +68,9 @@ func rmCommand(p *program) *cobra.Command {
 
 // eachMessage makes c act on each message in its arguments. If an argument is the row of a thread, deskWork.messagesOf
 // selects the messages. A failure on one message does not stop the others. The command then prints how to undo the
-// action, and what is waiting next.
+// action, and what is waiting next. question is the question's first word: see confirmMessages.
 func (p *program) eachMessage(
-	c *cobra.Command, wanted func(*mail.Delivery) bool, do func(ctx context.Context, d *deskWork, id string) error,
+	c *cobra.Command, question string, wanted func(*mail.Delivery) bool, do func(ctx context.Context, d *deskWork, id string) error,
 ) *cobra.Command {
 	c.Args = cobra.MinimumNArgs(1)
 	c.ValidArgsFunction = p.completeMessages
@@ -76,18 +79,23 @@ func (p *program) eachMessage(
 		p.step = format.NewStep()
 		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
 			var failed []error
+			var all []string
 			done := 0
 			for i := range d.IDs {
 				ids, err := d.messagesOf(ctx, i, wanted)
 				if err != nil {
 					failed = append(failed, err)
 				}
-				for _, id := range ids {
-					if err := do(ctx, d, id); err != nil {
-						failed = append(failed, err)
-					} else {
-						done++
-					}
+				all = append(all, ids...)
+			}
+			if err := p.confirmMessages(ctx, d, question, all); err != nil {
+				return err
+			}
+			for _, id := range all {
+				if err := do(ctx, d, id); err != nil {
+					failed = append(failed, err)
+				} else {
+					done++
 				}
 			}
 			if done > 0 && !d.json {

@@ -45,7 +45,8 @@ type deskWork struct {
 	places   repo.Folders // other folders that contain the same code base as a project's
 	json     bool         // print answers as JSON
 	listFile string       // see program.listFile
-	threads  []string     // for each given id: the thread if the id is a row in a list of threads; otherwise ""
+	threads  []string     // see namedRows.Threads
+	unsure   bool         // see namedRows.Unsure
 	listed   []string     // ids of the messages that this command has listed so far
 }
 
@@ -125,7 +126,8 @@ func (p *program) askDesk(
 	placed := false
 	err = p.withServer(ctx, func(ctx context.Context, c *cli.Client) error {
 		d := &deskWork{
-			Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: f.json, listFile: p.listFile(), threads: named.Threads,
+			Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: f.json, listFile: p.listFile(),
+			threads: named.Threads, unsure: named.Unsure,
 		}
 		if err := c.Ask(ctx, cli.Of(project, "desk"), ask, &d.Desk); err != nil {
 			return err

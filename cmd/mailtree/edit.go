@@ -41,6 +41,13 @@ func editCommand(p *program) *cobra.Command {
 			if *show {
 				return askAbout(ctx, d, "amendable", d.IDs[0], func(a *maildir.Amendable) error { return showAmendable(d, a) })
 			}
+			inEditor := cli.IsTerminal(p.std.in) && !c.Flags().Changed("message") && !c.Flags().Changed("subject")
+			if inEditor { // it shows the message
+				d.unsure = false
+			}
+			if err := p.confirmMessages(ctx, d, "Change for everyone:", d.IDs); err != nil {
+				return err
+			}
 			return d.Ask(ctx, cli.Of(d.Slug, "amendable"), mcpserver.MessageAsk{Agent: d.Person, ID: d.IDs[0]}, &now)
 		})
 		if err != nil || *show {

@@ -33,7 +33,7 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	if _, scan := fmt.Sscanf(err.Error(), "unknown command %q for %q", &word, &path); scan == nil {
 		code, err = exitUsage, unknownCommand(root, word, path)
 	} else if flags := exclusiveFlags(err.Error()); flags != nil {
-		err = flags
+		code, err = exitUsage, flags
 	}
 	if errors.Is(err, maildir.ErrNotFound) {
 		code = exitNothing

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,10 +21,13 @@ import (
 )
 
 // This file stores the list of messages that a terminal showed last. Commands accept the list's row numbers instead of
-// ids.
+// ids, and the names of the messages in a thread that was shown after the list: 3a, 3b for the thread in row 3.
 
 // rowNumber matches a row number. The list may have fewer rows.
 var rowNumber = regexp.MustCompile(`^[0-9]{1,3}$`)
+
+// rowLetter matches the name of a message in a thread: the number of the thread's row, if it has one, and letters.
+var rowLetter = regexp.MustCompile(`^([0-9]{0,3})[a-z]{1,2}$`)
 
 // maxNumbered is the largest number that a row can have.
 const maxNumbered = 999
@@ -36,9 +40,43 @@ type lastList struct {
 	Project string   `json:"project"` // its slug
 	IDs     []string `json:"ids"`     // the ids of the rows, starting with row 1
 
-	// Threads contains the ids of the threads if this is a list of threads. In that case, IDs contains each thread's
-	// waiting message.
+	// Threads contains the ids of the threads if this is the list of `mailtree`. In that case, IDs contains each
+	// thread's waiting message.
 	Threads []string `json:"threads,omitempty"`
+
+	Opened []openedThread `json:"opened,omitempty"` // the threads that were shown after the list
+}
+
+// openedThread is a thread that the terminal has shown.
+type openedThread struct {
+	Project string   `json:"project"`
+	Row     string   `json:"row,omitempty"` // the number of its row in the list; "" if it was not in the list
+	IDs     []string `json:"ids"`           // its messages, starting with the message a
+}
+
+// find returns the message that is called name, such as 3b.
+func (l *lastList) find(name string) (project, id string, ok bool) {
+	for _, t := range l.Opened {
+		for i, id := range t.IDs {
+			if t.Row+letters(i) == name {
+				return t.Project, id, true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// maxLettered is the number of messages in a thread that have a name.
+const maxLettered = 26 + 26*26
+
+// letters returns the letters of the message at index i of a thread: a to z, then aa to zz.
+func letters(i int) string {
+	const all = "abcdefghijklmnopqrstuvwxyz"
+	if i < len(all) {
+		return all[i : i+1]
+	}
+	i -= len(all)
+	return all[i/len(all):i/len(all)+1] + all[i%len(all):i%len(all)+1]
 }
 
 // stateFolder returns the folder for files that commands keep for their user, or "" if the environment does not say
@@ -85,21 +123,78 @@ func (d *deskWork) number(ids []string, threads ...string) []string {
 	}
 	begin := len(d.listed)
 	d.listed = append(d.listed, ids[:min(len(ids), maxNumbered-begin)]...)
-	data, err := json.Marshal(lastList{d.Slug, d.listed, threads})
+	if !d.keep(&lastList{Project: d.Slug, IDs: d.listed, Threads: threads}) {
+		return names
+	}
+	for i := range names[:len(d.listed)-begin] {
+		names[i] = fmt.Sprintf("%2d", begin+i+1)
+	}
+	return names
+}
+
+// letter returns the names for these messages of a thread: the number of the thread's row in the last list, and letters.
+// Without a terminal, it returns short ids. given is the argument that the user typed for the thread. The letters
+// continue where the last call of the same command ended.
+func (d *deskWork) letter(given, thread string, ids []string) []string {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = d.ShortID(id)
+	}
+	if d.listFile == "" || d.json {
+		return names
+	}
+	begin, last := len(d.listed), readList(d.listFile)
+	d.listed = append(d.listed, ids[:min(len(ids), maxLettered-begin)]...)
+	opened := openedThread{Project: d.Slug, Row: rowOfThread(&last, given, d.Slug, thread, d.listed), IDs: d.listed}
+	same := func(t openedThread) bool { return t.Row == opened.Row }
+	last.Opened = append(slices.DeleteFunc(last.Opened, same), opened)
+	if !d.keep(&last) {
+		return names
+	}
+	for i := range names[:len(d.listed)-begin] {
+		names[i] = opened.Row + letters(begin+i)
+	}
+	return names
+}
+
+// rowOfThread returns the number of a thread's row in the last list, or "" if the thread is not in that list. given is
+// the argument that the user typed, which may be the number, or the name of a message in the thread.
+func rowOfThread(last *lastList, given, project, thread string, ids []string) string {
+	if n, err := strconv.Atoi(given); err == nil && rowNumber.MatchString(given) {
+		return strconv.Itoa(n)
+	}
+	if parts := rowLetter.FindStringSubmatch(given); parts != nil {
+		if _, id, ok := last.find(given); ok && slices.Contains(ids, id) {
+			return parts[1]
+		}
+	}
+	if last.Project != project {
+		return ""
+	}
+	row := slices.Index(last.Threads, thread)
+	if row < 0 {
+		row = slices.IndexFunc(last.IDs, func(id string) bool { return slices.Contains(ids, id) })
+	}
+	if row < 0 {
+		return ""
+	}
+	return strconv.Itoa(row + 1)
+}
+
+// keep stores the terminal's last list. It reports whether it could. If it could not, for example because the disk is
+// full, the user has to use ids.
+func (d *deskWork) keep(last *lastList) bool {
+	data, err := json.Marshal(last)
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(d.listFile), 0o700)
 	}
 	if err == nil {
 		err = tree.WriteFile(d.listFile, data)
 	}
-	if err != nil { // for example, the disk is full: ids work too
-		return names
+	if err == nil {
+		removeOldLists(filepath.Dir(d.listFile))
 	}
-	removeOldLists(filepath.Dir(d.listFile))
-	for i := range names[:len(d.listed)-begin] {
-		names[i] = fmt.Sprintf("%2d", begin+i+1)
-	}
-	return names
+	return err == nil
 }
 
 // removeOldLists removes the lists of terminals that are most likely closed.
@@ -112,38 +207,69 @@ func removeOldLists(dir string) {
 	}
 }
 
-// rowsToIDs replaces each row number with the id of that row in this terminal's last list. It returns the ids, each
-// with its row's thread, or with "" if the row is not a thread. If there was a row number, it also returns the list's
-// project. It returns an error for a number that is not in the list, and for any number if there is no terminal or no
-// list.
-func (p *program) rowsToIDs(args []string) (named lastList, err error) {
+// shortestID is the length of the shortest abbreviated id.
+const shortestID = 4
+
+// namedRows are the messages that a command line names.
+type namedRows struct {
+	IDs     []string // full or abbreviated ids
+	Threads []string // for each id: the thread, if the argument is a row of the list of `mailtree`; otherwise ""
+	Project string   // the project of the rows; "" if no argument is a row
+	Unsure  bool     // an argument is a row, and the last list was not the one of `mailtree`
+}
+
+// rowsToIDs replaces each row number, and each name of a message in a thread, with the message's id. It returns an error
+// for a number that is not in this terminal's last list, and for any number if there is no terminal or no list.
+func (p *program) rowsToIDs(args []string) (named namedRows, err error) {
 	file := p.listFile()
 	last := readList(file)
 	for _, arg := range args {
-		thread := ""
-		if rowNumber.MatchString(arg) {
-			if file == "" {
-				return named, &exitError{exitUsage, fmt.Errorf("%s is a row number, but row numbers work only in a terminal: "+
-					"use the message id", arg)}
+		thread, project := "", ""
+		switch {
+		case rowNumber.MatchString(arg):
+			n, err := last.row(file, arg)
+			if err != nil {
+				return named, err
 			}
-			n, _ := strconv.Atoi(arg)
-			switch {
-			case last.Project == "":
-				return named, &exitError{exitNothing, fmt.Errorf("%s is a row number, but this terminal has not shown a list yet: "+
-					"`mailtree` shows one", arg)}
-			case n < 1 || n > len(last.IDs):
-				return named, &exitError{exitNothing, fmt.Errorf("there is no row %s, because the last list has %s: use one of "+
-					"its row numbers, or a message id",
-					arg, count(len(last.IDs), "row"))}
-			}
-			arg, named.Project = last.IDs[n-1], last.Project
+			arg, project = last.IDs[n-1], last.Project
 			if n <= len(last.Threads) {
 				thread = last.Threads[n-1]
 			}
+		case rowLetter.MatchString(arg) && file != "":
+			of, id, ok := last.find(arg)
+			if ok {
+				arg, project = id, of
+			} else if row := rowLetter.FindStringSubmatch(arg)[1]; row != "" && len(arg) < shortestID {
+				return named, &exitError{exitNothing, fmt.Errorf("no message is called %s in the threads that this terminal has "+
+					"shown: `mailtree thread %s` shows one", arg, row)}
+			}
 		}
+		if project != "" && named.Project != "" && project != named.Project {
+			return named, &exitError{exitUsage, fmt.Errorf("the rows are in different projects, %s and %s: use one command for each",
+				named.Project, project)}
+		}
+		named.Unsure = named.Unsure || project != "" && len(last.Threads) == 0
+		named.Project = cmp.Or(named.Project, project)
 		named.IDs, named.Threads = append(named.IDs, arg), append(named.Threads, thread)
 	}
 	return named, nil
+}
+
+// row returns the number in arg if the list, which is stored in file, has a row with that number.
+func (l *lastList) row(file, arg string) (int, error) {
+	n, _ := strconv.Atoi(arg)
+	switch {
+	case file == "":
+		return 0, &exitError{exitUsage, fmt.Errorf("%s is a row number, but row numbers work only in a terminal: "+
+			"use the message id", arg)}
+	case l.Project == "":
+		return 0, &exitError{exitNothing, fmt.Errorf("%s is a row number, but this terminal has not shown a list yet: "+
+			"`mailtree` shows one", arg)}
+	case n < 1 || n > len(l.IDs):
+		return 0, &exitError{exitNothing, fmt.Errorf("there is no row %s, because the last list has %s: use one of "+
+			"its row numbers, or a message id", arg, count(len(l.IDs), "row"))}
+	}
+	return n, nil
 }
 
 // messagesOf returns the ids of the messages in the argument at i. Usually that is one message. For a row in a list of
@@ -200,11 +326,17 @@ func (p *program) tellNext(ctx context.Context, d *deskWork, did string) {
 	d.Say(d.Faint, "%s", text)
 }
 
-// rowOf returns a message's number in this terminal's last list, or its short id if it is not in that list.
+// rowOf returns a message's number in this terminal's last list, or its name in a thread that was shown after the list,
+// or otherwise its short id.
 func (d *deskWork) rowOf(id string) string {
 	last := readList(d.listFile)
 	if row := slices.Index(last.IDs, id); row >= 0 && last.Project == d.Slug {
 		return strconv.Itoa(row + 1)
+	}
+	for _, t := range last.Opened {
+		if i := slices.Index(t.IDs, id); i >= 0 && t.Project == d.Slug {
+			return t.Row + letters(i)
+		}
 	}
 	return d.ShortID(id)
 }

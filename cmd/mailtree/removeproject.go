@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"mailtree/cmd/mailtree/cli"
@@ -48,9 +46,7 @@ func (p *program) removeProject(ctx context.Context, key string, yes, asJSON boo
 		if !cli.IsTerminal(p.std.in) {
 			return fmt.Errorf("--remove %s would remove %s. This cannot be undone: add --yes to confirm", key, what)
 		}
-		fmt.Fprintf(p.std.err, "Remove %s? This cannot be undone. [y/N] ", what)
-		answer, _ := bufio.NewReader(p.std.in).ReadString('\n')
-		if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
+		if a, _ := p.ask(p.std.in, "Remove "+what+"? This cannot be undone. [y/N] "); a != "y" && a != "yes" {
 			return fmt.Errorf("nothing was removed")
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cmd/mailtree/cli"
+	"mailtree/maildir"
 	"mailtree/maildir/format"
 	mcpserver "mailtree/mcp"
 	"mailtree/mcp/mail"
@@ -51,15 +52,25 @@ func replyCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "reply ID [TEXT]",
 		Short: "Reply to a message",
-		Long: "Reply to a message in its thread, and mark the message read and acknowledged. The reply goes to the sender, unless\n" +
-			"--to names other recipients. The text is the second argument, or comes from -m, standard input, or your editor\n" +
-			"(VISUAL or EDITOR), where you can also change To and Subject.",
+		Long: "Reply to a message in its thread, and mark the message read and acknowledged. The reply goes to everyone on the\n" +
+			"message: the sender and all other recipients. With --only, it goes to the sender. A reply to mail from another domain\n" +
+			"goes to the sender, unless you use --all. The text is the second argument, or comes from -m, standard input, or your\n" +
+			"editor (VISUAL or EDITOR), where you can also change To and Subject.",
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: p.completeMessage,
 	}
 	f := p.addDeskFlags(c)
 	p.addSendFlags(c, o)
+	only := c.Flags().Bool("only", false, "reply only to the sender")
+	all := c.Flags().Bool("all", false, "reply to everyone, even if the message came from another domain")
+	c.MarkFlagsMutuallyExclusive("only", "all", "to")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		switch o.audience = maildir.EveryoneInside; {
+		case *all:
+			o.audience = maildir.Everyone
+		case *only:
+			o.audience = ""
+		}
 		if strings.ContainsAny(args[0], " \t\n") {
 			return &exitError{exitUsage, fmt.Errorf("%q is not a row number or message id: use `mailtree reply ID TEXT`", args[0])}
 		}
@@ -83,6 +94,7 @@ type sendOptions struct {
 	html                        string // the text in HTML
 	to, cc, bcc, files          []string
 	ack, textOnly               bool
+	audience                    maildir.Audience // of a reply without to
 }
 
 func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
@@ -159,6 +171,9 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 		return body.settle(err)
 	}
 	return body.settle(p.atDeskOf(ctx, f, o.from, ids(id), func(ctx context.Context, d *deskWork) error {
+		if err := o.address(ctx, p, d); err != nil {
+			return err
+		}
 		args, err := o.args(ctx, p, d, body.text)
 		if err != nil {
 			return err
@@ -217,25 +232,55 @@ func (p *program) draftOf(ctx context.Context, f *deskFlags, o *sendOptions, id 
 		if err := o.everybody(ctx, d); err != nil {
 			return err
 		}
-		ask := mcpserver.Envelope{Agent: d.Person, To: o.to, CC: o.cc, BCC: o.bcc, Subject: o.subject}
 		quoted := ""
 		if len(d.IDs) > 0 {
 			full = d.IDs[0]
-			ask.Answers = full
 			var of mail.MessageResource
 			if err := d.Read(ctx, "resource://message/"+url.PathEscape(full)+"?project="+d.Slug, &of); err != nil {
 				return err
 			}
 			quoted = quote(d, &of.Message)
 		}
-		var e mcpserver.Envelope
-		if err := d.Ask(ctx, cli.Of(d.Slug, "prepare"), ask, &e); err != nil {
+		e, err := o.envelope(ctx, d)
+		if err != nil {
 			return err
 		}
 		o.subject = e.Subject
-		draft = formatDraft(&e, quoted)
+		draft = formatDraft(e, quoted)
 		return nil
 	})
+}
+
+// envelope returns the recipients and the subject that the message will have.
+func (o *sendOptions) envelope(ctx context.Context, d *deskWork) (*mcpserver.Envelope, error) {
+	ask := mcpserver.Envelope{
+		Agent: d.Person, Answers: strings.Join(d.IDs, ""), To: o.to, CC: o.cc, BCC: o.bcc, Subject: o.subject, Audience: o.audience,
+	}
+	e, prepare := &mcpserver.Envelope{}, cli.Of(d.Slug, "prepare")
+	err := d.Ask(ctx, prepare, ask, e)
+	if ask.Audience == "" || len(ask.To) > 0 || err == nil {
+		return e, err
+	}
+	if ask.Audience = ""; d.Ask(ctx, prepare, ask, e) == nil { // only another recipient cannot be reached
+		err = fmt.Errorf("%w To reply only to the sender, add --only.", err)
+	}
+	return nil, err
+}
+
+// address sets the recipients of a reply that names none. If the user may have meant another message, it asks first.
+func (o *sendOptions) address(ctx context.Context, p *program, d *deskWork) error {
+	if len(d.IDs) == 0 || !d.unsure && (len(o.to) > 0 || o.audience == "") {
+		return nil
+	}
+	e, err := o.envelope(ctx, d)
+	if err != nil {
+		return err
+	}
+	if len(o.to) == 0 && o.audience != "" {
+		o.to, o.cc = e.To, e.CC
+	}
+	about := cli.Line(strings.TrimPrefix(e.Subject, "Re: "))
+	return p.confirm(d, fmt.Sprintf(`Reply to %s about "%s"?`, listNames(slices.Concat(e.To, e.CC, e.BCC)), about))
 }
 
 // everybody adds every other agent of the project to o.to if the message is for all agents.

@@ -29,13 +29,14 @@ func threadCommand(p *program) *cobra.Command {
 	c.Flags().StringVar(&cursor, "cursor", "", "with --json: continue where the previous answer ended")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.atMessage(c.Context(), f, nobodys, args, func(ctx context.Context, d *deskWork, id string) error {
-			return readThread(ctx, d, id, heads, cursor)
+			return readThread(ctx, d, strings.Join(args, ""), id, heads, cursor)
 		})
 	}
 	return c
 }
 
-func readThread(ctx context.Context, d *deskWork, id string, heads bool, cursor string) error {
+// readThread prints the thread with the id. given is the argument that the user typed for it, or "".
+func readThread(ctx context.Context, d *deskWork, given, id string, heads bool, cursor string) error {
 	uri := "resource://thread/" + url.PathEscape(id) + "?project=" + d.Slug
 	if !heads {
 		uri += "&include_bodies=true"
@@ -49,7 +50,7 @@ func readThread(ctx context.Context, d *deskWork, id string, heads bool, cursor 
 	first := func(answer any) error { return page(cursor, answer) }
 	return present(d, first, func(t *mail.ThreadResource) error {
 		return d.Paged(ctx, func(s *cli.Screen) error {
-			shown := &threadScreen{Screen: s, desk: d, vouched: map[string]string{}}
+			shown := &threadScreen{Screen: s, desk: d, given: given, vouched: map[string]string{}}
 			for {
 				shown.show(t, heads)
 				if t.Next == "" {
@@ -69,6 +70,7 @@ func readThread(ctx context.Context, d *deskWork, id string, heads bool, cursor 
 type threadScreen struct {
 	*cli.Screen
 	desk    *deskWork
+	given   string            // the argument that the user typed for the thread
 	subject string            // the thread's subject; "" before the first message
 	vouched map[string]string // the text last printed about who vouches for each author
 }
@@ -79,10 +81,10 @@ func (s *threadScreen) show(t *mail.ThreadResource, heads bool) {
 		ids[i] = t.Messages[i].ID
 	}
 	rows := make([]cli.Row, len(ids))
-	for i, name := range s.desk.number(ids) {
+	for i, name := range s.desk.letter(s.given, t.ThreadID, ids) {
 		m := &t.Messages[i]
 		if !heads {
-			s.showMessage(m, strings.TrimSpace(name))
+			s.showMessage(m, name)
 		}
 		rows[i] = cli.Row{Cells: []string{name, s.Ago(m.Created), cli.Line(m.From), cli.Line(m.Subject)}}
 	}

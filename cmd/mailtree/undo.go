@@ -37,6 +37,9 @@ func undoCommand(p *program) *cobra.Command {
 			if *list {
 				return askAbout(ctx, d, "undoable", "", func(a *mcpserver.Undoable) error { return showUndoable(ctx, d, a) })
 			}
+			if err := p.confirmMessages(ctx, d, "Undo your last action on", d.IDs); err != nil {
+				return err
+			}
 			return askAbout(ctx, d, "undo", strings.Join(d.IDs, ""), func(a *maildir.Undone) error {
 				showUndone(d, "undone", "undo", a)
 				return nil
@@ -60,6 +63,9 @@ func redoCommand(p *program) *cobra.Command {
 	f := p.addDeskFlags(c)
 	c.RunE = func(c *cobra.Command, ids []string) error {
 		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
+			if err := p.confirmMessages(ctx, d, "Redo your last action on", d.IDs); err != nil {
+				return err
+			}
 			return askAbout(ctx, d, "redo", strings.Join(d.IDs, ""), func(a *maildir.Undone) error {
 				showUndone(d, "redone", "redo", a)
 				return nil

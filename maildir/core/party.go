@@ -54,6 +54,17 @@ func (s *Store) IsElsewhere(name string) bool {
 // In returns the address that an agent of this project has in other projects.
 func (c *Mail) In(agent string) string { return agent + "@" + c.Slug }
 
+// IsAgentAt reports whether a party to a message of this project is the agent with the given name: by its name, by its
+// address in other projects, or by one of its email addresses at the store's domains.
+func (c *Mail) IsAgentAt(agent, party string) bool {
+	if party == agent || party == c.In(agent) {
+		return true
+	}
+	name := c.Store.Domains.Named(party)
+	before, _, _ := strings.Cut(name, "+")
+	return name != party && (strings.EqualFold(name, agent) || strings.EqualFold(before, agent))
+}
+
 // SeenFrom returns a party of this project's mail as another project's mail names it: an agent of this project gets an
 // address, and an agent of the other project loses it.
 func (c *Mail) SeenFrom(slug, party string) string {

@@ -29,6 +29,7 @@ type Draft struct {
 	Key           string            // idempotency key
 	Bounded       bool              // refuse if a recipient has Config.MailboxDepth unread messages
 	Anywhere      bool              // the bare name of a recipient may mean the only agent of that name in another project
+	Audience      Audience          // the recipients of a reply, if To is empty
 	Variants
 	Images *attachment.Images // how to handle images in the body; nil leaves them unchanged
 

@@ -4,11 +4,21 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
+)
+
+// Audience says to whom a reply goes if it names no recipients.
+type Audience string
+
+const (
+	Author         Audience = ""         // to the message's author
+	Everyone       Audience = "everyone" // to the author and all other recipients, except the sender of the reply
+	EveryoneInside Audience = "inside"   // like Everyone, but to a message from another domain like Author
 )
 
 // MakeReply turns an order into a reply to the message with the given id, in that message's thread. Fields that the
@@ -25,6 +35,7 @@ func (s *Sender) MakeReply(ctx context.Context, id string, d *Order) error {
 		d.Importance = orig.Importance
 	}
 	if len(d.To) == 0 {
+		everyone := d.Audience == Everyone || d.Audience == EveryoneInside && !s.isFromOutside(orig)
 		if p := s.mail.Store.PartyOf(orig.From); p.Project != "" {
 			if err := s.needAuthor(ctx, d, orig); err != nil {
 				return err
@@ -56,9 +67,46 @@ func (s *Sender) MakeReply(ctx context.Context, id string, d *Order) error {
 			if len(d.CC) == 0 {
 				d.CC = orig.CC
 			}
+			everyone = false
+		}
+		if everyone {
+			isMe := func(party string) bool { return s.mail.IsAgentAt(d.From, party) }
+			to, cc := Others(&orig.Message, isMe)
+			d.To, d.CC = add(d.To, to), add(d.CC, cc)
 		}
 	}
 	return nil
+}
+
+// isFromOutside reports whether a message came from another domain.
+func (s *Sender) isFromOutside(m *index.MessageRow) bool {
+	return m.Door == format.DoorGateway || s.mail.Store.IsElsewhere(m.From)
+}
+
+// Others returns the recipients of a message for whom isMe returns false. cc contains those that only receive a copy.
+// Both leave out the author.
+func Others(m *format.Message, isMe func(party string) bool) (to, cc []string) {
+	for _, name := range m.To {
+		if name != m.From && !isMe(name) {
+			to = add(to, []string{name})
+		}
+	}
+	for _, name := range m.CC {
+		if name != m.From && !isMe(name) && !slices.Contains(to, name) {
+			cc = add(cc, []string{name})
+		}
+	}
+	return to, cc
+}
+
+// add returns the list with those of the names that it does not contain yet.
+func add(list, names []string) []string {
+	for _, name := range names {
+		if !slices.Contains(list, name) {
+			list = append(list[:len(list):len(list)], name)
+		}
+	}
+	return list
 }
 
 // needAuthor returns an error if a reply to a message from another project cannot reach its author: if the message came

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"mailtree/cmd/mailtree/cli"
+	"mailtree/mcp/mail"
+)
+
+// confirm asks the user the question, if an argument is a row of another list than the one of `mailtree`: the user may
+// have another list in mind. It returns an error if the user does not agree. It asks on the terminal, even if standard
+// input contains the text of a message.
+func (p *program) confirm(d *deskWork, question string) error {
+	if !d.unsure {
+		return nil
+	}
+	from := p.std.in
+	if !cli.IsTerminal(from) {
+		tty, err := os.Open("/dev/tty")
+		if err != nil {
+			return &exitError{exitUsage, errors.New("the last list is not the one of `mailtree`, and there is no terminal to ask " +
+				"whether you mean that row: use the message id")}
+		}
+		defer tty.Close()
+		from = tty
+	}
+	agreed := []string{"", "y", "yes"}
+	if answer, ok := p.ask(from, question+" [Y/n] "); !ok || !slices.Contains(agreed, answer) {
+		return errors.New("nothing was done")
+	}
+	return nil
+}
+
+// confirmMessages is like confirm. The question says what is done, such as "Archive", to which messages.
+func (p *program) confirmMessages(ctx context.Context, d *deskWork, what string, ids []string) error {
+	if !d.unsure {
+		return nil
+	}
+	const most = 3
+	var about []string
+	for _, id := range ids[:min(len(ids), most)] {
+		var of mail.MessageResource
+		if err := d.Read(ctx, "resource://message/"+url.PathEscape(id)+"?project="+d.Slug, &of); err != nil {
+			return err
+		}
+		about = append(about, fmt.Sprintf(`"%s" from %s`, cli.Line(of.Message.Subject), cli.Line(of.Message.From)))
+	}
+	text := what + " " + strings.Join(about, ", ")
+	if more := len(ids) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return p.confirm(d, text+"?")
+}
+
+// ask asks the question on standard error, and returns the line that the user types, in lower case. The result ok is
+// false if the user ends the input instead.
+func (p *program) ask(from io.Reader, question string) (answer string, ok bool) {
+	cli.NewScreen(p.std.err, p.variable).Tell("%s", question)
+	line, err := bufio.NewReader(from).ReadString('\n')
+	return strings.ToLower(strings.TrimSpace(line)), err == nil
+}
