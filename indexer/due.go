@@ -12,7 +12,7 @@ import (
 const threadOf = "ifnull(nullif(m.thread, ''), m.id)"
 
 // dueColumns are the columns of a message m that come first in each of the queries below.
-const dueColumns = "SELECT m.row, " + threadOf + ", m.sender, m.subject, m.importance, "
+const dueColumns = "SELECT m.row, " + threadOf + ", m.sender, m.subject, m.importance, m.question, "
 
 // receivedText lists an agent's deliveries that may be waiting for the agent. Its parts have no rows in common.
 var receivedText = dueColumns + "d.fact, (d.read = 0) + 2 * (d.asks AND NOT d.ack) FROM (" +
@@ -57,7 +57,7 @@ func (x *Index) Due(ctx context.Context, q index.DueQuery) ([]index.Due, error) 
 	args := []any{x.pid(q.Project), q.Agent, firstRow(q.Since.UnixMicro()), q.Most}
 	received, err := list(ctx, v, receivedText, args, func(scan scanner, d *index.Due) error {
 		var flags int
-		err := scan(&d.Cursor, &d.Thread, &d.From, &d.Subject, &d.Importance, &d.Kind, &flags)
+		err := scan(&d.Cursor, &d.Thread, &d.From, &d.Subject, &d.Importance, &d.Question, &d.Kind, &flags)
 		d.Unread, d.Asks = flags&1 != 0, flags&2 != 0
 		return err
 	})
@@ -66,7 +66,7 @@ func (x *Index) Due(ctx context.Context, q index.DueQuery) ([]index.Due, error) 
 	}
 	own := func(scan scanner, d *index.Due) error {
 		d.Kind = index.KindSent
-		return scan(&d.Cursor, &d.Thread, &d.From, &d.Subject, &d.Importance, &d.ID, names{&d.Of})
+		return scan(&d.Cursor, &d.Thread, &d.From, &d.Subject, &d.Importance, &d.Question, &d.ID, names{&d.Of})
 	}
 	owed, err := list(ctx, v, owedText, []any{args[0], q.Agent, q.Most, q.Open}, func(scan scanner, d *index.Due) error {
 		d.Asks = true

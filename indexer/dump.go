@@ -27,7 +27,7 @@ var dumped = []table{
 	{"agent", "SELECT p.slug, x.name, json_array('agent', p.slug, x.name, x.files, x.profile, x.program, x.model, x.task, x.inception, x.machine, " +
 		"x.status, x.total, x.unread, x.archived, x.sent) FROM agents x JOIN projects p USING (pid)"},
 	{"message", "SELECT p.slug, m.id, json_array('message', p.slug, m.id, " + messagePath + ", m.thread, m.sender, m.tos, m.ccs, " +
-		"m.created, m.importance, m.ack, m.in_reply_to, m.message_id, m.key, m.auth, m.door, json(m.rest), lower(hex(m.digest)), " +
+		"m.created, m.importance, m.ack, m.in_reply_to, m.message_id, m.key, m.auth, m.door, json(m.rest), lower(hex(m.digest)), m.question, " +
 		"m.subject, m.body) " +
 		"FROM messages m JOIN projects p USING (pid)"},
 	{"delivery", "SELECT p.slug, a.name || ' ' || m.id, json_array('delivery', p.slug, a.name, m.id" + copyPath + ", d.fact, " +

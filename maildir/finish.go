@@ -52,7 +52,7 @@ func (b *Box) finish(ctx context.Context, d *index.Delivery, unanswered bool) (a
 	case d.AckRequired && !d.Acked:
 		_, err = b.Acknowledge(ctx, d.ID)
 		as = "acknowledged"
-	case unanswered && !d.Acked && d.Kind == "to" && d.IsQuestion():
+	case unanswered && !d.Acked && d.Kind == "to" && d.Question:
 		_, err = b.Archive(ctx, d.ID)
 		as = "archived"
 	case !d.Read:

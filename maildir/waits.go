@@ -263,10 +263,11 @@ func (b *Box) waitingMail(ctx context.Context, open bool) (all []waiting, err er
 }
 
 // isQuestion reports whether a message is a question to the agent or by the agent. A message that requests an
-// acknowledgement is not treated as a question, because it is waiting for the acknowledgement.
+// acknowledgement is not treated as a question, because it is waiting for the acknowledgement. Nor is a message from the
+// server, because nobody reads answers to it.
 func (b *Box) isQuestion(d *index.Due) bool {
-	to := d.Kind == "to" && d.From != b.agent || d.Kind == index.KindSent
-	return to && !d.Asks && index.IsQuestion(d.Subject)
+	to := d.Kind == "to" && d.From != b.agent && !format.ServerName(d.From) || d.Kind == index.KindSent
+	return to && !d.Asks && d.Question
 }
 
 // ackedBy returns who has acknowledged the agent's messages with the given ids, by id. Agents of other projects are

@@ -176,7 +176,7 @@ func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *mess
 		d := m.Mine
 		got := d != nil && !d.Archived && d.Kind != index.KindSent
 		ask := got && m.AckRequired && !d.Acked
-		wait := ask || got && !wrote && !d.Acked && d.Kind == "to" && m.IsQuestion()
+		wait := ask || got && !wrote && !d.Acked && d.Kind == "to" && m.Question
 		m.Open = m.Open || wait || m.unread()
 		if answers == nil && (got || wrote) || wait && !waits {
 			answers = m
