@@ -54,12 +54,15 @@ type WaitingThread struct {
 	Waiting  int       `json:"waiting"`  // how many of the messages are waiting
 	Files    int       `json:"files"`    // number of attachments in the thread
 	At       time.Time `json:"at"`       // when the message was created
+
+	IDs []string `json:"-"` // ids of the waiting messages, at most maxIDs; nil for Owed
 }
 
 // Limits of Waits.
 const (
 	askedFor   = 14 * 24 * time.Hour // how long a question stays listed after it was read, or if it is the agent's own
 	maxWaiting = 50                  // threads in a group, and invalid files
+	maxIDs     = 50                  // WaitingThread.IDs
 	maxDue     = 1000                // how many of the newest messages of each kind are checked
 )
 
@@ -189,6 +192,9 @@ func (b *Box) waitingThread(all []waiting, places []int, o *index.Outline) Waiti
 	slices.SortFunc(mine, func(i, j int) int { return cmp.Compare(all[j].Cursor, all[i].Cursor) })
 	for _, i := range mine {
 		m := &all[i]
+		if first.group != isOwed && len(t.IDs) < maxIDs {
+			t.IDs = append(t.IDs, m.ID)
+		}
 		if t.Waiting++; rank(m.Importance) > rank(t.Importance) {
 			t.Importance = m.Importance
 		}

@@ -111,8 +111,8 @@ func (h *Page) mount() {
 		"GET /p/{project}/activity":                 h.activity,
 		"GET /p/{project}/problems":                 h.problemsView,
 		"POST /p/{project}/send":                    h.sending,
-		"POST /p/{project}/done":                    h.write(h.done),
-		"POST /p/{project}/message/{id}/mark":       h.write(h.mark),
+		"POST /p/{project}/done":                    h.finishing(h.done),
+		"POST /p/{project}/message/{id}/mark":       h.finishing(h.mark),
 		"POST /p/{project}/message/{id}/undo":       h.write(h.undo),
 		"POST /p/{project}/agents/{agent}/nudge":    h.write(h.nudge),
 		"POST /p/{project}/claims/release":          h.write(h.release),
@@ -223,6 +223,8 @@ func (v *view) reason(err error) (status int, text string) {
 		return http.StatusNotFound, "Page not found."
 	case errors.Is(err, errNoWrite):
 		return http.StatusForbidden, "You can read this page; " + err.Error() + "."
+	case errors.Is(err, errAsks):
+		return http.StatusConflict, "Nothing was changed: the thread asks you for an answer. Reply to it, acknowledge it or archive it."
 	case errors.Is(err, errNoText):
 		return http.StatusBadRequest, "Nothing was sent: the message has no text."
 	case errors.Is(err, maildir.ErrNotFound):

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"mailtree/maildir"
@@ -15,15 +16,14 @@ import (
 	"mailtree/maildir/index"
 )
 
-// desk is the list of the user's mail: what is waiting, followed by mail that was read earlier. In wide windows, the
-// list is shown next to a thread.
+// desk is the list of what is waiting for the user, or of all mail. In wide windows, the list is shown next to a thread.
 type desk struct {
 	Groups []group
-	Rest   []rowShown // threads in which nothing is waiting, newest first
+	Rest   []rowShown // all mail, newest first
 	Older  string     // cursor for mail older than Rest; "" at the end
 	All    bool       // whether this is the view of all mail, which has no Groups
 	Open   string     // the thread next to the list; "" if there is none
-	Next   string     // the thread to show after Open; "" if there is none
+	Next   *rowShown  // the row after Open; nil if there is none
 	Looked time.Time  // when the user last looked; zero if unknown
 	News   *maildir.News
 }
@@ -47,8 +47,9 @@ func (g group) Count() (n int) {
 type rowShown struct {
 	maildir.WaitingThread
 	Link   string
-	Waits  bool // whether the user can mark the thread as done
-	Unread bool // in the view of all mail: whether one of the thread's listed messages is unread
+	Waits  bool   // whether something in the thread is waiting for the user
+	Asks   bool   // whether the thread asks the user for an answer or an acknowledgement
+	Unread string // ids of the unread messages, joined; "" if the thread asks the user for something
 }
 
 // waiting shows what is waiting for the user and what has happened since the user last looked.
@@ -69,8 +70,7 @@ func (h *Page) waiting(v *view) error {
 	return v.show("waiting", nil)
 }
 
-// restMost is the maximum number of previously read messages in the list. It is also the page size of the view of all
-// mail.
+// restMost is the page size of the view of all mail.
 const restMost = 30
 
 // all shows all mail in the user's inbox. Archived mail is included only on request.
@@ -110,8 +110,12 @@ func (v *view) lay(open *threadShown) error {
 			d.Groups = append(d.Groups, group{of.id, of.title, v.rows(of.threads, of.id)})
 		}
 	}
-	d.Next = nextOf(slices.Concat(w.Answer, fresh), d.Open)
-	return v.layRest(index.InboxQuery{})
+	var all []rowShown
+	for _, g := range d.Groups {
+		all = append(all, g.Rows...)
+	}
+	d.Next = nextOf(all, d.Open)
+	return nil
 }
 
 // isNew is the URL parameter that keeps a thread among the new mail.
@@ -125,7 +129,11 @@ func (v *view) row(t maildir.WaitingThread, group string) rowShown {
 	if group == "new" {
 		link += "?" + isNew + "=1"
 	}
-	return rowShown{WaitingThread: t, Link: link + "#" + t.Message, Waits: t.Waiting > 0 && group != "owed"}
+	r := rowShown{WaitingThread: t, Link: link + "#" + t.Message, Waits: t.Waiting > 0 && group != "owed"}
+	if r.Asks = r.Waits && t.Why != ""; r.Waits && !r.Asks {
+		r.Unread = joined(t.IDs)
+	}
+	return r
 }
 
 func (v *view) rows(threads []maildir.WaitingThread, group string) (all []rowShown) {
@@ -135,14 +143,9 @@ func (v *view) rows(threads []maildir.WaitingThread, group string) (all []rowSho
 	return all
 }
 
-// layRest adds a page of the inbox, grouped by thread, without the threads that are already in the list.
+// layRest adds a page of the inbox, grouped by thread.
 func (v *view) layRest(q index.InboxQuery) error {
 	d, has := v.Desk, map[string]bool{}
-	for _, g := range d.Groups {
-		for _, r := range g.Rows {
-			has[r.Thread] = true
-		}
-	}
 	q.Before, _ = strconv.ParseInt(v.asked("before"), 10, 64)
 	q.Limit = restMost
 	page, err := v.myInbox(q)
@@ -160,11 +163,16 @@ func (v *view) layRest(q index.InboxQuery) error {
 			Files:      len(m.Attachments),
 			At:         m.Created,
 		}
-		if !has[t.Thread] && (m.Read || d.All) {
+		if !has[t.Thread] {
 			d.Rest = append(d.Rest, v.row(t, ""))
 		}
-		if at := slices.IndexFunc(d.Rest, func(r rowShown) bool { return r.Thread == t.Thread }); at >= 0 && !m.Read {
-			d.Rest[at].Unread = true
+		if !m.Read {
+			r := &d.Rest[slices.IndexFunc(d.Rest, func(r rowShown) bool { return r.Thread == t.Thread })]
+			r.Waits, r.Asks = true, r.Asks || m.AckRequired && !m.Acked || m.Kind == "to" && m.Question && !format.ServerName(m.From)
+			r.IDs = append(r.IDs, m.ID)
+			if r.Unread = joined(r.IDs); r.Asks {
+				r.Unread = ""
+			}
 		}
 		has[t.Thread] = true
 	}
@@ -186,65 +194,52 @@ func (v *view) myInbox(q index.InboxQuery) (*maildir.InboxPage, error) {
 	return page, err
 }
 
-// nextOf returns the thread after the given thread in a list, or the first thread if there is none after it. If there
-// is no other thread, nextOf returns "".
-func nextOf(list []maildir.WaitingThread, thread string) string {
-	at := slices.IndexFunc(list, func(t maildir.WaitingThread) bool { return t.Thread == thread })
-	for _, t := range slices.Concat(list[at+1:], list) {
-		if t.Thread != thread {
-			return t.Thread
-		}
+// nextOf returns the row after the given thread in the list. If the thread is the last one or is not in the list, nextOf
+// returns nil.
+func nextOf(list []rowShown, thread string) *rowShown {
+	at := slices.IndexFunc(list, func(r rowShown) bool { return r.Thread == thread })
+	if at < 0 || at+1 == len(list) {
+		return nil
 	}
-	return ""
+	return &list[at+1]
 }
 
-// nextAfter returns the address of the thread to show after some threads have been dealt with. That is the thread named
-// in the form if it is still waiting, or else the first waiting thread. If no thread is waiting, nextAfter returns the
-// argument otherwise.
-func (v *view) nextAfter(threads []string, otherwise string) (string, error) {
-	w, err := v.box().Waits(v.ctx(), !v.Signed)
-	if err != nil {
-		return "", err
+// nextLink returns the address of the next thread in a form. If there is none, or the thread no longer exists, nextLink
+// returns "".
+func (v *view) nextLink() string {
+	to, err := url.Parse(v.r.PostForm.Get("next"))
+	if err != nil || to.IsAbs() || to.Host != "" {
+		return ""
 	}
-	all := slices.DeleteFunc(slices.Concat(v.rows(w.Answer, "answer"), v.rows(w.New, "new")), func(r rowShown) bool {
-		return slices.Contains(threads, r.Thread)
-	})
-	if len(all) == 0 {
-		return otherwise, nil
+	part, found := strings.CutPrefix(to.EscapedPath(), v.at("thread")+"/")
+	id, err := url.PathUnescape(part)
+	if !found || err != nil || strings.Contains(part, "/") {
+		return ""
 	}
-	at := slices.IndexFunc(all, func(r rowShown) bool { return r.Thread == v.r.PostForm.Get("next") })
-	return all[max(at, 0)].Link, nil
+	if _, err := v.p.ThreadPage(v.ctx(), index.ThreadQuery{Thread: fromSegment(id), Limit: 1}); err != nil {
+		return ""
+	}
+	return to.String()
 }
 
-// done marks threads as done for the user. See maildir.Box.Finish.
+// errAsks means that a thread asks the user for something, so the user is not done with it.
+var errAsks = errors.New("the thread asks for an answer")
+
+// done marks messages as read: the rows that the user selected, or the messages of the thread that the user reads. See
+// maildir.Box.Finish.
 func (h *Page) done(v *view) (to string, err error) {
-	form := v.r.PostForm
 	var ids []string
-	did := ""
-	for _, thread := range form["thread"] {
-		finished, err := v.box().Finish(v.ctx(), thread)
-		if err != nil {
-			return "", err
-		}
-		for _, f := range finished {
-			ids = append(ids, f.ID)
-			if did == "" || did == f.As {
-				did = f.As
-			} else {
-				did = "settled"
-			}
-		}
+	for _, row := range v.r.PostForm["message"] {
+		ids = append(ids, names(row)...)
 	}
-	to = v.back()
-	if at := form.Get("at"); at != "" && slices.Contains(form["thread"], at) {
-		if to, err = v.nextAfter(form["thread"], v.at()); err != nil {
-			return "", err
-		}
+	read, err := v.box().Finish(v.ctx(), ids)
+	if errors.Is(err, maildir.ErrConflict) {
+		return "", errAsks
 	}
-	if len(ids) == 0 {
-		return to, nil
+	if err != nil || len(read) == 0 {
+		return v.back(), err
 	}
-	return v.saying(to, did, joined(ids), nil), nil
+	return v.saying(v.back(), "read", joined(read), nil), nil
 }
 
 // back returns the address of the view that contained the form, or of the list if that is unknown.

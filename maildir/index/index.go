@@ -321,11 +321,11 @@ type Due struct {
 	From       string
 	Subject    string
 	Importance string
-	Kind       string   // to, cc, bcc; KindSent for the agent's own message
-	Unread     bool     // by the agent
-	Asks       bool     // an acknowledgement is still missing
-	Question   bool     // the message asks for an answer: see package question
-	ID         string   // id of the agent's own message
+	Kind       string // to, cc, bcc; KindSent for the agent's own message
+	Unread     bool   // by the agent
+	Asks       bool   // an acknowledgement is still missing
+	Question   bool   // the message asks for an answer: see package question
+	ID         string
 	Of         []string // own message: the agents that have not acknowledged it, by name, if Asks is set; otherwise To
 }
 
