@@ -3,9 +3,10 @@
 (() => {
   const $ = (what, of = document) => of.querySelector(what);
   const $$ = (what, of = document) => [...of.querySelectorAll(what)];
+  const recall = (key) => JSON.parse(sessionStorage.getItem(key) || "[]"), store = (key, is) => sessionStorage.setItem(key, JSON.stringify(is));
   const stale = document.getElementById("stale");
   const say = (text) => { stale.textContent = text; stale.hidden = !text; };
-  const did = new URLSearchParams(location.search).get("did");
+  const asks = new URLSearchParams(location.search), did = asks.get("did");
 
   // Live updates: the stream reports that something has changed, and the server renders the view again.
   // A time that only gets older is not treated as a change, nor is a part that the user has opened.
@@ -28,7 +29,7 @@
     running = true;
     try {
       const res = await fetch(location.href, { headers: { "Mailtree-Fragment": tick } });
-      if (!res.ok) throw new Error(res.status);
+      if (res.status >= 500) throw new Error(res.status);
       const fresh = new DOMParser().parseFromString(await res.text(), "text/html");
       let held = false, news = 0;
       for (const old of $$("[data-live]")) {
@@ -50,7 +51,7 @@
   const places = (e) => $$("li,article,tr", e);
   function added(old, now) {
     const before = new Set(places(old).map(name));
-    return places(now).filter((e) => !before.has(name(e))).length;
+    return places(now).filter((e) => !before.has(name(e)) && !$("[aria-current]", e)).length; // an open thread shows its own news
   }
   // swap keeps the focus, the open parts and the selection.
   function swap(old, now) {
@@ -72,12 +73,13 @@
   }
   const url = document.body.dataset.stream;
   if (url) {
-    let heard = Date.now(), source;
+    let heard = Date.now(), source, at = url;
+    const back = () => { heard = Date.now(); if (away) { away = false; say(""); } };
     const listen = () => {
-      source = new EventSource(url);
-      source.onopen = () => { heard = Date.now(); tick = "1"; away = false; refresh(); };
-      source.addEventListener("change", (e) => { heard = Date.now(); tick = e.data; refresh(); });
-      source.addEventListener("beat", () => { heard = Date.now(); });
+      source = new EventSource(at);
+      source.onopen = back;
+      source.addEventListener("change", (e) => { back(); at = url.replace(/=.*/, "=" + e.lastEventId); tick = e.data; refresh(); });
+      source.addEventListener("beat", back);
       source.onerror = () => {
         away = true;
         say("This page has been out of date since " + new Date(heard).toTimeString().slice(0, 5) + ": the server is not responding. Trying again.");
@@ -133,12 +135,17 @@
   }
   document.addEventListener("submit", (e) => {
     if (away) { e.preventDefault(); say("Not sent: the server is not responding. Your text is kept here."); return; }
+    const undone = recall(undos);
+    if (e.target.closest(".done") && undone.at(-1) === e.target.action) store(undos, undone.slice(0, -1));
     if (e.target.dataset.draft) sessionStorage.setItem("mailtree sending", place + e.target.dataset.draft);
   });
 
   // The notice of what was done appears once, for ten seconds and for as long as it has the pointer or the focus.
+  // The addresses that undo what was done in this tab are kept, so that z can be repeated.
+  const undos = "mailtree undo " + location.pathname.split("/")[2];
   const bar = $(".done");
   if (bar) {
+    if (did && did !== "undone" && $("form", bar)) store(undos, [...recall(undos), $("form", bar).action].slice(-50));
     const at = new URL(location.href);
     for (const p of ["did", "of", "readers", "said", "by", "again"]) at.searchParams.delete(p);
     history.replaceState(null, "", at);
@@ -152,7 +159,6 @@
   const rows = () => $$("main a.row").filter(seen);
   const pick = (e) => $("[name=message]", e?.closest("li") || stale);
   const memory = "mailtree at " + location.pathname, shown = () => rows().map((e) => row(e) + (pick(e)?.value || ""));
-  const recall = (key) => JSON.parse(sessionStorage.getItem(key) || "[]"), store = (key, is) => sessionStorage.setItem(key, JSON.stringify(is));
   function mark(at, gone = []) {
     const all = rows(), i = all.indexOf(at);
     store(memory, [...all.slice(i), ...all.slice(0, i).reverse()].filter((e) => !gone.includes(e)).map(row));
@@ -164,8 +170,12 @@
   if (did) { const was = recall("mailtree rows"); if (shown().some((e) => !was.includes(e)) || did === "sent") appeared = Date.now(); }
   addEventListener("pagehide", () => store("mailtree rows", shown()));
   if (performance.getEntriesByType("navigation")[0]?.type === "back_forward" || bar) {
-    const all = rows(), is = recall(memory).map((was) => all.find((e) => row(e) === was)).find(Boolean);
-    if (!location.hash || !bar) is?.focus();
+    const all = rows(), of = (asks.get("of") || "").split(",");
+    const is = did === "undone" ? all.find((e) => of.some((id) => e.hash === "#" + id || pick(e)?.value.includes(id)))
+      : recall(memory).map((was) => all.find((e) => row(e) === was)).find(Boolean);
+    const text = asks.get("again") && $("form[data-draft] textarea");
+    if (text) { text.focus(); text.selectionStart = text.value.length; }
+    else if (!location.hash || !bar || did === "undone") is?.focus();
   }
   $(".list [aria-current].row")?.scrollIntoView({ block: "nearest" });
 
@@ -221,7 +231,13 @@
     r: () => answer(false),
     R: () => answer(true),
     c: () => $("header .write")?.click(),
-    z: () => $(".done button")?.click(),
+    z: () => {
+      const all = recall(undos), form = document.getElementById("undo");
+      if (!all.length) return tell("Nothing is left to undo in this tab. Your name, at the top, leads to your earlier actions.");
+      form.action = all.pop();
+      store(undos, all);
+      form.requestSubmit();
+    },
     "/": () => document.getElementById("find")?.focus(),
     "?": () => document.getElementById("keys").showModal(),
   };
@@ -237,5 +253,6 @@
     $$("details.menu[open]").forEach((d) => { if (!d.contains(e.target)) d.open = false; });
     if (e.target.closest("[data-author]")) { e.preventDefault(); answer(true); }
     if (e.target.closest("[data-discard]")) discard(e);
+    if (away && e.target.closest("a[href]")) { e.preventDefault(); say("The server is not responding, so this page stays open. Trying again."); }
   });
 })();
