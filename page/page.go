@@ -96,7 +96,7 @@ func (h *Page) mount() {
 	for path, show := range map[string]func(*view) error{
 		"GET /{$}":                                  h.projects,
 		"GET /p/{project}/{$}":                      h.waiting,
-		"GET /p/{project}/inbox":                    h.all,
+		"GET /p/{project}/inbox":                    h.inbox,
 		"GET /p/{project}/threads":                  h.threads,
 		"GET /p/{project}/search":                   h.search,
 		"GET /p/{project}/thread/{id}":              h.thread,

@@ -91,7 +91,7 @@ func (h *Page) thread(v *view) error {
 		return err
 	}
 	if page.Note != nil { // the path named a message in the thread
-		return v.goTo(v.at("thread", page.Thread))
+		return v.goTo(v.at("thread", page.Thread) + v.With())
 	}
 	if err := v.in("thread", "Thread"); err != nil {
 		return err
