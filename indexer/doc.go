@@ -26,7 +26,8 @@
 //	messages    row 4066…, pid 1, id "msg_…", thread "TKT-123", sender "GreenCastle", tos "BlueLake
 //	            Ann", ccs "", created (µs), importance "high", ack 1, in_reply_to, message_id, key, auth, door, rest
 //	            (the other header keys, as JSON), digest, fol 4 (the folder of the file with its
-//	            content), facets "ƿp47… ƿf11… ƿt80… ƿr42… ƿi68…", subject, body
+//	            content), facets "ƿp47… ƿf11… ƿt80… ƿr42… ƿi68…",
+//	            question 1, subject, body
 //	search      FTS5 over the subject, body and facets of messages; facets (rowid.go) make project,
 //	            sender, recipient, importance and thread part of one full-text query
 //	deliveries  box 3 (the agent's inbox; -3: its outbox), row 4066…, fol 7 (the folder of the

@@ -12,7 +12,7 @@ import (
 const threadOf = "ifnull(nullif(m.thread, ''), m.id)"
 
 // dueColumns are the columns of a message m that come first in each of the queries below.
-const dueColumns = "SELECT m.row, " + threadOf + ", m.sender, m.subject, m.importance, "
+const dueColumns = "SELECT m.row, " + threadOf + ", m.sender, m.subject, m.importance, m.question, m.id, "
 
 // receivedText lists an agent's deliveries that may be waiting for the agent. Its parts have no rows in common.
 var receivedText = dueColumns + "d.fact, (d.read = 0) + 2 * (d.asks AND NOT d.ack) FROM (" +
@@ -31,7 +31,7 @@ func receivedPart(by, where string) string {
 // owedText lists the messages that an agent sent and that other agents still have to acknowledge, with the names of
 // these agents. If ?4 is set, it considers only recipients in to and cc. It includes agents of other projects, by their
 // addresses: their copies c are in these projects.
-const owedText = dueColumns + "m.id, group_concat(a.name || iif(c.pid = ?1, '', '@' || p.slug), ' ' ORDER BY c.pid <> ?1, a.name) " +
+const owedText = dueColumns + "group_concat(a.name || iif(c.pid = ?1, '', '@' || p.slug), ' ' ORDER BY c.pid <> ?1, a.name) " +
 	"FROM deliveries d INDEXED BY deliveries_asking CROSS JOIN messages c ON c.row = d.row CROSS JOIN agents a ON a.aid = d.box " +
 	"CROSS JOIN projects p ON p.pid = c.pid CROSS JOIN messages m ON " + ownOfCopy +
 	" WHERE d.asks = 1 AND d.ack = 0 AND " + copyOfOwn + " AND NOT (c.pid = ?1 AND a.name = ?2) " +
@@ -44,7 +44,7 @@ const copyOfOwn = "c.sender = iif(c.pid = ?1, ?2, ?2 || '@' || (SELECT slug FROM
 const ownOfCopy = "m.pid = ?1 AND m.id = c.id AND m.sender = ?2"
 
 // sentText lists the newest messages that an agent sent without asking for an acknowledgement.
-const sentText = dueColumns + "m.id, m.tos FROM deliveries d CROSS JOIN messages m ON m.row = d.row " +
+const sentText = dueColumns + "m.tos FROM deliveries d CROSS JOIN messages m ON m.row = d.row " +
 	"WHERE d.box = -" + agentID + " AND d.row >= ?3 AND m.ack = 0 ORDER BY d.row DESC LIMIT ?4 + 0"
 
 // Due lists the messages that may be waiting: see index.Index.
@@ -57,7 +57,7 @@ func (x *Index) Due(ctx context.Context, q index.DueQuery) ([]index.Due, error) 
 	args := []any{x.pid(q.Project), q.Agent, firstRow(q.Since.UnixMicro()), q.Most}
 	received, err := list(ctx, v, receivedText, args, func(scan scanner, d *index.Due) error {
 		var flags int
-		err := scan(&d.Cursor, &d.Thread, &d.From, &d.Subject, &d.Importance, &d.Kind, &flags)
+		err := scan(&d.Cursor, &d.Thread, &d.From, &d.Subject, &d.Importance, &d.Question, &d.ID, &d.Kind, &flags)
 		d.Unread, d.Asks = flags&1 != 0, flags&2 != 0
 		return err
 	})
@@ -66,7 +66,7 @@ func (x *Index) Due(ctx context.Context, q index.DueQuery) ([]index.Due, error) 
 	}
 	own := func(scan scanner, d *index.Due) error {
 		d.Kind = index.KindSent
-		return scan(&d.Cursor, &d.Thread, &d.From, &d.Subject, &d.Importance, &d.ID, names{&d.Of})
+		return scan(&d.Cursor, &d.Thread, &d.From, &d.Subject, &d.Importance, &d.Question, &d.ID, names{&d.Of})
 	}
 	owed, err := list(ctx, v, owedText, []any{args[0], q.Agent, q.Most, q.Open}, func(scan scanner, d *index.Due) error {
 		d.Asks = true

@@ -29,7 +29,7 @@ var dumped = []table{
 	{"hold", "SELECT p.slug, x.name, json_array('hold', p.slug, x.name, json(x.hold)) FROM agents x JOIN projects p USING (pid) " +
 		"WHERE x.hold <> ''"},
 	{"message", "SELECT p.slug, m.id, json_array('message', p.slug, m.id, " + messagePath + ", m.thread, m.sender, m.tos, m.ccs, " +
-		"m.created, m.importance, m.ack, m.in_reply_to, m.message_id, m.key, m.auth, m.door, json(m.rest), lower(hex(m.digest)), " +
+		"m.created, m.importance, m.ack, m.in_reply_to, m.message_id, m.key, m.auth, m.door, json(m.rest), lower(hex(m.digest)), m.question, " +
 		"m.subject, m.body) " +
 		"FROM messages m JOIN projects p USING (pid)"},
 	{"delivery", "SELECT p.slug, a.name || ' ' || m.id, json_array('delivery', p.slug, a.name, m.id" + copyPath + ", d.fact, " +

@@ -14,7 +14,7 @@ import (
 // the response.
 const (
 	messageColumns = "m.row, m.id, m.thread, m.sender, m.tos, m.ccs, m.created, m.importance, m.ack, m.in_reply_to, m.message_id, m.key, " +
-		"m.auth, m.door, m.rest, m.digest, " + messagePath + ", m.subject, octet_length(m.body)"
+		"m.auth, m.door, m.rest, m.digest, m.question, " + messagePath + ", m.subject, octet_length(m.body)"
 	// messagePath is SQL for the path of the file with a message m's content.
 	messagePath   = "(SELECT path FROM folders WHERE fol = m.fol) || '/' || m.id || '.md'"
 	withBody      = ", m.body"
@@ -79,7 +79,7 @@ func (r rest) Scan(text any) error {
 // scanMessage reads messageColumns and a body into m, and any other columns into more.
 func scanMessage(slug string, scan scanner, m *index.MessageRow, more ...any) error {
 	into := []any{&m.Cursor, &m.ID, &m.ThreadID, &m.From, names{&m.To}, names{&m.CC}, instant{&m.Created}, &m.Importance,
-		&m.AckRequired, &m.InReplyTo, &m.MessageID, &m.Key, &m.Auth, &m.Door, rest{&m.Message}, &m.Digest, &m.Path,
+		&m.AckRequired, &m.InReplyTo, &m.MessageID, &m.Key, &m.Auth, &m.Door, rest{&m.Message}, &m.Digest, &m.Question, &m.Path,
 		&m.Subject, &m.BodyBytes, &m.Body}
 	m.Project = slug
 	return scan(append(into, more...)...)

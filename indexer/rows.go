@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/question"
 	"mailtree/maildir/index"
 )
 
@@ -258,10 +259,11 @@ func (w *writer) setHold(aid int64, h *format.Hold) error {
 // insertMessage inserts m at row. It returns false if the row number is taken.
 func (w *writer) insertMessage(pid, row int64, m *format.Message, fol int64, facets string) (bool, error) {
 	res, err := w.exec("INSERT INTO messages (row, pid, id, thread, sender, tos, ccs, created, importance, ack, in_reply_to, "+
-		"message_id, key, auth, door, rest, digest, fol, facets, subject, body) "+
-		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (row) DO NOTHING",
+		"message_id, key, auth, door, rest, digest, fol, facets, question, subject, body) "+
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (row) DO NOTHING",
 		row, pid, m.ID, m.ThreadID, m.From, joinNames(m.To), joinNames(m.CC), m.Created.UnixMicro(), m.Importance, m.AckRequired,
-		m.InReplyTo, m.MessageID, m.Key, m.Auth, m.Door, m.Rest(inColumns), nullBlob(m.Digest), fol, facets, m.Subject, m.Body)
+		m.InReplyTo, m.MessageID, m.Key, m.Auth, m.Door, m.Rest(inColumns), nullBlob(m.Digest), fol, facets,
+		question.Asks(m.Subject, m.Body, m.AckRequired), m.Subject, m.Body)
 	if err != nil {
 		return false, err
 	}

@@ -73,6 +73,7 @@ CREATE TABLE messages (
   digest      BLOB,
   fol         INTEGER NOT NULL,
   facets      TEXT NOT NULL,
+  question    INTEGER NOT NULL,
   subject     TEXT NOT NULL,
   body        TEXT NOT NULL
 );

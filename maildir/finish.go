@@ -5,60 +5,56 @@ import (
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
+	"mailtree/maildir/refusal"
 )
 
-// finishMost is the number of a thread's newest messages that Finish considers.
-const finishMost = 50
-
-// Finished is a message that the agent is done with.
-type Finished struct {
-	ID string
-	As string // "acknowledged", "archived" or "read": what was done to the message
-}
-
-// Finish records that the agent is done with a thread, without writing an answer. It acknowledges messages that request
-// an acknowledgement, archives questions that the agent has not answered, and marks the rest as read. Each message is a
-// separate operation, and all of these operations together form one step. Finish returns any error from ThreadPage,
-// Acknowledge, Archive or SetRead. Operations completed before an error are kept.
-func (b *Box) Finish(ctx context.Context, thread string) (all []Finished, err error) {
-	page, err := b.p.ThreadPage(ctx, index.ThreadQuery{Thread: thread, Agent: b.agent, Limit: finishMost, Newest: true})
-	if err != nil {
-		return nil, err
-	}
-	ctx = format.InStep(ctx, format.NewStep())
-	wrote := -1 // the agent's last message
-	for i := range page.Messages {
-		if page.Messages[i].From == b.agent {
-			wrote = i
-		}
-	}
-	for i := range page.Messages {
-		as, err := b.finish(ctx, page.Own[page.Messages[i].ID], i > wrote)
+// Finish records that the agent is done with messages in its inbox, without writing an answer: it marks them as read.
+// Each mark is a separate operation, and all of them together form one step. Finish returns the ids of the messages that
+// were unread. If one of the messages still asks the agent for an answer or an acknowledgement, Finish returns
+// ErrConflict and changes nothing. It also returns any error from Delivery and SetRead. Marks made before an error are
+// kept.
+func (b *Box) Finish(ctx context.Context, ids []string) (unread []string, err error) {
+	for _, id := range ids {
+		d, err := b.Delivery(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		if as != "" {
-			all = append(all, Finished{page.Messages[i].ID, as})
+		asks, err := b.asks(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		if asks {
+			return nil, &Error{
+				What: refusal.Conflict("Message {name} asks for an answer, so nothing was changed. Reply to it, acknowledge it " +
+					"or archive it."),
+				Field: refusal.Message,
+				Name:  id,
+			}
+		}
+		if !d.Read && !d.Archived && d.Kind != index.KindSent {
+			unread = append(unread, d.ID)
 		}
 	}
-	return all, nil
+	ctx = format.InStep(ctx, format.NewStep())
+	for _, id := range unread {
+		const read = true
+		if _, err := b.SetRead(ctx, id, read); err != nil {
+			return nil, err
+		}
+	}
+	return unread, nil
 }
 
-// finish is like Finish, but for one message in the agent's inbox; d may be nil. If unanswered is set, the agent has
-// written nothing after the message. It returns "" if there was nothing to do.
-func (b *Box) finish(ctx context.Context, d *index.Delivery, unanswered bool) (as string, err error) {
+// asks reports whether a message in the agent's inbox still asks the agent for an answer or an acknowledgement.
+func (b *Box) asks(ctx context.Context, d *index.Delivery) (bool, error) {
 	switch {
-	case d == nil || d.Archived || d.Kind == index.KindSent:
-	case d.AckRequired && !d.Acked:
-		_, err = b.Acknowledge(ctx, d.ID)
-		as = "acknowledged"
-	case unanswered && !d.Acked && d.Kind == "to" && d.IsQuestion():
-		_, err = b.Archive(ctx, d.ID)
-		as = "archived"
-	case !d.Read:
-		const read = true
-		_, err = b.SetRead(ctx, d.ID, read)
-		as = "read"
+	case d.Archived || d.Acked || d.Kind == index.KindSent:
+		return false, nil
+	case d.AckRequired:
+		return true, nil
+	case d.Kind != "to" || d.From == b.agent || format.ServerName(d.From) || !d.Question:
+		return false, nil
 	}
-	return as, err
+	replied, err := b.p.mail.Store.Index.Replied(ctx, b.p.mail.Slug, b.agent, []int64{d.Cursor})
+	return !replied[d.Cursor].ByAgent, err
 }

@@ -14,6 +14,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 )
 
@@ -216,8 +217,15 @@ func TestSteps(t *testing.T) {
 			t.Errorf("%s: %q", what, got)
 		}
 	}
-	if _, err := bob.Finish(t.Context(), "T-1"); err != nil {
-		t.Fatal(err)
+	finished := format.InStep(t.Context(), format.NewStep())
+	for _, do := range []func() (*index.Delivery, error){
+		func() (*index.Delivery, error) { return bob.SetRead(finished, ids[0], true) },
+		func() (*index.Delivery, error) { return bob.Acknowledge(finished, ids[1]) },
+		func() (*index.Delivery, error) { return bob.SetRead(finished, ids[2], true) },
+	} {
+		if _, err := do(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	is("finished", "0 false false", "1 true false", "2 false false")
 	acts, err := bob.Undoable(t.Context(), 9)

@@ -235,7 +235,7 @@ func TestForeignMachine(t *testing.T) {
 		"Free": func(b *maildir.Box) []any {
 			return all(b.Free(t.Context(), maildir.Freeing{Holder: "Bob", Pattern: "y"}))
 		},
-		"Finish": func(b *maildir.Box) []any { return all(b.Finish(t.Context(), toAnn)) },
+		"Finish": func(b *maildir.Box) []any { return all(b.Finish(t.Context(), []string{toAnn})) },
 		"Inbox": func(b *maildir.Box) []any {
 			return all(b.Inbox(t.Context(), index.InboxQuery{Limit: 10}, true, maildir.Waiting{}))
 		},

@@ -55,12 +55,15 @@ type WaitingThread struct {
 	Waiting  int       `json:"waiting"`  // how many of the messages are waiting
 	Files    int       `json:"files"`    // number of attachments in the thread
 	At       time.Time `json:"at"`       // when the message was created
+
+	IDs []string `json:"-"` // ids of the waiting messages, at most maxIDs; nil for Owed
 }
 
 // Limits of Waits.
 const (
 	askedFor   = 14 * 24 * time.Hour // how long a question stays listed after it was read, or if it is the agent's own
 	maxWaiting = 50                  // threads in a group, and invalid files
+	maxIDs     = 50                  // WaitingThread.IDs
 	maxDue     = 1000                // how many of the newest messages of each kind are checked
 )
 
@@ -193,6 +196,9 @@ func (b *Box) waitingThread(all []waiting, places []int, o *index.Outline) Waiti
 	slices.SortFunc(mine, func(i, j int) int { return cmp.Compare(all[j].Cursor, all[i].Cursor) })
 	for _, i := range mine {
 		m := &all[i]
+		if first.group != isOwed && len(t.IDs) < maxIDs {
+			t.IDs = append(t.IDs, m.ID)
+		}
 		if t.Waiting++; rank(m.Importance) > rank(t.Importance) {
 			t.Importance = m.Importance
 		}
@@ -267,10 +273,11 @@ func (b *Box) waitingMail(ctx context.Context, open bool) (all []waiting, err er
 }
 
 // isQuestion reports whether a message is a question to the agent or by the agent. A message that requests an
-// acknowledgement is not treated as a question, because it is waiting for the acknowledgement.
+// acknowledgement is not treated as a question, because it is waiting for the acknowledgement. Nor is a message from the
+// server, because nobody reads answers to it.
 func (b *Box) isQuestion(d *index.Due) bool {
-	to := d.Kind == "to" && d.From != b.agent || d.Kind == index.KindSent
-	return to && !d.Asks && index.IsQuestion(d.Subject)
+	to := d.Kind == "to" && d.From != b.agent && !format.ServerName(d.From) || d.Kind == index.KindSent
+	return to && !d.Asks && d.Question
 }
 
 // ackedBy returns who has acknowledged the agent's messages with the given ids, by id. Agents of other projects are

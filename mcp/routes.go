@@ -33,7 +33,7 @@ func (s *Server) Handler() http.Handler {
 	for _, path := range pagePaths {
 		mux.Handle(path, page)
 	}
-	mux.HandleFunc("/", notFound)
+	mux.Handle("/", s.nothing(page))
 	return s.recover(s.logged(s.checkHost(s.checkOrigin(mux))))
 }
 
@@ -136,6 +136,17 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = fmt.Fprintf(w, homePage, s.cfg.Version, r.Host)
+}
+
+// nothing responds to a request for an unknown path. Browsers get a view of the page.
+func (s *Server) nothing(page http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") {
+			page.ServeHTTP(w, r)
+			return
+		}
+		notFound(w, r)
+	}
 }
 
 // notFound responds with a real 404. Clients probe /.well-known/ for OAuth metadata and would mistake any page for it.

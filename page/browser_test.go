@@ -287,6 +287,7 @@ func TestBrowserDesk(t *testing.T) {
 		s.send("Bob", maildir.Draft{To: []string{"pat"}, Subject: subject, Body: "b"})
 	}
 	b := s.tab()
+	b.hold()
 	b.enter()
 	focus := `(document.activeElement.textContent.match(/Plan|First|Second|Third/) || [""])[0]`
 	b.must("go to the second", press("j"), press("j"))
@@ -300,7 +301,7 @@ func TestBrowserDesk(t *testing.T) {
 	b.must("open it", press("o"), chromedp.WaitVisible(`#reply-body`))
 	b.expect("First", `document.querySelector("[aria-current].row .what").textContent`)
 	b.must("go back", chromedp.NavigateBack(), chromedp.WaitVisible(`.idle`))
-	b.await(focus + ` === "First"`)
+	b.await(focus + ` === "Second"`) // the row next to the one that was opened, which is read now
 	if n := s.unread(); n != 3 {
 		t.Errorf("%d are unread after one was opened", n)
 	}
@@ -322,7 +323,11 @@ func TestBrowserDesk(t *testing.T) {
 	if d, err := s.p.Box("pat", format.Origin{}).Delivery(t.Context(), plan.ID); err != nil || d.Acked {
 		t.Errorf("after the undo: %+v, %v", d, err)
 	}
-	b.must("acknowledge", chromedp.Blur(`#reply-body`), press("e"), said("p", "Acknowledged: "))
+	b.pass("1.1")
+	b.must("try to be done", chromedp.Blur(`#reply-body`), press("e"), chromedp.WaitVisible(`#unsent`))
+	b.must("discard the text", chromedp.Click(`[data-discard]`))
+	b.expect(" clock true", `[document.getElementById("reply-body").value, Object.keys(localStorage), document.getElementById("unsent").hidden].join(" ")`)
+	b.must("acknowledge", chromedp.Click(`.early`), said("p", "Acknowledged: "))
 
 	for _, subject := range []string{"Fourth", "Fifth"} {
 		s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: subject, Body: "b"})
@@ -331,7 +336,8 @@ func TestBrowserDesk(t *testing.T) {
 	b.must("select two", press("j"), press("x"), press("j"), press("x"))
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Sixth", Body: "b"})
 	b.must("see mail arrive", said("a", "Sixth"))
-	b.expect("2", `String(document.querySelectorAll("[name=thread]:checked").length)`)
+	b.expect("2", `String(document.querySelectorAll("[name=message]:checked").length)`)
+	b.pass("1.1")
 	b.must("be done with them", press("e"), said("p", "Marked as read: "))
 	b.expect("Sixth,Third,Second", `[...document.querySelectorAll(".new .what")].map(e => e.textContent).join()`)
 	b.await(`document.activeElement.matches("a.row")`)
@@ -385,10 +391,14 @@ func TestBrowserNoScript(t *testing.T) {
 	if n := s.unread(); n != 0 {
 		t.Errorf("%d are unread after one was opened", n)
 	}
-	b.must("acknowledge", chromedp.Click(`[data-done]`), said("p", "Acknowledged: "))
-	b.must("undo it", chromedp.Click(`.done button`), said("p", "Undone"), chromedp.Click(`//main//a[contains(., "Which index?")]`),
-		chromedp.Click(`[data-done]`), said("p", "Acknowledged: "))
-	b.must("reply", chromedp.Click(`//main//a[contains(., "Which index?")]`), chromedp.SendKeys(`#reply-body`, "By name."),
+	b.must("acknowledge", chromedp.Click(`.early`), said("p", "Acknowledged: "))
+	b.must("undo it", chromedp.Click(`.done button`), said("p", "Undone"))
+	b.must("write and acknowledge", chromedp.SendKeys(`#reply-body`, "Half of it"), chromedp.Click(`.early`), said("p", "Your answer has not been sent."))
+	b.expect("Half of it", `document.getElementById("reply-body").value`)
+	b.must("discard it", chromedp.Click(`[data-discard]`), chromedp.WaitVisible(`#thread`))
+	b.expect("", `document.getElementById("reply-body").value`)
+	b.must("acknowledge", chromedp.Click(`.early`), said("p", "Acknowledged: "))
+	b.must("reply", chromedp.SendKeys(`#reply-body`, "By name."),
 		chromedp.Click(`button.main`), said("article", "By name."))
 	b.must("undo the reply", chromedp.Click(`.done button`), said("p", "Undone"))
 	b.must("say it better", chromedp.SetValue(`#reply-body`, "By name. Always."), chromedp.Click(`#reply button.main`), said("article", "By name. Always."))

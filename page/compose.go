@@ -32,8 +32,10 @@ type draftShown struct {
 	Agents     []index.AgentRow
 	Elsewhere  []string // addresses of the agents of other projects
 
-	Asks  bool // the thread asks the user for an acknowledgement
-	Waits bool // the user can mark the thread as done
+	Asks   bool   // the thread asks the user for an answer or an acknowledgement
+	AckID  string // ReplyTo's id if the message needs the user's acknowledgement; otherwise ""
+	Unread string // ids of the unread messages in the view, joined; "" if the thread asks the user for something
+	Unsent bool   // the user marked the thread as done but had written an answer
 }
 
 // ThreadID returns the id of the thread that the reply belongs to.
@@ -128,7 +130,7 @@ func (v *view) showDraft(status int, d *draftShown) (err error) {
 	if err := v.listAgents(d); err != nil {
 		return err
 	}
-	d.view, v.Live = v, d.Refused == "" // after a refused form, reloading would not show anything new
+	d.view, v.Live = v, d.Refused == "" && !d.Unsent // after a refused form, reloading would not show anything new
 	return v.showAs(status, name, d)
 }
 
@@ -190,12 +192,43 @@ const again = "again"
 // errNoText means that the message has no text.
 var errNoText = errors.New("the message has no text")
 
+// errUnsent means that a form marks a thread as done and contains an answer.
+var errUnsent = errors.New("an answer has not been sent")
+
 // sending handles the form for a message. If the message is refused, it shows the form again with the same content.
 func (h *Page) sending(v *view) error {
 	err := h.write(h.send)(v)
 	if err == nil || errors.Is(err, errNoWrite) || v.ctx().Err() != nil {
 		return err
 	}
+	d := v.formDraft()
+	var status int
+	status, d.Refused = v.reason(err)
+	return v.showDraft(status, d)
+}
+
+// finishing returns a handler for a button that says that the user is done with a thread or a message. If the user has
+// written an answer in the same form, it does not call do, and shows the answer again.
+func (h *Page) finishing(do func(*view) (to string, err error)) func(*view) error {
+	check := func(v *view) (string, error) {
+		if strings.TrimSpace(v.r.PostForm.Get("body")) != "" || len(v.uploads()) > 0 {
+			return "", errUnsent
+		}
+		return do(v)
+	}
+	return func(v *view) error {
+		err := h.write(check)(v)
+		if !errors.Is(err, errUnsent) {
+			return err
+		}
+		d := v.formDraft()
+		d.Unsent = true
+		return v.showDraft(http.StatusConflict, d)
+	}
+}
+
+// formDraft returns the content of the form in the request.
+func (v *view) formDraft() *draftShown {
 	form := v.r.PostForm
 	d := &draftShown{
 		To:         form.Get("to"),
@@ -209,9 +242,7 @@ func (h *Page) sending(v *view) error {
 	if original := form.Get("reply_to"); original != "" {
 		d.ReplyTo, _ = v.p.MessageHead(v.ctx(), original) // if the original is gone, the text can be sent as a new message
 	}
-	var status int
-	status, d.Refused = v.reason(err)
-	return v.showDraft(status, d)
+	return d
 }
 
 // becomeAgent makes the user an agent of the project if necessary.
@@ -220,8 +251,8 @@ func (v *view) becomeAgent() (err error) {
 	return err
 }
 
-// send sends the message in a form: a new message or, if reply_to is set, a reply. After a reply, the next waiting
-// thread is shown.
+// send sends the message in a form: a new message or, if reply_to is set, a reply. After a reply, the next thread in the
+// list is shown.
 func (h *Page) send(v *view) (to string, err error) {
 	form := v.r.PostForm
 	d := maildir.Draft{
@@ -252,8 +283,7 @@ func (h *Page) send(v *view) (to string, err error) {
 	if err != nil {
 		return "", err
 	}
-	to, err = v.nextAfter([]string{sent.ThreadID}, v.linkTo(&index.MessageRow{Message: sent.Message}))
-	return v.saying(to, "sent", sent.ID, nil), err
+	return v.saying(cmp.Or(v.nextLink(), v.linkTo(&index.MessageRow{Message: sent.Message})), "sent", sent.ID, nil), nil
 }
 
 // uploaded returns the files in a form.

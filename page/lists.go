@@ -1,38 +1,61 @@
 package page
 
 import (
+	"errors"
+	"strconv"
+
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // threadsSize is the number of threads in one view.
 const threadsSize = 50
 
-type threadsShown struct {
-	Threads []maildir.ThreadListed
-	Next    string
-	Note    string
-}
-
 // threads lists the threads of the messages found by a search, or all threads if there is no search.
-func (h *Page) threads(v *view) error {
-	if err := v.in("threads", "Threads"); err != nil {
-		return err
-	}
+func (h *Page) threads(v *view) error { return v.showList("Threads") }
+
+// layThreads adds a page of the project's threads.
+func (v *view) layThreads() error {
+	d := v.Desk
 	page, err := v.p.Threads(v.ctx(), maildir.ThreadsRequest{
 		Text:   v.Query(),
 		Agent:  v.Me,
 		Limit:  threadsSize,
 		Cursor: v.asked("cursor"),
 	})
+	if errors.Is(err, maildir.ErrInvalid) || errors.Is(err, maildir.ErrTooLarge) {
+		d.Found.Status, d.Found.Note = v.reason(err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	shown := threadsShown{Threads: page.Threads, Next: page.Next}
-	if page.Note != nil {
-		shown.Note = h.cfg.Explain(page.Note)
+	for i := range page.Threads {
+		t := &page.Threads[i]
+		few := v.Few(t.People)
+		r := v.row(maildir.WaitingThread{
+			Thread:   t.Thread,
+			Message:  t.ID,
+			Subject:  index.WithoutRe(t.Title),
+			People:   few.Names,
+			Line:     t.Line,
+			Messages: t.Messages,
+			Files:    t.Files,
+			At:       t.Created,
+		}, "")
+		if r.MorePeople, r.Waits = few.More, t.Unread > 0; t.Unread > 0 {
+			r.Count = strconv.Itoa(t.Unread) + " unread"
+		}
+		d.Rows = append(d.Rows, r)
 	}
-	return v.show("threads", shown)
+	if page.Next != "" {
+		d.Older = v.With("cursor", page.Next)
+	}
+	if page.Note != nil {
+		d.Found.Note = v.page.cfg.Explain(page.Note)
+	}
+	return nil
 }
 
 // Query returns the search in the request's URL, or "" if there is none.

@@ -2,6 +2,8 @@ package page_test
 
 import (
 	"fmt"
+	"html"
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -23,7 +25,9 @@ func (b *browser) follow(view string) (pages []string) {
 		if next == nil {
 			return pages
 		}
-		at = path + strings.ReplaceAll(next[1], "&amp;", "&")
+		if at = html.UnescapeString(next[1]); strings.HasPrefix(at, "?") {
+			at = path + at
+		}
 	}
 	b.Fatal("the pages have no end")
 	return nil
@@ -151,8 +155,8 @@ func TestSearch(t *testing.T) {
 	view := b.see(s.base + "/search?q=zebra")
 	contains(t, view, "2 messages</h1>", `<bdi>See bold <mark>zebra</mark> in web/**/<mark>zebra</mark>.go <mark>zebra</mark> := 1 // a * b <mark>zebra</mark> a b <mark>zebra</mark> 1</bdi>`,
 		`href="`+s.base+`/threads?q=zebra"`)
-	if n := strings.Count(view, `class="snippet"`); n != 1 {
-		t.Errorf("there are %d snippets", n)
+	if n := strings.Count(view, `class="hit"`); n != 1 {
+		t.Errorf("there are %d lines", n)
 	}
 	contains(t, b.see(s.base+"/search?q=quagga"), "No messages match <bdi>quagga</bdi>.", "from:")
 	for i := range 60 {
@@ -165,4 +169,34 @@ func TestSearch(t *testing.T) {
 	for _, text := range pages {
 		contains(t, text, "62 messages</h1>")
 	}
+}
+
+// TestFoundThreads checks that a search shows each thread once, with the lines that match, and that its rows open the
+// threads next to the hits. A refused query must be a sentence next to the search field.
+func TestFoundThreads(t *testing.T) {
+	s := open(t, page.Config{})
+	var ids []string
+	for i := range 3 {
+		sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Stripes", Body: fmt.Sprint("zebra ", i), ThreadID: "T-1"})
+		ids = append(ids, sent.ID)
+	}
+	other := s.send("Bob", maildir.Draft{To: []string{"pat"}, Subject: "Zoo", Body: "a zebra and more"})
+	b := s.person()
+	text := b.see(s.base + "/search?q=zebra&order=rank")
+	if rows, hits := strings.Count(text, `class="row"`), strings.Count(text, `class="hit"`); rows != 2 || hits != 4 {
+		t.Errorf("%d rows, %d hits:\n%s", rows, hits, text)
+	}
+	link := s.base + "/thread/T-1?in=search&amp;order=rank&amp;q=zebra#" + ids[0]
+	contains(t, text, `href="`+link+`"`)
+	text = b.see(s.base + "/thread/T-1?in=search&q=zebra")
+	next := s.base + "/thread/" + other.ID + "?in=search&amp;q=zebra#" + other.ID
+	contains(t, text, "4 messages</h2>", `<mark>zebra</mark>`, `href="`+next+`"`, "‹ Search", `aria-current="true"><span class="who">`)
+	if strings.Contains(b.see(s.base+"/thread/"+other.ID+"?in=threads"), "data-next") != true {
+		t.Error("the list of threads is not next to the thread")
+	}
+	res, text := b.get(s.base + "/search?q=importance:x")
+	if res.StatusCode != http.StatusBadRequest {
+		t.Errorf("a wrong query: %s", res.Status)
+	}
+	contains(t, text, `<p class="note">`, `value="importance:x"`)
 }

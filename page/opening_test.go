@@ -46,7 +46,7 @@ func TestOpening(t *testing.T) {
 		if res.StatusCode != http.StatusOK {
 			t.Errorf("%s: %s\n%s", c.what, res.Status, text)
 		}
-		if done := strings.Contains(text, "data-done>Done"); done != (c.unread == 1 && c.by.cookies != nil) {
+		if done := strings.Contains(text, "data-done>Done <kbd>"); done != (c.unread == 1 && c.by.cookies != nil) {
 			t.Errorf("%s: the message can be marked as read: %v", c.what, done)
 		}
 		if n := s.unread(); n != c.unread {
@@ -72,7 +72,7 @@ func TestThread(t *testing.T) {
 	b := s.person()
 	thread := s.base + "/thread/" + first.ID
 	text := b.see(thread)
-	contains(t, text, `id="f-`+first.ID+`" open`, `id="f-`+second+`" open`, "· acknowledged", `value="Ann, Bob"`, "data-done>Acknowledge")
+	contains(t, text, `id="f-`+first.ID+`" open`, `id="f-`+second+`" open`, "· acknowledged", `value="Ann, Bob"`, ">Acknowledge</button>")
 	if strings.Contains(text, "depth") {
 		t.Errorf("one answer is indented:\n%s", text)
 	}

@@ -15,11 +15,11 @@ package page
 import (
 	"bytes"
 	"context"
-	"embed"
 	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -30,9 +30,6 @@ import (
 	"mailtree/maildir/format"
 	"mailtree/maildir/media"
 )
-
-//go:embed static
-var static embed.FS
 
 // Config says whose mail is shown and to whom. Store is required.
 type Config struct {
@@ -60,6 +57,7 @@ type Page struct {
 	mu     sync.Mutex
 	links  map[string]link // by code
 	waits  map[mailbox]*keptWaits
+	states map[*maildir.Project]*state
 	undone []undoneDraft // texts of recently undone messages, oldest first
 
 	memory *semaphore.Weighted // memory for responses: mostHeld bytes
@@ -83,6 +81,7 @@ func New(cfg Config) *Page {
 		forms:  forms{by: map[formSum]*handling{}},
 		links:  map[string]link{},
 		waits:  map[mailbox]*keptWaits{},
+		states: map[*maildir.Project]*state{},
 		memory: semaphore.NewWeighted(mostHeld),
 	}
 	h.mount()
@@ -91,13 +90,13 @@ func New(cfg Config) *Page {
 
 // mount registers the handlers.
 func (h *Page) mount() {
-	h.mux.Handle("GET /static/", cached(http.FileServerFS(static)))
+	h.mux.HandleFunc("GET /static/{name}", serveAsset)
 	h.mux.Handle("GET /favicon.ico", http.RedirectHandler("/static/icon.svg", http.StatusMovedPermanently))
 	h.mux.HandleFunc("GET /open/{code}", h.enter)
 	for path, show := range map[string]func(*view) error{
 		"GET /{$}":                                  h.projects,
 		"GET /p/{project}/{$}":                      h.waiting,
-		"GET /p/{project}/inbox":                    h.all,
+		"GET /p/{project}/inbox":                    h.inbox,
 		"GET /p/{project}/threads":                  h.threads,
 		"GET /p/{project}/search":                   h.search,
 		"GET /p/{project}/thread/{id}":              h.thread,
@@ -111,8 +110,8 @@ func (h *Page) mount() {
 		"GET /p/{project}/activity":                 h.activity,
 		"GET /p/{project}/problems":                 h.problemsView,
 		"POST /p/{project}/send":                    h.sending,
-		"POST /p/{project}/done":                    h.write(h.done),
-		"POST /p/{project}/message/{id}/mark":       h.write(h.mark),
+		"POST /p/{project}/done":                    h.finishing(h.done),
+		"POST /p/{project}/message/{id}/mark":       h.finishing(h.mark),
 		"POST /p/{project}/message/{id}/undo":       h.write(h.undo),
 		"POST /p/{project}/agents/{agent}/nudge":    h.write(h.nudge),
 		"POST /p/{project}/claims/release":          h.write(h.release),
@@ -130,6 +129,9 @@ func (h *Page) mount() {
 	h.mux.Handle("/", h.view(pieceBytes, func(*view) error { return errNoView }))
 }
 
+// errNoProject means that the store has no project with the name in the address.
+var errNoProject = errors.New("no such project")
+
 // errNoView means that the page has no view at the requested address.
 var errNoView = errors.New("page not found")
 
@@ -146,15 +148,6 @@ func protect(header http.Header) {
 	header.Set("Referrer-Policy", "same-origin") // with no-referrer, forms would come from the origin "null"
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-}
-
-// cached serves files that change only when the program does. Their addresses contain the version.
-func cached(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		protect(w.Header())
-		w.Header().Set("Cache-Control", "max-age=86400")
-		next.ServeHTTP(w, r)
-	})
 }
 
 // view converts a function that shows a view into a handler. While the view is being built, it may hold up to takes
@@ -202,10 +195,13 @@ func (v *view) findProject() error {
 		return nil
 	}
 	p, err := v.page.cfg.Store.Project(v.ctx(), slug)
+	if errors.Is(err, maildir.ErrNotFound) {
+		return errNoProject
+	}
 	if err != nil {
 		return err
 	}
-	v.p, v.Project = p, shownProject(p)
+	v.p, v.Project, v.State = p, shownProject(p), v.page.stateOf(p)
 	return nil
 }
 
@@ -221,8 +217,12 @@ func (v *view) reason(err error) (status int, text string) {
 	switch {
 	case errors.Is(err, errNoView):
 		return http.StatusNotFound, "Page not found."
+	case errors.Is(err, errNoProject):
+		return http.StatusNotFound, "No project " + strconv.Quote(v.r.PathValue("project")) + ". The home page lists the projects."
 	case errors.Is(err, errNoWrite):
 		return http.StatusForbidden, "You can read this page; " + err.Error() + "."
+	case errors.Is(err, errAsks):
+		return http.StatusConflict, "Nothing was changed: the thread asks you for an answer. Reply to it, acknowledge it or archive it."
 	case errors.Is(err, errNoText):
 		return http.StatusBadRequest, "Nothing was sent: the message has no text."
 	case errors.Is(err, maildir.ErrNotFound):
@@ -266,7 +266,13 @@ func (v *view) showAs(status int, name string, data any) error {
 		return err
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	v.writeWhole(status, b.Bytes())
+	v.w.Header().Set("Vary", "Accept-Encoding")
+	text := b.Bytes()
+	if takesGzip(v.r) {
+		v.w.Header().Set("Content-Encoding", "gzip")
+		text = zip(text)
+	}
+	v.writeWhole(status, text)
 	return nil
 }
 

@@ -1,7 +1,10 @@
 package page
 
 import (
+	"cmp"
+	"errors"
 	"regexp"
+	"slices"
 	"strings"
 
 	"mailtree/maildir"
@@ -9,19 +12,19 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// searchShown is one page of search results.
+// searchShown describes the results of a search.
 type searchShown struct {
 	Ranked bool // sorted by relevance; otherwise newest first
 	Among  int  // number of newest matches that were ranked
-	Hits   []hitShown
-	Count  int // number of all hits, up to countMost+1; 0 if unknown
-	Next   string
+	Count  int  // number of all hits, up to countMost+1; 0 if unknown
 	Note   string
+	Status int // of the response if the query was refused; otherwise 0
 }
 
 // hitShown is a message found by a search.
 type hitShown struct {
 	index.MessageRow
+	Link    string
 	Snippet []piece // nil if it would only repeat the subject
 }
 
@@ -31,35 +34,61 @@ const (
 	countMost  = 1000
 )
 
-func (h *Page) search(v *view) error {
-	shown := searchShown{Ranked: v.asked("order") == "rank"}
-	if err := v.in("search", "Search"); err != nil {
-		return err
+// search shows the messages that a search finds, grouped by thread.
+func (h *Page) search(v *view) error { return v.showList(cmp.Or(v.Query(), "Search")) }
+
+// laySearch adds a page of the messages that a search finds. If the query is refused, it adds the reason.
+func (v *view) laySearch() error {
+	d := v.Desk
+	f := &d.Found
+	if f.Ranked = v.asked("order") == "rank"; v.Query() == "" {
+		return nil
 	}
-	if v.Query() == "" {
-		return v.show("search", shown)
-	}
-	v.Title = v.Query()
 	page, err := v.p.Search(v.ctx(), maildir.SearchRequest{
 		Text:   v.Query(),
-		Rank:   shown.Ranked,
+		Rank:   f.Ranked,
 		Limit:  searchSize,
 		Cursor: v.asked("cursor"),
 	})
+	if errors.Is(err, maildir.ErrInvalid) || errors.Is(err, maildir.ErrTooLarge) {
+		f.Status, f.Note = v.reason(err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	for i := range page.Hits {
-		shown.Hits = append(shown.Hits, hitShown{page.Hits[i].MessageRow, snippet(&page.Hits[i])})
+		v.addHit(&page.Hits[i])
 	}
-	shown.Next, shown.Among = page.Next, page.Ranked
+	if f.Among = page.Ranked; page.Next != "" {
+		d.Older = v.With("cursor", page.Next)
+	}
 	if page.Note != nil {
-		shown.Note = h.cfg.Explain(page.Note)
+		f.Note = v.page.cfg.Explain(page.Note)
 	}
-	if shown.Count, err = v.p.CountMatches(v.ctx(), v.Query(), countMost+1); err != nil {
-		return err
+	f.Count, err = v.p.CountMatches(v.ctx(), v.Query(), countMost+1)
+	return err
+}
+
+// addHit adds a message that was found to the row of its thread.
+func (v *view) addHit(h *index.Hit) {
+	d, m := v.Desk, &h.MessageRow
+	thread := cmp.Or(m.ThreadID, m.ID)
+	at := slices.IndexFunc(d.Rows, func(r rowShown) bool { return r.Thread == thread })
+	if at < 0 {
+		at, d.Rows = len(d.Rows), append(d.Rows, v.row(maildir.WaitingThread{
+			Thread:  thread,
+			Message: m.ID,
+			Subject: index.WithoutRe(m.Subject),
+			At:      m.Created,
+		}, ""))
 	}
-	return v.show("search", shown)
+	r := &d.Rows[at]
+	if !slices.Contains(r.People, m.From) {
+		r.People = append(r.People, m.From)
+	}
+	link, _, _ := strings.Cut(r.Link, "#")
+	r.Hits = append(r.Hits, hitShown{*m, link + "#" + m.ID, snippet(h)})
 }
 
 // Counted returns a phrase that says how many messages were found.

@@ -1,7 +1,9 @@
 package page
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"math"
 	"net/http"
@@ -49,8 +51,11 @@ func (h *Page) stream(v *view) error {
 	v.w.Header().Set("Content-Type", "text/event-stream")
 	v.w.Header().Set("X-Accel-Buffering", "no")
 	out := http.NewResponseController(v.w)
-	bell := v.p.Changed()
-	for text := "retry: 2000\n\n"; text != ""; text, bell = nextEvent(v.ctx(), v.p, bell) {
+	bell, text := v.p.Changed(), "retry: 2000\n\n"
+	if now := h.stateOf(v.p); now != cmp.Or(v.r.Header.Get("Last-Event-ID"), v.asked("at"), now) {
+		text += changeEvent(now, 1)
+	}
+	for ; text != ""; text, bell = h.nextEvent(v.ctx(), v.p, bell) {
 		_ = out.SetWriteDeadline(time.Now().Add(streamPatient)) // ignored if there is no connection
 		if _, err := fmt.Fprint(v.w, text); err != nil || out.Flush() != nil {
 			return nil //nolint:nilerr // the browser is gone, or is not reading
@@ -62,7 +67,7 @@ func (h *Page) stream(v *view) error {
 // nextEvent waits for the bell, which rings when the project changes, and then for the next tick. If nothing changes,
 // it waits for the next beat. It returns the event and the bell for later changes. If the browser or the server ends
 // the connection, the event is "".
-func nextEvent(ctx context.Context, p *maildir.Project, bell <-chan struct{}) (string, <-chan struct{}) {
+func (h *Page) nextEvent(ctx context.Context, p *maildir.Project, bell <-chan struct{}) (string, <-chan struct{}) {
 	beat := time.NewTimer(streamBeat)
 	defer beat.Stop()
 	select {
@@ -78,8 +83,32 @@ func nextEvent(ctx context.Context, p *maildir.Project, bell <-chan struct{}) (s
 	defer tick.Stop()
 	select {
 	case <-tick.C:
-		return fmt.Sprintf("event: change\ndata: %d\n\n", tickAt(now)+1), bell
+		return changeEvent(h.stateOf(p), tickAt(now)+1), bell
 	case <-ctx.Done():
 		return "", nil
 	}
+}
+
+// changeEvent returns the event that says that a project has changed since a tick, and is in a state now.
+func changeEvent(state string, tick int64) string {
+	return fmt.Sprintf("id: %s\nevent: change\ndata: %d\n\n", state, tick)
+}
+
+// state names the state of a project until it changes. Two equal names mean that nothing has changed in between, so a
+// browser that has loaded a view need not load it again when its stream begins.
+type state struct {
+	bell <-chan struct{} // rings when the project has changed
+	name string
+}
+
+// stateOf returns the name of a project's current state.
+func (h *Page) stateOf(p *maildir.Project) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.states[p]
+	if s == nil || rung(s.bell) {
+		s = &state{p.Changed(), rand.Text()}
+		h.states[p] = s
+	}
+	return s.name
 }

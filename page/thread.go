@@ -8,7 +8,6 @@ import (
 	"html/template"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
@@ -28,6 +27,7 @@ type threadShown struct {
 	Messages []messageShown
 	Earlier  bool        // there are earlier messages
 	Later    string      // cursor of the next messages; "" at the end
+	Asks     bool        // a message asks the user for an answer or an acknowledgement
 	Urgent   string      // importance of a message that is new or needs something; "" if normal
 	Reply    *draftShown // form below the thread; nil if there is none
 }
@@ -91,13 +91,13 @@ func (h *Page) thread(v *view) error {
 		return err
 	}
 	if page.Note != nil { // the path named a message in the thread
-		return v.goTo(v.at("thread", page.Thread))
+		return v.goTo(v.at("thread", page.Thread) + v.With())
 	}
 	if err := v.in("thread", "Thread"); err != nil {
 		return err
 	}
 	shown := threadShown{ID: page.Thread, Earlier: v.asked("after") != ""}
-	answers, asks, waits, err := v.fold(&shown, page)
+	answers, err := v.fold(&shown, page)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,13 @@ func (h *Page) thread(v *view) error {
 		if err != nil {
 			return err
 		}
-		form.Asks, form.Waits, shown.Reply = asks, waits || !v.opens() && slices.ContainsFunc(shown.Messages, messageShown.unread), form
+		shown.Reply, form.Asks = form, shown.Asks
+		if d := answers.Mine; d != nil && answers.AckRequired && !d.Acked && !d.Archived && d.Kind != index.KindSent {
+			form.AckID = answers.ID
+		}
+		if !shown.Asks && !v.opens() {
+			form.Unread = joined(shown.unread())
+		}
 	}
 	if err := v.lay(open); err != nil {
 		return err
@@ -132,12 +138,11 @@ func (h *Page) thread(v *view) error {
 // fold prepares the messages of a thread. It opens messages that are new, messages that ask for something, and the
 // newest message. It returns the message that a reply by the user answers: the newest message that asks the user for
 // something. If there is none, it returns the newest message that the user received or wrote, and otherwise the newest
-// of all. If the thread is empty, it returns nil. The result asks reports whether a message asks the user for an
-// acknowledgement, and waits reports whether a message asks for anything.
-func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *messageShown, asks, waits bool, err error) {
+// of all. If the thread is empty, it returns nil.
+func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *messageShown, err error) {
 	agents, err := v.p.Agents.List(v.ctx())
 	if err != nil {
-		return nil, false, false, err
+		return nil, err
 	}
 	status := map[string]string{}
 	for _, a := range agents {
@@ -175,13 +180,12 @@ func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *mess
 		wrote = wrote || m.From == v.Me
 		d := m.Mine
 		got := d != nil && !d.Archived && d.Kind != index.KindSent
-		ask := got && m.AckRequired && !d.Acked
-		wait := ask || got && !wrote && !d.Acked && d.Kind == "to" && m.IsQuestion()
-		m.Open = m.Open || wait || m.unread()
-		if answers == nil && (got || wrote) || wait && !waits {
+		asks := got && !d.Acked && (m.AckRequired || !wrote && d.Kind == "to" && m.Question && !format.ServerName(m.From))
+		m.Open = m.Open || asks || m.unread()
+		if answers == nil && (got || wrote) || asks && !shown.Asks {
 			answers = m
 		}
-		asks, waits = asks || ask, waits || wait
+		shown.Asks = shown.Asks || asks
 		if urgent(m.Importance) && m.Open && got && shown.Urgent != format.Urgent {
 			shown.Urgent = m.Importance
 		}
@@ -189,7 +193,7 @@ func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *mess
 	if n := len(shown.Messages); answers == nil && n > 0 {
 		answers = &shown.Messages[n-1]
 	}
-	return answers, asks, waits, nil
+	return answers, nil
 }
 
 // opens reports whether the request means that the user is opening the view: the user's browser follows a link or a
@@ -206,6 +210,16 @@ func (v *view) opens() bool {
 // unread reports whether the message is unread in the user's inbox.
 func (m messageShown) unread() bool {
 	return m.Mine != nil && !m.Mine.Read && !m.Mine.Archived && m.Mine.Kind != index.KindSent
+}
+
+// unread returns the ids of the unread messages in the view.
+func (t *threadShown) unread() (ids []string) {
+	for i := range t.Messages {
+		if t.Messages[i].unread() {
+			ids = append(ids, t.Messages[i].ID)
+		}
+	}
+	return ids
 }
 
 // readAll marks the messages in the view as read.

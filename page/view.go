@@ -29,8 +29,9 @@ type view struct {
 	Now     time.Time
 	Path    string // path of the request's URL
 	Menu    menu
-	Desk    *desk // the list shown next to Data or in its place; nil if there is none
-	Live    bool  // whether the script keeps the view up to date
+	Desk    *desk  // the list shown next to Data or in its place; nil if there is none
+	State   string // the project's state: see Page.stateOf
+	Live    bool   // whether the script keeps the view up to date
 	Data    any
 
 	page    *Page
@@ -130,6 +131,7 @@ var functions = template.FuncMap{
 	"anchor":  claimAnchor,
 	"thumb":   thumbnail,
 	"inwords": inWords,
+	"asset":   assetAt,
 }
 
 func firstOf(all ...string) string {
@@ -166,7 +168,7 @@ func parseTemplates() map[string]*template.Template {
 	base := template.Must(template.New("base").Funcs(functions).ParseFS(sources, "templates/base.html", "templates/parts.html"))
 	all := map[string]*template.Template{}
 	for _, name := range []string{
-		"refused", "projects", "waiting", "threads", "search", "thread", "compose", "reply", "agents", "claims", "activity",
+		"refused", "projects", "waiting", "thread", "compose", "reply", "agents", "claims", "activity",
 		"problems", "history",
 	} {
 		all[name] = template.Must(template.Must(base.Clone()).ParseFS(sources, "templates/"+name+".html"))

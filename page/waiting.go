@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"mailtree/maildir"
@@ -15,17 +16,66 @@ import (
 	"mailtree/maildir/index"
 )
 
-// desk is the list of the user's mail: what is waiting, followed by mail that was read earlier. In wide windows, the
-// list is shown next to a thread.
+// desk is a list of threads. In wide windows, it is shown next to a thread that was opened from it.
 type desk struct {
-	Groups []group
-	Rest   []rowShown // threads in which nothing is waiting, newest first
-	Older  string     // cursor for mail older than Rest; "" at the end
-	All    bool       // whether this is the view of all mail, which has no Groups
-	Open   string     // the thread next to the list; "" if there is none
-	Next   string     // the thread to show after Open; "" if there is none
-	Looked time.Time  // when the user last looked; zero if unknown
+	In     string // the list, as the value of inList: "" for what is waiting
+	Title  string
+	Groups []group     // what is waiting
+	Rows   []rowShown  // the rows of any other list
+	Found  searchShown // about a search
+	Older  string      // the URL parameters of the next page of Rows; "" at the end
+	Open   string      // the thread next to the list; "" if there is none
+	Next   *rowShown   // the row after Open; nil if there is none
+	Looked time.Time   // when the user last looked; zero if unknown
 	News   *maildir.News
+}
+
+// inList is the URL parameter of a thread that says from which list the user has opened it. The list's own parameters
+// follow. These are the lists, except what is waiting.
+const (
+	inList    = "in"
+	inInbox   = "inbox"
+	inThreads = "threads"
+	inSearch  = "search"
+)
+
+// listParams are the parameters of the lists' URLs.
+var listParams = []string{inList, "q", "order", "cursor", "before", "archived"}
+
+// list returns the list that the view shows.
+func (v *view) list() string {
+	if v.Reads() {
+		return v.asked(inList)
+	}
+	return map[string]string{v.at(inInbox): inInbox, v.at(inThreads): inThreads, v.at(inSearch): inSearch}[v.Path]
+}
+
+// With returns the query of a URL in the view, with the parameters of its list and the given ones.
+func (v *view) With(pairs ...string) string {
+	q := url.Values{}
+	for _, name := range listParams {
+		if value := v.asked(name); value != "" {
+			q.Set(name, value)
+		}
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		q.Set(pairs[i], pairs[i+1])
+	}
+	return "?" + q.Encode()
+}
+
+// ListPath returns the address of the list without its parameters.
+func (v *view) ListPath() string { return v.at(v.list()) }
+
+// ListLink returns the address of the list from which the thread was opened.
+func (v *view) ListLink() string {
+	in := v.list()
+	if in == "" {
+		return v.at()
+	}
+	q, _ := url.ParseQuery(strings.TrimPrefix(v.With(), "?"))
+	q.Del(inList)
+	return strings.TrimSuffix(v.at(in)+"?"+q.Encode(), "?")
 }
 
 // group is a part of the list.
@@ -46,9 +96,14 @@ func (g group) Count() (n int) {
 // rowShown is one thread in the list.
 type rowShown struct {
 	maildir.WaitingThread
-	Link   string
-	Waits  bool // whether the user can mark the thread as done
-	Unread bool // in the view of all mail: whether one of the thread's listed messages is unread
+	MorePeople int        // number of people not in People
+	Hits       []hitShown // the messages that a search has found
+	Count      string     // how many messages are unread; "" if the list does not say so
+	Link       string
+	Waits      bool   // whether something in the thread is waiting for the user
+	Asks       bool   // whether the thread asks the user for an answer or an acknowledgement
+	fresh      bool   // whether the thread is new mail
+	Unread     string // ids of the unread messages, joined; "" if the thread asks the user for something
 }
 
 // waiting shows what is waiting for the user and what has happened since the user last looked.
@@ -69,30 +124,58 @@ func (h *Page) waiting(v *view) error {
 	return v.show("waiting", nil)
 }
 
-// restMost is the maximum number of previously read messages in the list. It is also the page size of the view of all
-// mail.
+// restMost is the page size of the view of all mail.
 const restMost = 30
 
-// all shows all mail in the user's inbox. Archived mail is included only on request.
-func (h *Page) all(v *view) error {
-	if err := v.in("waiting", "All mail"); err != nil {
+// inbox shows all mail in the user's inbox. Archived mail is included only on request.
+func (h *Page) inbox(v *view) error { return v.showList("All mail") }
+
+// showList shows a list other than what is waiting.
+func (v *view) showList(title string) error {
+	if err := v.in(v.list(), title); err != nil {
 		return err
 	}
-	v.Desk = &desk{All: true}
-	if err := v.layRest(index.InboxQuery{Archived: v.asked("archived") != ""}); err != nil {
+	if err := v.lay(nil); err != nil {
 		return err
 	}
-	return v.show("waiting", nil)
+	return v.showAs(cmp.Or(v.Desk.Found.Status, http.StatusOK), "waiting", nil)
 }
 
-// lay builds the list. If the thread next to the list was new when it was opened, it keeps its place in the list while
-// it is being read.
-func (v *view) lay(open *threadShown) error {
-	d, w := &desk{}, v.Menu.Waits
+// lay builds the list that the view shows, with a thread next to it; open may be nil.
+func (v *view) lay(open *threadShown) (err error) {
+	d := &desk{In: v.list()}
 	v.Desk = d
-	fresh := w.New
 	if open != nil {
 		d.Open = open.ID
+	}
+	switch d.In {
+	case inInbox:
+		d.Title = "All mail"
+		err = v.layInbox()
+	case inThreads:
+		d.Title = "Threads"
+		err = v.layThreads()
+	case inSearch:
+		d.Title = "Search"
+		err = v.laySearch()
+	default:
+		d.In, d.Title = "", "Waiting for you"
+		v.layWaiting(open)
+	}
+	all := slices.Clone(d.Rows)
+	for _, g := range d.Groups {
+		all = append(all, g.Rows...)
+	}
+	d.Next = nextOf(all, d.Open)
+	return err
+}
+
+// layWaiting adds what is waiting for the user. If the thread next to the list was new when it was opened, it keeps its
+// place in the list while it is being read.
+func (v *view) layWaiting(open *threadShown) {
+	d, w := v.Desk, v.Menu.Waits
+	fresh := w.New
+	if open != nil {
 		is := func(t maildir.WaitingThread) bool { return t.Thread == open.ID }
 		if v.asked(isNew) != "" && !slices.ContainsFunc(slices.Concat(w.Answer, w.New), is) {
 			at := slices.IndexFunc(fresh, func(t maildir.WaitingThread) bool { return !urgent(t.Importance) && t.At.Before(open.at()) })
@@ -110,8 +193,6 @@ func (v *view) lay(open *threadShown) error {
 			d.Groups = append(d.Groups, group{of.id, of.title, v.rows(of.threads, of.id)})
 		}
 	}
-	d.Next = nextOf(slices.Concat(w.Answer, fresh), d.Open)
-	return v.layRest(index.InboxQuery{})
 }
 
 // isNew is the URL parameter that keeps a thread among the new mail.
@@ -119,13 +200,25 @@ const isNew = "new"
 
 func urgent(importance string) bool { return importance == format.Urgent || importance == format.High }
 
+// opening returns the address that opens a row's thread next to the list.
+func (v *view) opening(r *rowShown) string {
+	q := url.Values{}
+	if v.Desk.In != "" {
+		q, _ = url.ParseQuery(strings.TrimPrefix(v.With(inList, v.Desk.In), "?"))
+	} else if r.fresh {
+		q.Set(isNew, "1")
+	}
+	return strings.TrimSuffix(v.at("thread", r.Thread)+"?"+q.Encode(), "?") + "#" + r.Message
+}
+
 // row returns a thread's row in a group of the list.
 func (v *view) row(t maildir.WaitingThread, group string) rowShown {
-	link := v.at("thread", t.Thread)
-	if group == "new" {
-		link += "?" + isNew + "=1"
+	r := rowShown{WaitingThread: t, Waits: t.Waiting > 0 && group != "owed", fresh: group == "new"}
+	r.Link = v.opening(&r)
+	if r.Asks = r.Waits && t.Why != ""; r.Waits && !r.Asks {
+		r.Unread = joined(t.IDs)
 	}
-	return rowShown{WaitingThread: t, Link: link + "#" + t.Message, Waits: t.Waiting > 0 && group != "owed"}
+	return r
 }
 
 func (v *view) rows(threads []maildir.WaitingThread, group string) (all []rowShown) {
@@ -135,14 +228,10 @@ func (v *view) rows(threads []maildir.WaitingThread, group string) (all []rowSho
 	return all
 }
 
-// layRest adds a page of the inbox, grouped by thread, without the threads that are already in the list.
-func (v *view) layRest(q index.InboxQuery) error {
+// layInbox adds a page of the inbox, grouped by thread.
+func (v *view) layInbox() error {
 	d, has := v.Desk, map[string]bool{}
-	for _, g := range d.Groups {
-		for _, r := range g.Rows {
-			has[r.Thread] = true
-		}
-	}
+	q := index.InboxQuery{Archived: v.WithArchived()}
 	q.Before, _ = strconv.ParseInt(v.asked("before"), 10, 64)
 	q.Limit = restMost
 	page, err := v.myInbox(q)
@@ -160,16 +249,21 @@ func (v *view) layRest(q index.InboxQuery) error {
 			Files:      len(m.Attachments),
 			At:         m.Created,
 		}
-		if !has[t.Thread] && (m.Read || d.All) {
-			d.Rest = append(d.Rest, v.row(t, ""))
+		if !has[t.Thread] {
+			d.Rows = append(d.Rows, v.row(t, ""))
 		}
-		if at := slices.IndexFunc(d.Rest, func(r rowShown) bool { return r.Thread == t.Thread }); at >= 0 && !m.Read {
-			d.Rest[at].Unread = true
+		if !m.Read {
+			r := &d.Rows[slices.IndexFunc(d.Rows, func(r rowShown) bool { return r.Thread == t.Thread })]
+			r.Waits, r.Asks = true, r.Asks || m.AckRequired && !m.Acked || m.Kind == "to" && m.Question && !format.ServerName(m.From)
+			r.IDs = append(r.IDs, m.ID)
+			if r.Unread = joined(r.IDs); r.Asks {
+				r.Unread = ""
+			}
 		}
 		has[t.Thread] = true
 	}
 	if page.Next != 0 {
-		d.Older = strconv.FormatInt(page.Next, 10)
+		d.Older = v.With("before", strconv.FormatInt(page.Next, 10))
 	}
 	return nil
 }
@@ -186,65 +280,52 @@ func (v *view) myInbox(q index.InboxQuery) (*maildir.InboxPage, error) {
 	return page, err
 }
 
-// nextOf returns the thread after the given thread in a list, or the first thread if there is none after it. If there
-// is no other thread, nextOf returns "".
-func nextOf(list []maildir.WaitingThread, thread string) string {
-	at := slices.IndexFunc(list, func(t maildir.WaitingThread) bool { return t.Thread == thread })
-	for _, t := range slices.Concat(list[at+1:], list) {
-		if t.Thread != thread {
-			return t.Thread
-		}
+// nextOf returns the row after the given thread in the list. If the thread is the last one or is not in the list, nextOf
+// returns nil.
+func nextOf(list []rowShown, thread string) *rowShown {
+	at := slices.IndexFunc(list, func(r rowShown) bool { return r.Thread == thread })
+	if at < 0 || at+1 == len(list) {
+		return nil
 	}
-	return ""
+	return &list[at+1]
 }
 
-// nextAfter returns the address of the thread to show after some threads have been dealt with. That is the thread named
-// in the form if it is still waiting, or else the first waiting thread. If no thread is waiting, nextAfter returns the
-// argument otherwise.
-func (v *view) nextAfter(threads []string, otherwise string) (string, error) {
-	w, err := v.box().Waits(v.ctx(), !v.Signed)
-	if err != nil {
-		return "", err
+// nextLink returns the address of the next thread in a form. If there is none, or the thread no longer exists, nextLink
+// returns "".
+func (v *view) nextLink() string {
+	to, err := url.Parse(v.r.PostForm.Get("next"))
+	if err != nil || to.IsAbs() || to.Host != "" {
+		return ""
 	}
-	all := slices.DeleteFunc(slices.Concat(v.rows(w.Answer, "answer"), v.rows(w.New, "new")), func(r rowShown) bool {
-		return slices.Contains(threads, r.Thread)
-	})
-	if len(all) == 0 {
-		return otherwise, nil
+	part, found := strings.CutPrefix(to.EscapedPath(), v.at("thread")+"/")
+	id, err := url.PathUnescape(part)
+	if !found || err != nil || strings.Contains(part, "/") {
+		return ""
 	}
-	at := slices.IndexFunc(all, func(r rowShown) bool { return r.Thread == v.r.PostForm.Get("next") })
-	return all[max(at, 0)].Link, nil
+	if _, err := v.p.ThreadPage(v.ctx(), index.ThreadQuery{Thread: fromSegment(id), Limit: 1}); err != nil {
+		return ""
+	}
+	return to.String()
 }
 
-// done marks threads as done for the user. See maildir.Box.Finish.
+// errAsks means that a thread asks the user for something, so the user is not done with it.
+var errAsks = errors.New("the thread asks for an answer")
+
+// done marks messages as read: the rows that the user selected, or the messages of the thread that the user reads. See
+// maildir.Box.Finish.
 func (h *Page) done(v *view) (to string, err error) {
-	form := v.r.PostForm
 	var ids []string
-	did := ""
-	for _, thread := range form["thread"] {
-		finished, err := v.box().Finish(v.ctx(), thread)
-		if err != nil {
-			return "", err
-		}
-		for _, f := range finished {
-			ids = append(ids, f.ID)
-			if did == "" || did == f.As {
-				did = f.As
-			} else {
-				did = "settled"
-			}
-		}
+	for _, row := range v.r.PostForm["message"] {
+		ids = append(ids, names(row)...)
 	}
-	to = v.back()
-	if at := form.Get("at"); at != "" && slices.Contains(form["thread"], at) {
-		if to, err = v.nextAfter(form["thread"], v.at()); err != nil {
-			return "", err
-		}
+	read, err := v.box().Finish(v.ctx(), ids)
+	if errors.Is(err, maildir.ErrConflict) {
+		return "", errAsks
 	}
-	if len(ids) == 0 {
-		return to, nil
+	if err != nil || len(read) == 0 {
+		return v.back(), err
 	}
-	return v.saying(to, did, joined(ids), nil), nil
+	return v.saying(v.back(), "read", joined(read), nil), nil
 }
 
 // back returns the address of the view that contained the form, or of the list if that is unknown.

@@ -208,6 +208,7 @@ type MessageRow struct {
 	format.Message           // BCC is empty unless documented otherwise; Body is set only if requested
 	Path           string    // the file from which the content was read
 	Cursor         int64     // position in chronological order; opaque
+	Question       bool      // whether the message asks its recipients for an answer: see package question
 	Receipts       []Receipt // the recipients' receipts; nil unless documented otherwise
 
 	// Astray means that the message was read from the inbox of an agent that is not a recipient, so a user or program
@@ -217,18 +218,6 @@ type MessageRow struct {
 	BodyBytes int64 // size of the whole body
 	BodyFrom  int64 // offset of Body in the whole body
 	BodyNext  int64 // offset of the rest of the body if a Room had no space for it; 0 if Body reaches the end
-}
-
-// IsQuestion reports whether the message asks for an answer: see the function IsQuestion.
-func (m *MessageRow) IsQuestion() bool { return IsQuestion(m.Subject) }
-
-// IsQuestion reports whether a message with the given subject asks for an answer, that is, whether the subject ends
-// with a question mark. A subject that begins with "Re:" is not a question, because a reply repeats the original
-// subject.
-func IsQuestion(subject string) bool {
-	subject = strings.TrimSpace(subject)
-	ends := strings.HasSuffix(subject, "?") || strings.HasSuffix(subject, "？")
-	return ends && WithoutRe(subject) == subject
 }
 
 // WithoutRe returns a subject without the "Re:" that begins a reply's subject.
@@ -338,10 +327,11 @@ type Due struct {
 	From       string
 	Subject    string
 	Importance string
-	Kind       string   // to, cc, bcc; KindSent for the agent's own message
-	Unread     bool     // by the agent
-	Asks       bool     // an acknowledgement is still missing
-	ID         string   // id of the agent's own message
+	Kind       string // to, cc, bcc; KindSent for the agent's own message
+	Unread     bool   // by the agent
+	Asks       bool   // an acknowledgement is still missing
+	Question   bool   // the message asks for an answer: see package question
+	ID         string
 	Of         []string // own message: the agents that have not acknowledged it, by name, if Asks is set; otherwise To
 }
 

@@ -3,9 +3,10 @@
 (() => {
   const $ = (what, of = document) => of.querySelector(what);
   const $$ = (what, of = document) => [...of.querySelectorAll(what)];
+  const recall = (key) => JSON.parse(sessionStorage.getItem(key) || "[]"), store = (key, is) => sessionStorage.setItem(key, JSON.stringify(is));
   const stale = document.getElementById("stale");
   const say = (text) => { stale.textContent = text; stale.hidden = !text; };
-  const did = new URLSearchParams(location.search).get("did");
+  const asks = new URLSearchParams(location.search), did = asks.get("did");
 
   // Live updates: the stream reports that something has changed, and the server renders the view again.
   // A time that only gets older is not treated as a change, nor is a part that the user has opened.
@@ -21,13 +22,14 @@
       (!s.isCollapsed && e.contains(s.anchorNode));
   };
   const scrolled = (e) => Math.max(scrollY, e.closest(".pane")?.scrollTop || 0) > 100 && !$("article", e);
+  let appeared = 0; // when something appeared that the user did not open
   let running = false, again = false, tick = "1", away = false;
   async function refresh(force) {
     if (running) { again = true; return; }
     running = true;
     try {
       const res = await fetch(location.href, { headers: { "Mailtree-Fragment": tick } });
-      if (!res.ok) throw new Error(res.status);
+      if (res.status >= 500) throw new Error(res.status);
       const fresh = new DOMParser().parseFromString(await res.text(), "text/html");
       let held = false, news = 0;
       for (const old of $$("[data-live]")) {
@@ -49,16 +51,17 @@
   const places = (e) => $$("li,article,tr", e);
   function added(old, now) {
     const before = new Set(places(old).map(name));
-    return places(now).filter((e) => !before.has(name(e))).length;
+    return places(now).filter((e) => !before.has(name(e)) && !$("[aria-current]", e)).length; // an open thread shows its own news
   }
   // swap keeps the focus, the open parts and the selection.
   function swap(old, now) {
     const before = new Set(places(old).map(name)), f = old.contains(document.activeElement) && document.activeElement;
     const what = f && (f.matches("article") ? "article" : "a"), at = f && $$(what, old).indexOf(f), is = f && (row(f) || name(f));
     for (const e of $$("details[id]", old)) { const n = now.querySelector("#" + CSS.escape(e.id)); if (n) n.open = e.open; }
-    for (const e of $$(":checked[name=thread]", old)) for (const n of $$("[name=thread]", now)) n.checked ||= n.value === e.value;
+    const chosen = new Set($$("li:has(:checked) a.row", old).map(row));
+    for (const e of $$("a.row", now)) if (chosen.has(row(e))) { const n = pick(e); if (n) n.checked = true; }
     old.replaceWith(now);
-    if (before.size && old.id !== "menu") for (const e of places(now)) if (!before.has(name(e))) e.classList.add("fresh");
+    if (before.size && old.id !== "menu") for (const e of places(now)) if (!before.has(name(e))) { e.classList.add("fresh"); appeared = Date.now(); }
     if (f) { const all = $$(what, now); (all.find((e) => (row(e) || name(e)) === is) || all[Math.min(at, all.length - 1)])?.focus({ preventScroll: true }); }
   }
   function offer(n) {
@@ -70,12 +73,13 @@
   }
   const url = document.body.dataset.stream;
   if (url) {
-    let heard = Date.now(), source;
+    let heard = Date.now(), source, at = url;
+    const back = () => { heard = Date.now(); if (away) { away = false; say(""); } };
     const listen = () => {
-      source = new EventSource(url);
-      source.onopen = () => { heard = Date.now(); tick = "1"; away = false; refresh(); };
-      source.addEventListener("change", (e) => { heard = Date.now(); tick = e.data; refresh(); });
-      source.addEventListener("beat", () => { heard = Date.now(); });
+      source = new EventSource(at);
+      source.onopen = back;
+      source.addEventListener("change", (e) => { back(); at = url.replace(/=.*/, "=" + e.lastEventId); tick = e.data; refresh(); });
+      source.addEventListener("beat", back);
       source.onerror = () => {
         away = true;
         say("This page has been out of date since " + new Date(heard).toTimeString().slice(0, 5) + ": the server is not responding. Trying again.");
@@ -120,14 +124,28 @@
     }
     if (to.form?.dataset.draft) keep(to.form);
   });
+  function discard(e) {
+    const form = e.target.closest("form");
+    localStorage.removeItem(place + form.dataset.draft);
+    if (!$("#thread")) return; // the form is alone, so the link leads to the thread
+    e.preventDefault();
+    form.reset();
+    $("textarea", form).value = "";
+    $("#unsent").hidden = $(".kept", form).hidden = true;
+  }
   document.addEventListener("submit", (e) => {
     if (away) { e.preventDefault(); say("Not sent: the server is not responding. Your text is kept here."); return; }
+    const undone = recall(undos);
+    if (e.target.closest(".done") && undone.at(-1) === e.target.action) store(undos, undone.slice(0, -1));
     if (e.target.dataset.draft) sessionStorage.setItem("mailtree sending", place + e.target.dataset.draft);
   });
 
   // The notice of what was done appears once, for ten seconds and for as long as it has the pointer or the focus.
+  // The addresses that undo what was done in this tab are kept, so that z can be repeated.
+  const undos = "mailtree undo " + location.pathname.split("/")[2];
   const bar = $(".done");
   if (bar) {
+    if (did && did !== "undone" && $("form", bar)) store(undos, [...recall(undos), $("form", bar).action].slice(-50));
     const at = new URL(location.href);
     for (const p of ["did", "of", "readers", "said", "by", "again"]) at.searchParams.delete(p);
     history.replaceState(null, "", at);
@@ -135,31 +153,70 @@
     setTimeout(hide, 10000);
   }
 
-  // The user's place is remembered: the row, for Back and when a row is done, and the list's scroll position.
+  // The user's place is remembered: the row and its neighbors, nearest first, for Back and when a row is done. The rows
+  // that were on the screen are remembered too: after a form, a row that was not there has just appeared.
   const seen = (e) => e.checkVisibility();
   const rows = () => $$("main a.row").filter(seen);
-  const memory = "mailtree at " + location.pathname;
-  document.addEventListener("focusin", (e) => { if (e.target.matches("a.row")) sessionStorage.setItem(memory, JSON.stringify([row(e.target), rows().indexOf(e.target)])); });
+  const pick = (e) => $("[name=message]", e?.closest("li") || stale);
+  const memory = "mailtree at " + location.pathname, shown = () => rows().map((e) => row(e) + (pick(e)?.value || ""));
+  function mark(at, gone = []) {
+    const all = rows(), i = all.indexOf(at);
+    store(memory, [...all.slice(i), ...all.slice(0, i).reverse()].filter((e) => !gone.includes(e)).map(row));
+  }
+  document.addEventListener("focusin", (e) => { if (e.target.matches("a.row")) mark(e.target); });
   const list = $(".pane.list"), far = "mailtree list " + location.pathname.split("/")[2];
   addEventListener("pagehide", () => { if (list) sessionStorage.setItem(far, list.scrollTop); });
   if (list) list.scrollTop = sessionStorage.getItem(far) || 0;
+  if (did) { const was = recall("mailtree rows"); if (shown().some((e) => !was.includes(e)) || did === "sent") appeared = Date.now(); }
+  addEventListener("pagehide", () => store("mailtree rows", shown()));
   if (performance.getEntriesByType("navigation")[0]?.type === "back_forward" || bar) {
-    const [was, at] = JSON.parse(sessionStorage.getItem(memory) || "[0,-1]"), all = rows();
-    if (!location.hash || !bar) (all.find((e) => row(e) === was) || all[Math.min(at, all.length - 1)])?.focus();
+    const all = rows(), of = (asks.get("of") || "").split(",");
+    const is = did === "undone" ? all.find((e) => of.some((id) => e.hash === "#" + id || pick(e)?.value.includes(id)))
+      : recall(memory).map((was) => all.find((e) => row(e) === was)).find(Boolean);
+    const text = asks.get("again") && $("form[data-draft] textarea");
+    if (text) { text.focus(); text.selectionStart = text.value.length; }
+    else if (!location.hash || !bar || did === "undone") is?.focus();
   }
   $(".list [aria-current].row")?.scrollIntoView({ block: "nearest" });
 
   // Keys work only without Ctrl, Alt and Cmd. The exception is Enter, which sends with Ctrl or Cmd.
   const current = () => document.activeElement?.closest("article") || $("a.row", document.activeElement?.closest("li") || stale);
+  let hush;
+  function tell(text) {
+    const e = document.getElementById("tell");
+    e.textContent = text;
+    e.hidden = false;
+    clearTimeout(hush);
+    hush = setTimeout(() => { e.hidden = true; }, 10000);
+  }
   function move(by) {
-    const now = current(), read = $$("article.message").filter(seen);
-    const all = now?.matches("article") || !rows().length ? read : rows();
-    const open = all.findIndex((e) => e.matches("[aria-current]")), at = now ? all.indexOf(now) : open;
-    const to = all[Math.max(0, Math.min(all.length - 1, (at < 0 && by < 0 ? all.length : at) + by))];
+    const all = $(".reads") ? $$(".list a.row") : rows(), open = all.findIndex((e) => e.matches("[aria-current]"));
+    const at = open < 0 ? all.indexOf(current()) : open, to = all[at < 0 && by < 0 ? -1 : at + by];
+    if (open >= 0) return to ? to.click() : tell(by < 0 ? "This is the first one." : "This is the last one.");
     to?.focus();
     to?.scrollIntoView({ block: "nearest" });
   }
-  const pick = () => $("[name=thread]", document.activeElement?.closest("li") || stale);
+  const unsent = (form) => $("textarea", form)?.value.trim() || $("[type=file]", form)?.files.length;
+  const asked = "This asks you for an answer, so e changes nothing. Press r to reply. To acknowledge or archive it, use its ⋯ menu.";
+  // done marks what is on the screen as read: the selected rows, the focused row or the open thread.
+  function done() {
+    if (Date.now() - appeared < 1000) return;
+    const at = current(), on = at?.matches("a.row") && at, picked = $$("main li:has(:checked) > a.row");
+    const form = $("#reply form");
+    if (!picked.length && (!on || on.matches("[aria-current]"))) {
+      if (form && unsent(form)) { $("#unsent").hidden = false; $("#unsent button").focus(); }
+      else if ($("#reply[data-asks]")) tell(asked);
+      else $("[data-done]") ? $("[data-done]").click() : tell("Nothing here is unread.");
+      return;
+    }
+    const which = picked.length ? picked : [on];
+    if (which.some((e) => JSON.parse(localStorage.getItem(place + "reply " + row(e)) || "{}").body)) return tell("You have written an answer there. Open it to send or discard the answer.");
+    if (!picked.length && on.matches("[data-asks]")) return tell(asked);
+    if (!picked.length && !pick(on)) return tell("Nothing here is unread.");
+    for (const e of which) pick(e).checked = true;
+    mark(on || which[0], which);
+    document.getElementById("done").requestSubmit();
+  }
   function answer(only) {
     const to = $("#reply #to"), one = $("#reply [data-author]");
     if (only && one) { to.value = one.dataset.author; keep(to.form); }
@@ -168,17 +225,19 @@
   const keys = {
     j: () => move(1),
     k: () => move(-1),
-    o: () => current()?.matches("a") ? current().click() : $("summary", current() || stale)?.click(),
-    x: () => pick()?.click(),
-    e: () => {
-      if (!$(":checked[name=thread]") && !pick()) return $("[data-done]")?.click();
-      if (!$(":checked[name=thread]")) pick().checked = true;
-      document.getElementById("done").requestSubmit();
-    },
+    o: () => { const at = current() || rows()[0]; (at?.matches("a") ? at : $("summary", at || stale))?.click(); },
+    x: () => pick(current())?.click(),
+    e: done,
     r: () => answer(false),
     R: () => answer(true),
     c: () => $("header .write")?.click(),
-    z: () => $(".done button")?.click(),
+    z: () => {
+      const all = recall(undos), form = document.getElementById("undo");
+      if (!all.length) return tell("Nothing is left to undo in this tab. Your name, at the top, leads to your earlier actions.");
+      form.action = all.pop();
+      store(undos, all);
+      form.requestSubmit();
+    },
     "/": () => document.getElementById("find")?.focus(),
     "?": () => document.getElementById("keys").showModal(),
   };
@@ -188,10 +247,12 @@
     if (e.key === "Escape") { field?.blur(); $$("details.menu[open]").forEach((d) => { d.open = false; }); }
     if (e.ctrlKey || e.metaKey || e.altKey || field || !keys[e.key] || $("dialog[open]")) return;
     e.preventDefault();
-    keys[e.key]();
+    if (!(e.repeat && e.key === "e")) keys[e.key]();
   });
   document.addEventListener("click", (e) => {
     $$("details.menu[open]").forEach((d) => { if (!d.contains(e.target)) d.open = false; });
     if (e.target.closest("[data-author]")) { e.preventDefault(); answer(true); }
+    if (e.target.closest("[data-discard]")) discard(e);
+    if (away && e.target.closest("a[href]")) { e.preventDefault(); say("The server is not responding, so this page stays open. Trying again."); }
   });
 })();
