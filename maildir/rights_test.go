@@ -235,7 +235,10 @@ func TestForeignMachine(t *testing.T) {
 		"Free": func(b *maildir.Box) []any {
 			return all(b.Free(t.Context(), maildir.Freeing{Holder: "Bob", Pattern: "y"}))
 		},
-		"Finish": func(b *maildir.Box) []any { return all(b.Finish(t.Context(), []string{toAnn})) },
+		"Forward": func(b *maildir.Box) []any { return all(b.Forward(t.Context(), toBob, hi)) },
+		"Go":      func(b *maildir.Box) []any { return all(b.Go(t.Context(), "Bob")) },
+		"Hold":    func(b *maildir.Box) []any { return all(b.Hold(t.Context(), maildir.Holding{Agent: "Bob"})) },
+		"Finish":  func(b *maildir.Box) []any { return all(b.Finish(t.Context(), []string{toAnn})) },
 		"Inbox": func(b *maildir.Box) []any {
 			return all(b.Inbox(t.Context(), index.InboxQuery{Limit: 10}, true, maildir.Waiting{}))
 		},

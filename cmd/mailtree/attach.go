@@ -18,12 +18,12 @@ import (
 // one request.
 const mostByContent = 8 << 20
 
-// attach returns the files in the form that the tool send_message accepts. The command reads the files itself and passes
-// their content, so a user can attach any file that they can read, and the server reads no files for callers that may not
-// read them. Two kinds of files are passed by path, so that the server decides whether to read them: those that would
-// exceed mostByContent, and those of a command in an agent's session or with a sender who is not the user. attach returns
-// an error for a file that does not exist (exit status 3), and for one that cannot be read.
-func (p *program) attach(d *deskWork, files []string) (all []string, err error) {
+// filesToAttach returns the files in the form that the tool send_message accepts. The command reads the files itself and
+// passes their content, so a user can attach any file that they can read, and the server reads no files for callers that
+// may not read them. Two kinds of files are passed by path, so that the server decides whether to read them: those that
+// would exceed mostByContent, and those of a command in an agent's session or with a sender who is not the user.
+// filesToAttach returns an error for a file that does not exist (exit status 3), and for one that cannot be read.
+func (p *program) filesToAttach(d *deskWork, files []string) (all []string, err error) {
 	if len(files) == 0 {
 		return nil, nil
 	}

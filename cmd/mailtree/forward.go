@@ -28,7 +28,7 @@ func forwardCommand(p *program) *cobra.Command {
 			return err
 		}
 		return p.atDesk(c.Context(), f, mine, args[:1], func(ctx context.Context, d *deskWork) error {
-			attached, err := p.attach(d, files)
+			attached, err := p.filesToAttach(d, files)
 			if err != nil {
 				return err
 			}

@@ -303,7 +303,7 @@ func (o *sendOptions) args(ctx context.Context, p *program, d *deskWork, body st
 	if o.subject != "" || len(d.IDs) == 0 {
 		a["subject"] = o.subject
 	}
-	files, err := p.attach(d, o.files)
+	files, err := p.filesToAttach(d, o.files)
 	if err != nil {
 		return nil, err
 	}
