@@ -16,12 +16,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"mailtree/clients"
 	"mailtree/clients/edit"
+	"mailtree/cmd/mailtree/cli"
 	"mailtree/guard"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
@@ -460,8 +460,8 @@ func (p *program) serves(ctx context.Context, server clients.Server) error {
 }
 
 func (p *program) listClients(at clients.Site) error {
-	w := tabwriter.NewWriter(p.std.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "CLIENT\tNAME\tINSTALLED\tSETUP WRITES\tYOUR FILE\tPROJECT'S FILE")
+	screen := cli.NewScreen(p.std.out, p.variable)
+	rows := []cli.Row{{Cells: []string{"CLIENT", "NAME", "INSTALLED", "SETUP WRITES", "YOUR FILE", "PROJECT'S FILE"}}}
 	for _, c := range clients.List() {
 		found := "-"
 		if (clients.Setup{Site: at, Client: c, Scope: clients.User}).Found() {
@@ -471,7 +471,7 @@ func (p *program) listClients(at clients.Site) error {
 		if h, _ := (clients.Setup{Site: at, Client: c, Scope: clients.User}).Hooks(); h.Want > 0 {
 			hooks = "entry, hooks"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s", c.Name, c.Title, found, hooks)
+		row := cli.Row{Cells: []string{c.Name, c.Title, found, hooks}}
 		yours := ""
 		for _, scope := range []clients.Scope{clients.User, clients.Project} {
 			file, leads, err := clients.Setup{Site: at, Client: c, Scope: scope}.Entry()
@@ -483,11 +483,18 @@ func (p *program) listClients(at clients.Site) error {
 			case leads != nil:
 				file += " (set up)"
 			}
-			fmt.Fprintf(w, "\t%s", file)
+			row.Cells = append(row.Cells, file)
 		}
-		fmt.Fprintln(w)
+		rows = append(rows, row)
 	}
-	return w.Flush()
+	if screen.Width > 0 { // the files are too long for columns
+		for i, r := range rows {
+			rows[i].Cells, rows[i].Below = r.Cells[:4], r.Cells[4]+" "+r.Cells[5]
+		}
+		rows[0].Below = "YOUR FILE, PROJECT'S FILE"
+	}
+	screen.Table(rows)
+	return nil
 }
 
 // sameFile reports whether two paths lead to the same file. In the home folder, some of a client's files are both the
