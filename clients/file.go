@@ -149,7 +149,13 @@ func (c *Change) restore(p part) {
 func (c *Change) Diff() []byte { return Diff(c.file.name, c.file.data, c.After) }
 
 // Diff returns the change to a file as a unified diff. It is empty if nothing changes.
-func Diff(name string, before, after []byte) []byte { return diff.Diff(name, before, name, after) }
+func Diff(name string, before, after []byte) []byte {
+	old := name
+	if len(before) == 0 { // a new file, as Git shows it
+		old = "/dev/null"
+	}
+	return diff.Diff(old, before, name, after)
+}
 
 // Apply writes the change: first the backup, then the file. It replaces the file with a rename, and keeps the file's
 // mode. It returns ErrChanged and write errors. In either case, the file is unchanged.

@@ -301,7 +301,9 @@ func TestCrossingStart(t *testing.T) {
 		}
 		return x
 	}})
-	waits.Until(t, "nothing to wait", func() bool { return slices.Equal(items(t, s.back), []string{filepath.Base(saving), filepath.Base(foreign)}) })
+	waits.Until(t, "nothing to wait", func() bool {
+		return slices.Equal(items(t, s.back), []string{filepath.Base(saving), filepath.Base(foreign)})
+	})
 	if got := subjects(t, s.front, "Xia"); got != "kept before" {
 		t.Errorf("after another start, Xia has %q", got)
 	}

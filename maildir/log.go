@@ -19,8 +19,9 @@ type LogQuery struct {
 	// Of selects the entries. It can be an agent (the agent's operations, and edits by others in its folder), a message
 	// id, which may be shortened, a thread (the operations on it), or a path in the tree. "" selects everything.
 	Of    string
-	Limit int  // number of entries; 0: all
-	Patch bool // include the changed lines
+	Since time.Time `json:",omitzero"` // omits older entries; zero: none
+	Limit int       // number of entries; 0: all
+	Patch bool      // include the changed lines
 
 	// Open omits everything that would reveal a message's bcc recipients, for readers who must not see them
 	// (Invariant I7).
@@ -47,6 +48,9 @@ func (p *Project) Log(ctx context.Context, q LogQuery, each func(*history.Entry)
 		for _, e := range r.Entries() {
 			if !show(&e) {
 				continue
+			}
+			if e.At.Before(q.Since) {
+				return fs.SkipAll
 			}
 			if err := p.tell(ctx, &q, &e, each); err != nil {
 				return err
@@ -124,12 +128,12 @@ func touches(e *history.Entry) bool { return len(e.Files) > 0 }
 // these exists.
 func (p *Project) namedLog(ctx context.Context, q LogQuery) (h history.Query, err error) {
 	of := q.Of
-	a, err := p.mail.Store.Index.Agent(ctx, p.mail.Slug, of)
+	agent, err := p.mail.AgentNamed(ctx, of)
 	if err != nil {
 		return h, err
 	}
-	if a != nil {
-		return history.OfAgent(of), nil
+	if is, err := p.mail.HasAgent(ctx, agent); err != nil || is {
+		return history.OfAgent(agent), err
 	}
 	m, err := p.mail.Store.Index.Message(ctx, p.mail.Slug, of, index.WithoutBody, nil)
 	if err != nil {

@@ -35,7 +35,9 @@ func (s *Server) desk(ctx context.Context, p *maildir.Project, ask *DeskAsk) (d 
 		}
 	}
 	if ask.Agent != "" {
-		d.Person = s.cfg.Store.Domains().Named(ask.Agent)
+		if d.Person, err = p.Agents.Named(ctx, s.cfg.Store.Domains().Named(ask.Agent)); err != nil {
+			return d, err
+		}
 	}
 	for _, short := range ask.IDs {
 		id, err := p.FullID(ctx, short)

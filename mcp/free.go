@@ -37,6 +37,9 @@ func (s *Server) free(ctx context.Context, p *maildir.Project, ask *FreeAsk) (f 
 			Other: ask.Holder,
 		}
 	}
+	if ask.Holder, err = p.Agents.Named(ctx, ask.Holder); err != nil {
+		return f, err
+	}
 	notice, err := tool.Box(ctx, p, ask.Person).Free(ctx, maildir.Freeing{
 		Holder:  ask.Holder,
 		Pattern: ask.Path,

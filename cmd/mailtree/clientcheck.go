@@ -17,7 +17,7 @@ import (
 // checkClients reports problems that keep clients from using mailtree, in doctor's format. If the command line names no
 // client, it checks all clients that have been used on this machine.
 func (p *program) checkClients(ctx context.Context, o setupOptions, at clients.Site, args []string) error {
-	d := &doctor{p: p}
+	d := &doctor{p: p, json: o.json}
 	set := false
 	for _, c := range clients.List() {
 		if len(args) == 1 && c.Name != args[0] {

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"mailtree/cmd/mailtree/cli"
 	"mailtree/gateway"
 	"mailtree/maildir"
 	"mailtree/maildir/address"
@@ -353,11 +354,11 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	if c.Poll, err = pollInterval(v["WATCH"]); err != nil {
 		bad("WATCH", "events, poll, or poll with a duration from 1s to 1h, such as poll:30s")
 	}
-	if c.SyncInterval, err = time.ParseDuration(v["SYNC_INTERVAL"]); err != nil || c.SyncInterval < time.Second || c.SyncInterval > time.Hour {
+	if c.SyncInterval, err = cli.Duration(v["SYNC_INTERVAL"]); err != nil || c.SyncInterval < time.Second || c.SyncInterval > time.Hour {
 		bad("SYNC_INTERVAL", "a duration from 1s to 1h")
 	}
 	c.ClaimAlone = choice("CLAIM_OFFLINE", "refuse", "local") == "local"
-	if c.Idle, err = time.ParseDuration(v["IDLE"]); err != nil || c.Idle <= 0 {
+	if c.Idle, err = cli.Duration(v["IDLE"]); err != nil || c.Idle <= 0 {
 		bad("IDLE", "a duration such as 5m")
 	}
 	c.SummaryCommand = v["SUMMARY_COMMAND"]
@@ -390,7 +391,7 @@ func pollInterval(watch string) (time.Duration, error) {
 		return 2 * time.Second, nil
 	}
 	every, ok := strings.CutPrefix(watch, "poll:")
-	d, err := time.ParseDuration(every)
+	d, err := cli.Duration(every)
 	if !ok || err != nil || d < time.Second || d > time.Hour {
 		return 0, errors.New("no such way to watch")
 	}
@@ -427,7 +428,8 @@ func (c *config) logger(std stdio) *slog.Logger {
 }
 
 func configCommand(p *program) *cobra.Command {
-	return &cobra.Command{
+	asJSON := false
+	c := &cobra.Command{
 		Use:   "config",
 		Short: "Print each setting, its value and its source",
 		Long: "Print each setting, its value and its source: a flag, the environment, the .env in this folder (which\n" +
@@ -435,14 +437,29 @@ func configCommand(p *program) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			w := tabwriter.NewWriter(p.std.out, 0, 4, 2, ' ', 0)
+			all := []settingShape{}
 			for _, s := range p.cfg.settings {
 				v := s.Value
 				if s.Name == "MCP_MAIL_STORE" {
 					v = p.cfg.Store
 				}
+				all = append(all, settingShape{s.Name, v, s.Source, s.Help})
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Name, strconv.Quote(v), s.Source, s.Help)
+			}
+			if asJSON {
+				return p.printJSON(map[string]any{"settings": all})
 			}
 			return w.Flush()
 		},
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
+	return c
+}
+
+// settingShape is a setting in the JSON that `mailtree config` prints.
+type settingShape struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Source string `json:"source"`
+	Help   string `json:"help"`
 }

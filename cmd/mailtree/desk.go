@@ -47,6 +47,7 @@ type deskWork struct {
 	listFile string       // see program.listFile
 	threads  []string     // see namedRows.Threads
 	unsure   bool         // see namedRows.Unsure
+	cursor   string       // where a list continues; "" for its beginning
 	listed   []string     // ids of the messages that this command has listed so far
 }
 

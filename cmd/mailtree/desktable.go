@@ -44,9 +44,8 @@ func (p *program) deskTable() []*cobra.Command {
 		}, func(f *pflag.FlagSet) asking {
 			all := f.BoolP("all", "a", false, "include inactive agents")
 			everywhere := f.Bool("everywhere", false, "list the agents of all projects")
-			cursor := f.String("cursor", "", "continue after this name")
 			return func(ctx context.Context, d *deskWork, _ []string, answer any) error {
-				ask := params{"project_key": d.Slug, "active_only": !*all, "all_projects": *everywhere, "cursor": *cursor}
+				ask := params{"project_key": d.Slug, "active_only": !*all, "all_projects": *everywhere, "cursor": d.cursor}
 				return d.Call(ctx, "list_agents", ask, answer)
 			}
 		}, showByTemplate[mail.Directory]),
@@ -65,12 +64,11 @@ func (p *program) deskTable() []*cobra.Command {
 		asks(p, nobodys, &cobra.Command{
 			Use:   "claims",
 			Short: "List claims with their holders and expiration times",
-		}, func(f *pflag.FlagSet) asking {
-			cursor := f.String("cursor", "", "continue where the previous list ended")
+		}, func(*pflag.FlagSet) asking {
 			return func(ctx context.Context, d *deskWork, _ []string, answer any) error {
 				uri := "resource://claims/" + d.Slug
-				if *cursor != "" {
-					uri += "?cursor=" + *cursor
+				if d.cursor != "" {
+					uri += "?cursor=" + d.cursor
 				}
 				return d.Read(ctx, uri, answer)
 			}
@@ -117,7 +115,7 @@ func (p *program) claimCommand() *cobra.Command {
 			return err
 		},
 	}, func(f *pflag.FlagSet) asking {
-		given = f.String("for", "1h", "duration of the claim, such as 30m, 2h or 3d")
+		given = f.String("for", "1h", "duration of the claim, such as 90m, 2h or 1d12h")
 		shared := f.Bool("shared", false, "let others claim the files too, if their claims are also shared")
 		reason := f.StringP("reason", "r", "", "what you are working on")
 		return func(ctx context.Context, d *deskWork, paths []string, answer any) error {
@@ -139,15 +137,18 @@ func (p *program) claimCommand() *cobra.Command {
 
 // lease returns the duration that a user has given with --for. It returns a usage error if it is not from MinTTL to MaxTTL.
 func lease(c *cobra.Command, given string) (time.Duration, error) {
-	ttl, ok := cli.Age(given)
-	if !ok {
-		ttl, _ = time.ParseDuration(given)
+	ttl, err := cli.Duration(given)
+	if err != nil {
+		return 0, usageError(c, fmt.Errorf("--for %w", err))
 	}
 	if ttl < maildir.MinTTL || ttl > maildir.MaxTTL {
 		return 0, usageError(c, fmt.Errorf("--for is %q, but must be from 1m to 720h, such as 2h or 3d", given))
 	}
 	return ttl, nil
 }
+
+// isLong contains the commands of the table whose list may need several pages.
+var isLong = map[string]bool{"agents": true, "claims": true}
 
 // asks turns c into a command for users. The command accepts no arguments unless c.Args is set. Its flags are added by
 // flags, which returns the function that asks the server. Its answer is printed by show.
@@ -159,8 +160,13 @@ func asks[T any](
 		c.Args = cobra.NoArgs
 	}
 	f, ask := p.addDeskFlags(c), flags(c.Flags())
+	cursor := ""
+	if isLong[c.Name()] {
+		p.addMoreFlags(c, f, &cursor)
+	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.atDesk(c.Context(), f, who, nil, func(ctx context.Context, d *deskWork) error {
+			d.cursor = cursor
 			get := func(answer any) error { return ask(ctx, d, args, answer) }
 			return present(d, get, func(answer *T) error { return show(ctx, d, c.Name(), answer) })
 		})
@@ -172,7 +178,7 @@ func asks[T any](
 // of a terminal. See cli.Screen.Lay.
 func showByTemplate[T any](_ context.Context, d *deskWork, name string, answer *T) error {
 	printable(reflect.ValueOf(answer))
-	t, err := template.New(name).Funcs(d.templateFuncs()).ParseFS(templates, "templates/*.tmpl")
+	t, err := template.New(name).Funcs(d.templateFuncs(name)).ParseFS(templates, "templates/*.tmpl")
 	if err != nil {
 		return err
 	}
@@ -184,10 +190,11 @@ func showByTemplate[T any](_ context.Context, d *deskWork, name string, answer *
 	return nil
 }
 
-// templateFuncs are the functions of the templates.
-func (d *deskWork) templateFuncs() template.FuncMap {
+// templateFuncs are the functions of the template for a command's answer.
+func (d *deskWork) templateFuncs(name string) template.FuncMap {
 	return template.FuncMap{
 		"ago": d.Ago, "in": d.In, "shortID": d.ShortID, "exact": cli.Exact, "bold": d.Bold, "faint": d.Faint,
+		"more": func(cursor string) string { return d.tellMore(name, cursor) },
 		"some": some, "presence": presence,
 		"noBecause": noBecause, "reason": reason, "howFar": howFar, "seen": d.seen, "madeAt": d.madeAt,
 		"count": count, "threads": threadsOf, "strong": func() string { return cli.Strong },

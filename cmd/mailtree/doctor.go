@@ -48,6 +48,7 @@ func doctorCommand(p *program) *cobra.Command {
 			return d.tellWrong()
 		},
 	}
+	c.Flags().BoolVar(&d.json, "json", false, "print the result as JSON")
 	c.Flags().BoolVar(&d.all, "all", false, "list every finding instead of the first twenty of each kind")
 	return c
 }
@@ -61,18 +62,39 @@ type doctor struct {
 
 	wrong strings.Builder // their lines, which are printed last
 
+	json  bool           // print the findings as JSON
+	found []findingShape // with json: the findings so far
+
 	sends bool // the server sends mail to other domains; if no server is running, a server with these settings would
 }
 
-func (d *doctor) ok(format string, args ...any) { d.print(finding("ok", format, args)) }
+// findingShape is a finding in the JSON that `mailtree doctor` prints.
+type findingShape struct {
+	Kind string `json:"kind"` // ok, info or problem
+	Text string `json:"text"`
+}
+
+func (d *doctor) ok(format string, args ...any) { d.add("ok", format, args) }
 
 func (d *doctor) say(format string, args ...any) {
 	d.bad++
-	d.wrong.WriteString(finding("!!", format, args))
+	d.add("!!", format, args)
 }
 
-func (d *doctor) note(format string, args ...any) {
-	d.print(finding("--", format, args))
+func (d *doctor) note(format string, args ...any) { d.add("--", format, args) }
+
+// add prints a finding, or keeps it until the end.
+func (d *doctor) add(mark, format string, args []any) {
+	line := finding(mark, format, args)
+	switch {
+	case d.json:
+		kind := map[string]string{"ok": "ok", "--": "info", "!!": "problem"}[mark]
+		d.found = append(d.found, findingShape{kind, strings.TrimSpace(strings.TrimPrefix(line, mark))})
+	case mark == "!!":
+		d.wrong.WriteString(line)
+	default:
+		d.print(line)
+	}
 }
 
 // print prints lines of findings.
@@ -94,6 +116,13 @@ func finding(mark, form string, args []any) string {
 
 // tellWrong prints the findings that need the user. It returns an error if there are any.
 func (d *doctor) tellWrong() error {
+	if d.json {
+		err := d.p.printJSON(map[string]any{"problems": d.bad, "findings": d.found})
+		if err == nil && d.bad > 0 {
+			err = &exitError{exitFailed, nil}
+		}
+		return err
+	}
 	if d.bad == 0 {
 		return nil
 	}

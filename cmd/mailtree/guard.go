@@ -108,7 +108,8 @@ func guardUninstall(p *program, env []string) *cobra.Command {
 }
 
 func guardStatus(p *program, env []string) *cobra.Command {
-	return &cobra.Command{
+	asJSON := false
+	c := &cobra.Command{
 		Use:   "status [REPOSITORY]",
 		Short: "Show where the guard is installed and whether it works",
 		Long: "Show where the guard is installed and whether it works.\nThe exit status is 0 if commits and merges are " +
@@ -120,13 +121,19 @@ func guardStatus(p *program, env []string) *cobra.Command {
 				return err
 			}
 			lines, works, err := guard.Status(c.Context(), at)
-			p.lines(lines)
+			if !asJSON {
+				p.lines(lines)
+			} else if err == nil {
+				err = p.printJSON(map[string]any{"works": works, "details": lines})
+			}
 			if err == nil && !works {
 				return &exitError{1, nil}
 			}
 			return err
 		},
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
+	return c
 }
 
 func (p *program) lines(all []string) {

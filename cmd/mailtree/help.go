@@ -52,7 +52,12 @@ func (p *program) addHelp(root *cobra.Command) {
 	}
 	help.Args = func(_ *cobra.Command, args []string) error {
 		if _, rest, err := root.Find(args); err != nil || len(rest) > 0 {
-			return fmt.Errorf("%s is not a command: `%s help all` lists all commands", format.Quote(strings.Join(args, " ")), root.Name())
+			var all []string
+			for _, c := range root.Commands() {
+				all = append(all, c.Name())
+			}
+			return fmt.Errorf("%s is not a command%s: `%s help all` lists all commands", format.Quote(strings.Join(args, " ")),
+				meant(format.Near(args[0], all)), root.Name())
 		}
 		return nil
 	}

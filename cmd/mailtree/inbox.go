@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -32,7 +34,7 @@ func inboxCommand(p *program) *cobra.Command {
 	c.Flags().BoolVar(&o.archived, "archived", false, "include archived messages")
 	c.Flags().StringVar(&o.since, "since", "", "only messages after this time, such as 2h (2 hours ago), yesterday or \"2026-01-31 15:04\"")
 	c.Flags().UintVarP(&o.limit, "limit", "n", maildir.DefaultPage, "maximum number of messages")
-	c.Flags().StringVar(&o.cursor, "cursor", "", "continue where the previous list ended")
+	p.addMoreFlags(c, f, &o.cursor)
 	c.Flags().StringVar(&o.asOf, "as-of", "",
 		"show the inbox as it was at this time, such as 2h (2 hours ago), yesterday or \"2026-01-31 15:04\", or in this "+
 			"commit (see log)")
@@ -41,7 +43,7 @@ func inboxCommand(p *program) *cobra.Command {
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		who := whose(len(args) == 0)
-		if err := o.readMoments(c); err != nil {
+		if err := cmp.Or(o.readMoments(c), needLimit(c, o.limit)); err != nil {
 			return err
 		}
 		return p.atDesk(c.Context(), f, who, nil, func(ctx context.Context, d *deskWork) error {
@@ -76,12 +78,34 @@ func (o *inboxOptions) readMoments(c *cobra.Command) error {
 		case ok:
 			*given = at
 		case c.Flags().Changed(name) && !(name == "as-of" && commitName.MatchString(*given)):
-			how := `a time such as 2h (2 hours ago), yesterday or "2026-01-31 15:04"`
-			if name == "as-of" {
-				how += ", or a commit"
-			}
-			return usageError(c, fmt.Errorf("--%s is %q, but must be %s", name, *given, how))
+			return notMoment(c, name, *given)
 		}
+	}
+	return nil
+}
+
+// moment converts the time in a flag into the form that the tools accept.
+func moment(c *cobra.Command, flag, given string) (string, error) {
+	at, ok := cli.Moment(given, time.Now())
+	if !ok {
+		return "", notMoment(c, flag, given)
+	}
+	return at, nil
+}
+
+// notMoment returns the error for a flag that is not a time.
+func notMoment(c *cobra.Command, flag, given string) error {
+	how := `a time such as 2h (2 hours ago), yesterday or "2026-01-31 15:04"`
+	if flag == "as-of" {
+		how += ", or a commit"
+	}
+	return usageError(c, fmt.Errorf("--%s is %q, but must be %s", flag, given, how))
+}
+
+// needLimit returns an error if the flag --limit is 0.
+func needLimit(c *cobra.Command, limit uint) error {
+	if limit == 0 {
+		return usageError(c, errors.New("--limit is 0, but must be at least 1"))
 	}
 	return nil
 }
@@ -114,6 +138,9 @@ func (o *inboxOptions) args(d *deskWork) map[string]any {
 
 func showInbox(d *deskWork, in *mail.Inbox) error {
 	head := fmt.Sprintf("%s in %s: %d unread of %d", in.Agent, in.Project, in.Unread, in.Total)
+	if in.Archived > 0 {
+		head += fmt.Sprintf(", %d archived", in.Archived)
+	}
 	if d.Width > 0 && len(in.Messages) > 0 {
 		head += " (* unread, ! needs an acknowledgement)"
 	}
@@ -127,8 +154,8 @@ func showInbox(d *deskWork, in *mail.Inbox) error {
 		rows[i] = d.deliveryRow(&in.Messages[i], name)
 	}
 	d.Table(rows)
-	if in.Next != "" {
-		d.Tell("%s\n", d.Faint("for more: --cursor "+in.Next))
+	if more := d.tellMore("inbox", in.Next); more != "" {
+		d.Tell("%s\n", more)
 	}
 	return nil
 }

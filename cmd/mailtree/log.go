@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,8 +33,16 @@ func logCommand(p *program) *cobra.Command {
 	f := p.addDeskFlags(c)
 	c.Flags().BoolVar(&ask.Patch, "patch", false, "also show the changed lines")
 	whole := c.Flags().BoolP("verbose", "v", false, "also show channel, commit, full id and files")
+	since := c.Flags().String("since", "", "only entries after this time, such as 1d (one day ago), yesterday or 2026-01-31")
 	limit := c.Flags().UintP("limit", "n", 0, "maximum number of entries (0: all)")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if *since != "" {
+			at, err := moment(c, "since", *since)
+			if err != nil {
+				return err
+			}
+			ask.Since, _ = time.Parse(time.RFC3339Nano, at)
+		}
 		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
 			ask.Of, ask.Limit = strings.Join(args, ""), int(min(*limit, math.MaxInt32))
 			return d.Paged(ctx, func(s *cli.Screen) error { return p.showLog(ctx, d, &logPrinter{Screen: s, whole: *whole}, ask) })
@@ -68,18 +77,21 @@ func (p *program) showLog(ctx context.Context, d *deskWork, s *logPrinter, ask m
 		return nil
 	})
 	if err == nil && told == 0 {
-		err = &exitError{exitNothing, errors.New(noHistory(ask.Of))}
+		err = &exitError{exitNothing, errors.New(noHistory(&ask))}
 	}
 	return err
 }
 
-// noHistory returns the text for a search of the history that finds nothing. The argument is what the user searched
-// for, or "".
-func noHistory(of string) string {
-	if of == "" {
-		return "no history found"
+// noHistory returns the text for a search of the history that finds nothing.
+func noHistory(ask *maildir.LogQuery) string {
+	text := "no history found"
+	if ask.Of != "" {
+		text += " for " + format.Quote(ask.Of)
 	}
-	return "no history found for " + format.Quote(of)
+	if !ask.Since.IsZero() {
+		text += " since " + ask.Since.Local().Format("2 Jan 2006 15:04")
+	}
+	return text
 }
 
 // logPrinter prints entries of the history, newest first.
@@ -98,13 +110,13 @@ var deeds = map[string]string{
 	"pop":               "read",
 	"acknowledge":       "acknowledged",
 	"archive":           "archived",
-	"unread":            "marked unread",
+	"unread":            "unread",
 	"draft":             "drafted",
 	"stamp":             "stamped",
 	"withdraw":          "withdrew",
 	"claim":             "claimed",
 	"renew":             "renewed",
-	"project":           "created the project",
+	"project":           "created",
 	"register":          "registered",
 	"rename":            "renamed",
 	maildir.VerbAmend:   "amended",
@@ -119,13 +131,23 @@ var deeds = map[string]string{
 
 // deed describes an operation in the past tense.
 func deed(verb string) string {
-	if of, found := strings.CutPrefix(verb, history.UndoPrefix); found {
-		return "undid " + doing(of)
-	}
-	if of, found := strings.CutPrefix(verb, history.RedoPrefix); found {
-		return "redid " + doing(of)
+	switch {
+	case strings.HasPrefix(verb, history.UndoPrefix):
+		return "undid"
+	case strings.HasPrefix(verb, history.RedoPrefix):
+		return "redid"
 	}
 	return cmp.Or(deeds[verb], verb)
+}
+
+// undoneDeed returns what an operation undid or redid, such as "archiving", or "" for any other operation.
+func undoneDeed(verb string) string {
+	for _, prefix := range []string{history.UndoPrefix, history.RedoPrefix} {
+		if of, found := strings.CutPrefix(verb, prefix); found {
+			return doing(of)
+		}
+	}
+	return ""
 }
 
 // about returns the subject of an entry's operation and, for a message, the recipients.
@@ -167,6 +189,12 @@ func (s *logPrinter) show(e *history.Entry) {
 		id = s.ShortID(e.ID)
 	}
 	who := cli.Line(cmp.Or(e.Who, "the server"))
+	if e.Verb == "project" {
+		what = "the project " + what
+	}
+	if undone := undoneDeed(e.Verb); undone != "" {
+		what = strings.TrimSpace(undone + " " + what)
+	}
 	s.Table([]cli.Row{{Cells: []string{
 		clock, fmt.Sprintf("%-11s", who), fmt.Sprintf("%-12s", deed(e.Verb)), fmt.Sprintf("%-8s", id), cli.Line(what), cli.Line(to),
 	}}})

@@ -41,7 +41,9 @@ func newProjectCommand(p *program) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			path := strings.Join(args, "")
 			at := cmp.Or(path, ".")
-			if fi, err := os.Stat(at); err != nil || !fi.IsDir() {
+			if fi, err := os.Stat(at); err == nil && !fi.IsDir() {
+				return &exitError{exitFailed, fmt.Errorf("%q is a file: name the folder of a code base", at)}
+			} else if err != nil {
 				return &exitError{exitNothing, fmt.Errorf("the folder %q does not exist: create it first", at)}
 			}
 			if err := p.refuseWide(at); err != nil {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"mailtree/cmd/mailtree/cli"
@@ -45,6 +46,51 @@ type lastList struct {
 	Threads []string `json:"threads,omitempty"`
 
 	Opened []openedThread `json:"opened,omitempty"` // the threads that were shown after the list
+
+	Next nextPage `json:"next,omitzero"` // the rest of the list that was shown last
+}
+
+// nextPage says where a list continues that was too long for one page.
+type nextPage struct {
+	Command string `json:"command"`
+	Project string `json:"project"`
+	Cursor  string `json:"cursor"`
+}
+
+// addMoreFlags adds to c the flags that continue a list, which set cursor and the project in f.
+func (p *program) addMoreFlags(c *cobra.Command, f *deskFlags, cursor *string) {
+	c.Flags().StringVar(cursor, "cursor", "", "for scripts: continue where the list with this next_cursor ended")
+	more := c.Flags().Bool("more", false, "continue the list that this terminal shows")
+	c.MarkFlagsMutuallyExclusive("more", "cursor")
+	before := c.PreRunE
+	c.PreRunE = func(c *cobra.Command, args []string) error {
+		if *more {
+			next := readList(p.listFile()).Next
+			if next.Command != c.Name() {
+				return &exitError{exitNothing, fmt.Errorf("this terminal shows no list of `mailtree %s` that continues", c.Name())}
+			}
+			*cursor, f.project = next.Cursor, cmp.Or(f.project, next.Project)
+		}
+		if before == nil {
+			return nil
+		}
+		return before(c, args)
+	}
+}
+
+// tellMore returns the line that says how to continue a list of the command. It returns "" if the cursor is "".
+func (d *deskWork) tellMore(command, cursor string) string {
+	if cursor == "" {
+		return ""
+	}
+	if d.listFile != "" && !d.json {
+		last := readList(d.listFile)
+		last.Next = nextPage{command, d.Slug, cursor}
+		if d.store(&last) {
+			return d.Faint("for more: the same command with --more")
+		}
+	}
+	return d.Faint("for more: --cursor " + cursor)
 }
 
 // openedThread is a thread that the terminal has shown.
@@ -54,8 +100,8 @@ type openedThread struct {
 	IDs     []string `json:"ids"`           // its messages, starting with the message a
 }
 
-// find returns the message that is called name, such as 3b.
-func (l *lastList) find(name string) (project, id string, ok bool) {
+// called returns the message that is called name, such as 3b.
+func (l *lastList) called(name string) (project, id string, ok bool) {
 	for _, t := range l.Opened {
 		for i, id := range t.IDs {
 			if t.Row+letters(i) == name {
@@ -123,7 +169,7 @@ func (d *deskWork) number(ids []string, threads ...string) []string {
 	}
 	begin := len(d.listed)
 	d.listed = append(d.listed, ids[:min(len(ids), maxNumbered-begin)]...)
-	if !d.keep(&lastList{Project: d.Slug, IDs: d.listed, Threads: threads}) {
+	if !d.store(&lastList{Project: d.Slug, IDs: d.listed, Threads: threads}) {
 		return names
 	}
 	for i := range names[:len(d.listed)-begin] {
@@ -148,7 +194,7 @@ func (d *deskWork) letter(given, thread string, ids []string) []string {
 	opened := openedThread{Project: d.Slug, Row: rowOfThread(&last, given, d.Slug, thread, d.listed), IDs: d.listed}
 	same := func(t openedThread) bool { return t.Row == opened.Row }
 	last.Opened = append(slices.DeleteFunc(last.Opened, same), opened)
-	if !d.keep(&last) {
+	if !d.store(&last) {
 		return names
 	}
 	for i := range names[:len(d.listed)-begin] {
@@ -164,7 +210,7 @@ func rowOfThread(last *lastList, given, project, thread string, ids []string) st
 		return strconv.Itoa(n)
 	}
 	if parts := rowLetter.FindStringSubmatch(given); parts != nil {
-		if _, id, ok := last.find(given); ok && slices.Contains(ids, id) {
+		if _, id, ok := last.called(given); ok && slices.Contains(ids, id) {
 			return parts[1]
 		}
 	}
@@ -181,9 +227,9 @@ func rowOfThread(last *lastList, given, project, thread string, ids []string) st
 	return strconv.Itoa(row + 1)
 }
 
-// keep stores the terminal's last list. It reports whether it could. If it could not, for example because the disk is
+// store keeps the terminal's last list. It reports whether it could. If it could not, for example because the disk is
 // full, the user has to use ids.
-func (d *deskWork) keep(last *lastList) bool {
+func (d *deskWork) store(last *lastList) bool {
 	data, err := json.Marshal(last)
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(d.listFile), 0o700)
@@ -236,7 +282,7 @@ func (p *program) rowsToIDs(args []string) (named namedRows, err error) {
 				thread = last.Threads[n-1]
 			}
 		case rowLetter.MatchString(arg) && file != "":
-			of, id, ok := last.find(arg)
+			of, id, ok := last.called(arg)
 			if ok {
 				arg, project = id, of
 			} else if row := rowLetter.FindStringSubmatch(arg)[1]; row != "" && len(arg) < shortestID {

@@ -146,7 +146,7 @@ func whatNext(d *deskWork, m *mail.Delivery) (commands []string) {
 func printHead(s *cli.Screen, m *mail.Message) {
 	s.Tell("%s\n", s.Bold(cli.Line(m.Subject)))
 	rows := []cli.Row{
-		{Cells: []string{"from", cli.Line(m.From) + " (" + vouched(m) + ")"}},
+		{Cells: []string{"from", sender(m)}},
 		{Cells: []string{"to", listNames(m.To)}},
 		{Cells: []string{"cc", listNames(m.CC)}},
 		{Cells: []string{"bcc", listNames(m.BCC)}},
@@ -175,6 +175,14 @@ func printHead(s *cli.Screen, m *mail.Message) {
 	}
 	s.Facts(told(rows))
 	s.Printf("\n")
+}
+
+// sender returns a message's sender, and who vouches for it. Everyone knows who vouches for the server's own messages.
+func sender(m *mail.Message) string {
+	if m.Verified && format.ServerName(m.From) {
+		return cli.Line(m.From)
+	}
+	return cli.Line(m.From) + " (" + vouched(m) + ")"
 }
 
 // vouched says who vouches for the sender, or that the message is not verified.

@@ -47,7 +47,12 @@ func releaseCommand(p *program) *cobra.Command {
 				return freeClaim(ctx, d, &o, inProject(d, paths)[0])
 			}
 			return call(ctx, d, "release_claims", params{"project_key": d.Slug, "agent_name": d.Person, "paths": inProject(d, paths)},
-				func(a *mail.Released) error { return showReleased(ctx, d, a) })
+				func(a *mail.Released) error {
+					if o.all && len(a.Released) == 0 {
+						return &exitError{exitNothing, errors.New("you have no claims to release")}
+					}
+					return showReleased(ctx, d, a)
+				})
 		})
 	}
 	return c

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,11 +30,22 @@ func searchCommand(p *program) *cobra.Command {
 	f := p.addDeskFlags(c)
 	c.Flags().BoolVar(&rank, "rank", false, "best match first")
 	c.Flags().UintVarP(&limit, "limit", "n", maildir.DefaultPage, "maximum number of messages")
-	c.Flags().StringVar(&cursor, "cursor", "", "continue where the previous list ended")
+	p.addMoreFlags(c, f, &cursor)
+	since := c.Flags().String("since", "", "only messages after this time, such as 1d (one day ago), yesterday or 2026-01-31")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := needLimit(c, limit); err != nil {
+			return err
+		}
+		after := ""
+		if *since != "" {
+			var err error
+			if after, err = moment(c, "since", *since); err != nil {
+				return err
+			}
+		}
 		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
 			query := strings.Join(args, " ")
-			ask := map[string]any{"project_key": d.Slug, "query": query, "limit": limit}
+			ask := map[string]any{"project_key": d.Slug, "query": sinceThen(query, after), "limit": limit}
 			if rank {
 				ask["order"] = "rank"
 			}
@@ -45,6 +58,31 @@ func searchCommand(p *program) *cobra.Command {
 	return c
 }
 
+// byThread moves each hit behind the other hits of its thread. Otherwise, the order stays.
+func byThread(hits []mail.Hit) {
+	first := map[string]int{}
+	for i := range hits {
+		if _, ok := first[threadOf(&hits[i])]; !ok {
+			first[threadOf(&hits[i])] = i
+		}
+	}
+	slices.SortStableFunc(hits, func(a, b mail.Hit) int { return first[threadOf(&a)] - first[threadOf(&b)] })
+}
+
+// threadOf returns the id of the thread that a hit belongs to.
+func threadOf(hit *mail.Hit) string { return cmp.Or(hit.ThreadID, hit.ID) }
+
+// sinceThen returns a query for the messages after a time that the query finds. If after is "", it returns the query.
+func sinceThen(query, after string) string {
+	if after == "" {
+		return query
+	}
+	if strings.Contains(query, " OR ") { // a time applies to the whole query
+		query = "(" + query + ")"
+	}
+	return query + " after:" + after
+}
+
 func (p *program) showHits(ctx context.Context, d *deskWork, query string, h *mail.Hits) error {
 	if h.Note != "" {
 		p.remark("%s", cli.Line(h.Note))
@@ -53,22 +91,30 @@ func (p *program) showHits(ctx context.Context, d *deskWork, query string, h *ma
 		return &exitError{exitNothing, fmt.Errorf("no message matches %s", format.Literal(query))}
 	}
 	return d.Paged(ctx, func(s *cli.Screen) error {
+		byThread(h.Hits)
 		ids := make([]string, len(h.Hits))
 		for i := range h.Hits {
 			ids[i] = h.Hits[i].ID
 		}
+		rows, thread, subject := make([]cli.Row, len(ids)), "", ""
 		for i, name := range d.number(ids) {
 			hit := &h.Hits[i]
-			s.Table([]cli.Row{{Cells: []string{name, s.Ago(hit.Created), cli.Line(hit.From), cli.Line(hit.Subject)}}})
-			if text := s.Snippet(hit.Snippet, hit.Subject); text != "" {
-				s.Tell("    %s\n", text)
+			about := strings.TrimPrefix(hit.Subject, "Re: ")
+			if thread != "" && hit.ThreadID == thread && about == subject { // the row above shows it
+				about = ""
+			} else {
+				thread, subject, about = hit.ThreadID, about, hit.Subject
+			}
+			rows[i] = cli.Row{
+				Cells: []string{name, s.Ago(hit.Created), d.people("", []string{hit.From}), cli.Line(about)},
+				Below: s.Snippet(hit.Snippet, hit.Subject),
 			}
 		}
-		amount := count(len(h.Hits), "message")
-		if h.Next != "" {
-			amount += ", and there are more: --cursor " + h.Next
+		s.Table(rows)
+		s.Tell("%s\n", s.Faint(count(len(h.Hits), "message")))
+		if more := d.tellMore("search", h.Next); more != "" {
+			s.Tell("%s\n", more)
 		}
-		s.Tell("%s\n", s.Faint(amount))
 		return nil
 	})
 }

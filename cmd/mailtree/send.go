@@ -24,8 +24,9 @@ func sendCommand(p *program) *cobra.Command {
 		Use:   "send AGENT... [TEXT]",
 		Short: "Send a message",
 		Long: "Send a message to agents, or with --all to every agent of the project. The text is the last argument if it contains a\n" +
-			"space. Otherwise it comes from -m, standard input, or your editor (VISUAL or EDITOR), where you can also change To\n" +
-			"and Subject. Without --subject, the first heading or line of the text becomes the subject.",
+			"space, or is not like the name of an agent. Otherwise it comes from -m, standard input, or your editor (VISUAL or\n" +
+			"EDITOR), where you can also change To and Subject. Without --subject, the first heading or line of the text becomes\n" +
+			"the subject.",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: p.completeAgents,
 	}
@@ -39,6 +40,9 @@ func sendCommand(p *program) *cobra.Command {
 			o.text, args = &args[n], args[:n]
 		}
 		o.to = append(o.to, args...)
+		if o.text == nil && len(args) > 0 && len(o.to) > 1 && !c.Flags().Changed("message") {
+			o.word = args[len(args)-1]
+		}
 		if *all == (len(o.to) > 0) {
 			return usageError(c, errors.New("specify the agents to write to, or use --all"))
 		}
@@ -89,6 +93,7 @@ func replyCommand(p *program) *cobra.Command {
 type sendOptions struct {
 	tool                        string
 	text                        *string // nil: not on the command line
+	word                        string  // the last argument, if it may be the text or an agent
 	from                        string  // the sending agent, by name or address; "": the user's agent
 	importance, subject, thread string
 	html                        string // the text in HTML
@@ -132,11 +137,21 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 	var body *written
 	var draft string
 	var err error
+	if cli.IsTerminal(p.std.in) {
+		if err := p.takeWord(ctx, f, o); err != nil {
+			return err
+		}
+	}
 	switch {
 	case o.text != nil:
 		body = &written{text: *o.text}
 	case !cli.IsTerminal(p.std.in):
-		if body, err = p.readText(); err == nil && strings.TrimSpace(body.text) == "" {
+		if body, err = p.readText(); err != nil || strings.TrimSpace(body.text) != "" {
+			break
+		}
+		if err = p.takeWord(ctx, f, o); err == nil && o.text != nil {
+			body.text = *o.text
+		} else if err == nil {
 			if id == "" && len(o.to) > 0 {
 				if _, _, err := p.draftOf(ctx, f, o, id); err != nil {
 					return maybeText(err, o.to)
@@ -188,6 +203,22 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 			return nil
 		})
 	}))
+}
+
+// takeWord makes the last argument the text if it is a single word that is not like the name of an agent.
+func (p *program) takeWord(ctx context.Context, f *deskFlags, o *sendOptions) error {
+	if o.word == "" || strings.Contains(o.word, "@") {
+		return nil
+	}
+	return p.atDeskOf(ctx, f, o.from, nil, func(ctx context.Context, d *deskWork) error {
+		ask := mcpserver.Envelope{Agent: d.Person, To: []string{o.word}}
+		err := d.Ask(ctx, cli.Of(d.Slug, "prepare"), ask, &mcpserver.Envelope{})
+		refused := &cli.Refusal{}
+		if errors.As(err, &refused) && refused.NotFound() && !strings.Contains(refused.Text, "Did you mean") {
+			o.text, o.to = &o.word, o.to[:len(o.to)-1]
+		}
+		return nil
+	})
 }
 
 // noText returns the error for a message without text. Any of the arguments that were treated as agents may be the

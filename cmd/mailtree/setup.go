@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -15,12 +16,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"mailtree/clients"
 	"mailtree/clients/edit"
+	"mailtree/cmd/mailtree/cli"
 	"mailtree/guard"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
@@ -60,6 +61,7 @@ func setupCommand(p *program) *cobra.Command {
 	f := c.Flags()
 	f.BoolVar(&o.list, "list", false, "list the clients and their files")
 	f.BoolVar(&o.check, "check", false, "check whether the client (default: every configured client) can use mailtree, without changing anything")
+	f.BoolVar(&o.json, "json", false, "with --check: print the result as JSON")
 	f.BoolVar(&o.user, "user", false, "write the user's own configuration (default)")
 	f.BoolVar(&o.project, "project", false, "write the configuration of this code base, and create its mail project")
 	f.BoolVar(&o.http, "http", false, "connect over HTTP, at HOST and PORT if one of them is set, otherwise at the running "+
@@ -78,6 +80,7 @@ func setupCommand(p *program) *cobra.Command {
 
 type setupOptions struct {
 	list, check, print, dryRun, remove bool
+	json                               bool // with check
 	user, project                      bool
 	noHooks, instructions, http, allow bool
 
@@ -98,6 +101,8 @@ func (o setupOptions) conflict(args []string) error {
 		return errors.New("use only one of --list, --check, --print and --remove")
 	case o.plugin != "" && (len(args) > 0 || o != setupOptions{plugin: o.plugin, dryRun: o.dryRun}):
 		return errors.New("--plugin writes the plugins of all clients: give only a folder and --dry-run")
+	case o.json && !o.check:
+		return errors.New("--json prints the result of --check: add --check")
 	case o.user && o.project:
 		return errors.New("use only one of --user and --project")
 	case o.toolset != "" && o.toolset != clients.Email:
@@ -218,7 +223,7 @@ func (p *program) changeClient(o setupOptions, s clients.Setup, changes []*clien
 			continue
 		}
 		if err := c.Apply(); err != nil {
-			return whatToDo(err, s)
+			return cannotWrite(c, whatToDo(err, s))
 		}
 		p.lines(done(c))
 	}
@@ -243,6 +248,14 @@ func done(c *clients.Change) (lines []string) {
 		lines = append(lines, "saved the original file as "+c.Backup())
 	}
 	return lines
+}
+
+// cannotWrite names the client's file in an error of the system, which names a temporary file.
+func cannotWrite(c *clients.Change, err error) error {
+	if of := (*fs.PathError)(nil); errors.As(err, &of) {
+		return fmt.Errorf("cannot write %s: %w. Allow yourself to write in its folder, then try again", c.File(), of.Err)
+	}
+	return err
 }
 
 // whatToDo adds to an error from setup what the user can do about it.
@@ -447,8 +460,8 @@ func (p *program) serves(ctx context.Context, server clients.Server) error {
 }
 
 func (p *program) listClients(at clients.Site) error {
-	w := tabwriter.NewWriter(p.std.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "CLIENT\tNAME\tINSTALLED\tSETUP WRITES\tYOUR FILE\tPROJECT'S FILE")
+	screen := cli.NewScreen(p.std.out, p.variable)
+	rows := []cli.Row{{Cells: []string{"CLIENT", "NAME", "INSTALLED", "SETUP WRITES", "YOUR FILE", "PROJECT'S FILE"}}}
 	for _, c := range clients.List() {
 		found := "-"
 		if (clients.Setup{Site: at, Client: c, Scope: clients.User}).Found() {
@@ -458,7 +471,7 @@ func (p *program) listClients(at clients.Site) error {
 		if h, _ := (clients.Setup{Site: at, Client: c, Scope: clients.User}).Hooks(); h.Want > 0 {
 			hooks = "entry, hooks"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s", c.Name, c.Title, found, hooks)
+		row := cli.Row{Cells: []string{c.Name, c.Title, found, hooks}}
 		yours := ""
 		for _, scope := range []clients.Scope{clients.User, clients.Project} {
 			file, leads, err := clients.Setup{Site: at, Client: c, Scope: scope}.Entry()
@@ -470,11 +483,18 @@ func (p *program) listClients(at clients.Site) error {
 			case leads != nil:
 				file += " (set up)"
 			}
-			fmt.Fprintf(w, "\t%s", file)
+			row.Cells = append(row.Cells, file)
 		}
-		fmt.Fprintln(w)
+		rows = append(rows, row)
 	}
-	return w.Flush()
+	if screen.Width > 0 { // the files are too long for columns
+		for i, r := range rows {
+			rows[i].Cells, rows[i].Below = r.Cells[:4], r.Cells[4]+" "+r.Cells[5]
+		}
+		rows[0].Below = "YOUR FILE, PROJECT'S FILE"
+	}
+	screen.Table(rows)
+	return nil
 }
 
 // sameFile reports whether two paths lead to the same file. In the home folder, some of a client's files are both the

@@ -105,7 +105,11 @@ func (s *threadScreen) showMessage(m *mail.Message, name string) {
 		about += "  " + who
 		s.vouched[m.From] = who
 	}
-	s.Tell("\n%s  %s  %s\n", name, s.Bold(cli.Line(m.From+" to "+cmp.Or(strings.Join(m.To, ", "), "nobody"))), s.Faint(about))
+	who := m.From + " to " + cmp.Or(strings.Join(m.To, ", "), "nobody")
+	if len(m.CC) > 0 {
+		who += ", cc " + strings.Join(m.CC, ", ")
+	}
+	s.Tell("\n%s  %s  %s\n", name, s.Bold(cli.Line(who)), s.Faint(about))
 	if own := strings.TrimPrefix(m.Subject, "Re: "); own != strings.TrimPrefix(s.subject, "Re: ") {
 		s.Tell("%s\n", cli.Line(m.Subject))
 	}

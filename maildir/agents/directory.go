@@ -30,6 +30,10 @@ const whoisMail = 10
 
 // Whois looks up an agent. It returns ErrNotFound with similar names if there is no such agent.
 func (ag *Agents) Whois(ctx context.Context, name string) (*AgentInfo, error) {
+	name, err := ag.mail.AgentNamed(ctx, name)
+	if err != nil {
+		return nil, err
+	}
 	row, err := ag.mail.Store.Index.Agent(ctx, ag.mail.Slug, name)
 	if err != nil {
 		return nil, err

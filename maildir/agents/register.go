@@ -27,6 +27,11 @@ type Agents struct {
 // New returns the agents of a project.
 func New(mail *core.Mail, claims *claims.Claims) *Agents { return &Agents{mail, claims} }
 
+// Named returns an agent's own spelling of a name that a user or a model has typed. See core.Mail.AgentNamed.
+func (ag *Agents) Named(ctx context.Context, typed string) (string, error) {
+	return ag.mail.AgentNamed(ctx, typed)
+}
+
 // Registration is a request for a new agent.
 type Registration struct {
 	Program, Model, Task string

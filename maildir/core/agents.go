@@ -60,6 +60,20 @@ func (c *Mail) NameHolder(ctx context.Context, name string) (holder string, err 
 	return holder, err
 }
 
+// AgentNamed returns the name of the agent that a user or a model means: without regard to case, and with or without an @
+// before it. If the project has no such agent, AgentNamed returns the name unchanged.
+func (c *Mail) AgentNamed(ctx context.Context, name string) (string, error) {
+	if ok, err := c.HasAgent(ctx, name); err != nil || ok {
+		return name, err
+	}
+	bare := strings.TrimPrefix(name, "@")
+	if !format.ValidName(bare) {
+		return name, nil
+	}
+	holder, err := c.NameHolder(ctx, bare)
+	return cmp.Or(holder, name), err
+}
+
 // NoteSeen records in memory that the agent has just done something. KeepNotes writes this to disk. NoteSeen ignores a
 // name that no agent has.
 func (c *Mail) NoteSeen(ctx context.Context, agent string) {

@@ -118,16 +118,24 @@ func (c *Mail) Addressed(ctx context.Context, party string) (string, error) {
 	p := c.Store.PartyOf(party)
 	if p.Project == "" {
 		name := c.Store.Domains.Named(party)
-		if ok, err := c.HasAgent(ctx, name); err != nil || ok || strings.Contains(name, "@") {
+		if strings.LastIndexByte(name, '@') > 0 {
+			return name, nil
+		}
+		agent, err := c.AgentNamed(ctx, name)
+		if err != nil || agent != name {
+			return agent, err
+		}
+		if ok, err := c.HasAgent(ctx, name); err != nil || ok {
 			return name, err
 		}
 		return party, nil
 	}
 	switch found := c.Store.Called(p.Project); {
 	case len(found) == 1 && found[0] == c:
-		return p.Name, nil
+		return c.AgentNamed(ctx, p.Name)
 	case len(found) == 1:
-		return found[0].In(p.Name), nil
+		name, err := found[0].AgentNamed(ctx, p.Name)
+		return found[0].In(name), err
 	case len(found) > 1:
 		return "", &refusal.Error{
 			What:  refusal.Conflict("Several projects are called {=other}: use the project's slug instead, as in {choices}."),

@@ -92,7 +92,7 @@ func (s *badRecipients) add(name string, of refusal.Field) {
 // similar names, unless the caller is a guest.
 func (s *Sender) refuseOutside(ctx context.Context, guest bool, kept *badRecipients) error {
 	e := &refusal.Error{
-		What:  refusal.NotFound("Nothing was sent: this server does not send mail to {names} {arg}. {gateway} {near}"),
+		What:  refusal.Invalid("Nothing was sent: this server does not send mail to {names} {arg}. {gateway} {near}"),
 		Field: kept.of,
 		Name:  kept.names[0],
 		More:  kept.names[1:],

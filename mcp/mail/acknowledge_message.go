@@ -27,7 +27,7 @@ func (t *Toolset) acknowledgeMessage() tool.Tool {
 		About: "Use once you have taken note of a message with ack_required: acknowledges it and marks it as read.",
 		Out:   Acked{},
 	}, func(ctx context.Context, r *ackRequest) (any, error) {
-		p, note, err := t.projectOf(ctx, r.Project, r.Agent)
+		p, note, err := t.projectOf(ctx, r.Project, &r.Agent)
 		if err != nil {
 			return nil, err
 		}

@@ -54,11 +54,11 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 			Thread:      r.Thread,
 		}
 		as := tool.CallerOf(ctx).Agent
-		q.Peek = as != "" && as != q.Agent
-		p, note, err := t.projectOf(ctx, r.Project, r.Agent)
+		p, note, err := t.projectOf(ctx, r.Project, &q.Agent)
 		if err != nil {
 			return nil, err
 		}
+		q.Peek = as != "" && as != q.Agent
 		if q.ID != "" {
 			if q.ID, err = p.FullID(ctx, q.ID); err != nil {
 				return nil, err

@@ -52,6 +52,9 @@ func (t *Toolset) claimPaths() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
+		if r.Agent, err = p.Agents.Named(ctx, r.Agent); err != nil {
+			return nil, err
+		}
 		res, err := tool.Box(ctx, p, r.Agent).Claim(ctx, claim.Request{
 			Patterns: r.Paths,
 			From:     callerFrom(ctx, p, r.Project),

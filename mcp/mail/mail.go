@@ -103,15 +103,18 @@ func (t *Toolset) project(ctx context.Context, key string) (p *maildir.Project, 
 	return p, note, nil
 }
 
-// projectOf is like project, for a call by an agent. If the project lacks the agent and exactly one other project has it,
-// the call means that project, and note says so. All callers of this toolset are the store's owner, or callers over HTTP
-// whose OS user is unknown.
-func (t *Toolset) projectOf(ctx context.Context, key, agent string) (p *maildir.Project, note string, err error) {
+// projectOf is like project, for a call by an agent, whose name it corrects to the agent's own spelling. If the project
+// lacks the agent and exactly one other project has it, the call means that project, and note says so. All callers of
+// this toolset are the store's owner, or callers over HTTP whose OS user is unknown.
+func (t *Toolset) projectOf(ctx context.Context, key string, agent *string) (p *maildir.Project, note string, err error) {
 	p, note, err = t.project(ctx, key)
 	if err != nil {
 		return nil, "", err
 	}
-	p, elsewhere, err := t.store.ProjectWithAgent(ctx, p, agent)
+	if *agent, err = p.Agents.Named(ctx, *agent); err != nil {
+		return nil, "", err
+	}
+	p, elsewhere, err := t.store.ProjectWithAgent(ctx, p, *agent)
 	return p, notes(note, say(elsewhere)), err
 }
 

@@ -33,6 +33,9 @@ func (t *Toolset) releaseClaims() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
+		if r.Agent, err = p.Agents.Named(ctx, r.Agent); err != nil {
+			return nil, err
+		}
 		res, err := tool.Box(ctx, p, r.Agent).ReleaseFrom(ctx, callerFrom(ctx, p, r.Project), r.Paths)
 		if err != nil {
 			return nil, err

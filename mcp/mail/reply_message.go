@@ -33,7 +33,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 			"acknowledges it if requested.",
 		Out: Sent{},
 	}, func(ctx context.Context, r *replyRequest) (any, error) {
-		p, note, err := t.projectOf(ctx, r.Project, r.From)
+		p, note, err := t.projectOf(ctx, r.Project, &r.From)
 		if err != nil {
 			return nil, err
 		}

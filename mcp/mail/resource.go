@@ -362,6 +362,10 @@ func (t *Toolset) locate(ctx context.Context, r *ref) (p *maildir.Project, err e
 	} else {
 		p, err = t.store.ProjectOf(ctx, r.kind, r.name)
 	}
+	if err == nil && r.kind == format.KindProfile {
+		r.name, err = p.Agents.Named(ctx, r.name)
+		r.query.Agent = r.name
+	}
 	if err == nil && (r.kind == format.KindCanonical || r.kind == format.KindOther) {
 		r.name, err = p.FullID(ctx, r.name)
 	}

@@ -186,6 +186,7 @@ func TestShapes(t *testing.T) {
 			Messages: []Delivery{{full, "to", marks, true}},
 			Unread:   1,
 			Total:    2,
+			Archived: 1,
 			Next:     "3",
 		}, ts.shapeInboxOf(&maildir.InboxPage{})},
 		"acknowledge_message": {Acked{"id", marks, "note"}, Acked{}},
@@ -195,7 +196,7 @@ func TestShapes(t *testing.T) {
 			Released{Released: shapeClaims(claims), Count: 1, NotHeld: []string{"a"}, Held: []string{"b"}},
 			Released{Released: shapeClaims(nil)},
 		},
-		"search_messages": {Hits{[]hitShape{{"id", "t", "A", []string{"B"}, "s", "c", "low", "token", "sn", whole}}, "n", 1, "note"}, Hits{Hits: []hitShape{{To: []string{}}}}, ts.shapeHits(&maildir.SearchPage{}, "")},
+		"search_messages": {Hits{[]Hit{{"id", "t", "A", []string{"B"}, "s", "c", "low", "token", "sn", whole}}, "n", 1, "note"}, Hits{Hits: []Hit{{To: []string{}}}}, ts.shapeHits(&maildir.SearchPage{}, "")},
 		"summarize_thread": {summaryShape{Summary: summary.Summary{
 			Thread:       "t",
 			Subject:      "s",

@@ -8,7 +8,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-type hitShape struct {
+// Hit is a message that a search found.
+type Hit struct {
 	ID         string   `json:"id"`
 	ThreadID   string   `json:"thread_id,omitempty"`
 	From       string   `json:"from"`
@@ -23,10 +24,10 @@ type hitShape struct {
 
 // Hits is the result of search_messages.
 type Hits struct {
-	Hits   []hitShape `json:"hits"`
-	Next   string     `json:"next_cursor,omitempty"`
-	Ranked int        `json:"ranked_newest,omitempty"`
-	Note   string     `json:"note,omitempty"`
+	Hits   []Hit  `json:"hits"`
+	Next   string `json:"next_cursor,omitempty"`
+	Ranked int    `json:"ranked_newest,omitempty"`
+	Note   string `json:"note,omitempty"`
 }
 
 type searchRequest struct {
@@ -74,7 +75,7 @@ const searching = 8 << 20
 
 func (t *Toolset) shapeHits(page *maildir.SearchPage, note string) Hits {
 	out := Hits{
-		Hits:   make([]hitShape, len(page.Hits)),
+		Hits:   make([]Hit, len(page.Hits)),
 		Next:   page.Next,
 		Ranked: page.Ranked,
 		Note:   note,
@@ -82,7 +83,7 @@ func (t *Toolset) shapeHits(page *maildir.SearchPage, note string) Hits {
 	for i := range page.Hits {
 		h := &page.Hits[i]
 		by, _ := t.store.VerifiedIn(&h.MessageRow)
-		out.Hits[i] = hitShape{
+		out.Hits[i] = Hit{
 			ID:         h.ID,
 			ThreadID:   h.ThreadID,
 			From:       h.From,
@@ -100,7 +101,7 @@ func (t *Toolset) shapeHits(page *maildir.SearchPage, note string) Hits {
 // addBodies returns the answer with as many of the hits' bodies as fit.
 func (t *Toolset) addBodies(ctx context.Context, p *maildir.Project, page *maildir.SearchPage, note string) (any, error) {
 	out := t.shapeHits(page, note)
-	heads := map[string]hitShape{}
+	heads := map[string]Hit{}
 	for _, h := range out.Hits {
 		heads[h.ID] = h
 	}

@@ -63,6 +63,9 @@ func (t *Toolset) sendMessage() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
+		if r.From, err = p.Agents.Named(ctx, r.From); err != nil {
+			return nil, err
+		}
 		sent, err := tool.Box(ctx, p, r.From).Send(ctx, d)
 		if err != nil {
 			return nil, err

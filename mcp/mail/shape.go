@@ -224,6 +224,7 @@ type Inbox struct {
 	Messages []Delivery `json:"messages"`
 	Unread   int        `json:"unread"`
 	Total    int        `json:"total"`
+	Archived int        `json:"archived,omitempty"`
 	Next     string     `json:"next_cursor,omitempty"`
 	Note     string     `json:"note,omitempty"`
 }
@@ -245,6 +246,7 @@ func (v *view) shapeInbox(agent string, page *maildir.InboxPage, bodies bool) In
 		Messages: make([]Delivery, len(page.Messages)),
 		Unread:   page.Unread,
 		Total:    page.Total,
+		Archived: page.Archived,
 		Next:     cursor(page.Next),
 		Note:     notes(v.note, say(page.Note)),
 	}

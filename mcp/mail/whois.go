@@ -63,7 +63,7 @@ func (t *Toolset) whois() tool.Tool {
 		for _, c := range w.Commits {
 			out.Commit = append(out.Commit, c.Hash[:8]+" "+tool.Stamp(c.At)+" "+c.Subject)
 		}
-		unwoken, err := p.Sessions.AgentUnwoken(ctx, r.Agent)
+		unwoken, err := p.Sessions.AgentUnwoken(ctx, w.Name)
 		if err != nil {
 			return nil, err
 		}

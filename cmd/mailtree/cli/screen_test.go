@@ -118,7 +118,7 @@ func TestMoment(t *testing.T) {
 			t.Errorf("%s: %s, %v, want %s", given, got, ok, want)
 		}
 	}
-	for _, given := range []string{"", "3a51c0f7", "noon", "9999999m"} {
+	for _, given := range []string{"", "3a51c0f7", "noon", "9999999999m"} {
 		if got, ok := Moment(given, now); ok {
 			t.Errorf("%q is treated as %s", given, got)
 		}

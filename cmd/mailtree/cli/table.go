@@ -9,7 +9,8 @@ import (
 type Row struct {
 	Title  string // a line above the row; "" for none
 	Cells  []string
-	Strong bool // bold
+	Strong bool   // bold
+	Below  string // an indented line below the row, which is broken between words on a terminal; "" for none
 }
 
 // minColumn is the smallest width to which Table cuts a column.
@@ -35,6 +36,9 @@ func (s *Screen) Table(rows []Row) {
 			line = s.Bold(line)
 		}
 		s.Printf("%s\n", line)
+		if r.Below != "" {
+			s.Tell("    %s\n", r.Below)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"mailtree/maildir/format"
@@ -53,30 +54,40 @@ func span(d time.Duration) string {
 }
 
 var (
-	agoPattern = regexp.MustCompile(`^([0-9]{1,6})([mhdw])$`)
-	agoUnits   = map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}
+	spanPattern = regexp.MustCompile(strings.ReplaceAll(`^(?:Nw)?(?:Nd)?(?:Nh)?(?:Nm)?(?:Ns)?(?:Nms)?$`, "N", `[0-9]{1,9}(?:\.[0-9]{1,9})?`))
+	spanParts   = regexp.MustCompile(`([0-9.]+)([a-z]+)`)
+	bareNumber  = regexp.MustCompile(`^[0-9]+$`)
+	spanUnits   = map[string]time.Duration{
+		"w": 7 * 24 * time.Hour, "d": 24 * time.Hour, "h": time.Hour, "m": time.Minute, "s": time.Second, "ms": time.Millisecond,
+	}
 )
 
-// Age converts a number with a unit, such as "10m", "3h", "2d" or "1w", to a duration. The result ok is false for
-// anything else.
-func Age(given string) (age time.Duration, ok bool) {
-	parts := agoPattern.FindStringSubmatch(given)
-	if parts == nil {
-		return 0, false
+// Duration converts a duration as people write it: numbers with the units w, d, h, m, s and ms, in this order, such as
+// "90m", "3d" or "1d12h". For anything else, it returns an error. The error's text begins with "is", to follow the name of
+// the flag.
+func Duration(given string) (d time.Duration, err error) {
+	switch {
+	case bareNumber.MatchString(given):
+		return 0, fmt.Errorf("is %q, which has no unit: write %sm for minutes or %sh for hours", given, given, given)
+	case given == "" || !spanPattern.MatchString(given):
+		return 0, fmt.Errorf("is %q, but must be a duration, such as 90m, 2h or 1d12h", given)
 	}
-	n, _ := strconv.ParseInt(parts[1], 10, 64) // at most six digits
-	unit := agoUnits[parts[2]]
-	return time.Duration(min(n, int64(math.MaxInt64/unit))) * unit, true
+	for _, part := range spanParts.FindAllStringSubmatch(given, -1) {
+		n, _ := strconv.ParseFloat(part[1], 64) // the pattern admits only numbers
+		unit := spanUnits[part[2]]
+		d += min(time.Duration(min(n, float64(math.MaxInt64/unit-1))*float64(unit)), math.MaxInt64-d)
+	}
+	return d, nil
 }
 
-// Moment converts a time given by a user to the form that tools accept. The time may be an age ("10m", "3h", "2d",
-// "1w"), "today" or "yesterday" (the midnight at which that day began), a local date, minute or second ("2026-01-31",
-// "2026-01-31 15:04"), or RFC 3339. The result ok is false for anything else.
+// Moment converts a time given by a user to the form that tools accept. The time may be an age (see Duration), "today" or
+// "yesterday" (the midnight at which that day began), a local date, minute or second ("2026-01-31", "2026-01-31 15:04"), or
+// RFC 3339. The result ok is false for anything else.
 func Moment(given string, now time.Time) (stamp string, ok bool) {
 	at := time.Time{}
 	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.Local)
-	switch ago, ok := Age(given); {
-	case ok:
+	switch ago, err := Duration(given); {
+	case err == nil:
 		at = now.Add(-ago)
 	case given == "today":
 		at = midnight
