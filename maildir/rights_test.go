@@ -260,7 +260,7 @@ func TestForeignMachine(t *testing.T) {
 		"Prepare":     func(b *maildir.Box) []any { return all(b.Prepare(t.Context(), "", hi)) },
 		"Undoable":    func(b *maildir.Box) []any { return all(b.Undoable(t.Context(), 3)) },
 		"UnreadSince": func(b *maildir.Box) []any { return all(b.UnreadSince(t.Context())) },
-		"Waits":       func(b *maildir.Box) []any { return all(b.Waits(t.Context(), false)) },
+		"Waits":       func(b *maildir.Box) []any { return all(b.Waits(t.Context(), maildir.WaitsQuery{})) },
 	}
 	both := map[string]bool{}
 	for _, names := range []map[string]func(b *maildir.Box) []any{acts, reads} {

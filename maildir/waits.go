@@ -18,20 +18,70 @@ type Waits struct {
 	Project string `json:"project"` // its slug
 	Agent   string `json:"agent"`   // need not exist; if not, only Stopped and the fields below it are filled
 
-	// Groups of threads, at most 50 threads each. Urgent threads come first, then threads of high importance, then the
-	// newest. A thread is in the first group that it fits.
-	Answer []WaitingThread `json:"wants_answer"`   // wait for the agent's acknowledgement or answer
-	New    []WaitingThread `json:"new"`            // have other unread mail
-	Owed   []WaitingThread `json:"you_wait_for"`   // others owe the agent an acknowledgement or an answer
-	More   int             `json:"more,omitempty"` // number of other threads in the newest 1,000 messages of each kind
-	Unread int             `json:"unread"`         // number of all unread messages
+	Prompts []Prompt `json:"prompts"` // agents whose clients ask for permission; they belong to the first group
 
-	Stopped    []Stop           `json:"stopped"`               // agents whose work is blocked by claims
+	// Groups of threads, at most maxWaiting threads each unless the query says All. Urgent threads come first, then
+	// threads of high importance, then the newest. A thread is in the first group that it fits.
+	Blocked   []WaitingThread `json:"blocked_on_you"`    // urgent and important mail that needs the agent's acknowledgement
+	Questions []WaitingThread `json:"questions"`         // other mail that asks for the agent's acknowledgement or answer
+	New       []WaitingThread `json:"new"`               // other unread mail
+	Owed      []WaitingThread `json:"waiting_on_others"` // others owe the agent an acknowledgement or an answer
+	Totals    WaitTotals      `json:"totals"`
+	Unread    int             `json:"unread"` // number of all unread messages
+
+	Stopped    []Stop           `json:"stopped"`               // other agents whose work was blocked by claims
 	Asleep     []Unwoken        `json:"asleep"`                // agents with unread mail that cannot be woken
 	Broken     []format.Problem `json:"broken"`                // the first 50 invalid files
 	MoreBroken int              `json:"more_broken,omitempty"` // number of other invalid files
 
 	LeftOut map[string]string `json:"left_out,omitempty"` // why other projects could not be opened, by slug
+}
+
+// WaitTotals counts the threads in the groups of Waits, listed or not. It considers the newest 1,000 messages of each
+// kind.
+type WaitTotals struct {
+	Blocked   int `json:"blocked_on_you"` // without Waits.Prompts
+	Questions int `json:"questions"`
+	New       int `json:"new"`
+	Owed      int `json:"waiting_on_others"`
+}
+
+// More returns the number of threads that are not listed.
+func (w *Waits) More() (n int) {
+	for _, g := range w.Groups() {
+		n += g.Total - len(g.Threads)
+	}
+	return n
+}
+
+// OwedGroup is the ID of the group of threads in which others owe the agent something.
+const OwedGroup = "owed"
+
+// WaitGroup is a group of Waits as commands and the page show it.
+type WaitGroup struct {
+	ID, Title string
+	Prompts   []Prompt
+	Threads   []WaitingThread
+	Total     int // number of threads, listed or not
+}
+
+// Groups returns the groups in their order, including empty ones.
+func (w *Waits) Groups() []WaitGroup {
+	return []WaitGroup{
+		{"blocked", "Blocked on you", w.Prompts, w.Blocked, w.Totals.Blocked},
+		{"questions", "Questions", nil, w.Questions, w.Totals.Questions},
+		{"new", "New", nil, w.New, w.Totals.New},
+		{OwedGroup, "Waiting on others", nil, w.Owed, w.Totals.Owed},
+	}
+}
+
+// Mail returns the threads that wait for the agent, in the order of their groups.
+func (w *Waits) Mail() []WaitingThread { return slices.Concat(w.Blocked, w.Questions, w.New) }
+
+// WaitsQuery selects what Waits lists.
+type WaitsQuery struct {
+	Open bool // omit the bcc recipients that the agent is waiting for, because some readers must not see them (Invariant I7)
+	All  bool // list all threads of a group, not only the first maxWaiting
 }
 
 // WaitingThread is a thread with waiting messages.
@@ -63,27 +113,26 @@ const (
 	maxDue     = 1000                // how many of the newest messages of each kind are checked
 )
 
-// Waits returns what is waiting for the agent. It sets no marks. No list in the result is nil. If open is set, Waits
-// omits the bcc recipients that the agent is waiting for, because some readers must not see them (Invariant I7).
+// Waits returns what is waiting for the agent. It sets no marks. No list in the result is nil.
 //
 // A message is waiting for an answer if it is a question to the agent, and the agent has neither acknowledged nor
 // archived it, nor written in its thread since. The agent's own question is waiting until another agent has written in
 // the thread.
-func (b *Box) Waits(ctx context.Context, open bool) (*Waits, error) {
-	w := &Waits{Project: b.p.mail.Slug, Agent: b.agent, Stopped: []Stop{}, Asleep: []Unwoken{}}
+func (b *Box) Waits(ctx context.Context, q WaitsQuery) (*Waits, error) {
+	w := &Waits{Project: b.p.mail.Slug, Agent: b.agent, Prompts: b.p.Sessions.Prompts(), Stopped: []Stop{}, Asleep: []Unwoken{}}
 	counts, err := b.Counts(ctx)
 	if err != nil {
 		return nil, err
 	}
 	w.Unread = counts.Unread
-	if err := b.listWaiting(ctx, w, open); err != nil {
+	if err := b.listWaiting(ctx, w, q); err != nil {
 		return nil, err
 	}
 	stops, err := b.p.Claims.Stops(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w.Stopped = append(w.Stopped, stops...)
+	w.Stopped = append(w.Stopped, slices.DeleteFunc(stops, func(s Stop) bool { return s.Agent == b.agent })...)
 	asleep, err := b.p.Sessions.Unwoken(ctx)
 	if err != nil {
 		return nil, err
@@ -107,7 +156,8 @@ func (b *Box) Waits(ctx context.Context, open bool) (*Waits, error) {
 type group int
 
 const (
-	wantsAnswer group = iota
+	isBlocked group = iota
+	isAsked
 	isNew
 	isOwed
 	groups
@@ -132,25 +182,25 @@ func rank(importance string) int {
 }
 
 // listWaiting fills in the groups of threads.
-func (b *Box) listWaiting(ctx context.Context, w *Waits, open bool) error {
-	all, err := b.waitingMail(ctx, open)
+func (b *Box) listWaiting(ctx context.Context, w *Waits, q WaitsQuery) error {
+	all, err := b.waitingMail(ctx, q.Open)
 	if err != nil {
 		return err
 	}
 	slices.SortFunc(all, func(m, n waiting) int { return m.before(&n) })
 	var firsts [groups][]int // the threads' first messages, as indexes into all
-	threads := map[string][]int{}
+	threads, totals := map[string][]int{}, [groups]int{}
 	for i := range all {
 		of := all[i].Thread
 		if threads[of] = append(threads[of], i); len(threads[of]) > 1 {
 			continue
 		}
-		if g := all[i].group; len(firsts[g]) < maxWaiting {
+		g := all[i].group
+		if totals[g]++; q.All || totals[g] <= maxWaiting {
 			firsts[g] = append(firsts[g], i)
-		} else {
-			w.More++
 		}
 	}
+	w.Totals = WaitTotals{totals[isBlocked], totals[isAsked], totals[isNew], totals[isOwed]}
 	var cursors []int64
 	for _, i := range slices.Concat(firsts[:]...) {
 		cursors = append(cursors, all[i].Cursor)
@@ -159,7 +209,7 @@ func (b *Box) listWaiting(ctx context.Context, w *Waits, open bool) error {
 	if err != nil {
 		return err
 	}
-	for g, into := range []*[]WaitingThread{&w.Answer, &w.New, &w.Owed} {
+	for g, into := range []*[]WaitingThread{&w.Blocked, &w.Questions, &w.New, &w.Owed} {
 		*into = []WaitingThread{}
 		for _, i := range firsts[g] {
 			if o, ok := outlines[all[i].Cursor]; ok { // otherwise it was deleted in the meantime
@@ -246,10 +296,12 @@ func (b *Box) waitingMail(ctx context.Context, open bool) (all []waiting, err er
 			m.group, m.why, m.who = isOwed, "has not acknowledged", d.Of
 		case d.Kind == index.KindSent && question && !answers.ByOthers:
 			m.group, m.why, m.who = isOwed, "has not answered", b.owing(&d, acked[d.ID])
+		case d.Asks && rank(d.Importance) > 0:
+			m.group, m.why = isBlocked, "needs acknowledgement"
 		case d.Asks:
-			m.why = "needs acknowledgement"
+			m.group, m.why = isAsked, "needs acknowledgement"
 		case d.Kind != index.KindSent && question && !answers.ByAgent:
-			m.why = "needs an answer"
+			m.group, m.why = isAsked, "needs an answer"
 		case d.Unread:
 			m.group = isNew
 		default:

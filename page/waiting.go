@@ -31,12 +31,14 @@ type desk struct {
 // group is a part of the list.
 type group struct {
 	ID, Title string
+	Prompts   []maildir.Prompt
 	Rows      []rowShown
 }
 
 // Count returns the number of threads that are waiting. A thread that is being read stays in the group but is not
 // counted.
-func (g group) Count() (n int) {
+func (g group) Count() int {
+	n := len(g.Prompts)
 	for _, r := range g.Rows {
 		n += min(r.Waiting, 1)
 	}
@@ -94,7 +96,7 @@ func (v *view) lay(open *threadShown) error {
 	if open != nil {
 		d.Open = open.ID
 		is := func(t maildir.WaitingThread) bool { return t.Thread == open.ID }
-		if v.asked(isNew) != "" && !slices.ContainsFunc(slices.Concat(w.Answer, w.New), is) {
+		if v.asked(isNew) != "" && !slices.ContainsFunc(w.Mail(), is) {
 			at := slices.IndexFunc(fresh, func(t maildir.WaitingThread) bool { return !urgent(t.Importance) && t.At.Before(open.at()) })
 			if at < 0 {
 				at = len(fresh)
@@ -102,15 +104,15 @@ func (v *view) lay(open *threadShown) error {
 			fresh = slices.Insert(slices.Clone(fresh), at, open.row())
 		}
 	}
-	for _, of := range []struct {
-		id, title string
-		threads   []maildir.WaitingThread
-	}{{"answer", "Wants an answer", w.Answer}, {"new", "New", fresh}, {"owed", "You are waiting for", w.Owed}} {
-		if len(of.threads) > 0 {
-			d.Groups = append(d.Groups, group{of.id, of.title, v.rows(of.threads, of.id)})
+	for _, g := range w.Groups() {
+		if g.ID == "new" {
+			g.Threads = fresh
+		}
+		if len(g.Threads)+len(g.Prompts) > 0 {
+			d.Groups = append(d.Groups, group{g.ID, g.Title, g.Prompts, v.rows(g.Threads, g.ID)})
 		}
 	}
-	d.Next = nextOf(slices.Concat(w.Answer, fresh), d.Open)
+	d.Next = nextOf(slices.Concat(w.Blocked, w.Questions, fresh), d.Open)
 	return v.layRest(index.InboxQuery{})
 }
 
@@ -202,11 +204,11 @@ func nextOf(list []maildir.WaitingThread, thread string) string {
 // in the form if it is still waiting, or else the first waiting thread. If no thread is waiting, nextAfter returns the
 // argument otherwise.
 func (v *view) nextAfter(threads []string, otherwise string) (string, error) {
-	w, err := v.box().Waits(v.ctx(), !v.Signed)
+	w, err := v.box().Waits(v.ctx(), maildir.WaitsQuery{Open: !v.Signed})
 	if err != nil {
 		return "", err
 	}
-	all := slices.DeleteFunc(slices.Concat(v.rows(w.Answer, "answer"), v.rows(w.New, "new")), func(r rowShown) bool {
+	all := slices.DeleteFunc(slices.Concat(v.rows(w.Blocked, ""), v.rows(w.Questions, ""), v.rows(w.New, "new")), func(r rowShown) bool {
 		return slices.Contains(threads, r.Thread)
 	})
 	if len(all) == 0 {

@@ -16,6 +16,7 @@ import (
 	"mailtree/cmd/mailtree/cli"
 	"mailtree/maildir"
 	"mailtree/maildir/tree"
+	mcpserver "mailtree/mcp"
 	"mailtree/mcp/mail"
 )
 
@@ -220,22 +221,23 @@ func readList(file string) (last lastList) {
 	return last
 }
 
-// waitsOf asks what is waiting for the user, who may not be an agent of the project yet.
-func (p *program) waitsOf(ctx context.Context, d *deskWork, answer any) error {
+// waitsOf asks what is waiting for the user, who may not be an agent of the project yet. If all is set, the answer lists
+// all threads.
+func (p *program) waitsOf(ctx context.Context, d *deskWork, all bool, answer any) error {
 	me, err := p.me()
 	if err != nil {
 		return err
 	}
-	return d.Ask(ctx, cli.Of(d.Slug, "waiting"), maildir.PersonName(me), answer)
+	return d.Ask(ctx, cli.Of(d.Slug, "waiting"), mcpserver.WaitingAsk{Agent: maildir.PersonName(me), All: all}, answer)
 }
 
 // firstWaiting returns the thread that the user should read first.
 func (p *program) firstWaiting(ctx context.Context, d *deskWork) (*maildir.WaitingThread, error) {
 	var w maildir.Waits
-	if err := p.waitsOf(ctx, d, &w); err != nil {
+	if err := p.waitsOf(ctx, d, false, &w); err != nil {
 		return nil, err
 	}
-	if mail := slices.Concat(w.Answer, w.New); len(mail) > 0 {
+	if mail := w.Mail(); len(mail) > 0 {
 		return &mail[0], nil
 	}
 	return nil, &exitError{exitNothing, fmt.Errorf("no mail is waiting for %s in %s: specify a message id", w.Agent, d.Slug)}

@@ -105,7 +105,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 
 		DisableSuggestions: true, // unknownCommand suggests names
 	}
-	f := p.addDeskFlags(root)
+	f := p.addWaitsFlags(root)
 	root.RunE = func(c *cobra.Command, _ []string) error { return p.spareClient(p.showWaits(c, f)) }
 	root.SetIn(std.in)
 	root.SetOut(std.out)
