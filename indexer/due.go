@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"mailtree/maildir/index"
 )
@@ -100,6 +101,23 @@ func (x *Index) Replied(ctx context.Context, slug, agent string, cursors []int64
 		var r index.Replied
 		err := scan(&row, &r.ByAgent, &r.ByOthers)
 		all[row] = r
+		return err
+	})
+	return all, err
+}
+
+// hiddenText lists an agent's threads with a live .later mark.
+const hiddenText = "SELECT " + threadOf + ", max(d.row), max(d.later) FROM deliveries d INDEXED BY deliveries_later " +
+	"CROSS JOIN messages m ON m.row = d.row WHERE d.box = " + agentID + " AND d.later > ?3 + 0 GROUP BY 1"
+
+// Hidden lists hidden threads: see index.Index.
+func (x *Index) Hidden(ctx context.Context, slug, agent string, now time.Time) (map[string]index.Hidden, error) {
+	all := map[string]index.Hidden{}
+	err := x.each(ctx, hiddenText, []any{x.pid(slug), agent, now.UnixMicro()}, func(scan scanner) error {
+		var thread string
+		var h index.Hidden
+		err := scan(&thread, &h.Cursor, instant{&h.Until})
+		all[thread] = h
 		return err
 	})
 	return all, err

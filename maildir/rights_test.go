@@ -239,6 +239,7 @@ func TestForeignMachine(t *testing.T) {
 		"Inbox": func(b *maildir.Box) []any {
 			return all(b.Inbox(t.Context(), index.InboxQuery{Limit: 10}, true, maildir.Waiting{}))
 		},
+		"Later":       func(b *maildir.Box) []any { return all(b.Later(t.Context(), toAnn, time.Hour)) },
 		"NewDraft":    func(b *maildir.Box) []any { _, _, err := b.NewDraft(t.Context(), []string{"Bob"}); return []any{err} },
 		"Pop":         func(b *maildir.Box) []any { return all(b.Pop(t.Context())) },
 		"PopWait":     func(b *maildir.Box) []any { return all(b.PopWait(t.Context(), maildir.Waiting{}, nil)) },

@@ -27,7 +27,12 @@ type Waits struct {
 	New       []WaitingThread `json:"new"`               // other unread mail
 	Owed      []WaitingThread `json:"waiting_on_others"` // others owe the agent an acknowledgement or an answer
 	Totals    WaitTotals      `json:"totals"`
-	Unread    int             `json:"unread"` // number of all unread messages
+
+	// Threads that the agent has hidden with Later are in no group.
+	Later      int       `json:"later,omitempty"`
+	LaterUntil time.Time `json:"later_until,omitzero"` // when the first of them appears again
+
+	Unread int `json:"unread"` // number of all unread messages
 
 	Stopped    []Stop           `json:"stopped"`               // other agents whose work was blocked by claims
 	Asleep     []Unwoken        `json:"asleep"`                // agents with unread mail that cannot be woken
@@ -187,6 +192,9 @@ func (b *Box) listWaiting(ctx context.Context, w *Waits, q WaitsQuery) error {
 	if err != nil {
 		return err
 	}
+	if all, err = b.withoutHidden(ctx, w, all); err != nil {
+		return err
+	}
 	slices.SortFunc(all, func(m, n waiting) int { return m.before(&n) })
 	var firsts [groups][]int // the threads' first messages, as indexes into all
 	threads, totals := map[string][]int{}, [groups]int{}
@@ -218,6 +226,31 @@ func (b *Box) listWaiting(ctx context.Context, w *Waits, q WaitsQuery) error {
 		}
 	}
 	return nil
+}
+
+// withoutHidden removes the threads that the agent has hidden with Later and in which nothing newer is waiting. It counts
+// these threads.
+func (b *Box) withoutHidden(ctx context.Context, w *Waits, all []waiting) ([]waiting, error) {
+	hidden, err := b.p.mail.Store.Index.Hidden(ctx, b.p.mail.Slug, b.agent, b.p.mail.Store.Now())
+	if err != nil || len(hidden) == 0 {
+		return all, err
+	}
+	newest := map[string]int64{} // by thread: the cursor of the newest waiting message
+	for i := range all {
+		newest[all[i].Thread] = max(newest[all[i].Thread], all[i].Cursor)
+	}
+	for thread, h := range hidden {
+		at, waits := newest[thread]
+		if !waits || at > h.Cursor {
+			delete(hidden, thread)
+			continue
+		}
+		w.Later++
+		if w.LaterUntil.IsZero() || h.Until.Before(w.LaterUntil) {
+			w.LaterUntil = h.Until
+		}
+	}
+	return slices.DeleteFunc(all, func(m waiting) bool { return !hidden[m.Thread].Until.IsZero() }), nil
 }
 
 // waitingThread returns the row of a thread with waiting messages. The argument places holds the messages' indexes into

@@ -249,3 +249,43 @@ func TestWaitChangesEnds(t *testing.T) {
 		t.Errorf("%d changes, error %v, want %v", len(changes), err, why)
 	}
 }
+
+// TestLater checks that Later hides what is in a thread until the time is over, and not what arrives afterwards.
+func TestLater(t *testing.T) {
+	t.Parallel()
+	var jump atomic.Int64
+	p := project(t, storetest.Config{Now: func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }}, "Ann", "Bob")
+	ann := p.Box("Ann", format.Origin{})
+	one := send(t, p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: "One?", Body: "b"})
+	send(t, p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Re: One?", Body: "b", ThreadID: one.ID})
+	send(t, p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Two", Body: "b"})
+	const oneRow, twoRow = "question normal Bob|One?|needs an answer|b|2 of 2", "new normal Bob|Two||b|1 of 1"
+	wantRows(t, waitsOf(t, p, "Ann"), oneRow, twoRow)
+	later, err := ann.Later(t.Context(), one.ID, time.Hour)
+	if err != nil || later.Thread != one.ID || later.Subject != "One?" {
+		t.Fatalf("%+v, %v", later, err)
+	}
+	w := waitsOf(t, p, "Ann")
+	wantRows(t, w, twoRow)
+	if w.Later != 1 || !w.LaterUntil.Equal(later.Until.Time) || w.Unread != 3 {
+		t.Errorf("%d threads later, until %v and not %v, %d unread", w.Later, w.LaterUntil, later.Until, w.Unread)
+	}
+	jump.Store(int64(time.Hour + time.Minute))
+	if w := waitsOf(t, p, "Ann"); w.Later != 0 {
+		t.Errorf("%d threads later", w.Later)
+	}
+	wantRows(t, waitsOf(t, p, "Ann"), oneRow, twoRow)
+	if _, err := ann.Later(t.Context(), one.ID, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	send(t, p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Re: One?", Body: "c", ThreadID: one.ID})
+	wantRows(t, waitsOf(t, p, "Ann"), "question normal Bob|One?|needs an answer|b|3 of 3", twoRow)
+	for _, long := range []time.Duration{0, -time.Hour, maildir.MaxLater + 1} {
+		if _, err := ann.Later(t.Context(), one.ID, long); !errors.Is(err, maildir.ErrInvalid) {
+			t.Errorf("for %v: %v", long, err)
+		}
+	}
+	if _, err := p.Box("Bob", format.Origin{}).Later(t.Context(), one.ID, time.Hour); !errors.Is(err, maildir.ErrNotFound) {
+		t.Errorf("the thread is not in Bob's inbox: %v", err)
+	}
+}

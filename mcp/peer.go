@@ -81,6 +81,7 @@ func (s *Server) verbs() map[string]http.Handler {
 		"free":           s.inProject(verb(s, s.free)),
 		"hook":           verb(s, s.hookEvent),
 		"join":           verb(s, s.join),
+		"later":          s.inProject(verb(s, s.later)),
 		"link":           verb(s, s.link),
 		"log":            s.inProject(streamVerb(s, s.logHistory)),
 		"mailbox-create": verb(s, s.mailboxCreate),

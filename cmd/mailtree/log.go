@@ -98,6 +98,7 @@ var deeds = map[string]string{
 	"pop":               "read",
 	"acknowledge":       "acknowledged",
 	"archive":           "archived",
+	"later":             "put off",
 	"unread":            "marked unread",
 	"draft":             "drafted",
 	"stamp":             "stamped",

@@ -298,6 +298,9 @@ func quietLines(d *deskWork, w *maildir.Waits) (lines []string) {
 	case n > 1:
 		lines = append(lines, fmt.Sprintf("%d files have errors: mailtree problems", n))
 	}
+	if w.Later > 0 {
+		lines = append(lines, fmt.Sprintf("%s hidden until later, the next for %s", count(w.Later, "thread"), d.In(w.LaterUntil.Format(time.RFC3339))))
+	}
 	for _, slug := range slices.Sorted(maps.Keys(w.LeftOut)) {
 		lines = append(lines, slug+" is left out: "+w.LeftOut[slug])
 	}
