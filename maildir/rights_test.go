@@ -231,6 +231,7 @@ func TestForeignMachine(t *testing.T) {
 		},
 		"Archive": func(b *maildir.Box) []any { return all(b.Archive(t.Context(), toAnn)) },
 		"Claim":   func(b *maildir.Box) []any { return all(b.Claim(t.Context(), claim.Request{Patterns: []string{"x"}})) },
+		"Decide":  func(b *maildir.Box) []any { return all(b.Decide(t.Context(), maildir.Decision{ID: toAnn})) },
 		"Delete":  func(b *maildir.Box) []any { return all(b.Delete(t.Context(), toBob)) },
 		"Free": func(b *maildir.Box) []any {
 			return all(b.Free(t.Context(), maildir.Freeing{Holder: "Bob", Pattern: "y"}))

@@ -101,8 +101,12 @@ type WaitingThread struct {
 	Importance string   `json:"importance"` // the highest importance of the waiting messages
 
 	// Why is "needs acknowledgement", "needs an answer", "has not acknowledged" or "has not answered". The last two
-	// also occur with "have" instead of "has". Why is "" for mail that is merely new.
+	// also occur with "have" instead of "has". If an agent has archived the question, Why ends in "archived it without
+	// an answer". Why is "" for mail that is merely new.
 	Why string `json:"why"`
+
+	// Decides says that Box.Decide can answer the message with yes or no.
+	Decides bool `json:"yes_no,omitempty"`
 
 	Line     string    `json:"line"`     // the beginning of the message's text, without markup, on one line
 	Messages int       `json:"messages"` // in the thread
@@ -213,6 +217,10 @@ func (b *Box) listWaiting(ctx context.Context, w *Waits, q WaitsQuery) error {
 	for _, i := range slices.Concat(firsts[:]...) {
 		cursors = append(cursors, all[i].Cursor)
 	}
+	decides, err := b.decidable(ctx, all, slices.Concat(firsts[isBlocked], firsts[isAsked]))
+	if err != nil {
+		return err
+	}
 	outlines, err := b.p.mail.Store.Index.Outlines(ctx, b.p.mail.Slug, cursors)
 	if err != nil {
 		return err
@@ -221,11 +229,30 @@ func (b *Box) listWaiting(ctx context.Context, w *Waits, q WaitsQuery) error {
 		*into = []WaitingThread{}
 		for _, i := range firsts[g] {
 			if o, ok := outlines[all[i].Cursor]; ok { // otherwise it was deleted in the meantime
-				*into = append(*into, b.waitingThread(all, threads[all[i].Thread], &o))
+				t := b.waitingThread(all, threads[all[i].Thread], &o)
+				t.Decides = decides[t.Message]
+				*into = append(*into, t)
 			}
 		}
 	}
 	return nil
+}
+
+// decidable returns the ids of the messages at some places of all that Decide can answer.
+func (b *Box) decidable(ctx context.Context, all []waiting, places []int) (map[string]bool, error) {
+	ids := make([]string, len(places))
+	for i, place := range places {
+		ids[i] = all[place].ID
+	}
+	found, err := b.p.mail.Store.Index.Deliveries(ctx, b.p.mail.Slug, b.agent, ids)
+	if err != nil {
+		return nil, err
+	}
+	can := map[string]bool{}
+	for i := range found {
+		can[found[i].ID] = b.decides(&found[i])
+	}
+	return can, nil
 }
 
 // withoutHidden removes the threads that the agent has hidden with Later and in which nothing newer is waiting. It counts
@@ -308,16 +335,16 @@ func (b *Box) waitingMail(ctx context.Context, open bool) (all []waiting, err er
 	for i := range due {
 		if d := &due[i]; b.isQuestion(d) {
 			questions = append(questions, d.Cursor)
-			if d.Kind == index.KindSent {
-				own = append(own, d.ID)
-			}
+		}
+		if d := &due[i]; d.Kind == index.KindSent && (d.Asks || d.Question) {
+			own = append(own, d.ID)
 		}
 	}
 	replied, err := b.p.mail.Store.Index.Replied(ctx, b.p.mail.Slug, b.agent, questions)
 	if err != nil {
 		return nil, err
 	}
-	acked, err := b.ackedBy(ctx, own, due)
+	acked, archived, err := b.settledBy(ctx, own, due)
 	if err != nil {
 		return nil, err
 	}
@@ -340,6 +367,9 @@ func (b *Box) waitingMail(ctx context.Context, open bool) (all []waiting, err er
 		default:
 			continue
 		}
+		if m.group == isOwed {
+			m.why = cmp.Or(whoArchived(m.who, archived[d.ID]), m.why)
+		}
 		if len(m.who) > 0 {
 			all = append(all, m)
 		}
@@ -355,10 +385,25 @@ func (b *Box) isQuestion(d *index.Due) bool {
 	return to && !d.Asks && d.Question
 }
 
-// ackedBy returns who has acknowledged the agent's messages with the given ids, by id. Agents of other projects are
-// listed by their addresses.
-func (b *Box) ackedBy(ctx context.Context, ids []string, due []index.Due) (map[string][]string, error) {
-	store, all := b.p.mail.Store, map[string][]string{}
+// whoArchived returns the reason for waiting if some of the agents that owe an answer have archived the question. It
+// returns "" if none has.
+func whoArchived(owing, archived []string) string {
+	for _, name := range owing {
+		switch {
+		case slices.Contains(archived, name) && len(owing) == 1:
+			return "archived it without an answer"
+		case slices.Contains(archived, name):
+			return name + " archived it without an answer"
+		}
+	}
+	return ""
+}
+
+// settledBy returns who has acknowledged the agent's messages with the given ids, and who has archived them without an
+// answer, by id. Agents of other projects are listed by their addresses.
+func (b *Box) settledBy(ctx context.Context, ids []string, due []index.Due) (acked, archived map[string][]string, err error) {
+	store := b.p.mail.Store
+	acked, archived = map[string][]string{}, map[string][]string{}
 	asked := map[string][]string{b.p.mail.Slug: ids} // by project
 	for i := range due {
 		for _, name := range due[i].Of {
@@ -373,7 +418,7 @@ func (b *Box) ackedBy(ctx context.Context, ids []string, due []index.Due) (map[s
 		}
 		receipts, err := store.Index.Receipts(ctx, slug, ids...)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for id, of := range receipts {
 			for _, r := range of {
@@ -382,12 +427,15 @@ func (b *Box) ackedBy(ctx context.Context, ids []string, due []index.Due) (map[s
 					name += "@" + slug
 				}
 				if r.Acked {
-					all[id] = append(all[id], name)
+					acked[id] = append(acked[id], name)
+				}
+				if r.Unanswered {
+					archived[id] = append(archived[id], name)
 				}
 			}
 		}
 	}
-	return all, nil
+	return acked, archived, nil
 }
 
 // owing returns the recipients from whom the agent has requested an acknowledgement but not yet received it.

@@ -31,6 +31,16 @@ func (s *Server) archiveMessage(ctx context.Context, p *maildir.Project, ask *Me
 	return &Archived{d.ID, d.Subject}, nil
 }
 
+// DecideAsk is the body of POST /mailtree/decide.
+type DecideAsk struct {
+	Agent string `json:"agent"`
+	maildir.Decision
+}
+
+func (s *Server) decide(ctx context.Context, p *maildir.Project, ask *DecideAsk) (*maildir.Decided, error) {
+	return tool.Box(ctx, p, ask.Agent).Decide(ctx, ask.Decision)
+}
+
 // LaterAsk is the body of POST /mailtree/later.
 type LaterAsk struct {
 	Agent  string        `json:"agent"`

@@ -74,6 +74,7 @@ func (s *Server) verbs() map[string]http.Handler {
 		"archive":        s.inProject(verb(s, s.archiveMessage)),
 		"backup":         s.requireOwner(http.HandlerFunc(s.backup)),
 		"complete":       verb(s, s.complete),
+		"decide":         s.inProject(verb(s, s.decide)),
 		"delete":         s.inProject(verb(s, s.deleteMessage)),
 		"desk":           s.inProject(verb(s, s.desk)),
 		"draft":          s.inProject(verb(s, s.newDraft)),

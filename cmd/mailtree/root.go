@@ -42,7 +42,7 @@ var groups = []struct {
 	title    string
 	commands []string
 }{
-	{"Mail:", []string{"inbox", "read", "thread", "search", "send", "reply", "ack", "edit", "archive", "later", "rm", "undo", "redo"}},
+	{"Mail:", []string{"inbox", "read", "thread", "search", "send", "reply", "yes", "no", "ack", "edit", "archive", "later", "rm", "undo", "redo"}},
 	{"Agents and claims:", []string{"agents", "whois", "me", "claims", "claim", "release", "projects", "path", "new", "guard"}},
 	{"Activity:", []string{"open", "today", "watch", "log", "problems"}},
 	{"Clients:", []string{"setup", "stdio", "hook", "nudge", "token"}},

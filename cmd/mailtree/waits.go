@@ -151,6 +151,8 @@ func nextCommands(d *deskWork, w *maildir.Waits) []string {
 	if mail := w.Mail(); len(mail) > 0 {
 		first := d.rowOf(mail[0].Message)
 		switch {
+		case mail[0].Decides:
+			return []string{"mailtree read " + first, "yes " + first, "no " + first + ` "…"`, "later " + first, "open"}
 		case mail[0].Why != "":
 			return []string{"mailtree read " + first, "reply " + first + ` "…"`, "ack " + first, "open"}
 		case format.ServerName(mail[0].People[0]): // nobody reads replies to the server

@@ -279,6 +279,9 @@ type Receipt struct {
 	Status      string       `json:"delivery_status,omitempty"` // for an address at another domain, an outgoing.State
 	Reply       string       `json:"delivery_reply,omitempty"`  // the last reply from that domain's server
 	Marks
+
+	// Unanswered says that the recipient has archived a message that asks, without an answer.
+	Unanswered bool `json:"archived_unanswered,omitempty"`
 }
 
 // InboxQuery selects deliveries to one agent, newest first.
@@ -323,11 +326,11 @@ type Due struct {
 	From       string
 	Subject    string
 	Importance string
-	Kind       string   // to, cc, bcc; KindSent for the agent's own message
-	Unread     bool     // by the agent
-	Asks       bool     // an acknowledgement is still missing
-	Question   bool     // the message asks for an answer: see package question
-	ID         string   // id of the agent's own message
+	Kind       string // to, cc, bcc; KindSent for the agent's own message
+	Unread     bool   // by the agent
+	Asks       bool   // an acknowledgement is still missing
+	Question   bool   // the message asks for an answer: see package question
+	ID         string
 	Of         []string // own message: the agents that have not acknowledged it, by name, if Asks is set; otherwise To
 }
 
