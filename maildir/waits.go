@@ -3,6 +3,7 @@ package maildir
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ import (
 // Waits lists what is waiting for an agent in a project, in the order in which the agent should read it. The command
 // line and the page show this list. Clients' sessions instead get one notice for each message: see Tell.
 type Waits struct {
-	Project string `json:"project"` // its slug
+	Project string `json:"project"` // its slug; "" for all projects
 	Agent   string `json:"agent"`   // need not exist; if not, only Stopped and the fields below it are filled
 
 	Prompts []Prompt `json:"prompts"` // agents whose clients ask for permission; they belong to the first group
@@ -91,6 +92,7 @@ type WaitsQuery struct {
 
 // WaitingThread is a thread with waiting messages.
 type WaitingThread struct {
+	Project string `json:"project,omitempty"` // in a list of all projects: the slug
 	Thread  string `json:"thread_id"`
 	Message string `json:"message_id"` // the most urgent, then newest, waiting message; for Owed the agent's own
 	Subject string `json:"subject"`    // the subject of the thread's first message, without "Re:"
@@ -159,6 +161,57 @@ func (b *Box) Waits(ctx context.Context, q WaitsQuery) (*Waits, error) {
 		w.LeftOut[slug] = why.Error()
 	}
 	return w, err
+}
+
+// WaitsEverywhere is like Box.Waits, for all projects of the store. Each thread and each prompt has its project's slug.
+func (s *Store) WaitsEverywhere(ctx context.Context, agent string, q WaitsQuery) (*Waits, error) {
+	all := &Waits{
+		Agent: agent, Prompts: []Prompt{}, Blocked: []WaitingThread{}, Questions: []WaitingThread{}, New: []WaitingThread{},
+		Owed: []WaitingThread{}, Stopped: []Stop{}, Asleep: []Unwoken{}, Broken: []format.Problem{},
+	}
+	for _, p := range s.Projects() {
+		w, err := p.Box(agent, format.Origin{}).Waits(ctx, q)
+		if err != nil {
+			return nil, fmt.Errorf("what waits in project %s: %w", p.Slug, err)
+		}
+		all.add(w)
+	}
+	for _, group := range []*[]WaitingThread{&all.Blocked, &all.Questions, &all.New, &all.Owed} {
+		slices.SortStableFunc(*group, func(a, b WaitingThread) int {
+			return cmp.Or(cmp.Compare(rank(b.Importance), rank(a.Importance)), b.At.Compare(a.At))
+		})
+		if !q.All {
+			*group = (*group)[:min(len(*group), maxWaiting)]
+		}
+	}
+	slices.SortStableFunc(all.Prompts, func(a, b Prompt) int { return a.Since.Compare(b.Since) })
+	return all, nil
+}
+
+// add adds what waits in one project to a list of all projects.
+func (w *Waits) add(of *Waits) {
+	for i := range of.Prompts {
+		of.Prompts[i].Project = of.Project
+	}
+	w.Prompts = append(w.Prompts, of.Prompts...)
+	into := []*[]WaitingThread{&w.Blocked, &w.Questions, &w.New, &w.Owed}
+	for i, g := range of.Groups() {
+		for _, t := range g.Threads {
+			t.Project = of.Project
+			*into[i] = append(*into[i], t)
+		}
+	}
+	w.Totals.Blocked += of.Totals.Blocked
+	w.Totals.Questions += of.Totals.Questions
+	w.Totals.New += of.Totals.New
+	w.Totals.Owed += of.Totals.Owed
+	w.Unread += of.Unread
+	if w.Later += of.Later; of.Later > 0 && (w.LaterUntil.IsZero() || of.LaterUntil.Before(w.LaterUntil)) {
+		w.LaterUntil = of.LaterUntil
+	}
+	w.Stopped, w.Asleep, w.Broken = append(w.Stopped, of.Stopped...), append(w.Asleep, of.Asleep...), append(w.Broken, of.Broken...)
+	w.MoreBroken += of.MoreBroken
+	w.LeftOut = of.LeftOut // the same for all projects
 }
 
 // group is the reason why a message is waiting. A thread is in the lowest group of its messages.

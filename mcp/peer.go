@@ -108,6 +108,7 @@ func (s *Server) verbs() map[string]http.Handler {
 		"undoable":       s.inProject(verb(s, s.undoable)),
 		"wait":           streamVerb(s, s.wait),
 		"waiting":        s.inProject(verb(s, s.waiting)),
+		"waiting-all":    verb(s, s.waitingEverywhere),
 		"watch":          streamVerb(s, s.watch),
 	}
 	if s.cfg.Nudge != nil {

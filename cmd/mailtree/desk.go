@@ -47,6 +47,8 @@ type deskWork struct {
 	listFile string       // see program.listFile
 	threads  []string     // for each given id: the thread if the id is a row in a list of threads; otherwise ""
 	listed   []string     // ids of the messages that this command has listed so far
+
+	rowProjects []string // in a list of all projects: the projects of the listed messages
 }
 
 // deskFlags are the flags that all of a user's commands have.

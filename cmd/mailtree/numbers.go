@@ -40,6 +40,17 @@ type lastList struct {
 	// Threads contains the ids of the threads if this is a list of threads. In that case, IDs contains each thread's
 	// waiting message.
 	Threads []string `json:"threads,omitempty"`
+
+	// Projects contains the projects of the rows if this is a list of all projects. In that case, Project is "".
+	Projects []string `json:"projects,omitempty"`
+}
+
+// projectOf returns the project of a row, counted from 0.
+func (l *lastList) projectOf(row int) string {
+	if row < len(l.Projects) {
+		return l.Projects[row]
+	}
+	return l.Project
 }
 
 // stateFolder returns the folder for files that commands keep for their user, or "" if the environment does not say
@@ -86,7 +97,7 @@ func (d *deskWork) number(ids []string, threads ...string) []string {
 	}
 	begin := len(d.listed)
 	d.listed = append(d.listed, ids[:min(len(ids), maxNumbered-begin)]...)
-	data, err := json.Marshal(lastList{d.Slug, d.listed, threads})
+	data, err := json.Marshal(lastList{d.Slug, d.listed, threads, d.rowProjects})
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(d.listFile), 0o700)
 	}
@@ -129,7 +140,7 @@ func (p *program) rowsToIDs(args []string) (named lastList, err error) {
 			}
 			n, _ := strconv.Atoi(arg)
 			switch {
-			case last.Project == "":
+			case len(last.IDs) == 0 && last.Project == "":
 				return named, &exitError{exitNothing, fmt.Errorf("%s is a row number, but this terminal has not shown a list yet: "+
 					"`mailtree` shows one", arg)}
 			case n < 1 || n > len(last.IDs):
@@ -137,7 +148,12 @@ func (p *program) rowsToIDs(args []string) (named lastList, err error) {
 					"its row numbers, or a message id",
 					arg, count(len(last.IDs), "row"))}
 			}
-			arg, named.Project = last.IDs[n-1], last.Project
+			of := last.projectOf(n - 1)
+			if named.Project != "" && named.Project != of {
+				return named, &exitError{exitUsage, fmt.Errorf("the rows are in the projects %s and %s: use one command for each project",
+					named.Project, of)}
+			}
+			arg, named.Project = last.IDs[n-1], of
 			if n <= len(last.Threads) {
 				thread = last.Threads[n-1]
 			}
@@ -204,7 +220,7 @@ func (p *program) tellNext(ctx context.Context, d *deskWork, did string) {
 // rowOf returns a message's number in this terminal's last list, or its short id if it is not in that list.
 func (d *deskWork) rowOf(id string) string {
 	last := readList(d.listFile)
-	if row := slices.Index(last.IDs, id); row >= 0 && last.Project == d.Slug {
+	if row := slices.Index(last.IDs, id); row >= 0 && (d.Slug == "" || last.projectOf(row) == d.Slug) {
 		return strconv.Itoa(row + 1)
 	}
 	return d.ShortID(id)
@@ -221,14 +237,18 @@ func readList(file string) (last lastList) {
 	return last
 }
 
-// waitsOf asks what is waiting for the user, who may not be an agent of the project yet. If all is set, the answer lists
-// all threads.
+// waitsOf asks what is waiting for the user, who may not be an agent of the project yet. If d has no project, it asks for
+// all projects. If all is set, the answer lists all threads.
 func (p *program) waitsOf(ctx context.Context, d *deskWork, all bool, answer any) error {
 	me, err := p.me()
 	if err != nil {
 		return err
 	}
-	return d.Ask(ctx, cli.Of(d.Slug, "waiting"), mcpserver.WaitingAsk{Agent: maildir.PersonName(me), All: all}, answer)
+	ask := mcpserver.WaitingAsk{Agent: maildir.PersonName(me), All: all}
+	if d.Slug == "" {
+		return d.Ask(ctx, "waiting-all", ask, answer)
+	}
+	return d.Ask(ctx, cli.Of(d.Slug, "waiting"), ask, answer)
 }
 
 // firstWaiting returns the thread that the user should read first.

@@ -23,12 +23,14 @@ import (
 type waitsFlags struct {
 	*deskFlags
 	rows string
+	all  bool
 }
 
 // addWaitsFlags adds to c the flags of `mailtree` without a command.
 func (p *program) addWaitsFlags(c *cobra.Command) *waitsFlags {
 	f := &waitsFlags{deskFlags: p.addDeskFlags(c)}
 	c.Flags().StringVar(&f.rows, "rows", "", "how many rows to print, or all (default: as many as fit the terminal)")
+	c.Flags().BoolVar(&f.all, "all", false, "list all projects")
 	return f
 }
 
@@ -55,13 +57,22 @@ func (p *program) showWaits(c *cobra.Command, f *waitsFlags) error {
 	if err != nil {
 		return usageError(c, err)
 	}
-	err = p.atDesk(ctx, f.deskFlags, nobodys, nil, func(ctx context.Context, d *deskWork) error { // creates no agent
-		ask := func(answer any) error { return p.waitsOf(ctx, d, most < 0 || most > 0, answer) }
+	show := func(ctx context.Context, d *deskWork) error {
+		ask := func(answer any) error { return p.waitsOf(ctx, d, most != 0, answer) }
 		return present(d, ask, func(w *maildir.Waits) error {
 			p.printWaits(d, w, most)
 			return nil
 		})
-	})
+	}
+	if f.all {
+		if f.project != "" {
+			return usageError(c, errors.New("--all and --project cannot be used together"))
+		}
+		return p.withServer(ctx, func(ctx context.Context, c *cli.Client) error {
+			return show(ctx, &deskWork{Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: f.json, listFile: p.listFile()})
+		})
+	}
+	err = p.atDesk(ctx, f.deskFlags, nobodys, nil, show) // creates no agent
 	if errors.Is(err, errNoProject) {
 		screen := cli.NewScreen(p.std.out, p.variable)
 		if caller, err := hello(p.env, stdioOptions{}); err == nil && caller.WorkTree != "" && !f.json {
@@ -81,7 +92,11 @@ func (p *program) showWaits(c *cobra.Command, f *waitsFlags) error {
 // printWaits prints the list of what is waiting, with at most the given number of rows. If most is 0, it prints as many
 // rows as fit the terminal, and if most is -1 or there is no terminal, all of them.
 func (p *program) printWaits(d *deskWork, w *maildir.Waits, most int) {
-	d.Say(d.Faint, "%s · you are %s · %s", cli.Line(filepath.Base(d.HumanKey)), cli.Line(w.Agent), amountOf(w))
+	place := "all projects"
+	if d.Slug != "" {
+		place = cli.Line(filepath.Base(d.HumanKey))
+	}
+	d.Say(d.Faint, "%s · you are %s · %s", place, cli.Line(w.Agent), amountOf(w))
 	quiet := quietLines(d, w)
 	if most == 0 && d.Height > 0 {
 		const others = 5 // the first line, the next commands on up to two lines, the number of other rows, and the shell's prompt
@@ -119,6 +134,9 @@ func (p *program) waitRows(d *deskWork, w *maildir.Waits, most int) (rows []cli.
 		left -= len(g.Prompts) + len(g.Threads)
 		for _, t := range g.Threads {
 			ids, of = append(ids, t.Message), append(of, t.Thread)
+			if d.Slug == "" {
+				d.rowProjects = append(d.rowProjects, t.Project)
+			}
 		}
 	}
 	names := d.number(ids, of...)
@@ -181,6 +199,14 @@ func amountOf(w *maildir.Waits) string {
 	return cmp.Or(strings.Join(parts, ", "), "no mail is waiting")
 }
 
+// projectWord returns a project's slug without the digits at its end.
+func projectWord(slug string) string {
+	if at := strings.LastIndexByte(slug, '-'); at > 0 {
+		return slug[:at]
+	}
+	return slug
+}
+
 // promptRow returns the row of a permission prompt, which says how to get to the client. It has no number, because the
 // prompt is not a message.
 func (p *program) promptRow(d *deskWork, a *maildir.Prompt) cli.Row {
@@ -188,7 +214,7 @@ func (p *program) promptRow(d *deskWork, a *maildir.Prompt) cli.Row {
 	if way := p.wayTo(a.Pane); way != "" {
 		where = "permission prompt in " + a.Client + ": " + cli.Line(way)
 	}
-	return cli.Row{Cells: []string{"", d.Warn("asks"), d.people("", []string{a.Agent}), where, "", d.Ago(a.Since.Format(time.RFC3339))}}
+	return cli.Row{Cells: []string{"", d.Warn("asks"), d.people("", []string{a.Agent}), d.Faint(projectWord(a.Project)), where, "", d.Ago(a.Since.Format(time.RFC3339))}}
 }
 
 // wayTo returns the command that shows a tmux pane, or "" if there is no pane. The command depends on whether this
@@ -225,7 +251,7 @@ func threadRow(d *deskWork, t *maildir.WaitingThread, name, to string) cli.Row {
 		subject += " (" + t.Why + ")"
 	}
 	return cli.Row{Cells: []string{
-		name, urgency(d.Screen, t.Importance), d.people(to, t.People), subject, extent,
+		name, urgency(d.Screen, t.Importance), d.people(to, t.People), d.Faint(projectWord(t.Project)), subject, extent,
 		d.Ago(t.At.Format(time.RFC3339)),
 	}}
 }

@@ -199,6 +199,8 @@ func (ss *Sessions) Asks(agent string) bool {
 
 // Prompt is a permission prompt: an agent's client asks the user whether a tool may run.
 type Prompt struct {
+	Project string `json:"project,omitempty"` // in a list of all projects: the slug
+
 	Agent  string    `json:"agent"`
 	Client string    `json:"client"`
 	Dir    string    `json:"dir"`           // the folder in which the client was started
@@ -212,7 +214,7 @@ func (ss *Sessions) Prompts() []Prompt {
 	all := []Prompt{}
 	for _, s := range live {
 		if s.Asks {
-			all = append(all, Prompt{s.Agent, s.Client, s.Dir, s.Pane, s.Active})
+			all = append(all, Prompt{Agent: s.Agent, Client: s.Client, Dir: s.Dir, Pane: s.Pane, Since: s.Active})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Prompt) int { return a.Since.Compare(b.Since) })
