@@ -20,8 +20,8 @@ type message struct {
 
 // box is the delivery of a message to one agent.
 type box struct {
-	copy, ack, archived *file
-	read                *file // the mark that makes the message read: see docs/tree.md, "Marks"
+	copy, ack, archived, later *file
+	read                       *file // the mark that makes the message read: see docs/tree.md, "Marks"
 }
 
 // derive applies the rules to all files with the same id, which may be in any order.
@@ -35,7 +35,7 @@ func derive(files []*file) message {
 			continue
 		}
 		switch f.kind {
-		case format.KindRead, format.KindAck, format.KindArchived:
+		case format.KindRead, format.KindAck, format.KindArchived, format.KindLater:
 			marks[f.path] = f
 		case format.KindCanonical:
 			m.first(&canonical, f)
@@ -53,6 +53,7 @@ func derive(files []*file) message {
 	for agent, b := range m.boxes {
 		b.ack = marks[format.AckMark(b.copy.path)]
 		b.archived = marks[format.ArchivedMark(b.copy.path)]
+		b.later = marks[format.LaterMark(b.copy.path)]
 		b.read = cmp.Or(marks[format.ReadMark(b.copy.path)], b.ack, b.archived)
 		m.boxes[agent] = b
 	}

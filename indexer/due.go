@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"mailtree/maildir/index"
 )
@@ -15,7 +16,7 @@ const threadOf = "ifnull(nullif(m.thread, ''), m.id)"
 const dueColumns = "SELECT m.row, " + threadOf + ", m.sender, m.subject, m.importance, m.question, m.id, "
 
 // receivedText lists an agent's deliveries that may be waiting for the agent. Its parts have no rows in common.
-var receivedText = dueColumns + "d.fact, (d.read = 0) + 2 * (d.asks AND NOT d.ack) FROM (" +
+var receivedText = dueColumns + "m.id, d.fact, (d.read = 0) + 2 * (d.asks AND NOT d.ack) FROM (" +
 	receivedPart("INDEXED BY deliveries_unread", "read = 0 AND urgent = 0") + " UNION ALL " +
 	receivedPart("INDEXED BY deliveries_urgent", "read = 0 AND urgent = 1") + " UNION ALL " +
 	receivedPart("INDEXED BY deliveries_awaiting", "read = 1 AND asks = 1 AND ack = 0 AND archived = 0") + " UNION ALL " +
@@ -100,6 +101,23 @@ func (x *Index) Replied(ctx context.Context, slug, agent string, cursors []int64
 		var r index.Replied
 		err := scan(&row, &r.ByAgent, &r.ByOthers)
 		all[row] = r
+		return err
+	})
+	return all, err
+}
+
+// hiddenText lists an agent's threads with a live .later mark.
+const hiddenText = "SELECT " + threadOf + ", max(d.row), max(d.later) FROM deliveries d INDEXED BY deliveries_later " +
+	"CROSS JOIN messages m ON m.row = d.row WHERE d.box = " + agentID + " AND d.later > ?3 + 0 GROUP BY 1"
+
+// Hidden lists hidden threads: see index.Index.
+func (x *Index) Hidden(ctx context.Context, slug, agent string, now time.Time) (map[string]index.Hidden, error) {
+	all := map[string]index.Hidden{}
+	err := x.each(ctx, hiddenText, []any{x.pid(slug), agent, now.UnixMicro()}, func(scan scanner) error {
+		var thread string
+		var h index.Hidden
+		err := scan(&thread, &h.Cursor, instant{&h.Until})
+		all[thread] = h
 		return err
 	})
 	return all, err

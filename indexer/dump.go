@@ -33,7 +33,7 @@ var dumped = []table{
 		"m.subject, m.body) " +
 		"FROM messages m JOIN projects p USING (pid)"},
 	{"delivery", "SELECT p.slug, a.name || ' ' || m.id, json_array('delivery', p.slug, a.name, m.id" + copyPath + ", d.fact, " +
-		"d.urgent, d.asks, d.read, d.read_at, d.ack, d.ack_at, d.archived) FROM deliveries d JOIN agents a ON a.aid = d.box " +
+		"d.urgent, d.asks, d.read, d.read_at, d.ack, d.ack_at, d.archived, d.later) FROM deliveries d JOIN agents a ON a.aid = d.box " +
 		"JOIN projects p ON p.pid = a.pid JOIN messages m ON m.row = d.row"},
 	{"sent", "SELECT p.slug, a.name || ' ' || m.id, json_array('sent', p.slug, a.name, m.id" + copyPath + ", d.fact) " +
 		"FROM deliveries d JOIN agents a ON a.aid = -d.box JOIN projects p ON p.pid = a.pid JOIN messages m ON m.row = d.row"},
@@ -49,7 +49,7 @@ var dumped = []table{
 func kindName() string {
 	var b strings.Builder
 	b.WriteString("CASE f.kind")
-	for k := format.KindIgnored; k <= format.KindArchived; k++ {
+	for k := format.KindIgnored; k <= format.KindLater; k++ {
 		fmt.Fprintf(&b, " WHEN %d THEN '%s'", k, k)
 	}
 	return b.String() + " END"

@@ -97,7 +97,7 @@ func locate(p string) format.Place {
 func (f *file) makesAgent() string {
 	switch f.kind {
 	case format.KindProfile, format.KindStatus, format.KindHold, format.KindInbox, format.KindRead, format.KindAck,
-		format.KindArchived, format.KindOutbox, format.KindDraft:
+		format.KindArchived, format.KindLater, format.KindOutbox, format.KindDraft:
 		if format.ValidName(f.agent) {
 			return f.agent
 		}

@@ -105,7 +105,8 @@ func (x *Index) Receipts(ctx context.Context, slug string, ids ...string) (map[s
 	if err != nil {
 		return nil, err
 	}
-	const text = `SELECT m.id, a.name, d.fact, d.read, d.read_at, d.ack, d.ack_at FROM json_each(?2) j
+	const text = `SELECT m.id, a.name, d.fact, d.read, d.read_at, d.ack, d.ack_at, d.archived AND m.question AND NOT d.ack
+		AND NOT EXISTS (SELECT 1 FROM messages r WHERE ` + later + ` AND r.sender = a.name) FROM json_each(?2) j
 		CROSS JOIN messages m ON m.pid = ?1 AND m.id = j.value
 		CROSS JOIN files f ON f.pid = m.pid AND f.name = m.id || '.md' AND f.kind = 6 AND f.valid
 		CROSS JOIN agents a ON a.aid = f.aid
@@ -115,7 +116,7 @@ func (x *Index) Receipts(ctx context.Context, slug string, ids ...string) (map[s
 	err = x.each(ctx, text, []any{x.pid(slug), string(list)}, func(scan scanner) error {
 		r := index.Receipt{Delivered: true}
 		var id string
-		err := scan(&id, &r.Agent, &r.Kind, &r.Read, instant{&r.ReadAt.Time}, &r.Acked, instant{&r.AckedAt.Time})
+		err := scan(&id, &r.Agent, &r.Kind, &r.Read, instant{&r.ReadAt.Time}, &r.Acked, instant{&r.AckedAt.Time}, &r.Unanswered)
 		all[id] = append(all[id], r)
 		return err
 	})

@@ -171,6 +171,8 @@ func (lk *observation) parse(l *observer, data []byte, sum digest) (err error) {
 		}
 	case format.KindRead, format.KindAck, format.KindArchived, format.KindReleased:
 		f.at, err = format.ParseMark(data)
+	case format.KindLater:
+		f.at, err = format.ParseLater(data)
 	case format.KindProfile:
 		var p format.Profile
 		p, err = format.ParseProfile(f.agent, data)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
@@ -55,6 +56,8 @@ func TestIndexesUsed(t *testing.T) {
 	_, err = d.Due(ctx, index.DueQuery{Project: "p", Agent: "Bob", Most: 1})
 	ask(err)
 	_, err = d.Replied(ctx, "p", "Bob", []int64{1})
+	ask(err)
+	_, err = d.Hidden(ctx, "p", "Bob", time.Now())
 	ask(err)
 	_, err = d.Outlines(ctx, "p", []int64{1})
 	ask(err)

@@ -50,7 +50,7 @@ func (w *world) path() string {
 	case 6:
 		return a + "inbox/" + d + id + ".read"
 	case 7:
-		return a + "inbox/" + d + id + pick(w, []string{".ack", ".archived"})
+		return a + "inbox/" + d + id + pick(w, []string{".ack", ".archived", ".later"})
 	case 8, 9:
 		return a + "outbox/" + d + id + ".md"
 	case 10:
@@ -76,7 +76,7 @@ func (w *world) content(p string) []byte {
 	base := filepath.Base(p)
 	id := strings.TrimSuffix(base, filepath.Ext(base))
 	switch {
-	case strings.HasSuffix(p, ".read"), strings.HasSuffix(p, ".ack"), strings.HasSuffix(p, ".archived"), strings.HasSuffix(p, ".released"):
+	case strings.HasSuffix(p, ".read"), strings.HasSuffix(p, ".ack"), strings.HasSuffix(p, ".archived"), strings.HasSuffix(p, ".later"), strings.HasSuffix(p, ".released"):
 		return []byte(pick(w, wTimes) + "\n")
 	case strings.HasSuffix(p, "status"):
 		return []byte(pick(w, []string{"ready", "work", "offline"}))

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
-	"mailtree/maildir/question"
 	"mailtree/maildir/index"
+	"mailtree/maildir/question"
 )
 
 // Rows are changed only by this file and schema.sql. The caller of every method here holds the lock Index.write.
@@ -310,16 +310,17 @@ type delivery struct {
 
 // insertDeliveries inserts deliveries. A sender's copy has the agent's negated number as its box.
 func (w *writer) insertDeliveries(all []delivery) error {
-	return w.insertAll("INSERT OR FAIL INTO deliveries VALUES ", "", 11, len(all), func(args []any, i int) []any {
+	return w.insertAll("INSERT OR FAIL INTO deliveries VALUES ", "", 12, len(all), func(args []any, i int) []any {
 		d := all[i]
 		if t := d.of; d.sent {
 			const no, yes = false, true
-			return append(args, -d.aid, t.row, t.outbox.fol, t.outbox.fact, no, no, yes, nil, no, nil, no)
+			return append(args, -d.aid, t.row, t.outbox.fol, t.outbox.fact, no, no, yes, nil, no, nil, no, nil)
 		}
 		read, readAt := marked(d.box.read)
 		ack, ackAt := marked(d.box.ack)
+		_, later := marked(d.box.later)
 		return append(args, d.aid, d.of.row, d.box.copy.fol, d.box.copy.fact, d.of.urgent, d.of.asks, read, readAt, ack, ackAt,
-			d.box.archived != nil)
+			d.box.archived != nil, later)
 	})
 }
 

@@ -101,6 +101,7 @@ CREATE TABLE deliveries (
   ack      INTEGER NOT NULL,
   ack_at   INTEGER,
   archived INTEGER NOT NULL,
+  later    INTEGER,
   PRIMARY KEY (box, row)
 ) WITHOUT ROWID;
 
@@ -178,5 +179,6 @@ CREATE INDEX deliveries_urgent ON deliveries (box, row) WHERE urgent = 1;
 CREATE INDEX deliveries_awaiting ON deliveries (box, row) WHERE asks = 1 AND ack = 0;
 CREATE INDEX deliveries_asking ON deliveries (row) WHERE asks = 1 AND ack = 0;
 CREATE INDEX deliveries_read ON deliveries (box, read_at) WHERE read_at IS NOT NULL;
+CREATE INDEX deliveries_later ON deliveries (box, later) WHERE later IS NOT NULL;
 CREATE INDEX changes_project ON changes (pid);
 CREATE INDEX deliveries_acked ON deliveries (box, ack_at) WHERE ack_at IS NOT NULL;

@@ -534,7 +534,7 @@ func TestCrossingWaits(t *testing.T) {
 	m := send(t, s.back, "Ann", maildir.Draft{To: []string{"Bob", "Xia@front"}, BCC: []string{"Zoe@front"}, Subject: "Look", Body: "b", AckRequired: true})
 	q := send(t, s.back, "Ann", maildir.Draft{To: []string{"Yan@front"}, Subject: "Ready?", Body: "b"})
 	owed := func(open bool) (said []string) {
-		w, err := s.back.Box("Ann", format.Origin{}).Waits(t.Context(), open)
+		w, err := s.back.Box("Ann", format.Origin{}).Waits(t.Context(), maildir.WaitsQuery{Open: open})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,6 +39,7 @@ type (
 	IdleQuery    = wake.IdleQuery
 	WakeStatus   = wake.WakeStatus
 	Unwoken      = wake.Unwoken
+	Prompt       = wake.Prompt
 
 	SyncState = peers.SyncState
 

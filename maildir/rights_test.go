@@ -231,6 +231,7 @@ func TestForeignMachine(t *testing.T) {
 		},
 		"Archive": func(b *maildir.Box) []any { return all(b.Archive(t.Context(), toAnn)) },
 		"Claim":   func(b *maildir.Box) []any { return all(b.Claim(t.Context(), claim.Request{Patterns: []string{"x"}})) },
+		"Decide":  func(b *maildir.Box) []any { return all(b.Decide(t.Context(), maildir.Decision{ID: toAnn})) },
 		"Delete":  func(b *maildir.Box) []any { return all(b.Delete(t.Context(), toBob)) },
 		"Free": func(b *maildir.Box) []any {
 			return all(b.Free(t.Context(), maildir.Freeing{Holder: "Bob", Pattern: "y"}))
@@ -242,6 +243,7 @@ func TestForeignMachine(t *testing.T) {
 		"Inbox": func(b *maildir.Box) []any {
 			return all(b.Inbox(t.Context(), index.InboxQuery{Limit: 10}, true, maildir.Waiting{}))
 		},
+		"Later":       func(b *maildir.Box) []any { return all(b.Later(t.Context(), toAnn, time.Hour)) },
 		"NewDraft":    func(b *maildir.Box) []any { _, _, err := b.NewDraft(t.Context(), []string{"Bob"}); return []any{err} },
 		"Pop":         func(b *maildir.Box) []any { return all(b.Pop(t.Context())) },
 		"PopWait":     func(b *maildir.Box) []any { return all(b.PopWait(t.Context(), maildir.Waiting{}, nil)) },
@@ -263,7 +265,7 @@ func TestForeignMachine(t *testing.T) {
 		"Prepare":     func(b *maildir.Box) []any { return all(b.Prepare(t.Context(), "", hi)) },
 		"Undoable":    func(b *maildir.Box) []any { return all(b.Undoable(t.Context(), 3)) },
 		"UnreadSince": func(b *maildir.Box) []any { return all(b.UnreadSince(t.Context())) },
-		"Waits":       func(b *maildir.Box) []any { return all(b.Waits(t.Context(), false)) },
+		"Waits":       func(b *maildir.Box) []any { return all(b.Waits(t.Context(), maildir.WaitsQuery{})) },
 	}
 	both := map[string]bool{}
 	for _, names := range []map[string]func(b *maildir.Box) []any{acts, reads} {

@@ -88,7 +88,11 @@ func (s *stamping) operation() *writer.Tx {
 			if err != nil || st.Size > 0 || !st.Mode.IsRegular() {
 				continue
 			}
-			switch err := g.Replace(tx, path, format.FormatMark(g.Now)); tree.FaultOf(err) {
+			at := g.Now
+			if format.Locate(path).Kind == format.KindLater {
+				at = at.Add(format.LaterFor)
+			}
+			switch err := g.Replace(tx, path, format.FormatMark(at)); tree.FaultOf(err) {
 			case tree.NoFault, tree.FaultGone, tree.FaultFile:
 			case tree.FaultMachine:
 				return fmt.Errorf("write the time into mark %s: %w", format.Printable(path), err)

@@ -25,6 +25,7 @@ var undoable = map[string][]format.Kind{
 	"pop":               {format.KindRead},
 	"acknowledge":       {format.KindRead, format.KindAck},
 	"archive":           {format.KindRead, format.KindArchived},
+	"later":             {format.KindLater},
 	"unread":            {format.KindRead, format.KindArchived},
 	"claim":             {format.KindClaim, format.KindReleased},
 	"renew":             {format.KindClaim, format.KindReleased},

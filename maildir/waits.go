@@ -3,6 +3,7 @@ package maildir
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -15,18 +16,26 @@ import (
 // Waits lists what is waiting for an agent in a project, in the order in which the agent should read it. The command
 // line and the page show this list. Clients' sessions instead get one notice for each message: see Tell.
 type Waits struct {
-	Project string `json:"project"` // its slug
+	Project string `json:"project"` // its slug; "" for all projects
 	Agent   string `json:"agent"`   // need not exist; if not, only Stopped and the fields below it are filled
 
-	// Groups of threads, at most 50 threads each. Urgent threads come first, then threads of high importance, then the
-	// newest. A thread is in the first group that it fits.
-	Answer []WaitingThread `json:"wants_answer"`   // wait for the agent's acknowledgement or answer
-	New    []WaitingThread `json:"new"`            // have other unread mail
-	Owed   []WaitingThread `json:"you_wait_for"`   // others owe the agent an acknowledgement or an answer
-	More   int             `json:"more,omitempty"` // number of other threads in the newest 1,000 messages of each kind
-	Unread int             `json:"unread"`         // number of all unread messages
+	Prompts []Prompt `json:"prompts"` // agents whose clients ask for permission; they belong to the first group
 
-	Stopped    []Stop           `json:"stopped"`               // agents whose work is blocked by claims
+	// Groups of threads, at most maxWaiting threads each unless the query says All. Urgent threads come first, then
+	// threads of high importance, then the newest. A thread is in the first group that it fits.
+	Blocked   []WaitingThread `json:"blocked_on_you"`    // urgent and important mail that needs the agent's acknowledgement
+	Questions []WaitingThread `json:"questions"`         // other mail that asks for the agent's acknowledgement or answer
+	New       []WaitingThread `json:"new"`               // other unread mail
+	Owed      []WaitingThread `json:"waiting_on_others"` // others owe the agent an acknowledgement or an answer
+	Totals    WaitTotals      `json:"totals"`
+
+	// Threads that the agent has hidden with Later are in no group.
+	Later      int       `json:"later,omitempty"`
+	LaterUntil time.Time `json:"later_until,omitzero"` // when the first of them appears again
+
+	Unread int `json:"unread"` // number of all unread messages
+
+	Stopped    []Stop           `json:"stopped"`               // other agents whose work was blocked by claims
 	Asleep     []Unwoken        `json:"asleep"`                // agents with unread mail that cannot be woken
 	Held       []Held           `json:"held"`                  // agents that somebody holds
 	Broken     []format.Problem `json:"broken"`                // the first 50 invalid files
@@ -35,8 +44,56 @@ type Waits struct {
 	LeftOut map[string]string `json:"left_out,omitempty"` // why other projects could not be opened, by slug
 }
 
+// WaitTotals counts the threads in the groups of Waits, listed or not. It considers the newest 1,000 messages of each
+// kind.
+type WaitTotals struct {
+	Blocked   int `json:"blocked_on_you"` // without Waits.Prompts
+	Questions int `json:"questions"`
+	New       int `json:"new"`
+	Owed      int `json:"waiting_on_others"`
+}
+
+// More returns the number of threads that are not listed.
+func (w *Waits) More() (n int) {
+	for _, g := range w.Groups() {
+		n += g.Total - len(g.Threads)
+	}
+	return n
+}
+
+// OwedGroup is the ID of the group of threads in which others owe the agent something.
+const OwedGroup = "owed"
+
+// WaitGroup is a group of Waits as commands and the page show it.
+type WaitGroup struct {
+	ID, Title string
+	Prompts   []Prompt
+	Threads   []WaitingThread
+	Total     int // number of threads, listed or not
+}
+
+// Groups returns the groups in their order, including empty ones.
+func (w *Waits) Groups() []WaitGroup {
+	return []WaitGroup{
+		{"blocked", "Blocked on you", w.Prompts, w.Blocked, w.Totals.Blocked},
+		{"questions", "Questions", nil, w.Questions, w.Totals.Questions},
+		{"new", "New", nil, w.New, w.Totals.New},
+		{OwedGroup, "Waiting on others", nil, w.Owed, w.Totals.Owed},
+	}
+}
+
+// Mail returns the threads that wait for the agent, in the order of their groups.
+func (w *Waits) Mail() []WaitingThread { return slices.Concat(w.Blocked, w.Questions, w.New) }
+
+// WaitsQuery selects what Waits lists.
+type WaitsQuery struct {
+	Open bool // omit the bcc recipients that the agent is waiting for, because some readers must not see them (Invariant I7)
+	All  bool // list all threads of a group, not only the first maxWaiting
+}
+
 // WaitingThread is a thread with waiting messages.
 type WaitingThread struct {
+	Project string `json:"project,omitempty"` // in a list of all projects: the slug
 	Thread  string `json:"thread_id"`
 	Message string `json:"message_id"` // the most urgent, then newest, waiting message; for Owed the agent's own
 	Subject string `json:"subject"`    // the subject of the thread's first message, without "Re:"
@@ -47,8 +104,12 @@ type WaitingThread struct {
 	Importance string   `json:"importance"` // the highest importance of the waiting messages
 
 	// Why is "needs acknowledgement", "needs an answer", "has not acknowledged" or "has not answered". The last two
-	// also occur with "have" instead of "has". Why is "" for mail that is merely new.
+	// also occur with "have" instead of "has". If an agent has archived the question, Why ends in "archived it without
+	// an answer". Why is "" for mail that is merely new.
 	Why string `json:"why"`
+
+	// Decides says that Box.Decide can answer the message with yes or no.
+	Decides bool `json:"yes_no,omitempty"`
 
 	Line     string    `json:"line"`     // the beginning of the message's text, without markup, on one line
 	Messages int       `json:"messages"` // in the thread
@@ -67,27 +128,27 @@ const (
 	maxDue     = 1000                // how many of the newest messages of each kind are checked
 )
 
-// Waits returns what is waiting for the agent. It sets no marks. No list in the result is nil. If open is set, Waits
-// omits the bcc recipients that the agent is waiting for, because some readers must not see them (Invariant I7).
+// Waits returns what is waiting for the agent. It sets no marks. No list in the result is nil.
 //
 // A message is waiting for an answer if it is a question to the agent, and the agent has neither acknowledged nor
 // archived it, nor written in its thread since. The agent's own question is waiting until another agent has written in
 // the thread.
-func (b *Box) Waits(ctx context.Context, open bool) (*Waits, error) {
-	w := &Waits{Project: b.p.mail.Slug, Agent: b.agent, Stopped: []Stop{}, Asleep: []Unwoken{}, Held: []Held{}}
+func (b *Box) Waits(ctx context.Context, q WaitsQuery) (*Waits, error) {
+	w := &Waits{Project: b.p.mail.Slug, Agent: b.agent, Prompts: b.p.Sessions.Prompts(), Stopped: []Stop{}, Asleep: []Unwoken{},
+		Held: []Held{}}
 	counts, err := b.Counts(ctx)
 	if err != nil {
 		return nil, err
 	}
 	w.Unread = counts.Unread
-	if err := b.listWaiting(ctx, w, open); err != nil {
+	if err := b.listWaiting(ctx, w, q); err != nil {
 		return nil, err
 	}
 	stops, err := b.p.Claims.Stops(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w.Stopped = append(w.Stopped, stops...)
+	w.Stopped = append(w.Stopped, slices.DeleteFunc(stops, func(s Stop) bool { return s.Agent == b.agent })...)
 	asleep, err := b.p.Sessions.Unwoken(ctx)
 	if err != nil {
 		return nil, err
@@ -110,11 +171,63 @@ func (b *Box) Waits(ctx context.Context, open bool) (*Waits, error) {
 	return w, err
 }
 
+// WaitsEverywhere is like Box.Waits, for all projects of the store. Each thread and each prompt has its project's slug.
+func (s *Store) WaitsEverywhere(ctx context.Context, agent string, q WaitsQuery) (*Waits, error) {
+	all := &Waits{
+		Agent: agent, Prompts: []Prompt{}, Blocked: []WaitingThread{}, Questions: []WaitingThread{}, New: []WaitingThread{},
+		Owed: []WaitingThread{}, Stopped: []Stop{}, Asleep: []Unwoken{}, Broken: []format.Problem{},
+	}
+	for _, p := range s.Projects() {
+		w, err := p.Box(agent, format.Origin{}).Waits(ctx, q)
+		if err != nil {
+			return nil, fmt.Errorf("what waits in project %s: %w", p.Slug, err)
+		}
+		all.add(w)
+	}
+	for _, group := range []*[]WaitingThread{&all.Blocked, &all.Questions, &all.New, &all.Owed} {
+		slices.SortStableFunc(*group, func(a, b WaitingThread) int {
+			return cmp.Or(cmp.Compare(rank(b.Importance), rank(a.Importance)), b.At.Compare(a.At))
+		})
+		if !q.All {
+			*group = (*group)[:min(len(*group), maxWaiting)]
+		}
+	}
+	slices.SortStableFunc(all.Prompts, func(a, b Prompt) int { return a.Since.Compare(b.Since) })
+	return all, nil
+}
+
+// add adds what waits in one project to a list of all projects.
+func (w *Waits) add(of *Waits) {
+	for i := range of.Prompts {
+		of.Prompts[i].Project = of.Project
+	}
+	w.Prompts = append(w.Prompts, of.Prompts...)
+	into := []*[]WaitingThread{&w.Blocked, &w.Questions, &w.New, &w.Owed}
+	for i, g := range of.Groups() {
+		for _, t := range g.Threads {
+			t.Project = of.Project
+			*into[i] = append(*into[i], t)
+		}
+	}
+	w.Totals.Blocked += of.Totals.Blocked
+	w.Totals.Questions += of.Totals.Questions
+	w.Totals.New += of.Totals.New
+	w.Totals.Owed += of.Totals.Owed
+	w.Unread += of.Unread
+	if w.Later += of.Later; of.Later > 0 && (w.LaterUntil.IsZero() || of.LaterUntil.Before(w.LaterUntil)) {
+		w.LaterUntil = of.LaterUntil
+	}
+	w.Stopped, w.Asleep, w.Broken = append(w.Stopped, of.Stopped...), append(w.Asleep, of.Asleep...), append(w.Broken, of.Broken...)
+	w.MoreBroken += of.MoreBroken
+	w.LeftOut = of.LeftOut // the same for all projects
+}
+
 // group is the reason why a message is waiting. A thread is in the lowest group of its messages.
 type group int
 
 const (
-	wantsAnswer group = iota
+	isBlocked group = iota
+	isAsked
 	isNew
 	isOwed
 	groups
@@ -139,42 +252,93 @@ func rank(importance string) int {
 }
 
 // listWaiting fills in the groups of threads.
-func (b *Box) listWaiting(ctx context.Context, w *Waits, open bool) error {
-	all, err := b.waitingMail(ctx, open)
+func (b *Box) listWaiting(ctx context.Context, w *Waits, q WaitsQuery) error {
+	all, err := b.waitingMail(ctx, q.Open)
 	if err != nil {
+		return err
+	}
+	if all, err = b.withoutHidden(ctx, w, all); err != nil {
 		return err
 	}
 	slices.SortFunc(all, func(m, n waiting) int { return m.before(&n) })
 	var firsts [groups][]int // the threads' first messages, as indexes into all
-	threads := map[string][]int{}
+	threads, totals := map[string][]int{}, [groups]int{}
 	for i := range all {
 		of := all[i].Thread
 		if threads[of] = append(threads[of], i); len(threads[of]) > 1 {
 			continue
 		}
-		if g := all[i].group; len(firsts[g]) < maxWaiting {
+		g := all[i].group
+		if totals[g]++; q.All || totals[g] <= maxWaiting {
 			firsts[g] = append(firsts[g], i)
-		} else {
-			w.More++
 		}
 	}
+	w.Totals = WaitTotals{totals[isBlocked], totals[isAsked], totals[isNew], totals[isOwed]}
 	var cursors []int64
 	for _, i := range slices.Concat(firsts[:]...) {
 		cursors = append(cursors, all[i].Cursor)
+	}
+	decides, err := b.decidable(ctx, all, slices.Concat(firsts[isBlocked], firsts[isAsked]))
+	if err != nil {
+		return err
 	}
 	outlines, err := b.p.mail.Store.Index.Outlines(ctx, b.p.mail.Slug, cursors)
 	if err != nil {
 		return err
 	}
-	for g, into := range []*[]WaitingThread{&w.Answer, &w.New, &w.Owed} {
+	for g, into := range []*[]WaitingThread{&w.Blocked, &w.Questions, &w.New, &w.Owed} {
 		*into = []WaitingThread{}
 		for _, i := range firsts[g] {
 			if o, ok := outlines[all[i].Cursor]; ok { // otherwise it was deleted in the meantime
-				*into = append(*into, b.waitingThread(all, threads[all[i].Thread], &o))
+				t := b.waitingThread(all, threads[all[i].Thread], &o)
+				t.Decides = decides[t.Message]
+				*into = append(*into, t)
 			}
 		}
 	}
 	return nil
+}
+
+// decidable returns the ids of the messages at some places of all that Decide can answer.
+func (b *Box) decidable(ctx context.Context, all []waiting, places []int) (map[string]bool, error) {
+	ids := make([]string, len(places))
+	for i, place := range places {
+		ids[i] = all[place].ID
+	}
+	found, err := b.p.mail.Store.Index.Deliveries(ctx, b.p.mail.Slug, b.agent, ids)
+	if err != nil {
+		return nil, err
+	}
+	can := map[string]bool{}
+	for i := range found {
+		can[found[i].ID] = b.decides(&found[i])
+	}
+	return can, nil
+}
+
+// withoutHidden removes the threads that the agent has hidden with Later and in which nothing newer is waiting. It counts
+// these threads.
+func (b *Box) withoutHidden(ctx context.Context, w *Waits, all []waiting) ([]waiting, error) {
+	hidden, err := b.p.mail.Store.Index.Hidden(ctx, b.p.mail.Slug, b.agent, b.p.mail.Store.Now())
+	if err != nil || len(hidden) == 0 {
+		return all, err
+	}
+	newest := map[string]int64{} // by thread: the cursor of the newest waiting message
+	for i := range all {
+		newest[all[i].Thread] = max(newest[all[i].Thread], all[i].Cursor)
+	}
+	for thread, h := range hidden {
+		at, waits := newest[thread]
+		if !waits || at > h.Cursor {
+			delete(hidden, thread)
+			continue
+		}
+		w.Later++
+		if w.LaterUntil.IsZero() || h.Until.Before(w.LaterUntil) {
+			w.LaterUntil = h.Until
+		}
+	}
+	return slices.DeleteFunc(all, func(m waiting) bool { return !hidden[m.Thread].Until.IsZero() }), nil
 }
 
 // waitingThread returns the row of a thread with waiting messages. The argument places holds the messages' indexes into
@@ -235,16 +399,16 @@ func (b *Box) waitingMail(ctx context.Context, open bool) (all []waiting, err er
 	for i := range due {
 		if d := &due[i]; b.isQuestion(d) {
 			questions = append(questions, d.Cursor)
-			if d.Kind == index.KindSent {
-				own = append(own, d.ID)
-			}
+		}
+		if d := &due[i]; d.Kind == index.KindSent && (d.Asks || d.Question) {
+			own = append(own, d.ID)
 		}
 	}
 	replied, err := b.p.mail.Store.Index.Replied(ctx, b.p.mail.Slug, b.agent, questions)
 	if err != nil {
 		return nil, err
 	}
-	acked, err := b.ackedBy(ctx, own, due)
+	acked, archived, err := b.settledBy(ctx, own, due)
 	if err != nil {
 		return nil, err
 	}
@@ -256,14 +420,19 @@ func (b *Box) waitingMail(ctx context.Context, open bool) (all []waiting, err er
 			m.group, m.why, m.who = isOwed, "has not acknowledged", d.Of
 		case d.Kind == index.KindSent && question && !answers.ByOthers:
 			m.group, m.why, m.who = isOwed, "has not answered", b.owing(&d, acked[d.ID])
+		case d.Asks && rank(d.Importance) > 0:
+			m.group, m.why = isBlocked, "needs acknowledgement"
 		case d.Asks:
-			m.why = "needs acknowledgement"
+			m.group, m.why = isAsked, "needs acknowledgement"
 		case d.Kind != index.KindSent && question && !answers.ByAgent:
-			m.why = "needs an answer"
+			m.group, m.why = isAsked, "needs an answer"
 		case d.Unread:
 			m.group = isNew
 		default:
 			continue
+		}
+		if m.group == isOwed {
+			m.why = cmp.Or(whoArchived(m.who, archived[d.ID]), m.why)
 		}
 		if len(m.who) > 0 {
 			all = append(all, m)
@@ -280,10 +449,25 @@ func (b *Box) isQuestion(d *index.Due) bool {
 	return to && !d.Asks && d.Question
 }
 
-// ackedBy returns who has acknowledged the agent's messages with the given ids, by id. Agents of other projects are
-// listed by their addresses.
-func (b *Box) ackedBy(ctx context.Context, ids []string, due []index.Due) (map[string][]string, error) {
-	store, all := b.p.mail.Store, map[string][]string{}
+// whoArchived returns the reason for waiting if some of the agents that owe an answer have archived the question. It
+// returns "" if none has.
+func whoArchived(owing, archived []string) string {
+	for _, name := range owing {
+		switch {
+		case slices.Contains(archived, name) && len(owing) == 1:
+			return "archived it without an answer"
+		case slices.Contains(archived, name):
+			return name + " archived it without an answer"
+		}
+	}
+	return ""
+}
+
+// settledBy returns who has acknowledged the agent's messages with the given ids, and who has archived them without an
+// answer, by id. Agents of other projects are listed by their addresses.
+func (b *Box) settledBy(ctx context.Context, ids []string, due []index.Due) (acked, archived map[string][]string, err error) {
+	store := b.p.mail.Store
+	acked, archived = map[string][]string{}, map[string][]string{}
 	asked := map[string][]string{b.p.mail.Slug: ids} // by project
 	for i := range due {
 		for _, name := range due[i].Of {
@@ -298,7 +482,7 @@ func (b *Box) ackedBy(ctx context.Context, ids []string, due []index.Due) (map[s
 		}
 		receipts, err := store.Index.Receipts(ctx, slug, ids...)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for id, of := range receipts {
 			for _, r := range of {
@@ -307,12 +491,15 @@ func (b *Box) ackedBy(ctx context.Context, ids []string, due []index.Due) (map[s
 					name += "@" + slug
 				}
 				if r.Acked {
-					all[id] = append(all[id], name)
+					acked[id] = append(acked[id], name)
+				}
+				if r.Unanswered {
+					archived[id] = append(archived[id], name)
 				}
 			}
 		}
 	}
-	return all, nil
+	return acked, archived, nil
 }
 
 // owing returns the recipients from whom the agent has requested an acknowledgement but not yet received it.

@@ -25,7 +25,7 @@ import (
 // waitsOf returns what is waiting for an agent.
 func waitsOf(t testing.TB, p *maildir.Project, agent string) *maildir.Waits {
 	t.Helper()
-	w, err := p.Box(agent, format.Origin{}).Waits(t.Context(), false)
+	w, err := p.Box(agent, format.Origin{}).Waits(t.Context(), maildir.WaitsQuery{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,9 +34,9 @@ func waitsOf(t testing.TB, p *maildir.Project, agent string) *maildir.Waits {
 
 // rowsOf returns one line for each thread in the groups.
 func rowsOf(w *maildir.Waits) (lines []string) {
-	for i, group := range [][]maildir.WaitingThread{w.Answer, w.New, w.Owed} {
+	for i, group := range [][]maildir.WaitingThread{w.Blocked, w.Questions, w.New, w.Owed} {
 		for _, r := range group {
-			lines = append(lines, fmt.Sprintf("%s %s %s|%s|%s|%s|%d of %d", []string{"answer", "new", "owed"}[i], r.Importance,
+			lines = append(lines, fmt.Sprintf("%s %s %s|%s|%s|%s|%d of %d", []string{"blocked", "question", "new", "owed"}[i], r.Importance,
 				strings.Join(r.People, ","), r.Subject, r.Why, r.Line, r.Waiting, r.Messages))
 		}
 	}
@@ -79,8 +79,8 @@ func TestWaits(t *testing.T) {
 
 	w := waitsOf(t, p, "Ann")
 	wantRows(t, w,
-		"answer urgent Cy,Bob|Plan|needs acknowledgement|Read it.|2 of 2",
-		"answer normal Bob|May I?|needs an answer|Or not?|1 of 1",
+		"blocked urgent Cy,Bob|Plan|needs acknowledgement|Read it.|2 of 2",
+		"question normal Bob|May I?|needs an answer|Or not?|1 of 1",
 		"new urgent Di|Fire||It burns.|1 of 1",
 		"new normal Ann|Note to self?||Is none that waits for others.|1 of 1",
 		"new normal Di|FYI 2||Later.|1 of 1",
@@ -89,8 +89,8 @@ func TestWaits(t *testing.T) {
 		"owed normal Cy|Ready?|has not answered|Are you?|1 of 1",
 		"owed normal Bob,Di|Release|have not acknowledged|On Friday.|1 of 1",
 	)
-	if w.Unread != 8 || w.More != 0 || w.Answer[0].Message != plan.ID || w.Answer[0].Thread != plan.ID {
-		t.Errorf("unread %d, more %d, %s in thread %s is waiting", w.Unread, w.More, w.Answer[0].Message, w.Answer[0].Thread)
+	if w.Unread != 8 || w.More() != 0 || w.Blocked[0].Message != plan.ID || w.Blocked[0].Thread != plan.ID {
+		t.Errorf("unread %d, more %d, %s in thread %s is waiting", w.Unread, w.More(), w.Blocked[0].Message, w.Blocked[0].Thread)
 	}
 
 	if _, err := p.Box("Cy", format.Origin{}).Reply(t.Context(), asked.ID, maildir.Draft{Body: "Yes."}); err != nil {
@@ -124,8 +124,8 @@ func TestWaitsSettled(t *testing.T) {
 		}
 		return subjects
 	}
-	if w := waitsOf(t, p, "Ann"); named(w.Answer) != "Five?Four?Three?Two?One?" || len(w.New)+w.Unread > 0 {
-		t.Errorf("read: %q, %d new", named(w.Answer), len(w.New))
+	if w := waitsOf(t, p, "Ann"); named(w.Questions) != "Five?Four?Three?Two?One?" || len(w.New)+w.Unread > 0 {
+		t.Errorf("read: %q, %d new", named(w.Questions), len(w.New))
 	}
 	if w := waitsOf(t, p, "Bob"); named(w.Owed) != "Five?Four?Three?Two?One?" {
 		t.Errorf("Bob is waiting for %q", named(w.Owed))
@@ -139,15 +139,15 @@ func TestWaitsSettled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if w := waitsOf(t, p, "Ann"); named(w.Answer) != "Four?" {
-		t.Errorf("settled: %q", named(w.Answer))
+	if w := waitsOf(t, p, "Ann"); named(w.Questions) != "Four?" {
+		t.Errorf("settled: %q", named(w.Questions))
 	}
 	if w := waitsOf(t, p, "Bob"); named(w.Owed) != "Five?Four?Three?" {
 		t.Errorf("Bob is waiting for %q", named(w.Owed))
 	}
 	jump.Store(int64(15 * 24 * time.Hour))
-	if w := waitsOf(t, p, "Ann"); len(w.Answer) > 0 {
-		t.Errorf("after two weeks: %q", named(w.Answer))
+	if w := waitsOf(t, p, "Ann"); len(w.Questions) > 0 {
+		t.Errorf("after two weeks: %q", named(w.Questions))
 	}
 	if w := waitsOf(t, p, "Bob"); named(w.Owed) != "Five?" {
 		t.Errorf("after two weeks, Bob is waiting for %q", named(w.Owed))
@@ -204,8 +204,8 @@ func TestWaitsMost(t *testing.T) {
 	for i := range n {
 		send(t, p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: fmt.Sprint(i), Body: "b"})
 	}
-	if w := waitsOf(t, p, "Ann"); len(w.New) != 50 || w.More != n-50 || w.Unread != n || w.New[0].Subject != fmt.Sprint(n-1) {
-		t.Errorf("%d of %d listed, %d more", len(w.New), w.Unread, w.More)
+	if w := waitsOf(t, p, "Ann"); len(w.New) != 50 || w.More() != n-50 || w.Unread != n || w.New[0].Subject != fmt.Sprint(n-1) {
+		t.Errorf("%d of %d listed, %d more", len(w.New), w.Unread, w.More())
 	}
 }
 
@@ -223,8 +223,8 @@ func BenchmarkWaits(b *testing.B) {
 	box := p.Box("Agent01", format.Origin{})
 	b.Run("waits", func(b *testing.B) {
 		for b.Loop() {
-			if w := waitsOf(b, p, "Agent01"); len(w.New) != 50 || w.More != 200 {
-				b.Fatal(len(w.New), w.More)
+			if w := waitsOf(b, p, "Agent01"); len(w.New) != 50 || w.More() != 200 {
+				b.Fatal(len(w.New), w.More())
 			}
 		}
 	})
@@ -247,5 +247,45 @@ func TestWaitChangesEnds(t *testing.T) {
 	end(why)
 	if changes, err := store.WaitChanges(ctx, 0, 1); !errors.Is(err, why) {
 		t.Errorf("%d changes, error %v, want %v", len(changes), err, why)
+	}
+}
+
+// TestLater checks that Later hides what is in a thread until the time is over, and not what arrives afterwards.
+func TestLater(t *testing.T) {
+	t.Parallel()
+	var jump atomic.Int64
+	p := project(t, storetest.Config{Now: func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }}, "Ann", "Bob")
+	ann := p.Box("Ann", format.Origin{})
+	one := send(t, p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: "One?", Body: "b"})
+	send(t, p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Re: One?", Body: "b", ThreadID: one.ID})
+	send(t, p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Two", Body: "b"})
+	const oneRow, twoRow = "question normal Bob|One?|needs an answer|b|2 of 2", "new normal Bob|Two||b|1 of 1"
+	wantRows(t, waitsOf(t, p, "Ann"), oneRow, twoRow)
+	later, err := ann.Later(t.Context(), one.ID, time.Hour)
+	if err != nil || later.Thread != one.ID || later.Subject != "One?" {
+		t.Fatalf("%+v, %v", later, err)
+	}
+	w := waitsOf(t, p, "Ann")
+	wantRows(t, w, twoRow)
+	if w.Later != 1 || !w.LaterUntil.Equal(later.Until.Time) || w.Unread != 3 {
+		t.Errorf("%d threads later, until %v and not %v, %d unread", w.Later, w.LaterUntil, later.Until, w.Unread)
+	}
+	jump.Store(int64(time.Hour + time.Minute))
+	if w := waitsOf(t, p, "Ann"); w.Later != 0 {
+		t.Errorf("%d threads later", w.Later)
+	}
+	wantRows(t, waitsOf(t, p, "Ann"), oneRow, twoRow)
+	if _, err := ann.Later(t.Context(), one.ID, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	send(t, p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Re: One?", Body: "c", ThreadID: one.ID})
+	wantRows(t, waitsOf(t, p, "Ann"), "question normal Bob|One?|needs an answer|b|3 of 3", twoRow)
+	for _, long := range []time.Duration{0, -time.Hour, maildir.MaxLater + 1} {
+		if _, err := ann.Later(t.Context(), one.ID, long); !errors.Is(err, maildir.ErrInvalid) {
+			t.Errorf("for %v: %v", long, err)
+		}
+	}
+	if _, err := p.Box("Bob", format.Origin{}).Later(t.Context(), one.ID, time.Hour); !errors.Is(err, maildir.ErrNotFound) {
+		t.Errorf("the thread is not in Bob's inbox: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"time"
 
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
@@ -28,6 +29,27 @@ func (s *Server) archiveMessage(ctx context.Context, p *maildir.Project, ask *Me
 		return nil, err
 	}
 	return &Archived{d.ID, d.Subject}, nil
+}
+
+// DecideAsk is the body of POST /mailtree/decide.
+type DecideAsk struct {
+	Agent string `json:"agent"`
+	maildir.Decision
+}
+
+func (s *Server) decide(ctx context.Context, p *maildir.Project, ask *DecideAsk) (*maildir.Decided, error) {
+	return tool.Box(ctx, p, ask.Agent).Decide(ctx, ask.Decision)
+}
+
+// LaterAsk is the body of POST /mailtree/later.
+type LaterAsk struct {
+	Agent  string        `json:"agent"`
+	Thread string        `json:"thread"` // or the id of a message in the thread
+	For    time.Duration `json:"for_ns"`
+}
+
+func (s *Server) later(ctx context.Context, p *maildir.Project, ask *LaterAsk) (*maildir.Deferred, error) {
+	return tool.Box(ctx, p, ask.Agent).Later(ctx, ask.Thread, ask.For)
 }
 
 func (s *Server) deleteMessage(ctx context.Context, p *maildir.Project, ask *MessageAsk) (*maildir.Deleted, error) {

@@ -74,6 +74,7 @@ func (s *Server) verbs() map[string]http.Handler {
 		"archive":        s.inProject(verb(s, s.archiveMessage)),
 		"backup":         s.requireOwner(http.HandlerFunc(s.backup)),
 		"complete":       verb(s, s.complete),
+		"decide":         s.inProject(verb(s, s.decide)),
 		"delete":         s.inProject(verb(s, s.deleteMessage)),
 		"desk":           s.inProject(verb(s, s.desk)),
 		"draft":          s.inProject(verb(s, s.newDraft)),
@@ -84,6 +85,7 @@ func (s *Server) verbs() map[string]http.Handler {
 		"hold":           s.inProject(verb(s, s.holdAgent)),
 		"hook":           verb(s, s.hookEvent),
 		"join":           verb(s, s.join),
+		"later":          s.inProject(verb(s, s.later)),
 		"link":           verb(s, s.link),
 		"log":            s.inProject(streamVerb(s, s.logHistory)),
 		"mailbox-create": verb(s, s.mailboxCreate),
@@ -109,6 +111,7 @@ func (s *Server) verbs() map[string]http.Handler {
 		"undoable":       s.inProject(verb(s, s.undoable)),
 		"wait":           streamVerb(s, s.wait),
 		"waiting":        s.inProject(verb(s, s.waiting)),
+		"waiting-all":    verb(s, s.waitingEverywhere),
 		"watch":          streamVerb(s, s.watch),
 	}
 	if s.cfg.Nudge != nil {

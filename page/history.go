@@ -138,6 +138,7 @@ var verbs = map[string]string{
 	"pop":               "took it from the inbox",
 	"acknowledge":       "acknowledged it",
 	"archive":           "archived it",
+	"later":             "put it off",
 	"unread":            "marked it unread",
 	history.VerbRelease: "released the claim and sent it",
 	history.VerbHold:    "held the agent and sent it",

@@ -19,7 +19,7 @@ func (m *menu) Waiting() int {
 	if m.Waits == nil {
 		return 0
 	}
-	return len(m.Waits.Answer) + len(m.Waits.New) + m.Waits.More
+	return len(m.Waits.Prompts) + m.Waits.Totals.Blocked + m.Waits.Totals.Questions + m.Waits.Totals.New
 }
 
 // Broken returns the number of invalid files.
@@ -88,7 +88,7 @@ func (k *keptWaits) read(v *view) (*maildir.Waits, error) {
 		return k.waits, nil
 	}
 	bell := v.p.Changed()
-	waits, err := v.box().Waits(v.ctx(), !v.Signed)
+	waits, err := v.box().Waits(v.ctx(), maildir.WaitsQuery{Open: !v.Signed})
 	if err == nil {
 		k.bell, k.tick, k.waits = bell, tick, waits
 	}

@@ -81,12 +81,14 @@ func (v *view) ListLink() string {
 // group is a part of the list.
 type group struct {
 	ID, Title string
+	Prompts   []maildir.Prompt
 	Rows      []rowShown
 }
 
 // Count returns the number of threads that are waiting. A thread that is being read stays in the group but is not
 // counted.
-func (g group) Count() (n int) {
+func (g group) Count() int {
+	n := len(g.Prompts)
 	for _, r := range g.Rows {
 		n += min(r.Waiting, 1)
 	}
@@ -177,7 +179,7 @@ func (v *view) layWaiting(open *threadShown) {
 	fresh := w.New
 	if open != nil {
 		is := func(t maildir.WaitingThread) bool { return t.Thread == open.ID }
-		if v.asked(isNew) != "" && !slices.ContainsFunc(slices.Concat(w.Answer, w.New), is) {
+		if v.asked(isNew) != "" && !slices.ContainsFunc(w.Mail(), is) {
 			at := slices.IndexFunc(fresh, func(t maildir.WaitingThread) bool { return !urgent(t.Importance) && t.At.Before(open.at()) })
 			if at < 0 {
 				at = len(fresh)
@@ -185,12 +187,12 @@ func (v *view) layWaiting(open *threadShown) {
 			fresh = slices.Insert(slices.Clone(fresh), at, open.row())
 		}
 	}
-	for _, of := range []struct {
-		id, title string
-		threads   []maildir.WaitingThread
-	}{{"answer", "Wants an answer", w.Answer}, {"new", "New", fresh}, {"owed", "You are waiting for", w.Owed}} {
-		if len(of.threads) > 0 {
-			d.Groups = append(d.Groups, group{of.id, of.title, v.rows(of.threads, of.id)})
+	for _, g := range w.Groups() {
+		if g.ID == "new" {
+			g.Threads = fresh
+		}
+		if len(g.Threads)+len(g.Prompts) > 0 {
+			d.Groups = append(d.Groups, group{g.ID, g.Title, g.Prompts, v.rows(g.Threads, g.ID)})
 		}
 	}
 }

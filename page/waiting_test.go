@@ -101,7 +101,7 @@ func TestWaitingOpen(t *testing.T) {
 	for range 2 {
 		contains(t, s.person().see(s.base+"/"), `Bob</bdi>`, "have not acknowledged")
 		text := s.browser().see(s.base + "/")
-		contains(t, text, "You are waiting for <small>1<", "has not acknowledged")
+		contains(t, text, "Waiting on others <small>1<", "has not acknowledged")
 		if strings.Contains(text, "Bob") {
 			t.Errorf("without a session:\n%s", text)
 		}

@@ -30,7 +30,8 @@ const (
 func (p *program) deskCommands() []*cobra.Command {
 	return append(p.deskTable(), []*cobra.Command{
 		inboxCommand(p), readCommand(p), threadCommand(p), searchCommand(p), logCommand(p),
-		sendCommand(p), replyCommand(p), forwardCommand(p), ackCommand(p), releaseCommand(p), holdCommand(p), goCommand(p), archiveCommand(p), rmCommand(p), editCommand(p),
+		sendCommand(p), replyCommand(p), yesCommand(p), noCommand(p), forwardCommand(p), ackCommand(p), releaseCommand(p), holdCommand(p),
+		goCommand(p), archiveCommand(p), laterCommand(p), rmCommand(p), editCommand(p),
 		undoCommand(p), redoCommand(p), syncCommand(p), upgradeFormatCommand(p), stopCommand(p), logsCommand(p), linkCommand(p), unlinkCommand(p),
 		problemsCommand(p), projectsCommand(p), pathCommand(p), statusCommand(p), watchCommand(p), mailboxCommand(p),
 	}...)
@@ -49,6 +50,8 @@ type deskWork struct {
 	unsure   bool         // see namedRows.Unsure
 	cursor   string       // where a list continues; "" for its beginning
 	listed   []string     // ids of the messages that this command has listed so far
+
+	rowProjects []string // in a list of all projects: the projects of the listed messages
 }
 
 // deskFlags are the flags that all of a user's commands have.

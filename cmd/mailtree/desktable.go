@@ -332,6 +332,8 @@ func howFar(r *index.Receipt) string {
 	switch {
 	case r.Status != "":
 		return strings.TrimSuffix(r.Status+": "+cli.Line(r.Reply), ": ")
+	case r.Unanswered:
+		return "archived without an answer"
 	case r.Acked:
 		return "acknowledged"
 	case r.Read:

@@ -32,6 +32,9 @@ func forwardCommand(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := p.confirmMessages(ctx, d, "Forward", d.IDs); err != nil {
+				return err
+			}
 			ask := mcpserver.ForwardAsk{Agent: d.Person, ID: d.IDs[0], To: args[1:2], Text: text, Attachments: attached}
 			return askVerb(ctx, d, "forward", ask, func(s *mcpserver.Forwarded) error {
 				d.Say(nil, "forwarded as %s to %s: %s", d.ShortID(s.ID), d.people("", s.To), cli.Line(s.Subject))

@@ -110,6 +110,7 @@ var deeds = map[string]string{
 	"pop":               "read",
 	"acknowledge":       "acknowledged",
 	"archive":           "archived",
+	"later":             "put off",
 	"unread":            "unread",
 	"draft":             "drafted",
 	"stamp":             "stamped",

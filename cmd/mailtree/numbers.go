@@ -18,6 +18,7 @@ import (
 	"mailtree/cmd/mailtree/cli"
 	"mailtree/maildir"
 	"mailtree/maildir/tree"
+	mcpserver "mailtree/mcp"
 	"mailtree/mcp/mail"
 )
 
@@ -45,9 +46,20 @@ type lastList struct {
 	// thread's waiting message.
 	Threads []string `json:"threads,omitempty"`
 
+	// Projects contains the projects of the rows if this is a list of all projects. In that case, Project is "".
+	Projects []string `json:"projects,omitempty"`
+
 	Opened []openedThread `json:"opened,omitempty"` // the threads that were shown after the list
 
 	Next nextPage `json:"next,omitzero"` // the rest of the list that was shown last
+}
+
+// projectOf returns the project of a row, counted from 0.
+func (l *lastList) projectOf(row int) string {
+	if row < len(l.Projects) {
+		return l.Projects[row]
+	}
+	return l.Project
 }
 
 // nextPage says where a list continues that was too long for one page.
@@ -169,7 +181,7 @@ func (d *deskWork) number(ids []string, threads ...string) []string {
 	}
 	begin := len(d.listed)
 	d.listed = append(d.listed, ids[:min(len(ids), maxNumbered-begin)]...)
-	if !d.store(&lastList{Project: d.Slug, IDs: d.listed, Threads: threads}) {
+	if !d.store(&lastList{Project: d.Slug, IDs: d.listed, Threads: threads, Projects: d.rowProjects}) {
 		return names
 	}
 	for i := range names[:len(d.listed)-begin] {
@@ -277,7 +289,7 @@ func (p *program) rowsToIDs(args []string) (named namedRows, err error) {
 			if err != nil {
 				return named, err
 			}
-			arg, project = last.IDs[n-1], last.Project
+			arg, project = last.IDs[n-1], last.projectOf(n-1)
 			if n <= len(last.Threads) {
 				thread = last.Threads[n-1]
 			}
@@ -376,7 +388,7 @@ func (p *program) tellNext(ctx context.Context, d *deskWork, did string) {
 // or otherwise its short id.
 func (d *deskWork) rowOf(id string) string {
 	last := readList(d.listFile)
-	if row := slices.Index(last.IDs, id); row >= 0 && last.Project == d.Slug {
+	if row := slices.Index(last.IDs, id); row >= 0 && (d.Slug == "" || last.projectOf(row) == d.Slug) {
 		return strconv.Itoa(row + 1)
 	}
 	for _, t := range last.Opened {
@@ -398,22 +410,27 @@ func readList(file string) (last lastList) {
 	return last
 }
 
-// waitsOf asks what is waiting for the user, who may not be an agent of the project yet.
-func (p *program) waitsOf(ctx context.Context, d *deskWork, answer any) error {
+// waitsOf asks what is waiting for the user, who may not be an agent of the project yet. If d has no project, it asks for
+// all projects. If all is set, the answer lists all threads.
+func (p *program) waitsOf(ctx context.Context, d *deskWork, all bool, answer any) error {
 	me, err := p.me()
 	if err != nil {
 		return err
 	}
-	return d.Ask(ctx, cli.Of(d.Slug, "waiting"), maildir.PersonName(me), answer)
+	ask := mcpserver.WaitingAsk{Agent: maildir.PersonName(me), All: all}
+	if d.Slug == "" {
+		return d.Ask(ctx, "waiting-all", ask, answer)
+	}
+	return d.Ask(ctx, cli.Of(d.Slug, "waiting"), ask, answer)
 }
 
 // firstWaiting returns the thread that the user should read first.
 func (p *program) firstWaiting(ctx context.Context, d *deskWork) (*maildir.WaitingThread, error) {
 	var w maildir.Waits
-	if err := p.waitsOf(ctx, d, &w); err != nil {
+	if err := p.waitsOf(ctx, d, false, &w); err != nil {
 		return nil, err
 	}
-	if mail := slices.Concat(w.Answer, w.New); len(mail) > 0 {
+	if mail := w.Mail(); len(mail) > 0 {
 		return &mail[0], nil
 	}
 	return nil, &exitError{exitNothing, fmt.Errorf("no mail is waiting for %s in %s: specify a message id", w.Agent, d.Slug)}

@@ -42,7 +42,7 @@ var groups = []struct {
 	title    string
 	commands []string
 }{
-	{"Mail:", []string{"inbox", "read", "thread", "search", "send", "reply", "forward", "ack", "edit", "archive", "rm", "undo", "redo"}},
+	{"Mail:", []string{"inbox", "read", "thread", "search", "send", "reply", "yes", "no", "forward", "ack", "edit", "archive", "later", "rm", "undo", "redo"}},
 	{"Agents and claims:", []string{"agents", "whois", "me", "claims", "claim", "release", "hold", "go", "projects", "path", "new", "guard"}},
 	{"Activity:", []string{"open", "today", "watch", "log", "problems"}},
 	{"Clients:", []string{"setup", "stdio", "hook", "nudge", "token"}},
@@ -105,7 +105,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 
 		DisableSuggestions: true, // unknownCommand suggests names
 	}
-	f := p.addDeskFlags(root)
+	f := p.addWaitsFlags(root)
 	root.RunE = func(c *cobra.Command, _ []string) error { return p.spareClient(p.showWaits(c, f)) }
 	root.SetIn(std.in)
 	root.SetOut(std.out)

@@ -129,6 +129,7 @@ var doings = map[string]string{
 	"pop":               "reading",
 	"acknowledge":       "acknowledging",
 	"archive":           "archiving",
+	"later":             "putting off",
 	"unread":            "marking unread",
 	"claim":             "claiming",
 	"renew":             "renewing",

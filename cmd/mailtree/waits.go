@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,17 +19,60 @@ import (
 	"mailtree/maildir/format"
 )
 
+// waitsFlags are the flags of `mailtree` without a command.
+type waitsFlags struct {
+	*deskFlags
+	rows string
+	all  bool
+}
+
+// addWaitsFlags adds to c the flags of `mailtree` without a command.
+func (p *program) addWaitsFlags(c *cobra.Command) *waitsFlags {
+	f := &waitsFlags{deskFlags: p.addDeskFlags(c)}
+	c.Flags().StringVar(&f.rows, "rows", "", "how many rows to print, or all (default: as many as fit the terminal)")
+	c.Flags().BoolVar(&f.all, "all", false, "list all projects")
+	return f
+}
+
+// most returns how many rows --rows allows: -1 for all, 0 for as many as fit the terminal.
+func (f *waitsFlags) most() (int, error) {
+	if f.rows == "" {
+		return 0, nil
+	}
+	if f.rows == "all" {
+		return -1, nil
+	}
+	if n, err := strconv.Atoi(f.rows); err == nil && n > 0 {
+		return n, nil
+	}
+	return 0, fmt.Errorf("--rows is %s, but must be a positive number or all", format.Quote(f.rows))
+}
+
 // showWaits is `mailtree` without arguments. It prints what is waiting for the user in this folder's project, and the
 // next commands. If the store has no projects, it returns begin's error. Outside a project, it prints the list of
 // projects, and how to create one for the code base.
-func (p *program) showWaits(c *cobra.Command, f *deskFlags) error {
+func (p *program) showWaits(c *cobra.Command, f *waitsFlags) error {
 	ctx := c.Context()
-	err := p.atDesk(ctx, f, nobodys, nil, func(ctx context.Context, d *deskWork) error { // creates no agent
-		return present(d, func(answer any) error { return p.waitsOf(ctx, d, answer) }, func(w *maildir.Waits) error {
-			printWaits(d, w)
+	most, err := f.most()
+	if err != nil {
+		return usageError(c, err)
+	}
+	show := func(ctx context.Context, d *deskWork) error {
+		ask := func(answer any) error { return p.waitsOf(ctx, d, most != 0, answer) }
+		return present(d, ask, func(w *maildir.Waits) error {
+			p.printWaits(d, w, most)
 			return nil
 		})
-	})
+	}
+	if f.all {
+		if f.project != "" {
+			return usageError(c, errors.New("--all and --project cannot be used together"))
+		}
+		return p.withServer(ctx, func(ctx context.Context, c *cli.Client) error {
+			return show(ctx, &deskWork{Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: f.json, listFile: p.listFile()})
+		})
+	}
+	err = p.atDesk(ctx, f.deskFlags, nobodys, nil, show) // creates no agent
 	if errors.Is(err, errNoProject) {
 		screen := cli.NewScreen(p.std.out, p.variable)
 		if caller, err := hello(p.env, stdioOptions{}); err == nil && caller.WorkTree != "" && !f.json {
@@ -45,76 +89,154 @@ func (p *program) showWaits(c *cobra.Command, f *deskFlags) error {
 	return err
 }
 
-// waitGroups are the groups of threads in Waits, in their order.
-func waitGroups(w *maildir.Waits) [3][]maildir.WaitingThread {
-	return [...][]maildir.WaitingThread{w.Answer, w.New, w.Owed}
+// printWaits prints the list of what is waiting, with at most the given number of rows. If most is 0, it prints as many
+// rows as fit the terminal, and if most is -1 or there is no terminal, all of them.
+func (p *program) printWaits(d *deskWork, w *maildir.Waits, most int) {
+	place := "all projects"
+	if d.Slug != "" {
+		place = cli.Line(filepath.Base(d.HumanKey))
+	}
+	d.Say(d.Faint, "%s · you are %s · %s", place, cli.Line(w.Agent), amountOf(w))
+	quiet := quietLines(d, w)
+	if most == 0 && d.Height > 0 {
+		const others = 5 // the first line, the next commands on up to two lines, the number of other rows, and the shell's prompt
+		titles := 0
+		for _, g := range w.Groups() {
+			titles += min(1, len(g.Prompts)+len(g.Threads))
+		}
+		most = max(d.Height-others-titles-lineCount(d, quiet)-len(w.Held), 3)
+	}
+	rows, left := p.waitRows(d, w, most)
+	d.Table(rows)
+	if left > 0 {
+		d.Tell("%s\n", d.Faint(fmt.Sprintf("+ %d more: mailtree --rows all", left)))
+	}
+	for _, line := range quiet {
+		d.Tell("%s\n", d.Faint(line))
+	}
+	heldLines(d, w.Held, w.Agent)
+	d.Tell("%s\n", d.Faint("next: "+strings.Join(nextCommands(d, w), "   ")))
 }
 
-func printWaits(d *deskWork, w *maildir.Waits) {
-	d.Say(d.Faint, "%s · you are %s · %s", cli.Line(filepath.Base(d.HumanKey)), cli.Line(w.Agent), amountOf(w))
+// waitRows returns up to most rows of the groups, and the number of the others. If most is 0 or less, it returns all
+// rows that the server has sent.
+func (p *program) waitRows(d *deskWork, w *maildir.Waits, most int) (rows []cli.Row, left int) {
 	var ids, of []string
-	for _, threads := range waitGroups(w) {
-		for i := range threads {
-			ids, of = append(ids, threads[i].Message), append(of, threads[i].Thread)
+	groups, limited := w.Groups(), most > 0
+	for i := range groups {
+		g := &groups[i]
+		left += len(g.Prompts) + g.Total
+		if limited {
+			g.Prompts = g.Prompts[:min(len(g.Prompts), most)]
+			most -= len(g.Prompts)
+			g.Threads = g.Threads[:min(len(g.Threads), most)]
+			most -= len(g.Threads)
 		}
-	}
-	names := d.number(ids, of...)
-	rows := make([]cli.Row, 0, len(ids))
-	for g, threads := range waitGroups(w) {
-		title := [...]string{"Wants an answer", "New", "You are waiting for"}[g]
-		to := [...]string{"", "", "to "}[g]
-		for i := range threads {
-			rows = append(rows, threadRow(d, &threads[i], title, names[len(rows)], to))
-			title = ""
-		}
-	}
-	if len(rows) > 0 {
-		d.Printf("\n")
-	}
-	d.Table(rows)
-	if w.More > 0 {
-		d.Tell("%s\n", d.Faint(count(w.More, "more thread")+": mailtree inbox"))
-	}
-	if others := besideMail(d, w); len(others) > 0 {
-		d.Printf("\n")
-		d.Table(others)
-	}
-	if len(w.Held) > 0 {
-		d.Printf("\n")
-		heldLines(d, w.Held, w.Agent)
-	}
-	next := []string{"mailtree inbox", "search WORD", "agents", "help"}
-	if len(names) > 0 {
-		first := strings.TrimSpace(names[0])
-		next = []string{"mailtree read " + first, "reply " + first + ` "…"`, "ack " + first, "open"}
-		switch {
-		case len(w.Answer)+len(w.New) == 0:
-			next = []string{"mailtree read " + first, "inbox", "agents", "open"}
-		case len(w.Answer) == 0:
-			next[2] = "archive " + first
-			if format.ServerName(w.New[0].People[0]) { // nobody reads replies to the server
-				next = slices.Delete(next, 1, 2)
+		left -= len(g.Prompts) + len(g.Threads)
+		for _, t := range g.Threads {
+			ids, of = append(ids, t.Message), append(of, t.Thread)
+			if d.Slug == "" {
+				d.rowProjects = append(d.rowProjects, t.Project)
 			}
 		}
 	}
-	d.Printf("\n")
-	d.Say(d.Faint, "next: %s", strings.Join(next, "   "))
+	names := d.number(ids, of...)
+	for _, g := range groups {
+		begin := len(rows)
+		for i := range g.Prompts {
+			rows = append(rows, p.promptRow(d, &g.Prompts[i]))
+		}
+		for i := range g.Threads {
+			rows = append(rows, threadRow(d, &g.Threads[i], names[0], map[bool]string{true: "to "}[g.ID == maildir.OwedGroup]))
+			names = names[1:]
+		}
+		if len(rows) > begin {
+			rows[begin].Title = g.Title
+		}
+	}
+	return rows, left
 }
 
-// amountOf describes how much mail is waiting.
+// lineCount returns how many lines of the terminal the texts need.
+func lineCount(d *deskWork, texts []string) (n int) {
+	for _, text := range texts {
+		n += 1 + strings.Count(cli.Fold(text, d.Width), "\n")
+	}
+	return n
+}
+
+// nextCommands returns the commands that the user probably needs next.
+func nextCommands(d *deskWork, w *maildir.Waits) []string {
+	if mail := w.Mail(); len(mail) > 0 {
+		first := d.rowOf(mail[0].Message)
+		switch {
+		case mail[0].Decides:
+			return []string{"mailtree read " + first, "yes " + first, "no " + first + ` "…"`, "later " + first, "open"}
+		case mail[0].Why != "":
+			return []string{"mailtree read " + first, "reply " + first + ` "…"`, "ack " + first, "open"}
+		case format.ServerName(mail[0].People[0]): // nobody reads replies to the server
+			return []string{"mailtree read " + first, "archive " + first, "open"}
+		}
+		return []string{"mailtree read " + first, "reply " + first + ` "…"`, "archive " + first, "open"}
+	}
+	if len(w.Owed) > 0 {
+		return []string{"mailtree read " + d.rowOf(w.Owed[0].Message), "inbox", "agents", "open"}
+	}
+	return []string{"mailtree inbox", "search WORD", "agents", "help"}
+}
+
+// amountOf describes how much is waiting.
 func amountOf(w *maildir.Waits) string {
 	var parts []string
-	if n := len(w.Answer); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d %s an answer", n, map[bool]string{true: "wants", false: "want"}[n == 1]))
+	if n := len(w.Prompts) + w.Totals.Blocked; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d blocked on you", n))
 	}
-	if n := len(w.New); n > 0 {
+	if n := w.Totals.Questions; n > 0 {
+		parts = append(parts, count(n, "question"))
+	}
+	if n := w.Totals.New; n > 0 {
 		parts = append(parts, fmt.Sprintf("%d new", n))
 	}
 	return cmp.Or(strings.Join(parts, ", "), "no mail is waiting")
 }
 
+// projectWord returns a project's slug without the digits at its end.
+func projectWord(slug string) string {
+	if at := strings.LastIndexByte(slug, '-'); at > 0 {
+		return slug[:at]
+	}
+	return slug
+}
+
+// promptRow returns the row of a permission prompt, which says how to get to the client. It has no number, because the
+// prompt is not a message.
+func (p *program) promptRow(d *deskWork, a *maildir.Prompt) cli.Row {
+	where := "permission prompt in " + a.Client + ": " + cli.Line(a.Dir)
+	if way := p.wayTo(a.Pane); way != "" {
+		where = "permission prompt in " + a.Client + ": " + cli.Line(way)
+	}
+	return cli.Row{Cells: []string{"", d.Warn("asks"), d.people("", []string{a.Agent}), d.Faint(projectWord(a.Project)), where, "", d.Ago(a.Since.Format(time.RFC3339))}}
+}
+
+// wayTo returns the command that shows a tmux pane, or "" if there is no pane. The command depends on whether this
+// terminal belongs to the same tmux server.
+func (p *program) wayTo(at maildir.Pane) string {
+	if at.Pane == "" {
+		return ""
+	}
+	socket, _, _ := strings.Cut(at.Tmux, ",")
+	mine, _, inside := strings.Cut(p.variable("TMUX"), ",")
+	switch {
+	case inside && mine == socket:
+		return "tmux switch-client -t " + at.Pane
+	case filepath.Base(socket) == "default":
+		return "tmux attach -t " + at.Pane
+	}
+	return "tmux -S " + socket + " attach -t " + at.Pane
+}
+
 // threadRow returns a thread's row: its name, urgency, agents, subject, extent and age.
-func threadRow(d *deskWork, t *maildir.WaitingThread, title, name, to string) cli.Row {
+func threadRow(d *deskWork, t *maildir.WaitingThread, name, to string) cli.Row {
 	extent := ""
 	if t.Messages > 1 {
 		extent = fmt.Sprint(t.Messages)
@@ -129,8 +251,8 @@ func threadRow(d *deskWork, t *maildir.WaitingThread, title, name, to string) cl
 	if to != "" { // for the others, the group's title says why they are waiting
 		subject += " (" + t.Why + ")"
 	}
-	return cli.Row{Title: title, Cells: []string{
-		name, urgency(d.Screen, t.Importance), d.people(to, t.People), subject, extent,
+	return cli.Row{Cells: []string{
+		name, urgency(d.Screen, t.Importance), d.people(to, t.People), d.Faint(projectWord(t.Project)), subject, extent,
 		d.Ago(t.At.Format(time.RFC3339)),
 	}}
 }
@@ -176,27 +298,43 @@ func once(names []string) (all []string) {
 	return all
 }
 
-// besideMail returns what else needs the user's attention: agents that are blocked by claims, agents that cannot be
-// woken, invalid files, and projects that could not be opened.
-func besideMail(d *deskWork, w *maildir.Waits) (rows []cli.Row) {
-	for _, s := range w.Stopped {
+// quietLines returns what else may need the user's attention, one line for each kind: agents that were stopped by
+// claims, agents that cannot be woken, invalid files, and projects that could not be opened.
+func quietLines(d *deskWork, w *maildir.Waits) (lines []string) {
+	more := func(n int) string {
+		if n <= 1 {
+			return ""
+		}
+		return fmt.Sprintf(" +%d", n-1)
+	}
+	if len(w.Stopped) > 0 {
+		s := &w.Stopped[0]
 		var paths, holders []string
 		for _, by := range s.By {
 			paths, holders = append(paths, by.Paths...), append(holders, by.Claim.Agent)
 		}
-		text := fmt.Sprintf("%s's %s of %s, because of %s's claim",
-			cmp.Or(s.Agent, "someone"), s.Doing, d.people("", once(paths)), listNames(once(holders)))
-		rows = append(rows, cli.Row{Cells: []string{"Stopped", cli.Line(text), d.Ago(s.At.Format(time.RFC3339))}})
+		lines = append(lines, fmt.Sprintf("A claim stopped %s's %s of %s (held by %s)%s  %s", cmp.Or(s.Agent, "someone"), s.Doing,
+			d.people("", once(paths)), listNames(once(holders)), more(len(w.Stopped)), d.Ago(s.At.Format(time.RFC3339))))
 	}
-	for _, u := range w.Asleep {
-		rows = append(rows, cli.Row{Cells: []string{"Asleep", fmt.Sprintf("%s (%d unread): %s", cli.Line(u.Agent), u.Unread, u.Why()),
-			d.Ago(u.Since.Format(time.RFC3339))}})
+	if len(w.Asleep) > 0 {
+		u := &w.Asleep[0]
+		lines = append(lines, fmt.Sprintf("Can't wake %s (%d unread, %s)%s: %s", u.Agent, u.Unread, d.Ago(u.Since.Format(time.RFC3339)),
+			more(len(w.Asleep)), u.Why()))
 	}
-	if n := len(w.Broken) + w.MoreBroken; n > 0 {
-		rows = append(rows, cli.Row{Cells: []string{"Broken", count(n, "file") + ": mailtree problems"}})
+	switch n := len(w.Broken) + w.MoreBroken; {
+	case n == 1:
+		lines = append(lines, "1 file has errors: mailtree problems")
+	case n > 1:
+		lines = append(lines, fmt.Sprintf("%d files have errors: mailtree problems", n))
+	}
+	if w.Later > 0 {
+		lines = append(lines, fmt.Sprintf("%s hidden until later, the next for %s", count(w.Later, "thread"), d.In(w.LaterUntil.Format(time.RFC3339))))
 	}
 	for _, slug := range slices.Sorted(maps.Keys(w.LeftOut)) {
-		rows = append(rows, cli.Row{Cells: []string{"Left out", slug + ": " + cli.Line(w.LeftOut[slug])}})
+		lines = append(lines, slug+" is left out: "+w.LeftOut[slug])
 	}
-	return rows
+	for i := range lines {
+		lines[i] = cli.Line(lines[i])
+	}
+	return lines
 }

@@ -93,7 +93,7 @@ func (c *Mail) PutReceipts(m *index.MessageRow, holders Holders, forSender bool)
 		}
 		r := index.Receipt{Agent: name, Kind: kind}
 		if i := slices.IndexFunc(here, func(h index.Receipt) bool { return h.Agent == name }); i >= 0 {
-			r.Delivered, r.DeliveredAt, r.Marks = true, at, here[i].Marks
+			r.Delivered, r.DeliveredAt, r.Marks, r.Unanswered = true, at, here[i].Marks, here[i].Unanswered
 			r.AnnouncedAt = format.At(c.Seats.Announced(name, m.ID))
 		}
 		m.Receipts = append(m.Receipts, r)
@@ -125,7 +125,7 @@ func (c *Mail) receiptElsewhere(m *index.MessageRow, holders Holders, name, kind
 	r := index.Receipt{Agent: name, Kind: kind}
 	has := holders[p.Project][m.ID]
 	if i := slices.IndexFunc(has, func(h index.Receipt) bool { return h.Agent == p.Name }); i >= 0 {
-		r.Delivered, r.DeliveredAt, r.Marks = true, c.DeliveredAt(m), has[i].Marks
+		r.Delivered, r.DeliveredAt, r.Marks, r.Unanswered = true, c.DeliveredAt(m), has[i].Marks, has[i].Unanswered
 		if other := c.Store.Projects.Mail(p.Project); other != nil {
 			r.AnnouncedAt = format.At(other.Seats.Announced(p.Name, m.ID))
 		}

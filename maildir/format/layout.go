@@ -44,11 +44,12 @@ const (
 	KindAttachment      // attachments/**
 	KindArchived        // agents/<Name>/inbox/**/<id>.archived
 	KindHold            // agents/<Name>/hold
+	KindLater           // agents/<Name>/inbox/**/<id>.later
 )
 
 var kindNames = [...]string{
 	"ignored", "other", "project", "message", "profile", "status", "inbox", "read", "ack", "outbox",
-	"draft", "claim", "released", "attachment", "archived", "hold",
+	"draft", "claim", "released", "attachment", "archived", "hold", "later",
 }
 
 // String returns the kind's name, as used in index dumps and the log.
@@ -60,7 +61,9 @@ func (k Kind) String() string {
 }
 
 // Mark reports whether files of this kind are marks, which record what a recipient did with its copy.
-func (k Kind) Mark() bool { return k == KindRead || k == KindAck || k == KindArchived }
+func (k Kind) Mark() bool {
+	return k == KindRead || k == KindAck || k == KindArchived || k == KindLater
+}
 
 // Place is what a path in the tree says about its file.
 type Place struct {
@@ -179,6 +182,8 @@ func locateMessage(k Kind, agent, p string) Place {
 		pl.Kind = KindAck
 	case k == KindInbox && ext == ".archived":
 		pl.Kind = KindArchived
+	case k == KindInbox && ext == ".later":
+		pl.Kind = KindLater
 	default:
 		return Place{Kind: KindOther, Agent: agent}
 	}
@@ -317,7 +322,7 @@ func AttachmentSum(p string) string {
 // MessageFiles lists the file names that belong to a message: the message itself, its copies and their marks.
 func MessageFiles(id string) []string {
 	copied := id + ".md"
-	return []string{copied, ReadMark(copied), AckMark(copied), ArchivedMark(copied)}
+	return []string{copied, ReadMark(copied), AckMark(copied), ArchivedMark(copied), LaterMark(copied)}
 }
 
 // ReadMark returns the path of the mark that records that the inbox copy at p was read.
@@ -328,6 +333,9 @@ func AckMark(p string) string { return strings.TrimSuffix(p, ".md") + ".ack" }
 
 // ArchivedMark returns the path of the mark that records that the inbox copy at p was archived.
 func ArchivedMark(p string) string { return strings.TrimSuffix(p, ".md") + ".archived" }
+
+// LaterMark returns the path of the mark that hides the thread of the inbox copy at p until a later time.
+func LaterMark(p string) string { return strings.TrimSuffix(p, ".md") + ".later" }
 
 // ReleasedMark returns the path of the mark that records that the claim at p was released.
 func ReleasedMark(p string) string { return strings.TrimSuffix(p, ".json") + releasedExt }

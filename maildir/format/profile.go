@@ -76,12 +76,25 @@ func ParseStatus(data []byte) (string, error) {
 	return s, nil
 }
 
-// ParseMark parses a .read, .ack or .released file, which contains one line with the time. If a merge has left several
-// lines, the earliest time is used. An empty file is a mark without a time. Even if ParseMark returns an error, the
-// mark applies, with the earliest time that could be read. ParseMark skips lines that begin with "by", which ReleasedBy
-// reads.
+// ParseMark parses a .read, .ack, .archived or .released file, which contains one line with the time. If a merge has
+// left several lines, the earliest time is used. An empty file is a mark without a time. Even if ParseMark returns an
+// error, the mark applies, with the earliest time that could be read. ParseMark skips lines that begin with "by", which
+// ReleasedBy reads.
 func ParseMark(data []byte) (time.Time, error) {
-	var first time.Time
+	return parseMark(data, time.Time.Before)
+}
+
+// LaterFor is how long an empty .later file hides a thread.
+const LaterFor = 2 * time.Hour
+
+// ParseLater is like ParseMark, for a .later file. It uses the latest time.
+func ParseLater(data []byte) (time.Time, error) {
+	return parseMark(data, time.Time.After)
+}
+
+// parseMark is like ParseMark. wins reports whether a line's time takes precedence over the other time.
+func parseMark(data []byte, wins func(t, other time.Time) bool) (time.Time, error) {
+	var best time.Time
 	var bad error
 	line := 0
 	for l := range strings.Lines(string(data)) {
@@ -97,11 +110,11 @@ func ParseMark(data []byte) (time.Time, error) {
 			}
 			continue
 		}
-		if first.IsZero() || t.Before(first) {
-			first = t
+		if best.IsZero() || wins(t, best) {
+			best = t
 		}
 	}
-	return first, bad
+	return best, bad
 }
 
 // FormatMark returns t in the form that ParseMark reads.

@@ -118,6 +118,8 @@ type Index interface {
 	Due(ctx context.Context, q DueQuery) ([]Due, error)
 	// Replied reports, for each message, who has written in its thread since then, by the message's cursor.
 	Replied(ctx context.Context, project, agent string, cursors []int64) (map[int64]Replied, error)
+	// Hidden returns the threads that the agent has hidden until a time after now, by thread.
+	Hidden(ctx context.Context, project, agent string, now time.Time) (map[string]Hidden, error)
 	// Outlines returns an outline of each message and its thread, by the message's cursor.
 	Outlines(ctx context.Context, project string, cursors []int64) (map[int64]Outline, error)
 	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // by file name, in descending order; [] past the end
@@ -283,6 +285,9 @@ type Receipt struct {
 	Status      string       `json:"delivery_status,omitempty"` // for an address at another domain, an outgoing.State
 	Reply       string       `json:"delivery_reply,omitempty"`  // the last reply from that domain's server
 	Marks
+
+	// Unanswered says that the recipient has archived a message that asks, without an answer.
+	Unanswered bool `json:"archived_unanswered,omitempty"`
 }
 
 // InboxQuery selects deliveries to one agent, newest first.
@@ -339,6 +344,12 @@ type Due struct {
 type Replied struct {
 	ByAgent  bool // the agent in the query
 	ByOthers bool // anyone other than the message's sender
+}
+
+// Hidden says which messages of a thread an agent has hidden.
+type Hidden struct {
+	Cursor int64     // the newest hidden message
+	Until  time.Time // when the messages appear again
 }
 
 // Outline contains what a list of threads shows about a message and its thread.

@@ -23,7 +23,8 @@ var gitFiles = map[string][]string{
 		format.RunDir + "/", ".*", "!" + format.GitIgnore, "!" + format.GitAttributes,
 		"*~", "*.swp", "*.swx", "4913", "[#]*#",
 	},
-	format.GitAttributes: {"* -text", "*.read merge=union", "*.ack merge=union", "*.archived merge=union", "*.released merge=union"},
+	format.GitAttributes: {"* -text", "*.read merge=union", "*.ack merge=union", "*.archived merge=union", "*.later merge=union",
+		"*.released merge=union"},
 }
 
 // OwnFiles lists the files that every project has from the start.

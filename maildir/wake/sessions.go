@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"mailtree/maildir/agents"
 	"mailtree/maildir/core"
@@ -194,6 +195,30 @@ func (ss *Sessions) SetAsking(k SessionKey, asks bool) {
 func (ss *Sessions) Asks(agent string) bool {
 	live, _ := ss.mail.Seats.Sessions(agent)
 	return slices.ContainsFunc(live, func(s seat.Seat) bool { return s.Asks })
+}
+
+// Prompt is a permission prompt: an agent's client asks the user whether a tool may run.
+type Prompt struct {
+	Project string `json:"project,omitempty"` // in a list of all projects: the slug
+
+	Agent  string    `json:"agent"`
+	Client string    `json:"client"`
+	Dir    string    `json:"dir"`           // the folder in which the client was started
+	Pane   seat.Pane `json:"pane,omitzero"` // the client's tmux pane, if it runs in one
+	Since  time.Time `json:"since"`         // to the minute
+}
+
+// Prompts lists the permission prompts of the project's sessions, oldest first.
+func (ss *Sessions) Prompts() []Prompt {
+	live, _ := ss.mail.Seats.All()
+	all := []Prompt{}
+	for _, s := range live {
+		if s.Asks {
+			all = append(all, Prompt{Agent: s.Agent, Client: s.Client, Dir: s.Dir, Pane: s.Pane, Since: s.Active})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Prompt) int { return a.Since.Compare(b.Since) })
+	return all
 }
 
 // Introduce reports whether a session's model still has to be told its agent's name, and records that it has been told.

@@ -25,6 +25,8 @@ type Screen struct {
 	Width int // the terminal's width in columns; 0: not a terminal
 	Now   func() time.Time
 
+	Height int // the terminal's height in lines; 0: not a terminal
+
 	colour bool
 	env    func(name string) string
 	tty    *os.File
@@ -42,7 +44,7 @@ func NewScreen(out io.Writer, env func(name string) string) *Screen {
 	if err != nil {
 		return s
 	}
-	s.tty, s.Width = f, int(cmp.Or(size.Col, 80)) // 80 columns if the terminal does not report its size
+	s.tty, s.Width, s.Height = f, int(cmp.Or(size.Col, 80)), int(cmp.Or(size.Row, 24)) // the defaults if it does not report its size
 	s.colour = env("NO_COLOR") == "" && env("TERM") != "dumb"
 	return s
 }

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cmd/mailtree/cli"
+	"mailtree/maildir"
+	mcpserver "mailtree/mcp"
+)
+
+func yesCommand(p *program) *cobra.Command {
+	const yes = true
+	return p.decideCommand(&cobra.Command{
+		Use:   "yes ID [TEXT]",
+		Short: "Answer a question with yes",
+		Long: "Answer a message that asks with \"Yes.\", followed by the text. The answer goes to the asker alone, and marks the message\n" +
+			"read and acknowledged. The command works only for verified mail of agents of this store; use `mailtree reply` for others.",
+	}, yes)
+}
+
+func noCommand(p *program) *cobra.Command {
+	const yes = false
+	return p.decideCommand(&cobra.Command{
+		Use:   "no ID [TEXT]",
+		Short: "Answer a question with no",
+		Long: "Answer a message that asks with \"No.\", followed by the text. The answer goes to the asker alone, and marks the message\n" +
+			"read and acknowledged. The command works only for verified mail of agents of this store; use `mailtree reply` for others.",
+	}, yes)
+}
+
+// decideCommand makes c answer a question with yes or no.
+func (p *program) decideCommand(c *cobra.Command, yes bool) *cobra.Command {
+	c.Args = cobra.RangeArgs(1, 2)
+	c.ValidArgsFunction = p.completeMessage
+	f := p.addDeskFlags(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		text := ""
+		if len(args) == 2 {
+			if text = args[1]; text == "" {
+				return usageError(c, errors.New("the text is empty: leave it out, or write something"))
+			}
+		}
+		return p.atDesk(c.Context(), f, mine, args[:1], func(ctx context.Context, d *deskWork) error {
+			what := map[bool]string{true: "Answer Yes to", false: "Answer No to"}[yes]
+			if err := p.confirmMessages(ctx, d, what, d.IDs); err != nil {
+				return err
+			}
+			ask := mcpserver.DecideAsk{Agent: d.Person, Decision: maildir.Decision{ID: d.IDs[0], Yes: yes, Text: text}}
+			return askVerb(ctx, d, "decide", ask, func(a *maildir.Decided) error {
+				d.Printf("%s  %s\n", d.people("", []string{a.Asker}), d.Bold(cli.Line(a.Subject)))
+				d.Printf("%s\n", d.Markdown(cli.Text(a.Question), 0))
+				d.Printf("%s  %s\n", cli.Line(d.Person), cli.Line(a.Body))
+				p.tellNext(ctx, d, "answered "+d.ShortID(a.ID)+" · ")
+				return nil
+			})
+		})
+	}
+	return c
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cmd/mailtree/cli"
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+	mcpserver "mailtree/mcp"
+)
+
+func laterCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "later ID...",
+		Short: "Hide threads for a while",
+		Long: "Hide threads from the list that `mailtree` prints. A thread appears again when the time is over, or when a newer message\n" +
+			"arrives in it. The command marks nothing as read.",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: p.completeMessages,
+	}
+	given := c.Flags().String("for", "2h", "how long to hide them, such as 30m, 2h or 3d")
+	f := p.addDeskFlags(c)
+	c.RunE = func(c *cobra.Command, ids []string) error {
+		long, err := cli.Duration(*given)
+		if err != nil {
+			return usageError(c, fmt.Errorf("--for %w", err))
+		}
+		if long <= 0 || long > maildir.MaxLater {
+			return usageError(c, fmt.Errorf("--for is %s, but must be at most 30d, such as 2h or 3d", format.Quote(*given)))
+		}
+		p.step = format.NewStep()
+		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
+			if err := p.confirmMessages(ctx, d, "Hide", d.IDs); err != nil {
+				return err
+			}
+			for _, id := range d.IDs {
+				ask := mcpserver.LaterAsk{Agent: d.Person, Thread: id, For: long}
+				err := askVerb(ctx, d, "later", ask, func(a *maildir.Deferred) error {
+					d.Say(nil, "later: %s (%s)", cli.Line(a.Subject), d.In(a.Until.Format(time.RFC3339)))
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+			}
+			if !d.json {
+				p.tellNext(ctx, d, "")
+			}
+			return nil
+		})
+	}
+	return c
+}

@@ -1,0 +1,81 @@
+package maildir
+
+import (
+	"context"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+	"mailtree/maildir/refusal"
+)
+
+// Decision is the answer yes or no to a message that asks.
+type Decision struct {
+	ID   string `json:"message_id"` // the message that asks
+	Yes  bool   `json:"yes"`
+	Text string `json:"text,omitempty"` // follows the word; "" for the word alone
+}
+
+// Decided is a decision that was sent.
+type Decided struct {
+	Asker    string `json:"asker"`
+	Subject  string `json:"subject"`  // of the message that asks
+	Question string `json:"question"` // its text
+	Body     string `json:"body"`     // of the answer
+	Sent     *Sent  `json:"-"`
+	ID       string `json:"id"` // of the answer
+	Acked    bool   `json:"acknowledged"`
+}
+
+// Decide answers a message that asks with "Yes." or "No.", followed by the decision's text. The answer goes to the asker
+// alone. Like any reply, it marks the message as read and, if the message requests that, as acknowledged. Decide returns
+// ErrNotFound if the message is not in the agent's inbox, ErrInvalid if the message does not ask or cannot be answered
+// this way, and any error from Reply.
+func (b *Box) Decide(ctx context.Context, d Decision) (*Decided, error) {
+	if err := b.p.mail.NeedThisMachine(ctx, b.agent); err != nil {
+		return nil, err
+	}
+	m, err := b.Delivery(ctx, d.ID)
+	if err != nil {
+		return nil, err
+	}
+	if !m.Question {
+		return nil, &Error{
+			What:  refusal.Invalid("Message {name} does not ask for an answer: write a reply instead."),
+			Field: refusal.Message,
+			Name:  m.ID,
+		}
+	}
+	if !b.decides(m) {
+		return nil, &Error{
+			What: refusal.Invalid("Message {name} cannot be answered with yes or no, because it is not verified mail of " +
+				"another agent of this store: write a reply instead."),
+			Field: refusal.Message,
+			Name:  m.ID,
+		}
+	}
+	whole, err := b.p.Message(ctx, m.ID)
+	if err != nil {
+		return nil, err
+	}
+	body := "No."
+	if d.Yes {
+		body = "Yes."
+	}
+	if d.Text != "" {
+		body += "\n\n" + d.Text
+	}
+	sent, err := b.Reply(ctx, m.ID, Draft{To: []string{m.From}, Body: body})
+	if err != nil {
+		return nil, err
+	}
+	return &Decided{Asker: m.From, Subject: m.Subject, Question: whole.Body, Body: body, Sent: sent, ID: sent.ID, Acked: m.AckRequired}, nil
+}
+
+// decides reports whether yes or no can answer a message in the agent's inbox: the message asks, and it is verified mail
+// of another agent of this store. A short answer to any other message might go to somebody who only pretends to be that
+// agent.
+func (b *Box) decides(m *index.Delivery) bool {
+	voucher, ok := b.p.mail.Store.VerifiedIn(&m.MessageRow)
+	return ok && voucher.Machine == "" && m.Door != format.DoorGateway && m.Question && m.Kind != index.KindSent && m.From != b.agent &&
+		!format.ServerName(m.From)
+}
