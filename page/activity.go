@@ -29,8 +29,41 @@ type activityShown struct {
 	Only   string   // the agent whose activity is shown; "" shows everyone's
 	Agents []string // agents that the reader can choose from
 	Rows   []operation
-	Read   time.Time // time of the oldest change that was read
-	Next   int64     // mark of the next page; 0 at the end
+	Days   []dayShown // Rows by day
+	Read   time.Time  // time of the oldest change that was read
+	Next   int64      // mark of the next page; 0 at the end
+}
+
+// dayShown is a day's operations, newest first. Neighbors of one agent and one kind form a fold.
+type dayShown struct {
+	Title string
+	Folds [][]operation
+}
+
+// act is a view together with one operation.
+type act struct {
+	*view
+	Op operation
+}
+
+// Act returns the view for an operation.
+func (v *view) Act(o operation) act { return act{v, o} }
+
+// days returns operations by day.
+func (v *view) days(rows []operation) (all []dayShown) {
+	for _, o := range rows {
+		title := o.At.Local().Format("Monday 2 January")
+		if len(all) == 0 || all[len(all)-1].Title != title {
+			all = append(all, dayShown{Title: title})
+		}
+		d := &all[len(all)-1]
+		if n := len(d.Folds); n > 0 && d.Folds[n-1][0].Who == o.Who && d.Folds[n-1][0].What == o.What {
+			d.Folds[n-1] = append(d.Folds[n-1], o)
+		} else {
+			d.Folds = append(d.Folds, []operation{o})
+		}
+	}
+	return all
 }
 
 // activityRows is the number of operations on one page of the activity. The page reads activityRead changes at a time,
@@ -47,7 +80,6 @@ const activityAgents = 30
 // told contains a verb for each kind of change that corresponds to an operation.
 var told = map[format.Kind]map[string]string{
 	format.KindCanonical: {index.Added: "wrote", index.Changed: "changed", index.Removed: "removed"},
-	format.KindRead:      {index.Added: "read"},
 	format.KindAck:       {index.Added: "acknowledged"},
 	format.KindArchived:  {index.Added: "archived"},
 	format.KindClaim:     {index.Added: "claimed", index.Changed: "renewed a claim"},
@@ -83,6 +115,7 @@ func (h *Page) activity(v *view) error {
 	if a.shown.Agents, err = v.activeAgents(a.shown.Only); err != nil {
 		return err
 	}
+	a.shown.Days = v.days(a.shown.Rows)
 	return v.show("activity", a.shown)
 }
 
@@ -181,21 +214,18 @@ func (a *activityReading) read() error {
 			return err
 		}
 	}
-	more := readWith(changes)
 	for i := range changes {
 		c := &changes[i]
-		if c.Kind != format.KindRead || !more[markOf(c)] {
-			d, err := a.operationOf(c)
-			if err != nil {
-				return err
-			}
-			if d != nil && len(a.shown.Rows) == activityRows {
-				a.shown.Next, a.over = a.before, true
-				return nil
-			}
-			if d != nil {
-				a.shown.Rows = append(a.shown.Rows, *d)
-			}
+		d, err := a.operationOf(c)
+		if err != nil {
+			return err
+		}
+		if d != nil && len(a.shown.Rows) == activityRows {
+			a.shown.Next, a.over = a.before, true
+			return nil
+		}
+		if d != nil {
+			a.shown.Rows = append(a.shown.Rows, *d)
 		}
 		a.before, a.shown.Read = c.Seq, c.At
 	}
@@ -241,26 +271,6 @@ func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 		}
 	}
 	return d, nil
-}
-
-// mark is a mark that an agent made on its copy of a message at a certain time.
-type mark struct {
-	id, agent string
-	at        int64
-}
-
-func markOf(c *index.Change) mark { return mark{c.ID, c.Agent, c.At.UnixMicro()} }
-
-// readWith returns the acknowledging and archiving marks. Each of these operations also marks the message as read, but
-// is shown as a single operation.
-func readWith(changes []index.Change) map[mark]bool {
-	all := map[mark]bool{}
-	for i := range changes {
-		if c := &changes[i]; c.Op == index.Added && (c.Kind == format.KindAck || c.Kind == format.KindArchived) {
-			all[markOf(c)] = true
-		}
-	}
-	return all
 }
 
 // tellMessage sets an operation's message. The result open reports whether everyone may know that the agent is involved

@@ -7,6 +7,7 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/seat"
 )
 
@@ -52,7 +53,7 @@ func (h *Page) agents(v *view) error {
 	for i := range all {
 		a := &all[i]
 		why := stuck[a.Name]
-		a.State, a.Stuck = firstOf(why.state, v.stateOf(a)), why.why
+		a.State, a.Stuck = firstOf(why.state, v.stateOf(&a.AgentRow)), why.why
 		if a.Unread == 0 {
 			continue
 		}
@@ -73,7 +74,7 @@ var states = map[string]string{format.Ready: "ready", format.Work: "working", fo
 // quietAfter is how long after its last call an agent that reports no state is shown as active.
 const quietAfter = 10 * time.Minute
 
-func (v *view) stateOf(a *agentShown) string {
+func (v *view) stateOf(a *index.AgentRow) string {
 	switch {
 	case a.Name == v.Me:
 		return "you"

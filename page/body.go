@@ -68,8 +68,12 @@ func bodyHTML(m *index.MessageRow) template.HTML {
 	if !ok {
 		return ""
 	}
-	return template.HTML(directed.Replace(clean().Sanitize(text))) //nolint:gosec // sanitized
+	return template.HTML(shortCell.ReplaceAllString(directed.Replace(clean().Sanitize(text)), `<$1 class="short"$2>$3</$1>`)) //nolint:gosec // sanitized
 }
+
+// shortCell matches table cells with at most 24 letters. They are not broken into several lines, so that dates, names and
+// paths stay whole; a wide table scrolls.
+var shortCell = regexp.MustCompile(`<(t[dh])([^>]*)>([^<]{1,24})</t[dh]>`)
 
 // directed gives each paragraph, heading, list item and table cell in sanitized HTML the writing direction of its first
 // letter. In sanitized HTML, every < begins a tag.

@@ -14,6 +14,7 @@ import (
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
+	"mailtree/maildir/refusal"
 )
 
 // draftShown is the form for a message with its initial content.
@@ -26,9 +27,11 @@ type draftShown struct {
 	Body       string
 	Importance string
 	Ack        bool
-	Lost       bool   // the draft had files, which must be attached again
-	BCC        string // bcc recipients; the form cannot send to them again
-	Refused    string // why the server refused the message; "" before the first attempt
+	Lost       bool       // the draft had files, which must be attached again
+	Kept       []keptFile // files of a refused form, which are attached again unless the user removes them
+	Faulty     string     // the field because of which the message was refused; "" if none
+	BCC        string     // bcc recipients; the form cannot send to them again
+	Refused    string     // why the server refused the message; "" before the first attempt
 	Agents     []index.AgentRow
 	Elsewhere  []string // addresses of the agents of other projects
 
@@ -197,13 +200,14 @@ var errUnsent = errors.New("an answer has not been sent")
 
 // sending handles the form for a message. If the message is refused, it shows the form again with the same content.
 func (h *Page) sending(v *view) error {
-	err := h.write(h.send)(v)
+	err := h.write(keeping(h.send))(v)
 	if err == nil || errors.Is(err, errNoWrite) || v.ctx().Err() != nil {
 		return err
 	}
 	d := v.formDraft()
 	var status int
 	status, d.Refused = v.reason(err)
+	d.Faulty = faulty(err)
 	return v.showDraft(status, d)
 }
 
@@ -217,7 +221,7 @@ func (h *Page) finishing(do func(*view) (to string, err error)) func(*view) erro
 		return do(v)
 	}
 	return func(v *view) error {
-		err := h.write(check)(v)
+		err := h.write(keeping(check))(v)
 		if !errors.Is(err, errUnsent) {
 			return err
 		}
@@ -231,14 +235,14 @@ func (h *Page) finishing(do func(*view) (to string, err error)) func(*view) erro
 func (v *view) formDraft() *draftShown {
 	form := v.r.PostForm
 	d := &draftShown{
-		To:         form.Get("to"),
+		To:         strings.Join(form["to"], ", "),
 		CC:         form.Get("cc"),
 		Subject:    form.Get("subject"),
 		Body:       form.Get("body"),
 		Importance: form.Get("importance"),
 		Ack:        form.Get("ack") != "",
-		Lost:       len(v.uploads()) > 0,
 	}
+	d.Kept, d.Lost = v.kept, v.lost
 	if original := form.Get("reply_to"); original != "" {
 		d.ReplyTo, _ = v.p.MessageHead(v.ctx(), original) // if the original is gone, the text can be sent as a new message
 	}
@@ -257,7 +261,7 @@ func (h *Page) send(v *view) (to string, err error) {
 	form := v.r.PostForm
 	d := maildir.Draft{
 		Body:        strings.ReplaceAll(form.Get("body"), "\r\n", "\n"), // browsers send CRLF
-		To:          names(form.Get("to")),
+		To:          names(strings.Join(form["to"], ",")),
 		CC:          names(form.Get("cc")),
 		Subject:     form.Get("subject"),
 		Importance:  form.Get("importance"),
@@ -288,6 +292,9 @@ func (h *Page) send(v *view) (to string, err error) {
 
 // uploaded returns the files in a form.
 func (v *view) uploaded() (all []attachment.File, err error) {
+	for _, f := range v.keptFiles() {
+		all = append(all, attachment.Named(f.Name, f.data))
+	}
 	for _, f := range v.uploads() {
 		from, err := f.Open()
 		if err != nil {
@@ -302,6 +309,31 @@ func (v *view) uploaded() (all []attachment.File, err error) {
 	}
 	return all, nil
 }
+
+// faulty returns the field of the form to which a refusal refers, or "" if there is none.
+func faulty(err error) string {
+	var refused *maildir.Error
+	switch {
+	case errors.Is(err, errNoText):
+		return "body"
+	case !errors.As(err, &refused):
+		return ""
+	}
+	switch refused.Field {
+	case refusal.Recipients, refusal.To, refusal.Agent:
+		return "to"
+	case refusal.CC:
+		return "cc"
+	case refusal.Subject:
+		return "subject"
+	case refusal.Body:
+		return "body"
+	}
+	return ""
+}
+
+// Chips returns the recipients of a reply.
+func (d *draftShown) Chips() []string { return names(d.To) }
 
 // names parses a list of names separated by commas, semicolons or spaces.
 func names(text string) []string {

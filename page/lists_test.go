@@ -115,7 +115,7 @@ func TestActivity(t *testing.T) {
 	if n := strings.Count(all, `<span class="why">read</span>`); n != 0 {
 		t.Errorf("%d acknowledgements are shown as reading", n)
 	}
-	contains(t, pages[0], `<a href="?agent=Ann"><bdi class="name">Ann</bdi></a>`, `aria-current="true">All agents`)
+	contains(t, pages[0], `<a href="?agent=Ann"><bdi class="name">Ann</bdi></a>`, `aria-current="true">All agents`, `class="day"`)
 	bobs := b.follow(s.base + "/activity?agent=Bob")
 	if len(bobs) != 2 || strings.Contains(strings.Join(bobs, ""), ">wrote<") {
 		t.Errorf("Bob's operations have %d pages", len(bobs))

@@ -192,7 +192,7 @@ func TestBrowserLooks(t *testing.T) {
 	b.enter()
 	const lightness = `String(getComputedStyle(document.body).backgroundColor.match(/\d+/g).reduce((a, n) => a + +n, 0) > 384)`
 	for _, view := range s.views() {
-		b.must("light", scheme("light"), shape(1100))
+		b.must("light", scheme("light"), shape(1440))
 		b.visit(view)
 		b.expect("true", lightness)
 		b.expect("aligned", aligned)

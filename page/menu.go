@@ -1,10 +1,12 @@
 package page
 
 import (
+	"slices"
 	"sync"
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/index"
 )
 
 // menu contains what is waiting for the user, and the menu's counts.
@@ -12,7 +14,14 @@ type menu struct {
 	Waits  *maildir.Waits
 	Agents int
 	Claims int // live claims
+	Now    []nowShown
 }
+
+// nowShown is an agent and its state, in one word.
+type nowShown struct{ Name, State string }
+
+// nowMost is the maximum number of agents in the rail: those that were active last.
+const nowMost = 12
 
 // Waiting returns the number of threads that need something from the user or are new to the user.
 func (m *menu) Waiting() int {
@@ -42,8 +51,44 @@ func (v *view) countMenu() (err error) {
 	}
 	const ended = false
 	claims, err := v.p.Claims.List(v.ctx(), ended)
-	m.Agents, m.Claims = len(agents), len(claims)
+	m.Agents, m.Claims, m.Now = len(agents), len(claims), v.now(agents)
 	return err
+}
+
+// now returns the agents that were active last, except the user. Agents that ask for permission come first.
+func (v *view) now(agents []index.AgentRow) (all []nowShown) {
+	agents = slices.DeleteFunc(slices.Clone(agents), func(a index.AgentRow) bool { return a.Name == v.Me })
+	asks := map[string]bool{}
+	for _, a := range agents {
+		asks[a.Name] = v.p.Sessions.Asks(a.Name)
+	}
+	slices.SortStableFunc(agents, func(a, b index.AgentRow) int {
+		if asks[a.Name] != asks[b.Name] {
+			return map[bool]int{true: -1, false: 1}[asks[a.Name]]
+		}
+		return b.LastActive.Compare(a.LastActive)
+	})
+	for _, a := range agents[:min(len(agents), nowMost)] {
+		state := v.stateOf(&a)
+		if asks[a.Name] {
+			state = "asks"
+		}
+		all = append(all, nowShown{a.Name, state})
+	}
+	return all
+}
+
+// UnreadIn returns the number of the user's unread messages in a project, or 0 if it cannot be read now.
+func (v *view) UnreadIn(slug string) int {
+	p, err := v.page.cfg.Store.Project(v.ctx(), slug)
+	if err != nil {
+		return 0
+	}
+	mine, err := p.Box(v.Me, v.origin()).Counts(v.ctx())
+	if err != nil {
+		return 0
+	}
+	return mine.Unread
 }
 
 // mailbox identifies a user's mail in a project, either as the user sees it or as anyone sees it.

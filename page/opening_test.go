@@ -72,7 +72,7 @@ func TestThread(t *testing.T) {
 	b := s.person()
 	thread := s.base + "/thread/" + first.ID
 	text := b.see(thread)
-	contains(t, text, `id="f-`+first.ID+`" open`, `id="f-`+second+`" open`, "· acknowledged", `value="Ann, Bob"`, ">Acknowledge</button>")
+	contains(t, text, `id="f-`+first.ID+`" open`, `id="f-`+second+`" open`, "· acknowledged", `value="Ann" checked data-sole`, `value="Bob" checked`, ">Acknowledge</button>")
 	if strings.Contains(text, "depth") {
 		t.Errorf("one answer is indented:\n%s", text)
 	}
@@ -81,13 +81,13 @@ func TestThread(t *testing.T) {
 		t.Fatal(err)
 	}
 	text = b.see(thread)
-	contains(t, text, `id="f-`+first.ID+`">`, `id="f-`+second+`">`, `id="f-`+third+`" open`, "· Ann has not read it", `value="Bob, Ann"`)
+	contains(t, text, `id="f-`+first.ID+`">`, `id="f-`+second+`">`, `id="f-`+third+`" open`, "· Ann has not read it", `value="Bob" checked data-sole`, `value="Ann" checked`)
 	if n := strings.Count(text, "message depth1"); n != 2 {
 		t.Errorf("%d are indented:\n%s", n, text)
 	}
 	mine := answer("pat", third, maildir.Draft{Body: "mine", To: []string{"Bob"}})
-	contains(t, b.see(thread), `name="reply_to" value="`+mine+`"`, `value="Bob" required`)
-	contains(t, b.see(thread+"?reply="+first.ID), `name="reply_to" value="`+first.ID+`"`, `value="Ann, Bob" required`)
+	contains(t, b.see(thread), `name="reply_to" value="`+mine+`"`, `value="Bob" checked`)
+	contains(t, b.see(thread+"?reply="+first.ID), `name="reply_to" value="`+first.ID+`"`, `value="Ann" checked data-sole`, `value="Bob" checked`)
 }
 
 // TestFiles checks that files are sent with a message, up to the limits for attachments. A form that exceeds any of
@@ -131,7 +131,7 @@ func TestFiles(t *testing.T) {
 	if res, text = send(11 << 20); res.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("%s\n%s", res.Status, text)
 	}
-	contains(t, text, "plan.txt", "limit", `value="Plan"`, "attach them again")
+	contains(t, text, "plan.txt", "limit", `value="Plan"`, `name="kept" value="`, `checked><bdi>plan.txt</bdi>`)
 	if res, text = send(40 << 20); res.StatusCode != http.StatusBadRequest || !strings.Contains(text, "too large") {
 		t.Errorf("%s\n%s", res.Status, text)
 	}

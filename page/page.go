@@ -58,6 +58,7 @@ type Page struct {
 	links  map[string]link // by code
 	waits  map[mailbox]*keptWaits
 	states map[*maildir.Project]*state
+	kept   []keptFile    // files of refused forms, oldest first
 	undone []undoneDraft // texts of recently undone messages, oldest first
 
 	memory *semaphore.Weighted // memory for responses: mostHeld bytes

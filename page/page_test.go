@@ -149,13 +149,17 @@ func (b *browser) post(path string, form url.Values, head ...string) (*http.Resp
 	return b.do(r)
 }
 
-var hidden = regexp.MustCompile(`<input type="hidden" name="(\w+)" value="([^"]*)">`)
+var hidden = regexp.MustCompile(`<input type="(?:hidden" name="(\w+)" value="([^"]*)">|checkbox" name="(to|kept)" value="([^"]*)" checked)`)
 
-// form returns the values of the hidden fields in a view.
+// form returns the values of the hidden fields and of the chips in a view.
 func (b *browser) form(path string) url.Values {
 	b.Helper()
 	values := url.Values{}
 	for _, m := range hidden.FindAllStringSubmatch(b.see(path), -1) {
+		if m[3] != "" {
+			values.Add(m[3], m[4])
+			continue
+		}
 		values.Set(m[1], m[2])
 	}
 	return values
@@ -339,7 +343,7 @@ func TestReplyToAll(t *testing.T) {
 	if err := s.p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	contains(t, b.see(s.base+"/thread/hand"), `value="eve@example.net, Ann"`)
+	contains(t, b.see(s.base+"/thread/hand"), `value="eve@example.net" checked data-sole`, `value="Ann" checked`)
 }
 
 // TestWrites checks that each form does what it says on behalf of the session's user.

@@ -39,7 +39,9 @@ type view struct {
 	p       *maildir.Project
 	w       http.ResponseWriter
 	r       *http.Request
-	held    int64 // number of bytes reserved from Page.memory
+	kept    []keptFile // the files of a refused form
+	lost    bool       // a file of a refused form could not be kept
+	held    int64      // number of bytes reserved from Page.memory
 }
 
 type projectShown struct{ Slug, Name, Path string }
@@ -131,7 +133,10 @@ var functions = template.FuncMap{
 	"anchor":  claimAnchor,
 	"thumb":   thumbnail,
 	"inwords": inWords,
-	"asset":   assetAt,
+	"ended": func(s string) bool {
+		return strings.HasSuffix(s, "?") || strings.HasSuffix(s, "!") || strings.HasSuffix(s, ".")
+	},
+	"asset": assetAt,
 }
 
 func firstOf(all ...string) string {

@@ -1,15 +1,14 @@
-// This script replaces changed parts, keeps drafts, and handles keys. Every view works without it.
 "use strict";
 (() => {
   const $ = (what, of = document) => of.querySelector(what);
   const $$ = (what, of = document) => [...of.querySelectorAll(what)];
   const recall = (key) => JSON.parse(sessionStorage.getItem(key) || "[]"), store = (key, is) => sessionStorage.setItem(key, JSON.stringify(is));
-  const stale = document.getElementById("stale");
+  const stale = $("#stale");
   const say = (text) => { stale.textContent = text; stale.hidden = !text; };
   const asks = new URLSearchParams(location.search), did = asks.get("did");
 
-  // Live updates: the stream reports that something has changed, and the server renders the view again.
-  // A time that only gets older is not treated as a change, nor is a part that the user has opened.
+  // Live updates: the stream reports a change, and the server renders the view again. A time that gets older is no
+  // change, nor is a part that the user has opened.
   const plain = (e) => e.outerHTML.replace(/<time[^]*?<\/time>| open=""| class="fresh"| fresh(?=")|value="page-\w+"/g, "");
   function grow(old, now) {
     const fresh = $$("time", now);
@@ -36,13 +35,13 @@
         const now = fresh.getElementById(old.id);
         if (!now) continue;
         if (plain(now) === plain(old)) { grow(old, now); continue; }
-        if (old.id === "reply" && (busy(old) || $("textarea", old)?.value)) continue; // keep what the user is writing
-        if (!force && old.id !== "menu" && (busy(old) || (scrolled(old) && added(old, now)))) { held = true; news += added(old, now); continue; }
+        if (old.id === "reply" && (busy(old) || $("form", old)?.chosen?.length || $("textarea", old)?.value)) continue; // keep what the user is writing
+        if (!force && !old.closest(".rail") && (busy(old) || (scrolled(old) && added(old, now)))) { held = true; news += added(old, now); continue; }
         swap(old, now);
       }
       held ? offer(news) : say("");
       document.title = document.title.replace(/^(\(\d+\) )?/, ($("#menu b")?.textContent || "").replace(/.+/, "($&) "));
-    } catch { say("This page is out of date: the server is not responding."); }
+    } catch { say("The server is not responding."); }
     running = false;
     if (again) { again = false; setTimeout(refresh, 1000); }
   }
@@ -53,7 +52,6 @@
     const before = new Set(places(old).map(name));
     return places(now).filter((e) => !before.has(name(e)) && !$("[aria-current]", e)).length; // an open thread shows its own news
   }
-  // swap keeps the focus, the open parts and the selection.
   function swap(old, now) {
     const before = new Set(places(old).map(name)), f = old.contains(document.activeElement) && document.activeElement;
     const what = f && (f.matches("article") ? "article" : "a"), at = f && $$(what, old).indexOf(f), is = f && (row(f) || name(f));
@@ -61,15 +59,12 @@
     const chosen = new Set($$("li:has(:checked) a.row", old).map(row));
     for (const e of $$("a.row", now)) if (chosen.has(row(e))) { const n = pick(e); if (n) n.checked = true; }
     old.replaceWith(now);
-    if (before.size && old.id !== "menu") for (const e of places(now)) if (!before.has(name(e))) { e.classList.add("fresh"); appeared = Date.now(); }
+    if (before.size && !old.closest(".rail")) for (const e of places(now)) if (!before.has(name(e))) { e.classList.add("fresh"); appeared = Date.now(); }
     if (f) { const all = $$(what, now); (all.find((e) => (row(e) || name(e)) === is) || all[Math.min(at, all.length - 1)])?.focus({ preventScroll: true }); }
   }
   function offer(n) {
     say(n ? n + " new. " : "Something has changed. ");
-    const b = document.createElement("button");
-    b.textContent = "Show";
-    b.onclick = () => { tick = "1"; refresh(true); };
-    stale.append(b);
+    stale.append(Object.assign(document.createElement("button"), { textContent: "Show", onclick: () => { tick = "1"; refresh(true); } }));
   }
   const url = document.body.dataset.stream;
   if (url) {
@@ -87,7 +82,7 @@
       };
     };
     if (!document.hidden) listen();
-    setInterval(() => { if (source) { tick = "1"; refresh(); } }, 60000); // times change, and claims expire, without an event
+    setInterval(() => { if (source) { tick = "1"; refresh(); } }, 60000); // times change without an event
     // A browser allows six connections to a host, so a hidden tab closes its own.
     const shut = () => { source?.close(); source = null; };
     addEventListener("pagehide", shut);
@@ -96,12 +91,13 @@
     setInterval(() => { if (source && Date.now() - heard > 60000) { source.close(); heard = Date.now(); listen(); } }, 15000);
   }
 
-  // Drafts are kept in the browser until the message is sent. Text that the server has filled in takes precedence.
+  // Drafts are kept until they are sent. Text from the server takes precedence.
   const place = "mailtree draft " + location.pathname.split("/")[2] + " ";
   const fields = (form) => [...form.elements].filter((e) => e.name && e.type !== "hidden" && e.type !== "file");
+  const key = (e) => (e.type === "checkbox" ? e.name + " " + e.value : e.name);
   function keep(form) {
     const kept = {};
-    for (const e of fields(form)) if (e.type === "checkbox" ? e.checked : e.value) kept[e.name] = e.value;
+    for (const e of fields(form)) if (e.type === "checkbox" ? e.checked !== e.defaultChecked : e.value) kept[key(e)] = e.type === "checkbox" ? e.checked : e.value;
     localStorage.setItem(place + form.dataset.draft, JSON.stringify(kept));
     $(".kept", form).hidden = false;
   }
@@ -112,13 +108,13 @@
     if ($("textarea", form).value) { keep(form); continue; }
     try {
       const kept = JSON.parse(localStorage.getItem(place + form.dataset.draft) || "{}");
-      for (const e of fields(form)) if (kept[e.name] && !(e.value && e.name === "to" && form.dataset.draft === "new")) e.type === "checkbox" ? (e.checked = true) : (e.value = kept[e.name]);
+      for (const e of fields(form)) if (key(e) in kept && !(e.value && e.name === "to" && form.dataset.draft === "new")) e.type === "checkbox" ? (e.checked = kept[key(e)]) : (e.value = kept[key(e)]);
       $(".kept", form).hidden = !kept.body;
     } catch { localStorage.removeItem(place + form.dataset.draft); }
   }
   document.addEventListener("input", (e) => {
     const to = e.target;
-    if (to.list) { // a list completes the whole field, so each entry begins with the names already there
+    if (to.list) { // a list completes the whole field
       const before = to.value.slice(0, to.value.lastIndexOf(",") + 1);
       for (const o of to.list.options) { o.dataset.n ||= o.value; o.value = before && before + " " + o.dataset.n || o.dataset.n; }
     }
@@ -130,6 +126,7 @@
     if (!$("#thread")) return; // the form is alone, so the link leads to the thread
     e.preventDefault();
     form.reset();
+    attach(form, []);
     $("textarea", form).value = "";
     $("#unsent").hidden = $(".kept", form).hidden = true;
   }
@@ -140,8 +137,29 @@
     if (e.target.dataset.draft) sessionStorage.setItem("mailtree sending", place + e.target.dataset.draft);
   });
 
-  // The notice of what was done appears once, for ten seconds and for as long as it has the pointer or the focus.
-  // The addresses that undo what was done in this tab are kept, so that z can be repeated.
+  // Files are chosen, pasted or dropped. Each is a chip; a click removes it.
+  const files = (form) => $("[type=file]", form);
+  function attach(form, all) {
+    const has = new DataTransfer();
+    all.forEach((f) => has.items.add(f));
+    files(form).files = has.files;
+    $(".files", form).replaceChildren(...all.map((f) => {
+      const b = Object.assign(document.createElement("button"), { type: "button", className: "chip", textContent: f.name + " ×", title: "Remove" });
+      b.onclick = () => { attach(form, all.filter((o) => o !== f)); files(form).focus(); };
+      return b;
+    }));
+    form.chosen = all;
+  }
+  document.addEventListener("change", (e) => { if (e.target.type === "file") attach(e.target.form, [...(e.target.form.chosen || []), ...e.target.files]); });
+  for (const what of ["paste", "dragover", "drop"]) document.addEventListener(what, (e) => {
+    const from = e.clipboardData || e.dataTransfer, form = e.target.closest?.("form[data-draft]") || (what !== "paste" && $("form[data-draft]"));
+    if (!form || !from?.types.includes("Files")) return;
+    e.preventDefault();
+    if (what !== "dragover") attach(form, [...(form.chosen || []), ...from.files]);
+  });
+
+  // The bar appears once, for ten seconds and while it has the pointer or the focus.
+  // The addresses that undo what this tab did are kept for z.
   const undos = "mailtree undo " + location.pathname.split("/")[2];
   const bar = $(".done");
   if (bar) {
@@ -153,8 +171,8 @@
     setTimeout(hide, 10000);
   }
 
-  // The user's place is remembered: the row and its neighbors, nearest first, for Back and when a row is done. The rows
-  // that were on the screen are remembered too: after a form, a row that was not there has just appeared.
+  // The focused row and its neighbors are kept for Back and for when a row is done. So are all rows: after a form, any
+  // other row has just appeared.
   const seen = (e) => e.checkVisibility();
   const rows = () => $$("main a.row").filter(seen);
   const pick = (e) => $("[name=message]", e?.closest("li") || stale);
@@ -174,16 +192,16 @@
     const is = did === "undone" ? all.find((e) => of.some((id) => e.hash === "#" + id || pick(e)?.value.includes(id)))
       : recall(memory).map((was) => all.find((e) => row(e) === was)).find(Boolean);
     const text = asks.get("again") && $("form[data-draft] textarea");
-    if (text) { text.focus(); text.selectionStart = text.value.length; }
+    if (text) addEventListener("load", () => { text.focus(); text.selectionStart = text.value.length; });
     else if (!location.hash || !bar || did === "undone") is?.focus();
   }
   $(".list [aria-current].row")?.scrollIntoView({ block: "nearest" });
 
-  // Keys work only without Ctrl, Alt and Cmd. The exception is Enter, which sends with Ctrl or Cmd.
+  // Keys work without Ctrl, Alt and Cmd, except Enter, which sends.
   const current = () => document.activeElement?.closest("article") || $("a.row", document.activeElement?.closest("li") || stale);
-  let hush;
+  let hush, last; // last is the box that x has set
   function tell(text) {
-    const e = document.getElementById("tell");
+    const e = $("#tell");
     e.textContent = text;
     e.hidden = false;
     clearTimeout(hush);
@@ -196,9 +214,9 @@
     to?.focus();
     to?.scrollIntoView({ block: "nearest" });
   }
-  const unsent = (form) => $("textarea", form)?.value.trim() || $("[type=file]", form)?.files.length;
-  const asked = "This asks you for an answer, so e changes nothing. Press r to reply. To acknowledge or archive it, use its ⋯ menu.";
-  // done marks what is on the screen as read: the selected rows, the focused row or the open thread.
+  const unsent = (form) => $("textarea", form)?.value.trim() || files(form).files.length || $("[name=kept]:checked", form);
+  const asked = "This asks you for an answer. Press r to reply. Its ⋯ menu acknowledges or archives it.";
+  // done marks as read the selected rows, the focused row or the open thread.
   function done() {
     if (Date.now() - appeared < 1000) return;
     const at = current(), on = at?.matches("a.row") && at, picked = $$("main li:has(:checked) > a.row");
@@ -210,36 +228,40 @@
       return;
     }
     const which = picked.length ? picked : [on];
-    if (which.some((e) => JSON.parse(localStorage.getItem(place + "reply " + row(e)) || "{}").body)) return tell("You have written an answer there. Open it to send or discard the answer.");
+    if (which.some((e) => JSON.parse(localStorage.getItem(place + "reply " + row(e)) || "{}").body)) return tell("You have written an answer there. Open it to send or discard it.");
     if (!picked.length && on.matches("[data-asks]")) return tell(asked);
     if (!picked.length && !pick(on)) return tell("Nothing here is unread.");
     for (const e of which) pick(e).checked = true;
     mark(on || which[0], which);
-    document.getElementById("done").requestSubmit();
+    $("#done").requestSubmit();
   }
   function answer(only) {
-    const to = $("#reply #to"), one = $("#reply [data-author]");
-    if (only && one) { to.value = one.dataset.author; keep(to.form); }
-    document.getElementById("reply-body")?.focus();
+    const to = $("#reply #to");
+    if (only && $("#reply [data-sole]")) { $$("#reply [name=to][type=checkbox]").forEach((e) => { e.checked = "sole" in e.dataset; }); to.value = ""; keep(to.form); }
+    $("#reply-body")?.focus();
   }
   const keys = {
     j: () => move(1),
     k: () => move(-1),
     o: () => { const at = current() || rows()[0]; (at?.matches("a") ? at : $("summary", at || stale))?.click(); },
-    x: () => pick(current())?.click(),
+    x: () => { const e = pick(current()); if (e) { e.click(); last = e; } },
+    X: () => {
+      const all = rows().map(pick).filter(Boolean), to = pick(current()), ends = [all.indexOf(last), all.indexOf(to)].sort((a, b) => a - b);
+      if (to) all.slice(Math.max(0, ends[0]), ends[1] + 1).forEach((e) => { e.checked = true; });
+    },
     e: done,
     r: () => answer(false),
     R: () => answer(true),
     c: () => $("header .write")?.click(),
     z: () => {
-      const all = recall(undos), form = document.getElementById("undo");
-      if (!all.length) return tell("Nothing is left to undo in this tab. Your name, at the top, leads to your earlier actions.");
+      const all = recall(undos), form = $("#undo");
+      if (!all.length) return tell("Nothing is left to undo here. Your name leads to earlier actions.");
       form.action = all.pop();
       store(undos, all);
       form.requestSubmit();
     },
-    "/": () => document.getElementById("find")?.focus(),
-    "?": () => document.getElementById("keys").showModal(),
+    "/": () => $("#find")?.focus(),
+    "?": () => $("#keys").showModal(),
   };
   addEventListener("keydown", (e) => {
     const field = e.target.closest(typed);
@@ -253,6 +275,6 @@
     $$("details.menu[open]").forEach((d) => { if (!d.contains(e.target)) d.open = false; });
     if (e.target.closest("[data-author]")) { e.preventDefault(); answer(true); }
     if (e.target.closest("[data-discard]")) discard(e);
-    if (away && e.target.closest("a[href]")) { e.preventDefault(); say("The server is not responding, so this page stays open. Trying again."); }
+    if (away && e.target.closest("a[href]")) { e.preventDefault(); say("The server is not responding. Trying again."); }
   });
 })();

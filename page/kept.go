@@ -1,0 +1,84 @@
+package page
+
+import (
+	"crypto/rand"
+	"io"
+	"path/filepath"
+	"slices"
+)
+
+// A form that was refused is shown again. A browser does not fill in its files again, so the server keeps them.
+
+// keptMost is the maximum number of bytes of files that are kept. The oldest files are dropped first.
+const keptMost = 2 * maxUpload
+
+// keptFile is a file of a refused form.
+type keptFile struct {
+	ID, Name string
+	who      string // the user who sent the form
+	data     []byte
+}
+
+// Bytes returns the size of the file.
+func (f keptFile) Bytes() int64 { return int64(len(f.data)) }
+
+// keptFiles returns the files named in the form that were kept when the form was refused.
+func (v *view) keptFiles() (all []keptFile) {
+	h := v.page
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, f := range h.kept {
+		if f.who == v.session.Person && slices.Contains(v.r.PostForm["kept"], f.ID) {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// keeping returns do, which handles a form, with the addition that it keeps the form's files if do fails. Afterwards, the
+// request no longer has them.
+func keeping(do func(*view) (to string, err error)) func(*view) (string, error) {
+	return func(v *view) (string, error) {
+		to, err := do(v)
+		if err != nil {
+			v.kept, v.lost = v.keepFiles()
+		}
+		return to, err
+	}
+}
+
+// keepFiles keeps the files in a form and returns them, along with files that are kept already. The result lost reports
+// whether a file could not be kept.
+func (v *view) keepFiles() (all []keptFile, lost bool) {
+	all = v.keptFiles()
+	lost = len(all) < len(v.r.PostForm["kept"])
+	h := v.page
+	for _, u := range v.uploads() {
+		from, err := u.Open()
+		if err != nil {
+			lost = true
+			continue
+		}
+		data, err := io.ReadAll(from)
+		from.Close()
+		if err != nil {
+			lost = true
+			continue
+		}
+		all = append(all, keptFile{rand.Text(), filepath.Base(u.Filename), v.session.Person, data})
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.kept = slices.DeleteFunc(h.kept, func(f keptFile) bool {
+		return slices.ContainsFunc(all, func(g keptFile) bool { return g.ID == f.ID })
+	})
+	h.kept = append(h.kept, all...)
+	size := int64(0)
+	for i := len(h.kept) - 1; i >= 0; i-- {
+		if size += h.kept[i].Bytes(); size > keptMost {
+			h.kept = slices.Delete(h.kept, 0, i+1)
+			break
+		}
+	}
+	return all, lost
+}
