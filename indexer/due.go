@@ -16,7 +16,7 @@ const threadOf = "ifnull(nullif(m.thread, ''), m.id)"
 const dueColumns = "SELECT m.row, " + threadOf + ", m.sender, m.subject, m.importance, m.question, m.id, "
 
 // receivedText lists an agent's deliveries that may be waiting for the agent. Its parts have no rows in common.
-var receivedText = dueColumns + "m.id, d.fact, (d.read = 0) + 2 * (d.asks AND NOT d.ack) FROM (" +
+var receivedText = dueColumns + "d.fact, (d.read = 0) + 2 * (d.asks AND NOT d.ack) FROM (" +
 	receivedPart("INDEXED BY deliveries_unread", "read = 0 AND urgent = 0") + " UNION ALL " +
 	receivedPart("INDEXED BY deliveries_urgent", "read = 0 AND urgent = 1") + " UNION ALL " +
 	receivedPart("INDEXED BY deliveries_awaiting", "read = 1 AND asks = 1 AND ack = 0 AND archived = 0") + " UNION ALL " +

@@ -51,7 +51,6 @@ CREATE TABLE agents (
   hold      TEXT NOT NULL DEFAULT '',
   UNIQUE (pid, name)
 );
-CREATE INDEX agents_held ON agents (pid, name) WHERE hold <> '';
 
 CREATE TABLE messages (
   row         INTEGER PRIMARY KEY,

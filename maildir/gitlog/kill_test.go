@@ -2,6 +2,7 @@ package gitlog
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"mailtree/fixtures/waits"
 	"mailtree/maildir/writer"
 )
 
@@ -81,6 +83,12 @@ func killAt(t *testing.T, step string, byHand, forward bool) {
 	if byHand {
 		os.Remove(tr.path(".git/index.lock"))
 		os.Remove(tr.path(".git/refs/heads/main.lock"))
+	}
+	if byHand && (!isEmbedded(t) || forward) {
+		waits.Until(t, "git update-ref has ended and removed its lock", func() bool {
+			_, err := os.Lstat(tr.path(".git/HEAD.lock"))
+			return errors.Is(err, fs.ErrNotExist)
+		})
 	}
 	tr.log, err = Open(Config{Dir: tr.dir, git: opened})
 	tr.check(err)
