@@ -320,7 +320,7 @@ func (l *lastList) row(file, arg string) (int, error) {
 	case file == "":
 		return 0, &exitError{exitUsage, fmt.Errorf("%s is a row number, but row numbers work only in a terminal: "+
 			"use the message id", arg)}
-	case l.Project == "":
+	case len(l.IDs) == 0 && l.Project == "":
 		return 0, &exitError{exitNothing, fmt.Errorf("%s is a row number, but this terminal has not shown a list yet: "+
 			"`mailtree` shows one", arg)}
 	case n < 1 || n > len(l.IDs):
