@@ -293,7 +293,7 @@ func (o *sendOptions) envelope(ctx context.Context, d *deskWork) (*mcpserver.Env
 		return e, err
 	}
 	if ask.Audience = ""; d.Ask(ctx, prepare, ask, e) == nil { // only another recipient cannot be reached
-		err = fmt.Errorf("%w To reply only to the sender, add --only.", err)
+		err = fmt.Errorf("%w To reply to the sender alone: --only", err)
 	}
 	return nil, err
 }
