@@ -146,7 +146,8 @@ func TestHistoryOpen(t *testing.T) {
 	}
 	history := s.base + "/message/" + sent.ID + "/history"
 	contains(t, s.person().see(history), "agents/Bob/inbox")
-	if text := s.browser().see(history); !strings.Contains(text, "agents/pat/inbox") || strings.Contains(text, "Bob") {
+	_, text, _ := strings.Cut(s.browser().see(history), "<main") // the rail names all agents
+	if !strings.Contains(text, "agents/pat/inbox") || strings.Contains(text, "Bob") {
 		t.Errorf("without a session:\n%s", text)
 	}
 }
