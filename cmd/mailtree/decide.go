@@ -52,7 +52,7 @@ func (p *program) decideCommand(c *cobra.Command, yes bool) *cobra.Command {
 			return askVerb(ctx, d, "decide", ask, func(a *maildir.Decided) error {
 				d.Printf("%s  %s\n", d.people("", []string{a.Asker}), d.Bold(cli.Line(a.Subject)))
 				d.Printf("%s\n", d.Markdown(cli.Text(a.Question), 0))
-				d.Printf("%s  %s\n", cli.Line(d.Person), cli.Line(a.Body))
+				d.Printf("%s\n%s\n", cli.Line(d.Person), d.Markdown(cli.Text(a.Body), 0))
 				p.tellNext(ctx, d, "answered "+d.ShortID(a.ID)+" · ")
 				return nil
 			})
