@@ -58,6 +58,7 @@ type config struct {
 	Poll           time.Duration // the time between scans of the trees; 0: rely on file events instead
 	Domains        []string      // of mailboxes' addresses, in lower case; Message-IDs and authors use the first
 	SummaryCommand string        // a shell command; "": none
+	Notify         []string      // a program and its arguments; empty: none
 
 	Nudge bool // the server notifies agents of new mail without being asked
 
@@ -73,6 +74,7 @@ type config struct {
 type setting struct {
 	Name, Flag, Default, Help string
 	of                        string // the commands that have the flag, separated by spaces; "": all commands
+	program                   bool   // names a program to run, so it is not read from .env: a cloned folder must not choose one
 	Value, Source             string // Source: flag, environment, .env, default
 }
 
@@ -199,7 +201,15 @@ func settings() []setting {
 		{
 			Name:    "SUMMARY_COMMAND",
 			Default: "",
+			program: true,
 			Help:    "a command that reads a thread on standard input and prints a summary; cannot be set in .env",
+		},
+		{
+			Name:    "NOTIFY_COMMAND",
+			Default: "",
+			program: true,
+			Help: "a program and its arguments, separated by spaces, that the server runs when something blocks you; cannot be " +
+				"set in .env",
 		},
 		{Name: "NUDGE", Default: "off", Help: "tmux: type a notice into the tmux window of an agent that is ready and has new mail"},
 		{
@@ -240,7 +250,7 @@ func loadConfig(flags *pflag.FlagSet, env []string, dotenv string, home func() (
 	values := map[string]string{}
 	for _, s := range settings() {
 		s.Value, s.Source = s.Default, "default"
-		if v, ok := file[s.Name]; ok && s.Name != "SUMMARY_COMMAND" { // a cloned folder must not choose a program to run
+		if v, ok := file[s.Name]; ok && !s.program {
 			s.Value, s.Source = v, ".env"
 		}
 		if v, ok := lookup(env, s.Name); ok {
@@ -362,6 +372,10 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 		bad("IDLE", "a duration such as 5m")
 	}
 	c.SummaryCommand = v["SUMMARY_COMMAND"]
+	c.Notify = strings.Fields(v["NOTIFY_COMMAND"])
+	if len(c.Notify) > 0 && strings.Contains(c.Notify[0], "/") && !filepath.IsAbs(c.Notify[0]) {
+		bad("NOTIFY_COMMAND", "a program on the PATH or an absolute path, and its arguments")
+	}
 	c.Nudge = choice("NUDGE", "off", "tmux") == "tmux"
 	c.Domains = fieldsOf(strings.ToLower(v["MAIL_DOMAIN"]))
 	if len(c.Domains) == 0 || !all(c.Domains, mailDomain) {

@@ -276,7 +276,7 @@ func scriptEnv(ts *testscript.TestScript) []string {
 	var env []string
 	names := []string{"HOME", "PATH", "MCP_MAIL_STORE", "GIT_CONFIG_NOSYSTEM", "TMPDIR", "AUTH", "LOG_LEVEL",
 		"COMMIT_EXTERNAL", "MAX_MESSAGE_BYTES", "MAX_FANOUT_BYTES", "MAX_PROJECTS", "PROJECT_SCOPE", "MAILBOX_DEPTH", "ATTACHMENT_ROOTS",
-		"SOCKET", "NUDGE", "SUMMARY_COMMAND", "WATCH", "IDLE", "GORACE", "MAIL_DOMAIN", formatEnv}
+		"SOCKET", "NUDGE", "SUMMARY_COMMAND", "NOTIFY_COMMAND", "WATCH", "IDLE", "GORACE", "MAIL_DOMAIN", formatEnv}
 	for _, s := range gatewaySettings() {
 		names = append(names, s.Name)
 	}

@@ -23,6 +23,7 @@ import (
 	mcpserver "mailtree/mcp"
 	"mailtree/mcp/socket"
 	"mailtree/mcp/tool"
+	"mailtree/notify"
 )
 
 // grace is how long a server may take to answer.
@@ -159,6 +160,7 @@ func (a *app) run(ctx context.Context, p *program, w *web) error {
 	defer stopCallers()
 	callers.Go(func() { _ = m.Run(calling) })
 	callers.Go(func() { waker.run(calling) })
+	callers.Go(func() { a.notify(calling, p) })
 	callers.Go(func() { a.stopIdle(ctx, yield) })
 	callers.Go(func() { a.guardFiles(ctx, end) })
 	served := make(chan error, len(servers)+1) // and for the gateway
@@ -195,6 +197,19 @@ func (a *app) run(ctx context.Context, p *program, w *web) error {
 	stopStore()
 	store.Wait()
 	return a.reason(context.Cause(ctx), cmp.Or(err, storeErr))
+}
+
+// notify runs the user's NOTIFY_COMMAND, if there is one, until ctx ends.
+func (a *app) notify(ctx context.Context, p *program) {
+	if len(a.cfg.Notify) == 0 {
+		return
+	}
+	me, err := p.me()
+	if err != nil {
+		a.log.Warn("NOTIFY_COMMAND is not used", "error", err)
+		return
+	}
+	notify.New(notify.Config{Store: a.store, Me: maildir.PersonName(me), Command: a.cfg.Notify, Log: a.log}).Run(ctx)
 }
 
 // announce reports that the server is running. A server in the foreground reports it to the user who started it. A

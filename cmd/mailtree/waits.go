@@ -17,6 +17,7 @@ import (
 	"mailtree/cmd/mailtree/cli"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/storedir"
 )
 
 // waitsFlags are the flags of `mailtree` without a command.
@@ -99,7 +100,7 @@ func (p *program) printWaits(d *deskWork, w *maildir.Waits, most int) {
 	d.Say(d.Faint, "%s · you are %s · %s", place, cli.Line(w.Agent), amountOf(w))
 	quiet := quietLines(d, w)
 	if most == 0 && d.Height > 0 {
-		const others = 5 // the first line, the next commands on up to two lines, the number of other rows, and the shell's prompt
+		const others = 6 // the first line, the next commands on up to two lines, the number of other rows, how to hide the quiet lines, and the shell's prompt
 		titles := 0
 		for _, g := range w.Groups() {
 			titles += min(1, len(g.Prompts)+len(g.Threads))
@@ -113,6 +114,9 @@ func (p *program) printWaits(d *deskWork, w *maildir.Waits, most int) {
 	}
 	for _, line := range quiet {
 		d.Tell("%s\n", d.Faint(line))
+	}
+	if d.Slug != "" && len(w.Stopped)+len(w.Asleep)+len(w.Broken) > 0 {
+		d.Tell("%s\n", d.Faint("to hide these: mailtree dismiss"))
 	}
 	heldLines(d, w.Held, w.Agent)
 	d.Tell("%s\n", d.Faint("next: "+strings.Join(nextCommands(d, w), "   ")))
@@ -200,14 +204,6 @@ func amountOf(w *maildir.Waits) string {
 	return cmp.Or(strings.Join(parts, ", "), "no mail is waiting")
 }
 
-// projectWord returns a project's slug without the digits at its end.
-func projectWord(slug string) string {
-	if at := strings.LastIndexByte(slug, '-'); at > 0 {
-		return slug[:at]
-	}
-	return slug
-}
-
 // promptRow returns the row of a permission prompt, which says how to get to the client. It has no number, because the
 // prompt is not a message.
 func (p *program) promptRow(d *deskWork, a *maildir.Prompt) cli.Row {
@@ -215,7 +211,7 @@ func (p *program) promptRow(d *deskWork, a *maildir.Prompt) cli.Row {
 	if way := p.wayTo(a.Pane); way != "" {
 		where = "permission prompt in " + a.Client + ": " + cli.Line(way)
 	}
-	return cli.Row{Cells: []string{"", d.Warn("asks"), d.people("", []string{a.Agent}), d.Faint(projectWord(a.Project)), where, "", d.Ago(a.Since.Format(time.RFC3339))}}
+	return cli.Row{Cells: []string{"", d.Warn("asks"), d.people("", []string{a.Agent}), d.Faint(storedir.SlugWord(a.Project)), where, "", d.Ago(a.Since.Format(time.RFC3339))}}
 }
 
 // wayTo returns the command that shows a tmux pane, or "" if there is no pane. The command depends on whether this
@@ -252,7 +248,7 @@ func threadRow(d *deskWork, t *maildir.WaitingThread, name, to string) cli.Row {
 		subject += " (" + t.Why + ")"
 	}
 	return cli.Row{Cells: []string{
-		name, urgency(d.Screen, t.Importance), d.people(to, t.People), d.Faint(projectWord(t.Project)), subject, extent,
+		name, urgency(d.Screen, t.Importance), d.people(to, t.People), d.Faint(storedir.SlugWord(t.Project)), subject, extent,
 		d.Ago(t.At.Format(time.RFC3339)),
 	}}
 }

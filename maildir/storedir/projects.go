@@ -112,3 +112,11 @@ func Slugs(root string) ([]string, error) {
 	}
 	return slugs, nil
 }
+
+// SlugWord returns a slug without the digits at its end, for lists that name several projects.
+func SlugWord(slug string) string {
+	if at := strings.LastIndexByte(slug, '-'); at > 0 {
+		return slug[:at]
+	}
+	return slug
+}

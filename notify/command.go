@@ -1,0 +1,38 @@
+package notify
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Variable is the environment variable from which the command can read the line.
+const Variable = "MAILTREE_NOTICE"
+
+// limit is how long the command may take. Then it is killed together with its child processes.
+const limit = 10 * time.Second
+
+// run runs the command with a line as its standard input and in Variable. No shell is involved.
+func run(ctx context.Context, command []string, line string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took more than %v", limit))
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Dir = "/"
+	cmd.Env = append(os.Environ(), Variable+"="+line)
+	cmd.Stdin = strings.NewReader(line + "\n")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("run %s: %w", command[0], err)
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+// Package notify runs the user's NOTIFY_COMMAND when something blocks the user: a permission prompt of a client, or
+// urgent or important mail that needs the user's acknowledgement. maildir.Waits decides what blocks the user.
+//
+// See docs/page.md, "Notifications".
+package notify
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+	"mailtree/maildir/keys"
+	"mailtree/maildir/storedir"
+)
+
+// Store is what this package needs of a maildir.Store.
+type Store interface {
+	Projects() []*maildir.Project
+	LastChange(ctx context.Context) (int64, error)
+	Changes(ctx context.Context, after int64, limit int) ([]index.Change, error)
+	VerifiedIn(m *index.MessageRow) (keys.Voucher, bool)
+	WaitsEverywhere(ctx context.Context, agent string, q maildir.WaitsQuery) (*maildir.Waits, error)
+	Project(ctx context.Context, key string) (*maildir.Project, error)
+}
+
+// Config configures a Notifier.
+type Config struct {
+	Store   Store
+	Me      string   // the user's agent
+	Command []string // the program and its arguments
+	Log     *slog.Logger
+}
+
+const (
+	between = 2 * time.Second // between two looks at the store
+	scan    = 1000            // changes to read at a time
+	maxLine = 200             // bytes of a line
+
+	// patience is how long something must have blocked the user before the command runs: somebody who reads a message
+	// or answers a prompt at once needs no notification.
+	patience = 5 * time.Second
+)
+
+// Notifier runs the command once for each thing that blocks the user. It reports nothing that blocked the user before
+// Run began.
+type Notifier struct {
+	cfg  Config
+	mark int64
+	told map[blocker]bool      // reported, or not to be reported
+	seen map[blocker]time.Time // blockers that are not told yet
+	mail bool                  // mail for the user has changed since the last look
+	now  func() time.Time      // replaced by tests
+}
+
+// blocker identifies what blocks the user: a message by its id, or else an agent's permission prompt.
+type blocker struct{ project, message, agent, dir string }
+
+// New returns a Notifier that has not started.
+func New(cfg Config) *Notifier {
+	return &Notifier{cfg: cfg, told: map[blocker]bool{}, seen: map[blocker]time.Time{}, now: time.Now}
+}
+
+// Run looks at the store until ctx ends. It logs what fails, and continues with the next look.
+func (n *Notifier) Run(ctx context.Context) {
+	began := false
+	look := time.NewTicker(between)
+	defer look.Stop()
+	for ctx.Err() == nil {
+		var err error
+		if began {
+			err = n.look(ctx)
+		} else if err = n.prime(ctx); err == nil {
+			began = true
+		}
+		if err != nil && ctx.Err() == nil {
+			n.cfg.Log.Warn("NOTIFY_COMMAND: cannot read what waits for the user", "error", err)
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// prime records what blocks the user already.
+func (n *Notifier) prime(ctx context.Context) (err error) {
+	if n.mark, err = n.cfg.Store.LastChange(ctx); err != nil {
+		return err
+	}
+	lines, err := n.blockers(ctx)
+	for b := range lines {
+		n.told[b] = true
+	}
+	return err
+}
+
+// look reports everything that has blocked the user for long enough.
+func (n *Notifier) look(ctx context.Context) error {
+	if err := n.readChanges(ctx); err != nil {
+		return err
+	}
+	if !n.mail && len(n.seen) == 0 && !n.prompts() {
+		return nil
+	}
+	lines, err := n.blockers(ctx)
+	if err != nil {
+		return err
+	}
+	n.mail = false
+	maps.DeleteFunc(n.seen, func(b blocker, _ time.Time) bool { _, ok := lines[b]; return !ok })
+	maps.DeleteFunc(n.told, func(b blocker, _ bool) bool { _, ok := lines[b]; return b.message == "" && !ok }) // the next prompt is a new one
+	for _, b := range slices.SortedFunc(maps.Keys(lines), before) {
+		if n.told[b] {
+			continue
+		}
+		if n.seen[b].IsZero() {
+			n.seen[b] = n.now()
+		}
+		if n.now().Sub(n.seen[b]) < patience {
+			continue
+		}
+		n.told[b] = true
+		delete(n.seen, b)
+		if err := run(ctx, n.cfg.Command, lines[b]); err != nil && ctx.Err() == nil {
+			n.cfg.Log.Warn("NOTIFY_COMMAND failed", "error", err)
+		}
+	}
+	return nil
+}
+
+func before(a, b blocker) int {
+	return slices.Compare([]string{a.project, a.message, a.agent, a.dir}, []string{b.project, b.message, b.agent, b.dir})
+}
+
+// readChanges reads the changes since the last look. It sets n.mail if one of them concerns the user's mail.
+func (n *Notifier) readChanges(ctx context.Context) error {
+	for {
+		changes, err := n.cfg.Store.Changes(ctx, n.mark, scan)
+		if err != nil {
+			return err
+		}
+		for _, c := range changes {
+			n.mark = c.Seq
+			n.mail = n.mail || c.Kind == format.KindInbox && c.Agent == n.cfg.Me
+		}
+		if len(changes) < scan {
+			return nil
+		}
+	}
+}
+
+// prompts reports whether a client asks for permission, or did so at the last look.
+func (n *Notifier) prompts() bool {
+	return slices.ContainsFunc(n.cfg.Store.Projects(), func(p *maildir.Project) bool { return len(p.Sessions.Prompts()) > 0 }) ||
+		slices.ContainsFunc(slices.Collect(maps.Keys(n.told)), func(b blocker) bool { return b.message == "" })
+}
+
+// blockers returns what blocks the user now, each with the line that reports it.
+func (n *Notifier) blockers(ctx context.Context) (map[blocker]string, error) {
+	w, err := n.cfg.Store.WaitsEverywhere(ctx, n.cfg.Me, maildir.WaitsQuery{All: true})
+	if err != nil {
+		return nil, err
+	}
+	lines := map[blocker]string{}
+	for _, p := range w.Prompts {
+		lines[blocker{project: p.Project, agent: p.Agent, dir: p.Dir}] = line(fmt.Sprintf("%s: %s asks for permission (%s)",
+			storedir.SlugWord(p.Project), p.Agent, p.Client))
+	}
+	for i := range w.Blocked {
+		t := &w.Blocked[i]
+		notable, err := n.notable(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		if notable {
+			lines[blocker{project: t.Project, message: t.Message}] = line(fmt.Sprintf("%s: %s, %s: %s",
+				storedir.SlugWord(t.Project), t.People[0], t.Importance, t.Subject))
+		}
+	}
+	return lines, nil
+}
+
+// notable reports whether a thread's message is worth a notification. The message must be unread, because otherwise the
+// user has seen it, and its author must be proven. The user must not have gone to another machine.
+func (n *Notifier) notable(ctx context.Context, t *maildir.WaitingThread) (bool, error) {
+	p, err := n.cfg.Store.Project(ctx, t.Project)
+	if err != nil {
+		return false, err
+	}
+	d, err := p.Box(n.cfg.Me, format.Origin{}).Delivery(ctx, t.Message)
+	if err != nil || d.Read {
+		return false, err
+	}
+	if _, proven := n.cfg.Store.VerifiedIn(&d.MessageRow); !proven || d.Door == format.DoorGateway {
+		return false, nil
+	}
+	newest, err := p.Search(ctx, maildir.SearchRequest{Text: "from:" + n.cfg.Me, Limit: 1})
+	if err != nil || len(newest.Hits) == 0 {
+		return err == nil, err
+	}
+	by, _ := n.cfg.Store.VerifiedIn(&newest.Hits[0].MessageRow)
+	return by.Machine == "", nil
+}
+
+// line returns text as one printable line of at most maxLine bytes.
+func line(text string) string {
+	text = format.Printable(text)
+	if cut := format.Cut(text, maxLine); cut != text {
+		return cut + "…"
+	}
+	return text
+}
