@@ -57,12 +57,11 @@ func TestStoppedNoted(t *testing.T) {
 	if v := Check(t.Context(), q, &bytes.Buffer{}); v.Code != Stop {
 		t.Fatalf("the verdict is %+v", v)
 	}
-	docs := []claim.Stopper{{File: format.ClaimsDir + "/0.json", Paths: []string{"docs/a.md"}}}
-	app := []claim.Stopper{{File: format.ClaimsDir + "/1.json", Paths: []string{"app/a.go"}}}
+	docs, app := format.ClaimsDir+"/0.json", format.ClaimsDir+"/1.json"
 	want := []claim.Stopped{
-		{At: noon, Agent: "BlueLake", Doing: "change", By: app},
-		{At: noon.Add(time.Minute), Doing: "edit", By: docs},
-		{At: noon, Agent: "BlueLake", Doing: "edit", By: docs},
+		{At: noon, Agent: "BlueLake", Doing: "change", File: app, Paths: []string{"app/a.go"}},
+		{At: noon.Add(time.Minute), Doing: "edit", File: docs, Paths: []string{"docs/a.md"}},
+		{At: noon, Agent: "BlueLake", Doing: "edit", File: docs, Paths: []string{"docs/a.md"}},
 	}
 	if diff := cmp.Diff(want, noted()); diff != "" {
 		t.Error(diff)

@@ -12,7 +12,7 @@ import (
 )
 
 // TestStops checks that after a refused claim, an agent is listed as stopped while the conflicting claim is live, but
-// for no more than a day.
+// for no more than a day. A later refusal because of another claim does not replace the earlier one.
 func TestStops(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64
@@ -47,7 +47,9 @@ func TestStops(t *testing.T) {
 	stops("")
 	claims("Bob", claim.Request{Patterns: []string{"app/a", "app/b", "doc/x", "free"}})
 	stops("Bob claim app[app/a app/b] doc[doc/x]")
-	if _, err := p.Box("Ann", format.Origin{}).Release(t.Context(), []string{"app"}); err != nil {
+	claims("Bob", claim.Request{Patterns: []string{"web/y"}})
+	stops("Bob claim web[web/y]Bob claim app[app/a app/b] doc[doc/x]")
+	if _, err := p.Box("Ann", format.Origin{}).Release(t.Context(), []string{"app", "web"}); err != nil {
 		t.Fatal(err)
 	}
 	stops("Bob claim doc[doc/x]")

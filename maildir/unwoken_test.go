@@ -13,17 +13,22 @@ import (
 )
 
 // TestUnwokenNever checks that an agent that never had a session is listed once it has been inactive, and its mail
-// unread, for ten minutes. A user's agent, or an agent in a tmux window, is not listed.
+// unread, for ten minutes. A user's agent, an agent in a tmux window, a mailbox and an agent that polls are not listed.
 func TestUnwokenNever(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64
-	p := project(t, storetest.Config{Now: func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }}, "Ann", "Bob", "Cy")
+	p := project(t, storetest.Config{Now: func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }}, "Ann", "Cy")
+	for name, program := range map[string]string{"Bob": "claude-code", "Poller": "postal", "Mailbox": ""} {
+		if err := p.Agents.EnsureAgent(t.Context(), name, maildir.Registration{Program: program}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	pat, _, err := p.Agents.Person(t.Context(), "pat")
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Sessions.SetSeat("Cy", maildir.Pane{Tmux: "/tmp/tmux,1,0", Pane: "%1"})
-	send(t, p, "Ann", maildir.Draft{To: []string{"Bob", "Cy", pat}, Subject: "s", Body: "b"})
+	send(t, p, "Ann", maildir.Draft{To: []string{"Bob", "Cy", "Mailbox", "Poller", pat}, Subject: "s", Body: "b"})
 	named := func() (names []string) {
 		all, err := p.Sessions.Unwoken(t.Context())
 		if err != nil {

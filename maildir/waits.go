@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"mailtree/maildir/dismissed"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/maildir/markdown"
@@ -148,20 +149,28 @@ func (b *Box) Waits(ctx context.Context, q WaitsQuery) (*Waits, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.Stopped = append(w.Stopped, slices.DeleteFunc(stops, func(s Stop) bool { return s.Agent == b.agent })...)
+	gone, err := dismissed.Read(b.p.mail.Tree, b.agent)
+	if err != nil {
+		return nil, err
+	}
+	w.Stopped = append(w.Stopped, slices.DeleteFunc(stops, func(s Stop) bool { return s.Agent == b.agent || gone.Has(keyOfStop(&s)) })...)
 	asleep, err := b.p.Sessions.Unwoken(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w.Asleep = append(w.Asleep, asleep...)
+	w.Asleep = append(w.Asleep, slices.DeleteFunc(asleep, func(u Unwoken) bool { return gone.Has(keyOfUnwoken(&u)) })...)
 	if w.Held, err = b.p.Holds.List(ctx); err != nil {
 		return nil, err
 	}
-	if w.Broken, err = b.p.mail.Store.Index.Problems(ctx, b.p.mail.Slug, maxWaiting); err != nil {
+	broken, err := b.p.mail.Store.Index.Problems(ctx, b.p.mail.Slug, maxWaiting+len(gone))
+	if err != nil {
 		return nil, err
 	}
+	listed := len(broken)
+	w.Broken = slices.DeleteFunc(broken, func(p format.Problem) bool { return gone.Has(keyOfProblem(&p)) })
 	invalid, err := b.p.CountProblems(ctx)
-	w.MoreBroken = invalid - len(w.Broken)
+	w.MoreBroken = invalid - listed + max(0, len(w.Broken)-maxWaiting)
+	w.Broken = w.Broken[:min(len(w.Broken), maxWaiting)]
 	for slug, why := range b.p.mail.Store.Projects.LeftOut() {
 		if w.LeftOut == nil {
 			w.LeftOut = map[string]string{}

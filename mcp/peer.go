@@ -77,6 +77,7 @@ func (s *Server) verbs() map[string]http.Handler {
 		"decide":         s.inProject(verb(s, s.decide)),
 		"delete":         s.inProject(verb(s, s.deleteMessage)),
 		"desk":           s.inProject(verb(s, s.desk)),
+		"dismiss":        s.inProject(verb(s, s.dismiss)),
 		"draft":          s.inProject(verb(s, s.newDraft)),
 		"folder":         verb(s, s.linkFolder),
 		"forward":        s.inProject(verb(s, s.forward)),

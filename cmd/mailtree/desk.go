@@ -31,7 +31,7 @@ func (p *program) deskCommands() []*cobra.Command {
 	return append(p.deskTable(), []*cobra.Command{
 		inboxCommand(p), readCommand(p), threadCommand(p), searchCommand(p), logCommand(p),
 		sendCommand(p), replyCommand(p), yesCommand(p), noCommand(p), forwardCommand(p), ackCommand(p), releaseCommand(p), holdCommand(p),
-		goCommand(p), archiveCommand(p), laterCommand(p), rmCommand(p), editCommand(p),
+		goCommand(p), dismissCommand(p), archiveCommand(p), laterCommand(p), rmCommand(p), editCommand(p),
 		undoCommand(p), redoCommand(p), syncCommand(p), upgradeFormatCommand(p), stopCommand(p), logsCommand(p), linkCommand(p), unlinkCommand(p),
 		problemsCommand(p), projectsCommand(p), pathCommand(p), statusCommand(p), watchCommand(p), mailboxCommand(p),
 	}...)

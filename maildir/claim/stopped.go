@@ -4,47 +4,51 @@ import (
 	"context"
 	"encoding/json"
 	"io/fs"
+	"path"
+	"strings"
 	"time"
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
 )
 
-// Stopped records that other agents' claims stopped an agent, so that users see which agents are stuck. The newest
-// record for each agent and Doing is run-time state in a separate file in format.StoppedDir. The guard writes these
-// files without a server. The server writes them too.
+// Stopped records that another agent's claim stopped an agent, so that users see which agents are stuck. The newest
+// record for each agent, Doing and claim is run-time state in a separate file in format.StoppedDir. The guard writes
+// these files without a server. The server writes them too.
 type Stopped struct {
 	At    time.Time `json:"at"`
 	Agent string    `json:"agent"` // "" if unknown
 	Doing string    `json:"doing"` // DoingClaim, or the stopped action: "commit", "merge", "push", "edit"
-	By    []Stopper `json:"by"`    // the first maxStoppers
+	File  string    `json:"file"`  // the claim's file in the tree
+	Paths []string  `json:"paths"` // the first maxStoppers paths or patterns that the claim covers
 }
+
+// StoppedFor is how long a stopped agent is considered to be waiting.
+const StoppedFor = 24 * time.Hour
 
 // DoingClaim is the value of Stopped.Doing if a claim was refused.
 const DoingClaim = "claim"
-
-// Stopper is a claim that stopped the agent.
-type Stopper struct {
-	File  string   `json:"file"`  // the claim's file in the tree
-	Paths []string `json:"paths"` // the first maxStoppers paths or patterns that the claim covers
-}
 
 const maxStoppers = 20
 
 // NoteStopped records that the claims in by have just stopped an agent. If the run-time state cannot be written, the
 // record is lost, but the agent still gets the refusal.
 func NoteStopped(t *tree.Tree, at time.Time, agent, doing string, by []Blocked) {
-	s := Stopped{At: at, Agent: agent, Doing: doing}
 	for _, b := range by[:min(len(by), maxStoppers)] {
-		s.By = append(s.By, Stopper{b.Claim.Path, b.Paths[:min(len(b.Paths), maxStoppers)]})
+		s := Stopped{at, agent, doing, b.Claim.Path, b.Paths[:min(len(b.Paths), maxStoppers)]}
+		if data, err := json.Marshal(s); err == nil {
+			_ = t.WriteRun(s.path(), data)
+		}
 	}
-	if data, err := json.Marshal(s); err == nil {
-		_ = t.WriteRun(s.path(), data)
+	for _, s := range ReadStopped(context.Background(), t) { // otherwise there would be more files with each claim
+		if at.Sub(s.At) >= StoppedFor {
+			_ = t.RemoveRun(s.path())
+		}
 	}
 }
 
 func (s *Stopped) path() string {
-	return format.StoppedDir + "/" + s.Doing + "-" + s.Agent
+	return format.StoppedDir + "/" + s.Doing + "-" + s.Agent + "-" + strings.TrimSuffix(path.Base(s.File), ".json")
 }
 
 // ReadStopped returns the records that NoteStopped wrote. It skips damaged records. If ctx ends, it returns only the

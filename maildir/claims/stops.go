@@ -1,6 +1,7 @@
 package claims
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -8,7 +9,8 @@ import (
 	"mailtree/maildir/claim"
 )
 
-// Stop records that an agent could not work because of claims that are still live.
+// Stop records that an agent could not work because of claims that are still live. The claims stopped it at the same
+// moment.
 type Stop struct {
 	Agent string          `json:"agent"` // "" if unknown
 	Doing string          `json:"doing"` // as in claim.Stopped
@@ -16,11 +18,8 @@ type Stop struct {
 	By    []claim.Blocked `json:"by"`
 }
 
-// stoppedFor is how long a stopped agent is considered to be waiting.
-const stoppedFor = 24 * time.Hour
-
-// Stops lists the agents that claims have stopped within the last day, newest first. An agent is listed only if one of
-// these claims is still live. For each agent, Stops lists the most recently refused commit, edit, push and claim.
+// Stops lists what claims have stopped within the last day, newest first, as far as these claims are still live. For
+// each agent and claim, it lists the most recently refused commit, edit, push and claim.
 func (cs *Claims) Stops(ctx context.Context) (all []Stop, err error) {
 	noted := claim.ReadStopped(ctx, cs.mail.Tree)
 	if len(noted) == 0 {
@@ -33,18 +32,21 @@ func (cs *Claims) Stops(ctx context.Context) (all []Stop, err error) {
 	}
 	now := cs.mail.Store.Now()
 	for _, n := range noted {
-		s := Stop{Agent: n.Agent, Doing: n.Doing, At: n.At}
-		for _, by := range n.By {
-			holds := func(c claim.Row) bool { return c.Path == by.File && !c.Created.After(n.At) } // not a later claim
-			if i := slices.IndexFunc(live, holds); i >= 0 {
-				s.By = append(s.By, claim.Blocked{Claim: live[i], Paths: by.Paths})
-			}
+		holds := func(c claim.Row) bool { return c.Path == n.File && !c.Created.After(n.At) } // not a later claim
+		i := slices.IndexFunc(live, holds)
+		if i < 0 || now.Sub(n.At) >= claim.StoppedFor {
+			continue
 		}
-		if len(s.By) > 0 && now.Sub(s.At) < stoppedFor {
-			all = append(all, s)
+		by := claim.Blocked{Claim: live[i], Paths: n.Paths}
+		same := func(s Stop) bool { return s.Agent == n.Agent && s.Doing == n.Doing && s.At.Equal(n.At) }
+		if at := slices.IndexFunc(all, same); at >= 0 {
+			all[at].By = append(all[at].By, by)
+			slices.SortFunc(all[at].By, func(a, b claim.Blocked) int { return cmp.Compare(a.Claim.Pattern, b.Claim.Pattern) })
+			continue
 		}
+		all = append(all, Stop{n.Agent, n.Doing, n.At, []claim.Blocked{by}})
 	}
-	slices.SortFunc(all, func(a, b Stop) int { return b.At.Compare(a.At) })
+	slices.SortStableFunc(all, func(a, b Stop) int { return b.At.Compare(a.At) })
 	return all, nil
 }
 

@@ -232,7 +232,9 @@ const (
 	SessionsDir = RunDir + "/sessions" // one file per seat (maildir/seat): its agent and announced messages
 	NotifiedDir = RunDir + "/notified" // files from earlier versions about agents in tmux windows, one per agent
 	QueueDir    = RunDir + "/queue"    // one file per message and recipient at another domain, see package outgoing
-	StoppedDir  = RunDir + "/stopped"  // one file per agent: the other agents' claims that stopped it (package claim)
+	StoppedDir  = RunDir + "/stopped"  // one file per agent and claim that stopped it (package claim)
+
+	DismissedDir = RunDir + "/dismissed" // one file per agent (package dismissed)
 )
 
 func day(t time.Time) string { return t.UTC().Format("2006/01/02") }

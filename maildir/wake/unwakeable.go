@@ -3,6 +3,7 @@ package wake
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"mailtree/maildir/core"
@@ -132,13 +133,17 @@ func (ss *Sessions) AgentUnwoken(ctx context.Context, agent string) (*Unwoken, e
 	return nil, err
 }
 
-// looksItself reports whether an agent that never had a session does not need to be woken. This is the case for a
-// user's agent, and for an agent that was active within UnwokenAfter or has a tmux window.
+// looksItself reports whether an agent that never had a session on this machine does not need to be woken. This is the
+// case for a user's agent, an agent of another machine, an agent that was active within UnwokenAfter or has a tmux
+// window, and an agent that no client with hooks runs: a mailbox, or an agent of a toolset that polls.
 func (ss *Sessions) looksItself(ctx context.Context, agent string) (bool, error) {
 	row, err := ss.mail.Store.Index.Agent(ctx, ss.mail.Slug, agent)
 	if err != nil || row == nil {
 		return true, err
 	}
 	ss.mail.AddSeen(row)
-	return row.Program == core.PersonProgram || ss.mail.Store.Now().Sub(row.LastActive) < UnwokenAfter || ss.mail.Seats.Window(agent).Pane.Tmux != "", nil
+	return row.Program == core.PersonProgram || ss.mail.Elsewhere(row) || polls(row.Program) || ss.mail.Store.Now().Sub(row.LastActive) < UnwokenAfter || ss.mail.Seats.Window(agent).Pane.Tmux != "", nil
 }
+
+// polls reports whether agents of a program look for mail themselves. Mailboxes have no program.
+func polls(program string) bool { return slices.Contains([]string{"", "postal", "agentmail"}, program) }

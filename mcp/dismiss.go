@@ -1,0 +1,18 @@
+package mcp
+
+import (
+	"context"
+
+	"mailtree/maildir"
+	"mailtree/mcp/tool"
+)
+
+// DismissAsk is the body of POST /mailtree/dismiss.
+type DismissAsk struct {
+	Person string `json:"person"` // the user
+}
+
+// dismiss removes the diagnostics from the user's list of what waits.
+func (s *Server) dismiss(ctx context.Context, p *maildir.Project, ask *DismissAsk) (*maildir.Dismissed, error) {
+	return tool.Box(ctx, p, ask.Person).Dismiss(ctx)
+}
