@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"mailtree/maildir/core"
 	"mailtree/maildir/dismissed"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
@@ -35,6 +36,9 @@ type Waits struct {
 	LaterUntil time.Time `json:"later_until,omitzero"` // when the first of them appears again
 
 	Unread int `json:"unread"` // number of all unread messages
+
+	// Alone means that the project has only users' agents, and that this agent has never received or sent mail.
+	Alone bool `json:"alone,omitempty"`
 
 	Stopped    []Stop           `json:"stopped"`               // other agents whose work was blocked by claims
 	Asleep     []Unwoken        `json:"asleep"`                // agents with unread mail that cannot be woken
@@ -142,6 +146,13 @@ func (b *Box) Waits(ctx context.Context, q WaitsQuery) (*Waits, error) {
 		return nil, err
 	}
 	w.Unread = counts.Unread
+	if counts.Total+counts.Sent == 0 {
+		agents, err := b.p.mail.Store.Index.AgentsAfter(ctx, b.p.mail.Slug, "", maxWaiting)
+		if err != nil {
+			return nil, err
+		}
+		w.Alone = !slices.ContainsFunc(agents, func(a index.AgentRow) bool { return a.Program != core.PersonProgram })
+	}
 	if err := b.listWaiting(ctx, w, q); err != nil {
 		return nil, err
 	}

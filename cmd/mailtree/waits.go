@@ -119,6 +119,14 @@ func (p *program) printWaits(d *deskWork, w *maildir.Waits, most int) {
 		d.Tell("%s\n", d.Faint("to hide these: mailtree dismiss"))
 	}
 	heldLines(d, w.Held, w.Agent)
+	if w.Alone && len(rows) == 0 {
+		d.Table([]cli.Row{
+			{Cells: []string{"1.", "mailtree setup claude", d.Faint("connects a client; mailtree setup --list lists the others")}},
+			{Cells: []string{"2.", "start the client in this folder", d.Faint("it becomes an agent of this project")}},
+			{Cells: []string{"3.", `mailtree send AGENT "text"`, d.Faint("writes to the agent; mailtree agents lists all")}},
+		})
+		return
+	}
 	d.Tell("%s\n", d.Faint("next: "+strings.Join(nextCommands(d, w), "   ")))
 }
 
