@@ -197,7 +197,7 @@ func (d *deskWork) templateFuncs(name string) template.FuncMap {
 		"more": func(cursor string) string { return d.tellMore(name, cursor) },
 		"some": some, "presence": presence,
 		"noBecause": noBecause, "reason": reason, "howFar": howFar, "seen": d.seen, "madeAt": d.madeAt,
-		"count": count, "threads": threadsOf, "strong": func() string { return cli.Strong },
+		"count": count, "threads": threadsOf, "strong": func() string { return cli.Strong }, "head": func() string { return cli.Head },
 		"from": func(name string) string { return d.people("", []string{name}) },
 		"to":   func(names []string) string { return d.people("to ", names) },
 		"number": func(messages any) []string { // see deskWork.number

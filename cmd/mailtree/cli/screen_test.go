@@ -50,6 +50,15 @@ func TestLay(t *testing.T) {
 	}
 }
 
+// TestTableHead checks that headings are shown only for columns that are not empty, and not without other rows.
+func TestTableHead(t *testing.T) {
+	s, out := testScreen(0)
+	s.Lay(Head + "AGENT\tSTATE\tTASK\nAnn\t\tthe API\n\n" + Head + "CLAIM\tAGENT\n\nno claims\n")
+	if want := "AGENT  TASK\nAnn    the API\n\n\nno claims\n"; out.String() != want {
+		t.Errorf("%q, want %q", out, want)
+	}
+}
+
 // TestTableOfWideCells checks that a wide cell before the last cell does not push the last cell out of the terminal.
 func TestTableOfWideCells(t *testing.T) {
 	s, out := testScreen(40)

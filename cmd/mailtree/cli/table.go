@@ -10,6 +10,7 @@ type Row struct {
 	Title  string // a line above the row; "" for none
 	Cells  []string
 	Strong bool   // bold
+	Head   bool   // the columns' headings, which are shown only for columns that are not empty
 	Below  string // an indented line below the row, which is broken between words on a terminal; "" for none
 }
 
@@ -32,8 +33,13 @@ func (s *Screen) Table(rows []Row) {
 			}
 		}
 		line := strings.TrimRight(b.String(), " ")
-		if r.Strong {
+		switch {
+		case r.Strong:
 			line = s.Bold(line)
+		case r.Head && line == "":
+			continue
+		case r.Head:
+			line = s.Faint(line)
 		}
 		s.Printf("%s\n", line)
 		if r.Below != "" {
@@ -44,12 +50,19 @@ func (s *Screen) Table(rows []Row) {
 
 // fitColumns returns the widths of the columns.
 func (s *Screen) fitColumns(rows []Row) (widths []int) {
-	for _, r := range rows {
-		for i, c := range r.Cells {
-			if i == len(widths) {
-				widths = append(widths, 0)
+	for _, heads := range []bool{false, true} {
+		for _, r := range rows {
+			if r.Head != heads {
+				continue
 			}
-			widths[i] = max(widths[i], columns(c))
+			for i, c := range r.Cells {
+				if i == len(widths) {
+					widths = append(widths, 0)
+				}
+				if !heads || widths[i] > 0 {
+					widths[i] = max(widths[i], columns(c))
+				}
+			}
 		}
 	}
 	if s.Width == 0 {
@@ -76,8 +89,11 @@ func (s *Screen) fitColumns(rows []Row) (widths []int) {
 	return widths
 }
 
-// Strong at the beginning of a row makes Lay print the row in bold.
-const Strong = "\a"
+// These characters at the beginning of a row make Lay print the row in bold, or as the headings of the columns.
+const (
+	Strong = "\a"
+	Head   = "\v"
+)
 
 // Lay prints lines. A line with tabs is a row of a table: see Table. A line that begins with a tab is a fact: see
 // Facts.
@@ -90,6 +106,7 @@ func (s *Screen) Lay(text string) {
 	}
 	for line := range strings.Lines(text) {
 		line, strong := strings.CutPrefix(strings.TrimSuffix(line, "\n"), Strong)
+		line, head := strings.CutPrefix(line, Head)
 		switch cells := strings.Split(line, "\t"); {
 		case len(cells) == 1:
 			end()
@@ -97,7 +114,7 @@ func (s *Screen) Lay(text string) {
 		case cells[0] == "":
 			facts = append(facts, Row{Cells: cells[1:]})
 		default:
-			rows = append(rows, Row{Cells: cells, Strong: strong})
+			rows = append(rows, Row{Cells: cells, Strong: strong, Head: head})
 		}
 	}
 	end()
