@@ -33,6 +33,7 @@ var assets = sync.OnceValue(func() map[string]*asset {
 		if err = readErr; err != nil {
 			break
 		}
+		data = lean(data)
 		sum := sha256.Sum256(data)
 		all[path.Base(name)] = &asset{data, zip(data), mime.TypeByExtension(path.Ext(name)), hex.EncodeToString(sum[:6])}
 	}
@@ -41,6 +42,18 @@ var assets = sync.OnceValue(func() map[string]*asset {
 	}
 	return all
 })
+
+// lean returns a script or a style sheet without indentation, and without lines that contain only a comment.
+func lean(text []byte) (kept []byte) {
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimLeft(line, " ")
+		end := bytes.HasSuffix(line, []byte("*/\n"))
+		if !bytes.HasPrefix(line, []byte("//")) && !(end && bytes.HasPrefix(line, []byte("/*"))) {
+			kept = append(kept, line...)
+		}
+	}
+	return kept
+}
 
 // assetAt returns the address of an asset, for use in templates.
 func assetAt(name string) string { return "/static/" + name + "?v=" + assets()[name].version }
