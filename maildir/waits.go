@@ -311,7 +311,7 @@ func (b *Box) decidable(ctx context.Context, all []waiting, places []int) (map[s
 	}
 	can := map[string]bool{}
 	for i := range found {
-		can[found[i].ID] = b.decides(&found[i])
+		can[found[i].ID] = b.Decides(&found[i])
 	}
 	return can, nil
 }

@@ -327,7 +327,7 @@ func TestBrowserDesk(t *testing.T) {
 	b.must("try to be done", chromedp.Blur(`#reply-body`), press("e"), chromedp.WaitVisible(`#unsent`))
 	b.must("discard the text", chromedp.Click(`[data-discard]`))
 	b.expect(" clock true", `[document.getElementById("reply-body").value, Object.keys(localStorage), document.getElementById("unsent").hidden].join(" ")`)
-	b.must("acknowledge", chromedp.Click(`.early`), said("p", "Acknowledged: "))
+	b.must("acknowledge", chromedp.Click(`article .menu summary`), chromedp.Click(`[value=acknowledged]`), said("p", "Acknowledged: "))
 
 	for _, subject := range []string{"Fourth", "Fifth"} {
 		s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: subject, Body: "b"})
@@ -391,13 +391,13 @@ func TestBrowserNoScript(t *testing.T) {
 	if n := s.unread(); n != 0 {
 		t.Errorf("%d are unread after one was opened", n)
 	}
-	b.must("acknowledge", chromedp.Click(`.early`), said("p", "Acknowledged: "))
+	b.must("acknowledge", chromedp.Click(`article .menu summary`), chromedp.Click(`[value=acknowledged]`), said("p", "Acknowledged: "))
 	b.must("undo it", chromedp.Click(`.done button`), said("p", "Undone"))
-	b.must("write and acknowledge", chromedp.SendKeys(`#reply-body`, "Half of it"), chromedp.Click(`.early`), said("p", "Your answer has not been sent."))
+	b.must("write, and hide it", chromedp.SendKeys(`#reply-body`, "Half of it"), chromedp.Click(`[value=later]`), said("p", "Your answer has not been sent."))
 	b.expect("Half of it", `document.getElementById("reply-body").value`)
 	b.must("discard it", chromedp.Click(`[data-discard]`), chromedp.WaitVisible(`#thread`))
 	b.expect("", `document.getElementById("reply-body").value`)
-	b.must("acknowledge", chromedp.Click(`.early`), said("p", "Acknowledged: "))
+	b.must("acknowledge", chromedp.Click(`article .menu summary`), chromedp.Click(`[value=acknowledged]`), said("p", "Acknowledged: "))
 	b.must("reply", chromedp.SendKeys(`#reply-body`, "By name."),
 		chromedp.Click(`button.main`), said("article", "By name."))
 	b.must("undo the reply", chromedp.Click(`.done button`), said("p", "Undone"))

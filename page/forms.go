@@ -184,7 +184,7 @@ var didWords = map[string]string{
 	"unread":       "Marked as unread.",
 	"acknowledged": "Acknowledged.",
 	"archived":     "Archived.",
-	"settled":      "Done.",
+	"later":        "Hidden for two hours.",
 	"deleted":      "Deleted for everyone.",
 	"undone":       "Undone.",
 	"released":     "Released.",

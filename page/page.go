@@ -110,7 +110,8 @@ func (h *Page) mount() {
 		"GET /p/{project}/claims":                   h.claimList,
 		"GET /p/{project}/activity":                 h.activity,
 		"GET /p/{project}/problems":                 h.problemsView,
-		"POST /p/{project}/send":                    h.sending,
+		"POST /p/{project}/send":                    h.sending(h.send),
+		"POST /p/{project}/message/{id}/decide":     h.sending(h.decide),
 		"POST /p/{project}/done":                    h.finishing(h.done),
 		"POST /p/{project}/message/{id}/mark":       h.finishing(h.mark),
 		"POST /p/{project}/message/{id}/undo":       h.write(h.undo),
@@ -224,6 +225,8 @@ func (v *view) reason(err error) (status int, text string) {
 		return http.StatusForbidden, "You can read this page; " + err.Error() + "."
 	case errors.Is(err, errAsks):
 		return http.StatusConflict, "Nothing was changed: the thread asks you for an answer. Reply to it, acknowledge it or archive it."
+	case errors.Is(err, errFiles):
+		return http.StatusBadRequest, "Nothing was sent: Yes and No send no files. Use Send, or remove the files."
 	case errors.Is(err, errNoText):
 		return http.StatusBadRequest, "Nothing was sent: the message has no text."
 	case errors.Is(err, maildir.ErrNotFound):

@@ -1,13 +1,15 @@
 const $ = (what, of = document) => of.querySelector(what), $$ = (what, of = document) => [...of.querySelectorAll(what)];
-const on = (whats, f) => whats.split(" ").forEach((what) => addEventListener(what, f));
+const on = (whats, f) => whats.split(" ").forEach((what) => addEventListener(what, f, true));
 const button = (textContent, onclick, more) => Object.assign(document.createElement("button"), { type: "button", textContent, onclick, ...more });
 const recall = (key) => JSON.parse(sessionStorage.getItem("mailtree " + key) || "[]");
 const store = (key, is) => sessionStorage.setItem("mailtree " + key, JSON.stringify(is));
 const project = location.pathname.split("/")[2], asks = new URLSearchParams(location.search), did = asks.get("did");
 const show = (e, text) => { e.textContent = text; e.hidden = !text; }, stale = $("#stale"), say = (text) => show(stale, text);
+const parse = async (res) => new DOMParser().parseFromString(await res.text(), "text/html");
 let hush;
-function tell(text) {
+function tell(text, more = "") {
   show($("#tell"), text);
+  $("#tell").append(more);
   clearTimeout(hush);
   hush = setTimeout(tell, 10000, "");
 }
@@ -30,7 +32,7 @@ async function refresh(force) {
   try {
     const res = await fetch(location.href, { headers: { "Mailtree-Fragment": tick } });
     if (res.status >= 500) throw res;
-    const fresh = new DOMParser().parseFromString(await res.text(), "text/html");
+    const fresh = await parse(res);
     let held, news = 0;
     for (const old of $$("[data-live]")) {
       const now = fresh.getElementById(old.id);
@@ -46,6 +48,7 @@ async function refresh(force) {
   } catch { say("The server is not responding."); }
   running = false;
   if (again) { again = false; setTimeout(refresh, 1000); }
+  sync();
 }
 const row = (e) => e?.dataset?.t || e?.getAttribute?.("href") || e?.id;
 const name = (e) => (e.id || row($("a", e)) || $("details", e)?.id) + ($("time", e)?.dateTime || "");
@@ -122,6 +125,7 @@ on("input", (e) => {
 });
 on("submit", (e) => {
   if (away) { e.preventDefault(); return say("Not sent: the server is not responding. Your text is kept here."); }
+  if (e.submitter?.dataset.to && !files(e.target).files.length) { e.preventDefault(); return decide(e.submitter); }
   const undone = recall(undos);
   if (e.target.closest(".done") && undone.at(-1) === e.target.action) store(undos, undone.slice(0, -1));
   if (e.target.dataset.draft) store("sending", slot(e.target));
@@ -150,12 +154,58 @@ on("paste dragover drop", (e) => {
 
 // The bar appears once, for ten seconds and while it has the pointer or the focus. The addresses that undo what this
 // tab did are kept for z.
-const undos = "undo " + project, bar = $(".done"), undo = $(".done form");
-if (bar) {
-  if (did && did !== "undone" && undo) store(undos, [...recall(undos), undo.action].slice(-50));
-  history.replaceState(null, "", location.href.replace(/[?&](again|by)=[^#]*/, "")); // these are the last parameters
+const undos = "undo " + project, bar = $(".done");
+if (did) history.replaceState(null, "", location.href.replace(/[?&](again|by|did)=[^#]*/, "")); // these are the last parameters
+function settle(bar) {
+  const undo = $("form", bar);
+  if (undo && did !== "undone") store(undos, [...recall(undos), undo.action].slice(-50));
   const hide = () => { bar.matches(":hover,:focus-within") ? setTimeout(hide, 10000) : (bar.hidden = true); };
   setTimeout(hide, 10000);
+}
+if (bar) settle(bar);
+
+// Yes and No show the next thread, and are sent five seconds later, or when the user answers that thread or leaves it.
+let soon = recall("soon"); // the answer that is sent soon: what decide has stored, or nothing
+store("soon", []);
+if (soon[0]) {
+  tell("Sending " + soon[2] + ": z cancels ", button("Cancel", () => keys.z()));
+  setTimeout(send, 5000);
+}
+function decide(b) {
+  const form = b.form, next = new URL(form.next.value || $("a.narrow").href, location);
+  send();
+  const word = b.firstChild.data + "to " + b.dataset.to;
+  store("soon", [b.formAction, new URLSearchParams(new FormData(form, b)) + "", word, location.href, slot(form)]);
+  next.searchParams.set("did", "sent"); // so it does not count as opened by the user
+  location = next;
+}
+async function send() {
+  const [to, body, word, , at] = soon.splice(0), text = localStorage.getItem(at);
+  if (!to) return;
+  localStorage.removeItem(at);
+  tell("");
+  let view;
+  try { view = await parse(await fetch(to, { method: "POST", body: new URLSearchParams(body), keepalive: true })); } catch { /* the server is away */ }
+  const now = view && $(".done", view);
+  if (now) { $(".done")?.remove(); $("main").after(now); return settle(now); }
+  if (text) localStorage.setItem(at, text);
+  say("Not sent: " + word + ". " + ((view && $("#refused", view)?.textContent) || ""));
+}
+on("pagehide", send);
+// sync offers Yes and No only if the message is on the screen as a whole.
+const rect = (e) => e.getBoundingClientRect();
+function sync() {
+  for (const b of $$("[data-to]")) {
+    const m = $("#" + CSS.escape(b.form.reply_to.value))?.closest("article");
+    b.disabled = !m?.firstElementChild.open || rect($(".body", m)).top < Math.max(0, rect($(".scroll")).top) - 1 || rect(m).bottom > rect($("#reply")).top + 1;
+  }
+}
+on("scroll resize toggle input load", sync);
+sync();
+function press(as) {
+  sync();
+  const b = $(`#reply [value=${as}]`);
+  b && !b.disabled ? b.click() : tell(b ? "Yes and No need the whole message on the screen. Scroll, or press r to write." : "No question is open.");
 }
 
 // The focused row and its neighbors are kept for Back and for when a row is done. So are all rows: after a form, any
@@ -191,10 +241,9 @@ function move(by) {
   to?.focus();
   to?.scrollIntoView({ block: "nearest" });
 }
-const asked = "This asks you for an answer. Press r to reply. Its ⋯ menu acknowledges or archives it.";
+const asked = "This asks you for an answer: press y, n, h (later) or r (reply).";
 // done marks as read the selected rows, the focused row or the open thread.
 function done() {
-  if (Date.now() - appeared < 1000) return;
   const only = $("a.row:not([aria-current])", current()?.parentNode || stale), picked = $$("main li:has(:checked) > a.row"), at = $("[data-done]");
   const which = picked[0] ? picked : only ? [only] : [], asks = !picked[0] && (only || $("#reply"))?.matches("[data-asks]");
   if (!which[0] && unsent($("#reply form"))) { $("#unsent").hidden = false; $("#unsent button").focus(); }
@@ -223,11 +272,15 @@ const keys = {
     if (to) all.slice(Math.max(0, ends[0]), ends[1] + 1).forEach((e) => { e.checked = true; });
   },
   e: done,
+  y: () => press("yes"),
+  n: () => press("no"),
+  h: () => press("later"),
   r: () => answer(),
   R: () => answer(true),
   c: () => $("header .write")?.click(),
   z: () => {
-    const all = recall(undos), form = $("#undo");
+    const all = recall(undos), form = $("#undo"), back = soon.splice(0)[3];
+    if (back) return location = back;
     if (!all.length) return tell("Nothing is left to undo here. Your name leads to earlier actions.");
     form.action = all.pop();
     store(undos, all);
@@ -242,7 +295,7 @@ on("keydown", (e) => {
   if (e.key === "Escape") { field?.blur(); close(); }
   if (held || e.altKey || field || !keys[e.key] || $("dialog[open]")) return;
   e.preventDefault();
-  if (!(e.repeat && e.key === "e")) keys[e.key]();
+  if (!"eynh".includes(e.key) || !(e.repeat || Date.now() - appeared < 1000)) keys[e.key]();
 });
 const close = (but) => $$("details.menu[open]").forEach((d) => { d.open = d.contains(but); });
 on("click", (e) => {
