@@ -189,6 +189,8 @@ var didWords = map[string]string{
 	"undone":       "Undone.",
 	"released":     "Released.",
 	"freed":        "Released. The holder has been notified.",
+	"held":         "Held. The agent has been notified.",
+	"let go":       "The hold has ended. The agent has been notified.",
 }
 
 // Done returns the outcome in the request's URL, or nil if there is none.
@@ -225,7 +227,7 @@ func (v *view) Done() *outcome {
 	switch n := len(names(of)); {
 	case n > 1 && what != "undone" && what != "released":
 		d.Text = strings.TrimSuffix(d.Text, ".") + ": " + counted(n, "message") + "."
-	case what != "sent" && what != "freed":
+	case !slices.Contains([]string{"sent", "freed", "held", "let go"}, what):
 		if d.Subject = v.subjectOf(of); d.Subject != "" {
 			d.Text = strings.TrimSuffix(d.Text, ".") + ":"
 		}

@@ -71,7 +71,7 @@ func (v *view) now(agents []index.AgentRow) (all []nowShown) {
 	for _, a := range agents[:min(len(agents), nowMost)] {
 		state := v.stateOf(&a)
 		if asks[a.Name] {
-			state = "asks"
+			state = asking
 		}
 		all = append(all, nowShown{a.Name, state})
 	}

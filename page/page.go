@@ -116,6 +116,8 @@ func (h *Page) mount() {
 		"POST /p/{project}/message/{id}/mark":       h.finishing(h.mark),
 		"POST /p/{project}/message/{id}/undo":       h.write(h.undo),
 		"POST /p/{project}/agents/{agent}/nudge":    h.write(h.nudge),
+		"POST /p/{project}/agents/{agent}/hold":     h.write(h.hold),
+		"POST /p/{project}/agents/{agent}/go":       h.write(h.endHold),
 		"POST /p/{project}/claims/release":          h.write(h.release),
 		"POST /p/{project}/claims/undo":             h.write(h.unrelease),
 	} {
@@ -227,6 +229,8 @@ func (v *view) reason(err error) (status int, text string) {
 		return http.StatusConflict, "Nothing was changed: the thread asks you for an answer. Reply to it, acknowledge it or archive it."
 	case errors.Is(err, errFiles):
 		return http.StatusBadRequest, "Nothing was sent: Yes and No send no files. Use Send, or remove the files."
+	case errors.Is(err, errNotPerson):
+		return http.StatusForbidden, "Nothing was changed: you are signed in as an agent, and only a person may hold agents."
 	case errors.Is(err, errNoText):
 		return http.StatusBadRequest, "Nothing was sent: the message has no text."
 	case errors.Is(err, maildir.ErrNotFound):
