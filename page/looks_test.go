@@ -215,7 +215,7 @@ func TestBrowserLooks(t *testing.T) {
 		b.shoot("touch" + view)
 		b.must("a mouse", emulation.SetTouchEmulationEnabled(false))
 	}
-	b.must("the list of projects", shape(1100), chromedp.Navigate(s.url), said("h1", "Projects"))
+	b.must("the list of projects", shape(1100), chromedp.Navigate(s.url), said("h1", "All projects"))
 	b.expect("wide", wide)
 	b.audit(axe, "projects")
 	b.shoot("projects")

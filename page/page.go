@@ -95,7 +95,7 @@ func (h *Page) mount() {
 	h.mux.Handle("GET /favicon.ico", http.RedirectHandler("/static/icon.svg", http.StatusMovedPermanently))
 	h.mux.HandleFunc("GET /open/{code}", h.enter)
 	for path, show := range map[string]func(*view) error{
-		"GET /{$}":                                  h.projects,
+		"GET /{$}":                                  h.all,
 		"GET /p/{project}/{$}":                      h.waiting,
 		"GET /p/{project}/inbox":                    h.inbox,
 		"GET /p/{project}/threads":                  h.threads,
@@ -126,6 +126,7 @@ func (h *Page) mount() {
 	for path, show := range map[string]func(*view) error{
 		"GET /p/{project}/message/{id}/raw": h.raw,
 		"GET /p/{project}/stream":           h.stream,
+		"GET /stream":                       h.stream,
 	} {
 		h.mux.Handle(path, h.view(pieceBytes, show))
 	}
@@ -308,7 +309,7 @@ func (v *view) origin() format.Origin {
 func (v *view) asked(name string) string { return v.r.URL.Query().Get(name) }
 
 // at returns the address of a view of the current project.
-func (v *view) at(elements ...string) string { return inProject(v.Project.Slug, elements...) }
+func (v *view) at(elements ...string) string { return inProject(v.Slug(), elements...) }
 
 func inProject(slug string, elements ...string) string {
 	path := "/p/" + url.PathEscape(slug) + "/"

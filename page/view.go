@@ -173,7 +173,7 @@ func parseTemplates() map[string]*template.Template {
 	base := template.Must(template.New("base").Funcs(functions).ParseFS(sources, "templates/base.html", "templates/parts.html"))
 	all := map[string]*template.Template{}
 	for _, name := range []string{
-		"refused", "projects", "waiting", "thread", "compose", "reply", "agents", "claims", "activity",
+		"refused", "all", "waiting", "thread", "compose", "reply", "agents", "claims", "activity",
 		"problems", "history",
 	} {
 		all[name] = template.Must(template.Must(base.Clone()).ParseFS(sources, "templates/"+name+".html"))

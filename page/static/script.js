@@ -44,7 +44,7 @@ async function refresh(force) {
     }
     say(news ? news + " new. " : held ? "Something has changed. " : "");
     if (held) stale.append(button("Show", () => { tick = "1"; refresh(true); }));
-    document.title = document.title.replace(/^(\(\d+\) )?/, ($("#menu b")?.textContent || "").replace(/.+/, "($&) "));
+    document.title = document.title.replace(/^(\(\d+\) )?/, ($("#projects [aria-current] b")?.textContent || "").replace(/.+/, "($&) "));
   } catch { say("The server is not responding."); }
   running = false;
   if (again) { again = false; setTimeout(refresh, 1000); }
@@ -155,7 +155,7 @@ on("paste dragover drop", (e) => {
 // The bar appears once, for ten seconds and while it has the pointer or the focus. The addresses that undo what this
 // tab did are kept for z.
 const undos = "undo " + project, bar = $(".done");
-if (did) history.replaceState(null, "", location.href.replace(/[?&](again|by|did)=[^#]*/, "")); // these are the last parameters
+if (did) history.replaceState(null, "", location.href.replace(/[?&](again|at|by|did)=[^#]*/, "")); // these are the last parameters
 function settle(bar) {
   const undo = $("form", bar);
   if (undo && did !== "undone") store(undos, [...recall(undos), undo.action].slice(-50));
