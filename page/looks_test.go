@@ -170,7 +170,7 @@ func (s *story) foreign(path, text string) {
 func (s *story) views() []string {
 	return []string{
 		"/", "/inbox", "/threads", "/thread/users-api", "/search", "/search?q=users", "/search?q=zirconium", "/compose",
-		"/agents", "/claims", "/activity", "/problems", "/nothing", "/message/" + s.asked + "/history",
+		"/agents", "/claims", "/activity", "/problems", "/more", "/nothing", "/message/" + s.asked + "/history",
 	}
 }
 

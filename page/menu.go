@@ -55,6 +55,14 @@ func (v *view) countMenu() (err error) {
 	return err
 }
 
+// more lists what does not fit in the menu of a narrow window.
+func (h *Page) more(v *view) error {
+	if err := v.in("more", "More"); err != nil {
+		return err
+	}
+	return v.show("more", nil)
+}
+
 // now returns the agents that were active last, except the user. Agents that ask for permission come first.
 func (v *view) now(agents []index.AgentRow) (all []nowShown) {
 	agents = slices.DeleteFunc(slices.Clone(agents), func(a index.AgentRow) bool { return a.Name == v.Me })

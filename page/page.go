@@ -110,6 +110,7 @@ func (h *Page) mount() {
 		"GET /p/{project}/claims":                   h.claimList,
 		"GET /p/{project}/activity":                 h.activity,
 		"GET /p/{project}/problems":                 h.problemsView,
+		"GET /p/{project}/more":                     h.more,
 		"POST /p/{project}/send":                    h.sending(h.send),
 		"POST /p/{project}/message/{id}/decide":     h.sending(h.decide),
 		"POST /p/{project}/done":                    h.finishing(h.done),

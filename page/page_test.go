@@ -202,7 +202,7 @@ func TestViews(t *testing.T) {
 		"/claims":                      {"app/api/*.py", "Bob", "1h 59m left"},
 		"/activity":                    {"Ann", "wrote", "Which index?", "claimed"},
 		"/activity?agent=Bob":          {"claimed"},
-		"/problems":                    {"All files are valid.", "Waiting <b>1</b>", "Agents <small>3</small>"},
+		"/problems":                    {"All files are valid.", "Waiting <b>1</b>", "Now <small>3</small>"},
 	} {
 		res, text := b.get(s.base + path)
 		if res.StatusCode != http.StatusOK {

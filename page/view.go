@@ -174,7 +174,7 @@ func parseTemplates() map[string]*template.Template {
 	all := map[string]*template.Template{}
 	for _, name := range []string{
 		"refused", "all", "waiting", "thread", "compose", "reply", "agents", "claims", "activity",
-		"problems", "history",
+		"problems", "history", "more",
 	} {
 		all[name] = template.Must(template.Must(base.Clone()).ParseFS(sources, "templates/"+name+".html"))
 	}
