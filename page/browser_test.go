@@ -123,6 +123,9 @@ func said(element, text string) chromedp.Action {
 	return chromedp.WaitVisible(fmt.Sprintf(`//%s[contains(., %q)]`, element, text))
 }
 
+// ready waits until the view's script has run.
+var ready = chromedp.Poll(`document.readyState === "complete"`, nil, chromedp.WithPollingTimeout(time.Minute))
+
 // TestBrowserLive checks that new mail appears without disturbing the scroll position, a selection or typing.
 func TestBrowserLive(t *testing.T) {
 	s := open(t, page.Config{})
@@ -224,6 +227,7 @@ func TestBrowserDraft(t *testing.T) {
 	server.Close()
 	b.must("hear that the server is away", said(`*[@id="stale"]`, "out of date since"))
 	b.must("try to send", chromedp.Click(`button.main`), said(`*[@id="stale"]`, "Not sent"))
+	b.must("follow a link", chromedp.Click(`main a.row`), said(`*[@id="stale"]`, "The server is not responding."))
 	again := httptest.NewUnstartedServer(page.New(page.Config{Store: s.store.Store}))
 	again.Listener.Close()
 	if again.Listener, err = net.Listen("tcp", address); err != nil {
@@ -261,7 +265,10 @@ func TestBrowserKeys(t *testing.T) {
 		}
 		b.expect("Second", focus)
 		b.expect("false", `String(document.getElementById("keys").open)`)
-		b.expect("Waiting for you", `document.querySelector("main h1").textContent`)
+		b.expect("Needs you", `document.querySelector("main h1").textContent`)
+	}
+	for _, view := range []struct{ key, title string }{{"t", "Threads"}, {"f", "Files & claims"}, {"a", "Activity"}, {"n", "Needs you"}} {
+		b.must("press g "+view.key, press("g"), press(view.key), said("h1", view.title), ready)
 	}
 	b.must("press ?", press("?"))
 	b.expect("true", `String(document.getElementById("keys").open)`)
@@ -270,6 +277,7 @@ func TestBrowserKeys(t *testing.T) {
 	b.expect("reply-body", `document.activeElement.id`)
 	b.must("type the keys", chromedp.SendKeys(`#reply-body`, "jkoxerRcz/?"))
 	b.expect("jkoxerRcz/?", `document.getElementById("reply-body").value`)
+	b.must("go back to the list", chromedp.Clear(`#reply-body`), chromedp.Blur(`#reply-body`), press("u"), chromedp.WaitVisible(`.idle`))
 	b.must("press /", chromedp.Blur(`#reply-body`), press("/"))
 	b.expect("find", `document.activeElement.id`)
 	b.must("press c", chromedp.Blur(`#find`), press("c"), chromedp.WaitVisible(`#subject`))

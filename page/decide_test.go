@@ -98,7 +98,7 @@ func TestDecide(t *testing.T) {
 	form.Set("body", "My answer")
 	_, text = b.post(s.base+"/message/"+asked+"/mark", form)
 	contains(t, text, "Your answer has not been sent.", "My answer</textarea>")
-	contains(t, b.press(s.base+"/thread/"+asked, s.base+"/message/"+asked+"/mark", "as", "later"), "Hidden for two hours: <bdi>May I?</bdi>", "Nothing is waiting for you.")
+	contains(t, b.press(s.base+"/thread/"+asked, s.base+"/message/"+asked+"/mark", "as", "later"), "Hidden for two hours: <bdi>May I?</bdi>", "Nothing needs you.")
 	contains(t, b.press(s.base+"/compose", s.base+"/message/"+asked+"/undo"), "Undone", "May I?</bdi></span>")
 
 	for what, id := range map[string]string{
@@ -155,7 +155,7 @@ func TestBrowserDecide(t *testing.T) {
 	b.manual()
 	b.enter()
 	at := func(subject string) chromedp.Action {
-		return chromedp.WaitVisible(`//div[@class="scroll"]//h1[contains(., "` + subject + `")]`)
+		return chromedp.Tasks{chromedp.WaitVisible(`//div[@class="scroll"]//h1[contains(., "` + subject + `")]`), ready}
 	}
 	sent := func(subject, want string) {
 		t.Helper()

@@ -119,7 +119,7 @@ type rowShown struct {
 
 // waiting shows what is waiting for the user and what has happened since the user last looked.
 func (h *Page) waiting(v *view) error {
-	if err := v.in("waiting", "Waiting for you"); err != nil {
+	if err := v.in("waiting", "Needs you"); err != nil {
 		return err
 	}
 	if err := v.lay(nil); err != nil {
@@ -176,7 +176,7 @@ func (v *view) lay(open *threadShown) (err error) {
 			v.layWaiting(w, open)
 		}
 	default:
-		d.In, d.Title = "", "Waiting for you"
+		d.In, d.Title = "", "Needs you"
 		v.layWaiting(v.Menu.Waits, open)
 	}
 	all := slices.Clone(d.Rows)

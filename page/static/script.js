@@ -233,7 +233,7 @@ $(".list [aria-current].row")?.scrollIntoView({ block: "nearest" });
 
 // Keys work without Ctrl, Alt and Cmd, except Enter, which sends.
 const current = () => document.activeElement?.closest("article") || $("a.row", document.activeElement?.closest("li") || stale);
-let last; // the box that x has set
+let last, going; // the box that x has set, and whether g was pressed
 function move(by) {
   const all = $(".reads") ? $$(".list a.row") : rows(), open = all.findIndex((e) => e.matches("[aria-current]"));
   const at = open < 0 ? all.indexOf(current()) : open, to = all[at < 0 && by < 0 ? -1 : at + by];
@@ -277,6 +277,7 @@ const keys = {
   h: () => press("later"),
   r: () => answer(),
   R: () => answer(true),
+  u: () => $("a.narrow")?.click(),
   c: () => $("header .write")?.click(),
   z: () => {
     const all = recall(undos), form = $("#undo"), back = soon.splice(0)[3];
@@ -293,7 +294,11 @@ on("keydown", (e) => {
   const field = e.target.closest(typed), held = e.ctrlKey || e.metaKey;
   if (e.key === "Enter" && held && field?.form?.dataset.draft) field.form.requestSubmit();
   if (e.key === "Escape") { field?.blur(); close(); }
-  if (held || e.altKey || field || !keys[e.key] || $("dialog[open]")) return;
+  if (held || e.altKey || field || $("dialog[open]")) return;
+  const to = going && $(`[data-go~=${CSS.escape(e.key)}]`);
+  going = e.key === "g";
+  if (to) return to.click();
+  if (!keys[e.key]) return;
   e.preventDefault();
   if (!"eynh".includes(e.key) || !(e.repeat || Date.now() - appeared < 1000)) keys[e.key]();
 });
