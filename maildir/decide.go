@@ -45,7 +45,7 @@ func (b *Box) Decide(ctx context.Context, d Decision) (*Decided, error) {
 			Name:  m.ID,
 		}
 	}
-	if !b.decides(m) {
+	if !b.Decides(m) {
 		return nil, &Error{
 			What: refusal.Invalid("Message {name} cannot be answered with yes or no, because it is not verified mail of " +
 				"another agent of this store: write a reply instead."),
@@ -71,10 +71,10 @@ func (b *Box) Decide(ctx context.Context, d Decision) (*Decided, error) {
 	return &Decided{Asker: m.From, Subject: m.Subject, Question: whole.Body, Body: body, Sent: sent, ID: sent.ID, Acked: m.AckRequired}, nil
 }
 
-// decides reports whether yes or no can answer a message in the agent's inbox: the message asks, and it is verified mail
-// of another agent of this store. A short answer to any other message might go to somebody who only pretends to be that
+// Decides reports whether Decide can answer a message in the agent's inbox: the message asks, and it is verified mail of
+// another agent of this store. A short answer to any other message might go to somebody who only pretends to be that
 // agent.
-func (b *Box) decides(m *index.Delivery) bool {
+func (b *Box) Decides(m *index.Delivery) bool {
 	voucher, ok := b.p.mail.Store.VerifiedIn(&m.MessageRow)
 	return ok && voucher.Machine == "" && m.Door != format.DoorGateway && m.Question && m.Kind != index.KindSent && m.From != b.agent &&
 		!format.ServerName(m.From)

@@ -257,6 +257,7 @@ func TestForeignMachine(t *testing.T) {
 	}
 	reads := map[string]func(b *maildir.Box) []any{
 		"AwaitReply": nil, // it waits
+		"Decides":    nil, // it decides from the message alone
 		"Counts":     func(b *maildir.Box) []any { return all(b.Counts(t.Context())) },
 		"Delivery":   func(b *maildir.Box) []any { return all(b.Delivery(t.Context(), toAnn)) },
 		"InboxAsOf": func(b *maildir.Box) []any {

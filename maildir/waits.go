@@ -193,15 +193,24 @@ func (b *Box) Waits(ctx context.Context, q WaitsQuery) (*Waits, error) {
 
 // WaitsEverywhere is like Box.Waits, for all projects of the store. Each thread and each prompt has its project's slug.
 func (s *Store) WaitsEverywhere(ctx context.Context, agent string, q WaitsQuery) (*Waits, error) {
-	all := &Waits{
-		Agent: agent, Prompts: []Prompt{}, Blocked: []WaitingThread{}, Questions: []WaitingThread{}, New: []WaitingThread{},
-		Owed: []WaitingThread{}, Stopped: []Stop{}, Asleep: []Unwoken{}, Broken: []format.Problem{},
-	}
+	var each []*Waits
 	for _, p := range s.Projects() {
 		w, err := p.Box(agent, format.Origin{}).Waits(ctx, q)
 		if err != nil {
 			return nil, fmt.Errorf("what waits in project %s: %w", p.Slug, err)
 		}
+		each = append(each, w)
+	}
+	return WaitsTogether(agent, each, q), nil
+}
+
+// WaitsTogether makes one list of what is waiting for an agent in several projects. It does not change the lists in each.
+func WaitsTogether(agent string, each []*Waits, q WaitsQuery) *Waits {
+	all := &Waits{
+		Agent: agent, Prompts: []Prompt{}, Blocked: []WaitingThread{}, Questions: []WaitingThread{}, New: []WaitingThread{},
+		Owed: []WaitingThread{}, Stopped: []Stop{}, Asleep: []Unwoken{}, Broken: []format.Problem{},
+	}
+	for _, w := range each {
 		all.add(w)
 	}
 	for _, group := range []*[]WaitingThread{&all.Blocked, &all.Questions, &all.New, &all.Owed} {
@@ -213,15 +222,15 @@ func (s *Store) WaitsEverywhere(ctx context.Context, agent string, q WaitsQuery)
 		}
 	}
 	slices.SortStableFunc(all.Prompts, func(a, b Prompt) int { return a.Since.Compare(b.Since) })
-	return all, nil
+	return all
 }
 
 // add adds what waits in one project to a list of all projects.
 func (w *Waits) add(of *Waits) {
-	for i := range of.Prompts {
-		of.Prompts[i].Project = of.Project
+	for _, p := range of.Prompts {
+		p.Project = of.Project
+		w.Prompts = append(w.Prompts, p)
 	}
-	w.Prompts = append(w.Prompts, of.Prompts...)
 	into := []*[]WaitingThread{&w.Blocked, &w.Questions, &w.New, &w.Owed}
 	for i, g := range of.Groups() {
 		for _, t := range g.Threads {
@@ -331,7 +340,7 @@ func (b *Box) decidable(ctx context.Context, all []waiting, places []int) (map[s
 	}
 	can := map[string]bool{}
 	for i := range found {
-		can[found[i].ID] = b.decides(&found[i])
+		can[found[i].ID] = b.Decides(&found[i])
 	}
 	return can, nil
 }

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ type agentShown struct {
 	Oldest     time.Time // when its oldest unread mail arrived; zero if it has no unread mail
 	Wakes      bool      // whether a nudge can reach the agent
 	Reaches    []maildir.WakeStatus
+	Hold       *format.Hold
 	On         string // the other machine to which the agent belongs; "" if none
 	Unwakeable string // why mail cannot wake the agent; "" if it can
 }
@@ -38,6 +40,7 @@ func (h *Page) agents(v *view) error {
 		all = append(all, agentShown{
 			AgentInfo:  *a,
 			Reaches:    reaches[a.Name],
+			Hold:       v.p.Holds.Of(&a.AgentRow),
 			On:         v.p.MachineOf(&a.AgentRow),
 			Unwakeable: v.p.Sessions.Unwakeable(&a.AgentRow),
 		})
@@ -54,6 +57,9 @@ func (h *Page) agents(v *view) error {
 		a := &all[i]
 		why := stuck[a.Name]
 		a.State, a.Stuck = firstOf(why.state, v.stateOf(&a.AgentRow)), why.why
+		if a.Hold != nil && why.state != asking {
+			a.State = held
+		}
 		if a.Unread == 0 {
 			continue
 		}
@@ -71,6 +77,12 @@ func (h *Page) agents(v *view) error {
 // states contains the words for agents' states.
 var states = map[string]string{format.Ready: "ready", format.Work: "working", format.Offline: "offline"}
 
+// States that the agents do not report themselves.
+const (
+	asking = "asks"
+	held   = "held"
+)
+
 // quietAfter is how long after its last call an agent that reports no state is shown as active.
 const quietAfter = 10 * time.Minute
 
@@ -78,6 +90,8 @@ func (v *view) stateOf(a *index.AgentRow) string {
 	switch {
 	case a.Name == v.Me:
 		return "you"
+	case v.p.Holds.Of(a) != nil:
+		return held
 	case a.Status != "":
 		return states[a.Status]
 	case v.Now.Sub(a.LastActive) < quietAfter:
@@ -105,7 +119,7 @@ func (v *view) stuck() (map[string]stuckAgent, error) {
 	}
 	for name := range v.p.Sessions.WakeStatuses() {
 		if v.p.Sessions.Asks(name) {
-			all[name] = stuckAgent{"asking", "Its client is waiting for the user's permission."}
+			all[name] = stuckAgent{asking, "Its client is waiting for the user's permission."}
 		}
 	}
 	return all, err
@@ -164,6 +178,38 @@ func (v *view) whyNobody(agent string) (string, error) {
 		return "its client waits for mail and wakes the agent on its own", err
 	}
 	return "none of its sessions can be woken", err
+}
+
+// errNotPerson means that the user is signed in as an agent that is not a person.
+var errNotPerson = errors.New("only a person may hold an agent or end a hold")
+
+// hold holds an agent, so that it changes no more files.
+func (h *Page) hold(v *view) (to string, err error) {
+	return v.changeHold("held", func(agent string) (*maildir.Held, error) {
+		return v.box().Hold(v.ctx(), maildir.Holding{Agent: agent, Reason: strings.TrimSpace(v.r.PostForm.Get("reason"))})
+	})
+}
+
+// endHold ends an agent's hold.
+func (h *Page) endHold(v *view) (to string, err error) {
+	return v.changeHold("let go", func(agent string) (*maildir.Held, error) { return v.box().Go(v.ctx(), agent) })
+}
+
+// changeHold begins or ends the hold of the agent in the request's path, by calling do.
+func (v *view) changeHold(did string, do func(agent string) (*maildir.Held, error)) (to string, err error) {
+	is, err := v.p.Agents.IsPerson(v.ctx(), v.Me)
+	if err != nil {
+		return "", err
+	}
+	if !is {
+		return "", errNotPerson
+	}
+	agent := v.r.PathValue("agent")
+	changed, err := do(agent)
+	if err != nil {
+		return "", err
+	}
+	return v.saying(v.at("agents"), did, changed.ID, nil) + "#" + agent, nil
 }
 
 // hows contains the words for the outcomes defined in package seat.

@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"errors"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,6 +44,42 @@ func TestAgents(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	contains(t, b.words(s.base+"/agents", `<li id="RedStone">`, "</li>"), "has had unread mail for", "gemini, ended")
+}
+
+// undoes matches the address that undoes what the user has just done.
+var undoes = regexp.MustCompile(`action="([^"]*/undo)"`)
+
+// TestHold checks that a user can hold an agent with a reason, that the agents' view and the rail show it, and that Go
+// ends the hold. Both can be undone. A user who is signed in as an agent must be refused.
+func TestHold(t *testing.T) {
+	s := tell(t)
+	b := s.person()
+	at := s.base + "/agents"
+	shows := func(want string) {
+		t.Helper()
+		if got := b.words(at, `<li id="BlueLake">`, "</div>"); !strings.HasPrefix(got, "BlueLake "+want) {
+			t.Errorf("%q, not %s", got, want)
+		}
+	}
+	text := b.press(at, at+"/BlueLake/hold", "reason", "wait for me")
+	contains(t, text, "Held. The agent has been notified.", "<small>held</small>", `aria-label="End the hold of BlueLake">Go</button>`)
+	shows("held held by pat: wait for me")
+	b.press(at, undoes.FindStringSubmatch(text)[1])
+	shows("asleep Navbar and account menu")
+	b.press(at, at+"/BlueLake/hold", "reason", "")
+	shows("held held by pat ")
+	text = b.press(at, at+"/BlueLake/go")
+	contains(t, text, "The hold has ended.")
+	shows("asleep ")
+	b.press(at, undoes.FindStringSubmatch(text)[1])
+	shows("held held by pat ")
+
+	s.site = open(t, page.Config{})
+	b = s.person()
+	at = s.base + "/agents"
+	if res, text := b.post(at+"/Ann/hold", b.form(at)); res.StatusCode != http.StatusForbidden {
+		t.Errorf("as an agent: %s\n%s", res.Status, text)
+	}
 }
 
 // TestClaims checks that the claims are listed below their holders, starting with claims that have stopped another

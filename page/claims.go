@@ -59,7 +59,7 @@ func claimAnchor(file string) string { return strings.TrimSuffix(path.Base(file)
 // claimList shows the live claims, along with the agents that they have stopped, and the claims that have ended
 // recently.
 func (h *Page) claimList(v *view) error {
-	if err := v.in("claims", "Claims"); err != nil {
+	if err := v.in("claims", "Files & claims"); err != nil {
 		return err
 	}
 	const withEnded = true

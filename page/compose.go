@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"mailtree/maildir"
 	"mailtree/maildir/attachment"
@@ -36,7 +37,7 @@ type draftShown struct {
 	Elsewhere  []string // addresses of the agents of other projects
 
 	Asks   bool   // the thread asks the user for an answer or an acknowledgement
-	AckID  string // ReplyTo's id if the message needs the user's acknowledgement; otherwise ""
+	YesNo  bool   // Yes and No can answer ReplyTo
 	Unread string // ids of the unread messages in the view, joined; "" if the thread asks the user for something
 	Unsent bool   // the user marked the thread as done but had written an answer
 }
@@ -198,17 +199,20 @@ var errNoText = errors.New("the message has no text")
 // errUnsent means that a form marks a thread as done and contains an answer.
 var errUnsent = errors.New("an answer has not been sent")
 
-// sending handles the form for a message. If the message is refused, it shows the form again with the same content.
-func (h *Page) sending(v *view) error {
-	err := h.write(keeping(h.send))(v)
-	if err == nil || errors.Is(err, errNoWrite) || v.ctx().Err() != nil {
-		return err
+// sending returns a handler for the form for a message, which do sends. If the message is refused, the handler shows the
+// form again with the same content.
+func (h *Page) sending(do func(*view) (to string, err error)) func(*view) error {
+	return func(v *view) error {
+		err := h.write(keeping(do))(v)
+		if err == nil || errors.Is(err, errNoWrite) || v.ctx().Err() != nil {
+			return err
+		}
+		d := v.formDraft()
+		var status int
+		status, d.Refused = v.reason(err)
+		d.Faulty = faulty(err)
+		return v.showDraft(status, d)
 	}
-	d := v.formDraft()
-	var status int
-	status, d.Refused = v.reason(err)
-	d.Faulty = faulty(err)
-	return v.showDraft(status, d)
 }
 
 // finishing returns a handler for a button that says that the user is done with a thread or a message. If the user has
@@ -260,7 +264,7 @@ func (v *view) becomeAgent() (err error) {
 func (h *Page) send(v *view) (to string, err error) {
 	form := v.r.PostForm
 	d := maildir.Draft{
-		Body:        strings.ReplaceAll(form.Get("body"), "\r\n", "\n"), // browsers send CRLF
+		Body:        v.formBody(),
 		To:          names(strings.Join(form["to"], ",")),
 		CC:          names(form.Get("cc")),
 		Subject:     form.Get("subject"),
@@ -289,6 +293,35 @@ func (h *Page) send(v *view) (to string, err error) {
 	}
 	return v.saying(cmp.Or(v.nextLink(), v.linkTo(&index.MessageRow{Message: sent.Message})), "sent", sent.ID, nil), nil
 }
+
+// formBody returns the text in a form.
+func (v *view) formBody() string {
+	return strings.ReplaceAll(v.r.PostForm.Get("body"), "\r\n", "\n") // browsers send CRLF
+}
+
+// errFiles means that a form answers yes or no and contains files.
+var errFiles = errors.New("yes and no send no files")
+
+// decide answers a message that asks with yes or no, followed by the text in the form. Then the next thread in the list is
+// shown.
+func (h *Page) decide(v *view) (to string, err error) {
+	if len(v.uploads())+len(v.r.PostForm["kept"]) > 0 {
+		return "", errFiles
+	}
+	answer := maildir.Decision{
+		ID:   v.r.PathValue("id"),
+		Yes:  v.r.PostForm.Get("as") == "yes",
+		Text: strings.TrimSpace(v.formBody()),
+	}
+	decided, err := v.box().Decide(v.ctx(), answer)
+	if err != nil {
+		return "", err
+	}
+	return v.saying(cmp.Or(v.nextLink(), v.linkTo(&index.MessageRow{Message: decided.Sent.Message})), "sent", decided.ID, nil), nil
+}
+
+// laterFor is how long Later hides a thread.
+const laterFor = 2 * time.Hour
 
 // uploaded returns the files in a form.
 func (v *view) uploaded() (all []attachment.File, err error) {
@@ -342,8 +375,8 @@ func names(text string) []string {
 
 func joined(names []string) string { return strings.Join(names, ",") }
 
-// mark does what the form requests for a message: it marks the message in the user's inbox, archives it, or deletes it
-// for everyone.
+// mark does what the form requests for a message: it marks the message in the user's inbox, archives it, hides its thread
+// for a while, or deletes it for everyone.
 func (h *Page) mark(v *view) (to string, err error) {
 	id, as := v.r.PathValue("id"), v.r.PostForm.Get("as")
 	to = v.back()
@@ -358,6 +391,9 @@ func (h *Page) mark(v *view) (to string, err error) {
 		to = v.at() // showing the message would mark it as read
 	case "archived":
 		_, err = v.box().Archive(v.ctx(), id)
+	case "later":
+		_, err = v.box().Later(v.ctx(), id, laterFor)
+		to = cmp.Or(v.nextLink(), v.at())
 	case "deleted":
 		var gone *maildir.Deleted
 		if gone, err = v.box().Delete(v.ctx(), id); err == nil {

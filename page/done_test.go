@@ -42,7 +42,7 @@ func TestUndo(t *testing.T) {
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "a?"})
 	thread, message := s.base+"/thread/"+asked.ID, s.base+"/message/"+asked.ID
 
-	contains(t, b.press(thread, message+"/mark", "as", "archived"), "Archived: <bdi>Which index?</bdi></p>", "Undo <kbd>", "Nothing is waiting for you.")
+	contains(t, b.press(thread, message+"/mark", "as", "archived"), "Archived: <bdi>Which index?</bdi></p>", "Undo <kbd>", "Nothing needs you.")
 	contains(t, b.see(s.base+"/inbox?archived=1"), "Which index?")
 	history := b.see(message + "/history")
 	contains(t, history, "archived it", "sent it", "Undo your last action", "a?\n</span>")

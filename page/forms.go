@@ -168,14 +168,15 @@ type outcome struct {
 	Link    string   // address of the sent message; "" if none was sent
 }
 
-// didWhat and didID are the URL parameters that say what was done and to which messages (joined with commas). The
-// variable dones contains all parameters that describe an outcome.
+// didWhat, didID and didIn are the URL parameters that say what was done, to which messages (joined with commas), and in
+// which project. The variable dones contains all parameters that describe an outcome.
 const (
 	didWhat = "did"
 	didID   = "of"
+	didIn   = "at"
 )
 
-var dones = []string{didWhat, didID, "readers", "said", "by"}
+var dones = []string{didWhat, didID, didIn, "readers", "said", "by"}
 
 // didWords contains sentences that say what was done.
 var didWords = map[string]string{
@@ -184,11 +185,13 @@ var didWords = map[string]string{
 	"unread":       "Marked as unread.",
 	"acknowledged": "Acknowledged.",
 	"archived":     "Archived.",
-	"settled":      "Done.",
+	"later":        "Hidden for two hours.",
 	"deleted":      "Deleted for everyone.",
 	"undone":       "Undone.",
 	"released":     "Released.",
 	"freed":        "Released. The holder has been notified.",
+	"held":         "Held. The agent has been notified.",
+	"let go":       "The hold has ended. The agent has been notified.",
 }
 
 // Done returns the outcome in the request's URL, or nil if there is none.
@@ -197,9 +200,21 @@ func (v *view) Done() *outcome {
 		return &outcome{Text: text}
 	}
 	what, of := v.asked(didWhat), v.asked(didID)
-	if !hmac.Equal([]byte(v.asked("by")), []byte(v.page.signature("done", saidOf(what, of, v.asked("readers")).Encode()))) {
+	said := saidOf(what, of, v.asked(didIn), v.asked("readers"))
+	if !hmac.Equal([]byte(v.asked("by")), []byte(v.page.signature("done", said.Encode()))) {
 		return nil
 	}
+	p, err := v.page.cfg.Store.Project(v.ctx(), v.asked(didIn))
+	if err != nil {
+		return nil // it was removed in the meantime
+	}
+	in := *v
+	in.p, in.Project = p, shownProject(p)
+	return in.done(what, of)
+}
+
+// done returns the outcome of what the user has done to messages in the view's project.
+func (v *view) done(what, of string) *outcome {
 	d := &outcome{Text: didWords[what]}
 	for _, name := range names(v.asked("readers")) {
 		if strings.Contains(name, "@") && !v.page.cfg.Store.InAnotherProject(name) {
@@ -225,7 +240,7 @@ func (v *view) Done() *outcome {
 	switch n := len(names(of)); {
 	case n > 1 && what != "undone" && what != "released":
 		d.Text = strings.TrimSuffix(d.Text, ".") + ": " + counted(n, "message") + "."
-	case what != "sent" && what != "freed":
+	case !slices.Contains([]string{"sent", "freed", "held", "let go"}, what):
 		if d.Subject = v.subjectOf(of); d.Subject != "" {
 			d.Text = strings.TrimSuffix(d.Text, ".") + ":"
 		}
@@ -275,14 +290,14 @@ func (v *view) saidAt(path, text string) string {
 // saying returns an address that says what was done to a message, and who had read it or received it at another domain.
 // Like the address from saidAt, it is signed.
 func (v *view) saying(to, done, id string, readers []string) string {
-	q := saidOf(done, id, joined(readers))
+	q := saidOf(done, id, v.Slug(), joined(readers))
 	q.Set("by", v.page.signature("done", q.Encode()))
 	return with(to, q)
 }
 
 // saidOf returns the URL parameters that say what was done.
-func saidOf(done, ids, readers string) url.Values {
-	q := url.Values{didWhat: {done}, didID: {ids}}
+func saidOf(done, ids, project, readers string) url.Values {
+	q := url.Values{didWhat: {done}, didID: {ids}, didIn: {project}}
 	if readers != "" {
 		q.Set("readers", readers)
 	}

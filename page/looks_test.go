@@ -170,7 +170,7 @@ func (s *story) foreign(path, text string) {
 func (s *story) views() []string {
 	return []string{
 		"/", "/inbox", "/threads", "/thread/users-api", "/search", "/search?q=users", "/search?q=zirconium", "/compose",
-		"/agents", "/claims", "/activity", "/problems", "/nothing", "/message/" + s.asked + "/history",
+		"/agents", "/claims", "/activity", "/problems", "/more", "/nothing", "/message/" + s.asked + "/history",
 	}
 }
 
@@ -215,7 +215,7 @@ func TestBrowserLooks(t *testing.T) {
 		b.shoot("touch" + view)
 		b.must("a mouse", emulation.SetTouchEmulationEnabled(false))
 	}
-	b.must("the list of projects", shape(1100), chromedp.Navigate(s.url), said("h1", "Projects"))
+	b.must("the list of projects", shape(1100), chromedp.Navigate(s.url), said("h1", "All projects"))
 	b.expect("wide", wide)
 	b.audit(axe, "projects")
 	b.shoot("projects")

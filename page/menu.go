@@ -42,7 +42,7 @@ func (m *menu) Broken() int {
 // countMenu fills in the menu.
 func (v *view) countMenu() (err error) {
 	m := &v.Menu
-	if m.Waits, err = v.page.waitsOf(v).read(v); err != nil {
+	if m.Waits, err = v.page.waitsOf(v).read(v, waitsLast); err != nil {
 		return err
 	}
 	agents, err := v.p.Agents.List(v.ctx())
@@ -53,6 +53,14 @@ func (v *view) countMenu() (err error) {
 	claims, err := v.p.Claims.List(v.ctx(), ended)
 	m.Agents, m.Claims, m.Now = len(agents), len(claims), v.now(agents)
 	return err
+}
+
+// more lists what does not fit in the menu of a narrow window.
+func (h *Page) more(v *view) error {
+	if err := v.in("more", "More"); err != nil {
+		return err
+	}
+	return v.show("more", nil)
 }
 
 // now returns the agents that were active last, except the user. Agents that ask for permission come first.
@@ -71,24 +79,11 @@ func (v *view) now(agents []index.AgentRow) (all []nowShown) {
 	for _, a := range agents[:min(len(agents), nowMost)] {
 		state := v.stateOf(&a)
 		if asks[a.Name] {
-			state = "asks"
+			state = asking
 		}
 		all = append(all, nowShown{a.Name, state})
 	}
 	return all
-}
-
-// UnreadIn returns the number of the user's unread messages in a project, or 0 if it cannot be read now.
-func (v *view) UnreadIn(slug string) int {
-	p, err := v.page.cfg.Store.Project(v.ctx(), slug)
-	if err != nil {
-		return 0
-	}
-	mine, err := p.Box(v.Me, v.origin()).Counts(v.ctx())
-	if err != nil {
-		return 0
-	}
-	return mine.Unread
 }
 
 // mailbox identifies a user's mail in a project, either as the user sees it or as anyone sees it.
@@ -123,13 +118,13 @@ func (h *Page) waitsOf(v *view) *keptWaits {
 	return h.waits[of]
 }
 
-// read returns what is waiting now. For a part of a view, it may return what was waiting at the requested tick or
+// read returns what is waiting now, or was at most as many ticks ago as given if the project has not changed. For a part of a view, it may return what was waiting at the requested tick or
 // later.
-func (k *keptWaits) read(v *view) (*maildir.Waits, error) {
+func (k *keptWaits) read(v *view, lasts int64) (*maildir.Waits, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	tick := tickAt(time.Now())
-	if k.waits != nil && (k.tick >= sinceTick(v.r) || tick < k.tick+waitsLast && !rung(k.bell)) {
+	if k.waits != nil && (k.tick >= sinceTick(v.r) || tick < k.tick+lasts && !rung(k.bell)) {
 		return k.waits, nil
 	}
 	bell := v.p.Changed()

@@ -95,7 +95,7 @@ func (h *Page) mount() {
 	h.mux.Handle("GET /favicon.ico", http.RedirectHandler("/static/icon.svg", http.StatusMovedPermanently))
 	h.mux.HandleFunc("GET /open/{code}", h.enter)
 	for path, show := range map[string]func(*view) error{
-		"GET /{$}":                                  h.projects,
+		"GET /{$}":                                  h.all,
 		"GET /p/{project}/{$}":                      h.waiting,
 		"GET /p/{project}/inbox":                    h.inbox,
 		"GET /p/{project}/threads":                  h.threads,
@@ -110,11 +110,15 @@ func (h *Page) mount() {
 		"GET /p/{project}/claims":                   h.claimList,
 		"GET /p/{project}/activity":                 h.activity,
 		"GET /p/{project}/problems":                 h.problemsView,
-		"POST /p/{project}/send":                    h.sending,
+		"GET /p/{project}/more":                     h.more,
+		"POST /p/{project}/send":                    h.sending(h.send),
+		"POST /p/{project}/message/{id}/decide":     h.sending(h.decide),
 		"POST /p/{project}/done":                    h.finishing(h.done),
 		"POST /p/{project}/message/{id}/mark":       h.finishing(h.mark),
 		"POST /p/{project}/message/{id}/undo":       h.write(h.undo),
 		"POST /p/{project}/agents/{agent}/nudge":    h.write(h.nudge),
+		"POST /p/{project}/agents/{agent}/hold":     h.write(h.hold),
+		"POST /p/{project}/agents/{agent}/go":       h.write(h.endHold),
 		"POST /p/{project}/claims/release":          h.write(h.release),
 		"POST /p/{project}/claims/undo":             h.write(h.unrelease),
 	} {
@@ -123,6 +127,7 @@ func (h *Page) mount() {
 	for path, show := range map[string]func(*view) error{
 		"GET /p/{project}/message/{id}/raw": h.raw,
 		"GET /p/{project}/stream":           h.stream,
+		"GET /stream":                       h.stream,
 	} {
 		h.mux.Handle(path, h.view(pieceBytes, show))
 	}
@@ -224,6 +229,10 @@ func (v *view) reason(err error) (status int, text string) {
 		return http.StatusForbidden, "You can read this page; " + err.Error() + "."
 	case errors.Is(err, errAsks):
 		return http.StatusConflict, "Nothing was changed: the thread asks you for an answer. Reply to it, acknowledge it or archive it."
+	case errors.Is(err, errFiles):
+		return http.StatusBadRequest, "Nothing was sent: Yes and No send no files. Use Send, or remove the files."
+	case errors.Is(err, errNotPerson):
+		return http.StatusForbidden, "Nothing was changed: you are signed in as an agent, and only a person may hold agents."
 	case errors.Is(err, errNoText):
 		return http.StatusBadRequest, "Nothing was sent: the message has no text."
 	case errors.Is(err, maildir.ErrNotFound):
@@ -301,7 +310,7 @@ func (v *view) origin() format.Origin {
 func (v *view) asked(name string) string { return v.r.URL.Query().Get(name) }
 
 // at returns the address of a view of the current project.
-func (v *view) at(elements ...string) string { return inProject(v.Project.Slug, elements...) }
+func (v *view) at(elements ...string) string { return inProject(v.Slug(), elements...) }
 
 func inProject(slug string, elements ...string) string {
 	path := "/p/" + url.PathEscape(slug) + "/"

@@ -186,7 +186,7 @@ func TestViews(t *testing.T) {
 	}
 	b := s.browser()
 	for path, wanted := range map[string][]string{
-		"/":                            {"Waiting for you", "Ann", "Which index?", "needs acknowledgement", "<b>1</b>"},
+		"/":                            {"Needs you", "Ann", "Which index?", "needs acknowledgement", "<b>1</b>"},
 		"/inbox":                       {"All mail", "Which index?"},
 		"/inbox?archived=1":            {"Including archived", "Which index?"},
 		"/threads":                     {"Which index?"},
@@ -202,7 +202,7 @@ func TestViews(t *testing.T) {
 		"/claims":                      {"app/api/*.py", "Bob", "1h 59m left"},
 		"/activity":                    {"Ann", "wrote", "Which index?", "claimed"},
 		"/activity?agent=Bob":          {"claimed"},
-		"/problems":                    {"All files are valid.", "Waiting <b>1</b>", "Agents <small>3</small>"},
+		"/problems":                    {"All files are valid.", "Needs you <b>1</b>", "Now <small>3</small>"},
 	} {
 		res, text := b.get(s.base + path)
 		if res.StatusCode != http.StatusOK {
@@ -275,7 +275,7 @@ func TestSession(t *testing.T) {
 	s := open(t, page.Config{Closed: true})
 	link := s.page.Link("pat", "uid:1000", s.p.Slug)
 	b := s.browser()
-	if res, text := b.get(s.base + "/"); res.StatusCode != http.StatusForbidden || strings.Contains(text, "Waiting for you") {
+	if res, text := b.get(s.base + "/"); res.StatusCode != http.StatusForbidden || strings.Contains(text, "Needs you") {
 		t.Errorf("without a session: %s\n%s", res.Status, text)
 	}
 	res, _ := b.get(link)
@@ -319,7 +319,7 @@ func TestReply(t *testing.T) {
 	if err != nil || len(rows) != 2 || rows[1].Body != "By name.\n" || rows[1].Subject != "Re: Which index?" {
 		t.Errorf("the thread is %+v, %v", rows, err)
 	}
-	if text := b.see(s.base + "/"); !strings.Contains(text, "Nothing is waiting for you.") {
+	if text := b.see(s.base + "/"); !strings.Contains(text, "Nothing needs you.") {
 		t.Errorf("an answered message is still waiting:\n%s", text)
 	}
 }

@@ -33,6 +33,9 @@ var assets = sync.OnceValue(func() map[string]*asset {
 		if err = readErr; err != nil {
 			break
 		}
+		if data = lean(data); path.Ext(name) == ".css" {
+			data = []byte(tight.Replace(string(data)))
+		}
 		sum := sha256.Sum256(data)
 		all[path.Base(name)] = &asset{data, zip(data), mime.TypeByExtension(path.Ext(name)), hex.EncodeToString(sum[:6])}
 	}
@@ -41,6 +44,21 @@ var assets = sync.OnceValue(func() map[string]*asset {
 	}
 	return all
 })
+
+// lean returns a script or a style sheet without indentation, and without lines that contain only a comment.
+func lean(text []byte) (kept []byte) {
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimLeft(line, " ")
+		end := bytes.HasSuffix(line, []byte("*/\n"))
+		if !bytes.HasPrefix(line, []byte("//")) && !(end && bytes.HasPrefix(line, []byte("/*"))) {
+			kept = append(kept, line...)
+		}
+	}
+	return kept
+}
+
+// tight removes the spaces between the parts of a style sheet's rules.
+var tight = strings.NewReplacer(" {\n", "{", " { ", "{", "; }", "}", " }", "}", "; ", ";", ": ", ":")
 
 // assetAt returns the address of an asset, for use in templates.
 func assetAt(name string) string { return "/static/" + name + "?v=" + assets()[name].version }

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"math"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"mailtree/maildir"
@@ -51,11 +54,15 @@ func (h *Page) stream(v *view) error {
 	v.w.Header().Set("Content-Type", "text/event-stream")
 	v.w.Header().Set("X-Accel-Buffering", "no")
 	out := http.NewResponseController(v.w)
-	bell, text := v.p.Changed(), "retry: 2000\n\n"
-	if now := h.stateOf(v.p); now != cmp.Or(v.r.Header.Get("Last-Event-ID"), v.asked("at"), now) {
+	of := []*maildir.Project{v.p}
+	if v.p == nil {
+		of = h.cfg.Store.Projects()
+	}
+	bell, text := changed(v.ctx(), of), "retry: 2000\n\n"
+	if now := h.stateOf(of...); now != cmp.Or(v.r.Header.Get("Last-Event-ID"), v.asked("at"), now) {
 		text += changeEvent(now, 1)
 	}
-	for ; text != ""; text, bell = h.nextEvent(v.ctx(), v.p, bell) {
+	for ; text != ""; text, bell = h.nextEvent(v.ctx(), of, bell) {
 		_ = out.SetWriteDeadline(time.Now().Add(streamPatient)) // ignored if there is no connection
 		if _, err := fmt.Fprint(v.w, text); err != nil || out.Flush() != nil {
 			return nil //nolint:nilerr // the browser is gone, or is not reading
@@ -64,10 +71,30 @@ func (h *Page) stream(v *view) error {
 	return nil
 }
 
-// nextEvent waits for the bell, which rings when the project changes, and then for the next tick. If nothing changes,
+// changed returns a channel that is closed when one of the projects changes.
+func changed(ctx context.Context, all []*maildir.Project) <-chan struct{} {
+	if len(all) == 1 {
+		return all[0].Changed()
+	}
+	bell := make(chan struct{})
+	ring := sync.OnceFunc(func() { close(bell) })
+	for _, p := range all {
+		go func(one <-chan struct{}) {
+			select {
+			case <-one:
+				ring()
+			case <-bell:
+			case <-ctx.Done():
+			}
+		}(p.Changed())
+	}
+	return bell
+}
+
+// nextEvent waits for the bell, which rings when one of the projects changes, and then for the next tick. If nothing changes,
 // it waits for the next beat. It returns the event and the bell for later changes. If the browser or the server ends
 // the connection, the event is "".
-func (h *Page) nextEvent(ctx context.Context, p *maildir.Project, bell <-chan struct{}) (string, <-chan struct{}) {
+func (h *Page) nextEvent(ctx context.Context, of []*maildir.Project, bell <-chan struct{}) (string, <-chan struct{}) {
 	beat := time.NewTimer(streamBeat)
 	defer beat.Stop()
 	select {
@@ -77,19 +104,19 @@ func (h *Page) nextEvent(ctx context.Context, p *maildir.Project, bell <-chan st
 	case <-ctx.Done():
 		return "", nil
 	}
-	bell = p.Changed() // before the tick, because a view that others have already read may lack a later change
+	bell = changed(ctx, of) // before the tick, because a view that others have already read may lack a later change
 	now := time.Now()
 	tick := time.NewTimer(untilTick(now))
 	defer tick.Stop()
 	select {
 	case <-tick.C:
-		return changeEvent(h.stateOf(p), tickAt(now)+1), bell
+		return changeEvent(h.stateOf(of...), tickAt(now)+1), bell
 	case <-ctx.Done():
 		return "", nil
 	}
 }
 
-// changeEvent returns the event that says that a project has changed since a tick, and is in a state now.
+// changeEvent returns the event that says that something has changed since a tick, and is in a state now.
 func changeEvent(state string, tick int64) string {
 	return fmt.Sprintf("id: %s\nevent: change\ndata: %d\n\n", state, tick)
 }
@@ -101,14 +128,18 @@ type state struct {
 	name string
 }
 
-// stateOf returns the name of a project's current state.
-func (h *Page) stateOf(p *maildir.Project) string {
+// stateOf returns the name of the current state of projects.
+func (h *Page) stateOf(of ...*maildir.Project) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := h.states[p]
-	if s == nil || rung(s.bell) {
-		s = &state{p.Changed(), rand.Text()}
-		h.states[p] = s
+	names := sha256.New()
+	for _, p := range of {
+		s := h.states[p]
+		if s == nil || rung(s.bell) {
+			s = &state{p.Changed(), rand.Text()}
+			h.states[p] = s
+		}
+		names.Write([]byte(s.name))
 	}
-	return s.name
+	return hex.EncodeToString(names.Sum(nil)[:16])
 }

@@ -10,20 +10,31 @@ import (
 	"mailtree/page"
 )
 
-// TestStream checks that a browser gets an event for new mail in its project, and none for other projects.
+// TestStream checks that a browser gets an event for new mail in its project, and in any project if it shows all of them.
 func TestStream(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+s.base+"/stream", nil)
-	if err != nil {
+	if _, err := s.store.EnsureProject(t.Context(), "/code/front"); err != nil {
 		t.Fatal(err)
+	}
+	for _, path := range []string{s.base + "/stream", "/stream"} {
+		s.hears(path)
+	}
+}
+
+// hears checks that a stream reports new mail.
+func (s *site) hears(path string) {
+	s.Helper()
+	r, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.url+path, nil)
+	if err != nil {
+		s.Fatal(err)
 	}
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
 	defer res.Body.Close()
 	if got := res.Header.Get("Content-Type"); got != "text/event-stream" {
-		t.Fatalf("the stream is %q", got)
+		s.Fatalf("the stream is %q", got)
 	}
 	lines := bufio.NewScanner(res.Body)
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "retry:") { // the stream has begun
@@ -34,7 +45,7 @@ func TestStream(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("the stream ends without an event: %v", lines.Err())
+	s.Errorf("the stream ends without an event: %v", lines.Err())
 }
 
 // TestFragment checks that the script gets only the part that it replaces, without the head.

@@ -39,6 +39,7 @@ type messageShown struct {
 	Mine   *index.Delivery // nil without a session, or if the message is not in the user's inbox
 	Depth  int             // number of answers with siblings in its chain of replies
 	Open   bool            // shown in full rather than on one line
+	Asks   bool            // whether it asks the user for an answer or an acknowledgement
 	Status string          // status of the message's sender
 }
 
@@ -119,9 +120,7 @@ func (h *Page) thread(v *view) error {
 			return err
 		}
 		shown.Reply, form.Asks = form, shown.Asks
-		if d := answers.Mine; d != nil && answers.AckRequired && !d.Acked && !d.Archived && d.Kind != index.KindSent {
-			form.AckID = answers.ID
-		}
+		form.YesNo = answers.Asks && answers.BodyNext == 0 && v.box().Decides(answers.Mine)
 		if !shown.Asks && !v.opens() {
 			form.Unread = joined(shown.unread())
 		}
@@ -180,12 +179,12 @@ func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *mess
 		wrote = wrote || m.From == v.Me
 		d := m.Mine
 		got := d != nil && !d.Archived && d.Kind != index.KindSent
-		asks := got && !d.Acked && (m.AckRequired || !wrote && d.Kind == "to" && m.Question && !format.ServerName(m.From))
-		m.Open = m.Open || asks || m.unread()
-		if answers == nil && (got || wrote) || asks && !shown.Asks {
+		m.Asks = got && !d.Acked && (m.AckRequired || !wrote && d.Kind == "to" && m.Question && !format.ServerName(m.From))
+		m.Open = m.Open || m.Asks || m.unread()
+		if answers == nil && (got || wrote) || m.Asks && !shown.Asks {
 			answers = m
 		}
-		shown.Asks = shown.Asks || asks
+		shown.Asks = shown.Asks || m.Asks
 		if urgent(m.Importance) && m.Open && got && shown.Urgent != format.Urgent {
 			shown.Urgent = m.Importance
 		}

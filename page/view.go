@@ -173,8 +173,8 @@ func parseTemplates() map[string]*template.Template {
 	base := template.Must(template.New("base").Funcs(functions).ParseFS(sources, "templates/base.html", "templates/parts.html"))
 	all := map[string]*template.Template{}
 	for _, name := range []string{
-		"refused", "projects", "waiting", "thread", "compose", "reply", "agents", "claims", "activity",
-		"problems", "history",
+		"refused", "all", "waiting", "thread", "compose", "reply", "agents", "claims", "activity",
+		"problems", "history", "more",
 	} {
 		all[name] = template.Must(template.Must(base.Clone()).ParseFS(sources, "templates/"+name+".html"))
 	}

@@ -37,6 +37,7 @@ const (
 	inInbox   = "inbox"
 	inThreads = "threads"
 	inSearch  = "search"
+	inAll     = "all"
 )
 
 // listParams are the parameters of the lists' URLs.
@@ -46,6 +47,9 @@ var listParams = []string{inList, "q", "order", "cursor", "before", "archived"}
 func (v *view) list() string {
 	if v.Reads() {
 		return v.asked(inList)
+	}
+	if v.Project == nil {
+		return inAll
 	}
 	return map[string]string{v.at(inInbox): inInbox, v.at(inThreads): inThreads, v.at(inSearch): inSearch}[v.Path]
 }
@@ -70,6 +74,9 @@ func (v *view) ListPath() string { return v.at(v.list()) }
 // ListLink returns the address of the list from which the thread was opened.
 func (v *view) ListLink() string {
 	in := v.list()
+	if in == inAll {
+		return "/"
+	}
 	if in == "" {
 		return v.at()
 	}
@@ -102,6 +109,8 @@ type rowShown struct {
 	Hits       []hitShown // the messages that a search has found
 	Count      string     // how many messages are unread; "" if the list does not say so
 	Link       string
+	In         string // in a list of all projects: the name of the project
+	Open       bool   // whether the thread is shown next to the list
 	Waits      bool   // whether something in the thread is waiting for the user
 	Asks       bool   // whether the thread asks the user for an answer or an acknowledgement
 	fresh      bool   // whether the thread is new mail
@@ -110,7 +119,7 @@ type rowShown struct {
 
 // waiting shows what is waiting for the user and what has happened since the user last looked.
 func (h *Page) waiting(v *view) error {
-	if err := v.in("waiting", "Waiting for you"); err != nil {
+	if err := v.in("waiting", "Needs you"); err != nil {
 		return err
 	}
 	if err := v.lay(nil); err != nil {
@@ -160,31 +169,40 @@ func (v *view) lay(open *threadShown) (err error) {
 	case inSearch:
 		d.Title = "Search"
 		err = v.laySearch()
+	case inAll:
+		d.Title = allTitle
+		var w *maildir.Waits
+		if w, err = v.everywhere(); err == nil {
+			v.layWaiting(w, open)
+		}
 	default:
-		d.In, d.Title = "", "Waiting for you"
-		v.layWaiting(open)
+		d.In, d.Title = "", "Needs you"
+		v.layWaiting(v.Menu.Waits, open)
 	}
 	all := slices.Clone(d.Rows)
 	for _, g := range d.Groups {
 		all = append(all, g.Rows...)
 	}
-	d.Next = nextOf(all, d.Open)
+	d.Next = nextOf(all)
 	return err
 }
 
 // layWaiting adds what is waiting for the user. If the thread next to the list was new when it was opened, it keeps its
 // place in the list while it is being read.
-func (v *view) layWaiting(open *threadShown) {
-	d, w := v.Desk, v.Menu.Waits
-	fresh := w.New
+func (v *view) layWaiting(w *maildir.Waits, open *threadShown) {
+	d, fresh := v.Desk, w.New
 	if open != nil {
-		is := func(t maildir.WaitingThread) bool { return t.Thread == open.ID }
+		row := open.row()
+		if d.In == inAll {
+			row.Project = v.Slug()
+		}
+		is := func(t maildir.WaitingThread) bool { return t.Thread == row.Thread && t.Project == row.Project }
 		if v.asked(isNew) != "" && !slices.ContainsFunc(w.Mail(), is) {
 			at := slices.IndexFunc(fresh, func(t maildir.WaitingThread) bool { return !urgent(t.Importance) && t.At.Before(open.at()) })
 			if at < 0 {
 				at = len(fresh)
 			}
-			fresh = slices.Insert(slices.Clone(fresh), at, open.row())
+			fresh = slices.Insert(slices.Clone(fresh), at, row)
 		}
 	}
 	for _, g := range w.Groups() {
@@ -207,17 +225,23 @@ func (v *view) opening(r *rowShown) string {
 	q := url.Values{}
 	if v.Desk.In != "" {
 		q, _ = url.ParseQuery(strings.TrimPrefix(v.With(inList, v.Desk.In), "?"))
-	} else if r.fresh {
+	}
+	if r.fresh {
 		q.Set(isNew, "1")
 	}
-	return strings.TrimSuffix(v.at("thread", r.Thread)+"?"+q.Encode(), "?") + "#" + r.Message
+	at := inProject(cmp.Or(r.Project, v.Slug()), "thread", r.Thread)
+	return strings.TrimSuffix(at+"?"+q.Encode(), "?") + "#" + r.Message
 }
 
 // row returns a thread's row in a group of the list.
 func (v *view) row(t maildir.WaitingThread, group string) rowShown {
 	r := rowShown{WaitingThread: t, Waits: t.Waiting > 0 && group != "owed", fresh: group == "new"}
 	r.Link = v.opening(&r)
-	if r.Asks = r.Waits && t.Why != ""; r.Waits && !r.Asks {
+	r.Open = t.Thread == v.Desk.Open && cmp.Or(t.Project, v.Slug()) == v.Slug()
+	if t.Project != "" {
+		r.In = v.NameOf(t.Project)
+	}
+	if r.Asks = r.Waits && t.Why != ""; r.Waits && !r.Asks && r.In == "" {
 		r.Unread = joined(t.IDs)
 	}
 	return r
@@ -282,29 +306,37 @@ func (v *view) myInbox(q index.InboxQuery) (*maildir.InboxPage, error) {
 	return page, err
 }
 
-// nextOf returns the row after the given thread in the list. If the thread is the last one or is not in the list, nextOf
+// nextOf returns the row after the open thread in the list. If that thread is the last one or is not in the list, nextOf
 // returns nil.
-func nextOf(list []rowShown, thread string) *rowShown {
-	at := slices.IndexFunc(list, func(r rowShown) bool { return r.Thread == thread })
+func nextOf(list []rowShown) *rowShown {
+	at := slices.IndexFunc(list, func(r rowShown) bool { return r.Open })
 	if at < 0 || at+1 == len(list) {
 		return nil
 	}
 	return &list[at+1]
 }
 
-// nextLink returns the address of the next thread in a form. If there is none, or the thread no longer exists, nextLink
-// returns "".
+// nextLink returns the address of the next thread in a form, which may belong to another project. If there is none, or the
+// thread no longer exists, nextLink returns "".
 func (v *view) nextLink() string {
 	to, err := url.Parse(v.r.PostForm.Get("next"))
 	if err != nil || to.IsAbs() || to.Host != "" {
 		return ""
 	}
-	part, found := strings.CutPrefix(to.EscapedPath(), v.at("thread")+"/")
-	id, err := url.PathUnescape(part)
-	if !found || err != nil || strings.Contains(part, "/") {
+	parts := strings.Split(to.EscapedPath(), "/") // "", p, slug, thread, id
+	if len(parts) != 5 || parts[0] != "" || parts[1] != "p" || parts[3] != "thread" {
 		return ""
 	}
-	if _, err := v.p.ThreadPage(v.ctx(), index.ThreadQuery{Thread: fromSegment(id), Limit: 1}); err != nil {
+	slug, slugErr := url.PathUnescape(parts[2])
+	id, err := url.PathUnescape(parts[4])
+	if slugErr != nil || err != nil {
+		return ""
+	}
+	p, err := v.page.cfg.Store.Project(v.ctx(), slug)
+	if err != nil {
+		return ""
+	}
+	if _, err := p.ThreadPage(v.ctx(), index.ThreadQuery{Thread: fromSegment(id), Limit: 1}); err != nil {
 		return ""
 	}
 	return to.String()

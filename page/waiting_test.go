@@ -68,7 +68,7 @@ func TestWaiting(t *testing.T) {
 	if err := s.p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	waits(true, "Nothing is waiting for you.")
+	waits(true, "Nothing needs you.")
 }
 
 // TestAsleep checks that a nudge is offered only for agents that it can reach.
@@ -117,25 +117,25 @@ func TestMenu(t *testing.T) {
 		t.Helper()
 		menu, _, _ := strings.Cut(text, "</nav>")
 		var counts []string
-		for _, m := range regexp.MustCompile(`>(\w+) <(?:b|small)>(\d+)<`).FindAllStringSubmatch(menu, -1) {
+		for _, m := range regexp.MustCompile(`>(\w[\w ]*) <(?:b|small)>(\d+)<`).FindAllStringSubmatch(menu, -1) {
 			counts = append(counts, m[1]+" "+m[2])
 		}
 		if diff := cmp.Diff(wanted, counts); diff != "" {
 			t.Errorf("the menu counts (-want +got)\n%s", diff)
 		}
 	}
-	has(b.see(s.base+"/problems"), "Agents 3")
+	has(b.see(s.base+"/problems"), "Now 3")
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
-	has(b.see(s.base+"/problems"), "Waiting 1", "Agents 3")
+	has(b.see(s.base+"/problems"), "Needs you 1", "Now 3")
 	thread := s.base + "/thread/" + sent.ID
-	has(b.press(thread, s.base+"/message/"+sent.ID+"/mark", "as", "read"), "Agents 3")
-	has(b.press(thread, s.base+"/message/"+sent.ID+"/mark", "as", "unread"), "Waiting 1", "Agents 3")
+	has(b.press(thread, s.base+"/message/"+sent.ID+"/mark", "as", "read"), "Now 3")
+	has(b.press(thread, s.base+"/message/"+sent.ID+"/mark", "as", "unread"), "Needs you 1", "Now 3")
 
 	if _, err := s.p.Box(claimOf("Bob", "app/api/*.py").Agent, format.Origin{}).Claim(t.Context(), claimOf("Bob", "app/api/*.py")); err != nil {
 		t.Fatal(err)
 	}
-	contains(t, b.see(s.base+"/agents"), "Claims 1</a>")
-	has(b.press(s.base+"/claims", s.base+"/claims/release"), "Waiting 1", "Agents 3")
+	contains(t, b.see(s.base+"/more"), "1 claim</span>")
+	has(b.press(s.base+"/claims", s.base+"/claims/release"), "Needs you 1", "Now 3")
 
 	const most = 50 // this many are listed
 	for range most {
@@ -143,11 +143,11 @@ func TestMenu(t *testing.T) {
 	}
 	text := b.see(s.base + "/")
 	contains(t, text, "1 more</a>")
-	has(text, "Waiting 51", "Agents 3")
+	has(text, "Needs you 51", "Now 3")
 
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
-	has(b.part("/agents", longPast), "Waiting 51", "Agents 3")
-	has(b.part("/agents", "1"), "Waiting 52", "Agents 3")
+	has(b.part("/agents", longPast), "Needs you 51", "Now 3")
+	has(b.part("/agents", "1"), "Needs you 52", "Now 3")
 }
 
 // TestSince checks that a user who was away sees how much has happened in the meantime. Leaving a view open must not

@@ -1,0 +1,201 @@
+package page_test
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/input"
+	cdp "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"mailtree/fixtures/waits"
+	"mailtree/maildir"
+	"mailtree/page"
+)
+
+// answers returns the texts in a thread after its first message, each with the message's recipients.
+func (s *site) answers(thread string) string {
+	s.Helper()
+	rows, err := s.p.Thread(s.Context(), thread, true)
+	if err != nil {
+		s.Fatal(err)
+	}
+	var all []string
+	for _, m := range rows[1:] {
+		all = append(all, strings.Join(m.To, ",")+": "+strings.TrimSpace(m.Body))
+	}
+	return strings.Join(all, "|")
+}
+
+// foreignAsk writes a question from an unknown sender into pat's inbox, and returns its id.
+func (s *site) foreignAsk() string {
+	s.Helper()
+	const text = `{"id": "hand", "from": "eve@example.net", "to": ["pat"], "subject": "May I?", "created": "2025-10-23T15:22:14Z"}`
+	for _, path := range []string{"messages/hand.md", "agents/pat/inbox/hand.md"} {
+		file := filepath.Join(s.p.Dir(), path)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			s.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte("---json\n"+text+"\n---\n\nb?\n"), 0o600); err != nil {
+			s.Fatal(err)
+		}
+	}
+	if err := s.p.Rescan(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+	return "hand"
+}
+
+// TestDecide checks that Yes and No answer the asker alone, with the text in the form, and that they can be undone. They
+// must be offered only for verified mail that asks, and must refuse files rather than drop them. Later must hide the
+// thread, unless an answer is in the form.
+func TestDecide(t *testing.T) {
+	s := open(t, page.Config{})
+	b := s.person()
+	decide := func(id, as, body string) *http.Response {
+		t.Helper()
+		form := b.form(s.base + "/thread/" + id)
+		form.Set("as", as)
+		form.Set("body", body)
+		res, _ := b.post(s.base+"/message/"+id+"/decide", form)
+		return res
+	}
+	asked := s.send("Ann", maildir.Draft{To: []string{"pat", "Bob"}, Subject: "May I?", Body: "b", AckRequired: true}).ID
+	contains(t, b.see(s.base+"/thread/"+asked), `value="yes"`, `value="no"`, `value="later"`)
+	if text := s.browser().see(s.base + "/thread/" + asked); strings.Contains(text, `value="yes"`) {
+		t.Errorf("offered without a session:\n%s", text)
+	}
+	to := decide(asked, "yes", "But slowly.\r\n").Header.Get("Location")
+	if got := s.answers(asked) + s.marks(asked); got != "Ann: Yes.\n\nBut slowly.acked" {
+		t.Errorf("the answer is %q", got)
+	}
+	contains(t, b.see(strings.Split(to, "#")[0]), "Sent to Ann, acknowledged.", "Undo <kbd>")
+	if text := b.see(s.base + "/thread/" + asked); strings.Contains(text, `value="yes"`) {
+		t.Errorf("offered after the answer:\n%s", text)
+	}
+	b.press(s.base+"/compose", s.base+"/message/"+s.newest(asked)+"/undo")
+	decide(asked, "no", "")
+	if got := s.answers(asked); got != "Ann: No." {
+		t.Errorf("the answer is %q", got)
+	}
+
+	asked = s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "May I?", Body: "b"}).ID
+	form := b.form(s.base + "/thread/" + asked)
+	form.Set("as", "yes")
+	form.Set("kept", "x")
+	res, text := b.post(s.base+"/message/"+asked+"/decide", form)
+	if res.StatusCode != http.StatusBadRequest || s.answers(asked) != "" {
+		t.Errorf("with a file: %s, %q", res.Status, s.answers(asked))
+	}
+	contains(t, text, "Yes and No send no files.")
+
+	form = b.form(s.base + "/thread/" + asked)
+	form.Set("as", "later")
+	form.Set("body", "My answer")
+	_, text = b.post(s.base+"/message/"+asked+"/mark", form)
+	contains(t, text, "Your answer has not been sent.", "My answer</textarea>")
+	contains(t, b.press(s.base+"/thread/"+asked, s.base+"/message/"+asked+"/mark", "as", "later"), "Hidden for two hours: <bdi>May I?</bdi>", "Nothing needs you.")
+	contains(t, b.press(s.base+"/compose", s.base+"/message/"+asked+"/undo"), "Undone", "May I?</bdi></span>")
+
+	for what, id := range map[string]string{
+		"foreign mail": s.foreignAsk(),
+		"news":         s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "News", Body: "b"}).ID,
+		"a long text":  s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "May I?", Body: strings.Repeat("long ", 60_000)}).ID,
+	} {
+		if text := b.see(s.base + "/thread/" + id); strings.Contains(text, `value="yes"`) {
+			t.Errorf("offered for %s", what)
+		}
+	}
+	if res := decide("hand", "yes", ""); res.StatusCode != http.StatusBadRequest || s.answers("hand") != "" {
+		t.Errorf("an answer to foreign mail: %s", res.Status)
+	}
+}
+
+// newest returns the id of the newest message in a thread.
+func (s *site) newest(thread string) string {
+	s.Helper()
+	rows, err := s.p.Thread(s.Context(), thread, true)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return rows[len(rows)-1].ID
+}
+
+// manual makes the browser leave it to the test when the five seconds before an answer are over: the script due() ends
+// them.
+func (b *tab) manual() {
+	b.Helper()
+	b.must("hold the five seconds", chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := cdp.AddScriptToEvaluateOnNewDocument(`(real => {
+			setTimeout = (f, ms, ...all) => ms === 5000 ? (window.due = f, 0) : real(f, ms, ...all);
+		})(setTimeout)`).Do(ctx)
+		return err
+	}))
+}
+
+// TestBrowserDecide checks the keys y, n and h. An answer must show the next thread, and be sent when five seconds are
+// over, when that thread is answered, or when the user leaves the page. Until then, z must cancel it. The keys must ignore
+// key repeat, a thread that has just appeared, and a message that is not on the screen as a whole.
+func TestBrowserDecide(t *testing.T) {
+	s := open(t, page.Config{})
+	ids := map[string]string{}
+	for _, subject := range []string{"Long?", "Five?", "Four?", "Three?", "Two?", "One?"} {
+		body := "b"
+		if subject == "Long?" {
+			body = strings.Repeat("b\n\n", 60)
+		}
+		ids[subject] = s.send("Ann", maildir.Draft{To: []string{"pat", "Bob"}, Subject: subject, Body: body}).ID
+	}
+	b := s.tab()
+	b.hold()
+	b.manual()
+	b.enter()
+	at := func(subject string) chromedp.Action {
+		return chromedp.Tasks{chromedp.WaitVisible(`//div[@class="scroll"]//h1[contains(., "` + subject + `")]`), ready}
+	}
+	sent := func(subject, want string) {
+		t.Helper()
+		waits.Until(t, "the answer to "+subject+" is "+want, func() bool { return s.answers(ids[subject]) == want })
+	}
+	b.must("press it in the list", press("y"), said("p", "No question is open."))
+	b.must("open the first", press("o"), at("One?"))
+	b.shoot("decide")
+	b.must("hold the key down", input.DispatchKeyEvent(input.KeyDown).WithKey("y").WithText("y").WithAutoRepeat(true))
+	b.must("be done with it", press("e"), said("p", "press y, n, h (later) or r"))
+	b.must("write", press("r"), chromedp.SendKeys(`#reply-body`, "But slowly."), chromedp.Blur(`#reply-body`))
+	b.must("say yes", press("y"), at("Two?"), said("p", "Sending Yes to Ann: z cancels"))
+	b.must("press it too early", press("n"))
+	b.must("cancel", press("z"), at("One?"))
+	b.expect("But slowly.", `document.getElementById("reply-body").value`)
+	b.must("say yes", press("y"), at("Two?"), said("p", "Sending Yes to Ann: z cancels"))
+	sent("One?", "")
+	b.pass("1.1")
+	b.must("say no to the next", press("n"), at("Three?"), said("p", "Sending No to Ann: z cancels"))
+	sent("One?", "Ann: Yes.\n\nBut slowly.")
+	sent("Two?", "")
+	b.must("wait", chromedp.Evaluate(`due(); 0`, nil), said("p", "Sent to Ann."))
+	sent("Two?", "Ann: No.")
+	b.must("undo it", press("z"), said("p", "Undone"), at("Two?"))
+	b.expect("No.", `document.getElementById("reply-body").value`)
+	sent("Two?", "")
+
+	b.visit("/thread/" + ids["Three?"])
+	b.must("say yes with the button", chromedp.Click(`[value=yes]`), at("Four?"), said("p", "Sending Yes to Ann: z cancels"))
+	b.visit("/threads")
+	sent("Three?", "Ann: Yes.")
+
+	b.visit("/thread/" + ids["Four?"])
+	b.must("hide it", press("h"), at("Five?"), said("p", "Hidden for two hours: "))
+	b.await(`![...document.querySelectorAll(".list .what")].some(e => e.textContent.includes("Four"))`)
+
+	b.visit("/thread/" + ids["Long?"])
+	b.must("try to answer", press("y"), said("p", "need the whole message on the screen"))
+	b.expect("true true false", `["yes", "no", "later"].map(as => document.querySelector("[value=" + as + "]").disabled).join(" ")`)
+	b.must("a larger window", chromedp.EmulateViewport(1100, 6000))
+	b.await(`!document.querySelector("[value=yes]").disabled`)
+	sent("Long?", "")
+}
