@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"mailtree/maildir/core"
 	"mailtree/maildir/dismissed"
 	"mailtree/maildir/format"
 )
@@ -38,7 +39,11 @@ func (b *Box) Dismiss(ctx context.Context) (*Dismissed, error) {
 	for i := range w.Broken {
 		keys = append(keys, keyOfProblem(&w.Broken[i]))
 	}
-	return &Dismissed{len(w.Stopped), len(w.Asleep), len(w.Broken)}, dismissed.Write(b.p.mail.Tree, b.agent, keys)
+	if err := dismissed.Write(b.p.mail.Tree, b.agent, keys); err != nil {
+		return nil, err
+	}
+	b.p.mail.Store.Feed.RingAgent(b.p.mail.Slug, core.AnyAgent) // the page shows the list anew
+	return &Dismissed{len(w.Stopped), len(w.Asleep), len(w.Broken)}, nil
 }
 
 // stillDismissed returns the keys of the dismissed diagnostics that still exist.

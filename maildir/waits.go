@@ -46,6 +46,8 @@ type Waits struct {
 	Broken     []format.Problem `json:"broken"`                // the first 50 invalid files
 	MoreBroken int              `json:"more_broken,omitempty"` // number of other invalid files
 
+	Invalid int `json:"-"` // number of all invalid files, dismissed or not
+
 	LeftOut map[string]string `json:"left_out,omitempty"` // why other projects could not be opened, by slug
 }
 
@@ -65,6 +67,9 @@ func (w *Waits) More() (n int) {
 	}
 	return n
 }
+
+// BrokenFiles returns the number of invalid files that are not dismissed, listed or not.
+func (w *Waits) BrokenFiles() int { return len(w.Broken) + w.MoreBroken }
 
 // OwedGroup is the ID of the group of threads in which others owe the agent something.
 const OwedGroup = "owed"
@@ -179,8 +184,8 @@ func (b *Box) Waits(ctx context.Context, q WaitsQuery) (*Waits, error) {
 	}
 	listed := len(broken)
 	w.Broken = slices.DeleteFunc(broken, func(p format.Problem) bool { return gone.Has(keyOfProblem(&p)) })
-	invalid, err := b.p.CountProblems(ctx)
-	w.MoreBroken = invalid - listed + max(0, len(w.Broken)-maxWaiting)
+	w.Invalid, err = b.p.CountProblems(ctx)
+	w.MoreBroken = w.Invalid - listed + max(0, len(w.Broken)-maxWaiting)
 	w.Broken = w.Broken[:min(len(w.Broken), maxWaiting)]
 	for slug, why := range b.p.mail.Store.Projects.LeftOut() {
 		if w.LeftOut == nil {
@@ -248,6 +253,7 @@ func (w *Waits) add(of *Waits) {
 	}
 	w.Stopped, w.Asleep, w.Broken = append(w.Stopped, of.Stopped...), append(w.Asleep, of.Asleep...), append(w.Broken, of.Broken...)
 	w.MoreBroken += of.MoreBroken
+	w.Invalid += of.Invalid
 	w.LeftOut = of.LeftOut // the same for all projects
 }
 

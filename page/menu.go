@@ -36,7 +36,7 @@ func (m *menu) Broken() int {
 	if m.Waits == nil {
 		return 0
 	}
-	return len(m.Waits.Broken) + m.Waits.MoreBroken
+	return m.Waits.Invalid
 }
 
 // countMenu fills in the menu.

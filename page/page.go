@@ -114,6 +114,7 @@ func (h *Page) mount() {
 		"POST /p/{project}/send":                    h.sending(h.send),
 		"POST /p/{project}/message/{id}/decide":     h.sending(h.decide),
 		"POST /p/{project}/done":                    h.finishing(h.done),
+		"POST /p/{project}/dismiss":                 h.write(h.dismiss),
 		"POST /p/{project}/message/{id}/mark":       h.finishing(h.mark),
 		"POST /p/{project}/message/{id}/undo":       h.write(h.undo),
 		"POST /p/{project}/agents/{agent}/nudge":    h.write(h.nudge),

@@ -128,6 +128,7 @@ var functions = template.FuncMap{
 	"either":  func(a, b string) string { return firstOf(a, b) },
 	"same":    sameSubject,
 	"counted": counted,
+	"more":    more,
 	"urgent":  urgent,
 	"names":   func(all []string) string { return strings.Join(all, ", ") },
 	"anchor":  claimAnchor,

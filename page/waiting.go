@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -340,6 +341,20 @@ func (v *view) nextLink() string {
 		return ""
 	}
 	return to.String()
+}
+
+// more returns how many elements a list has beside its first one, as " +3", or "" if there is none.
+func more(list any) string {
+	if n := reflect.ValueOf(list).Len() - 1; n > 0 {
+		return fmt.Sprintf(" +%d", n)
+	}
+	return ""
+}
+
+// dismiss hides the diagnostics that are listed now.
+func (h *Page) dismiss(v *view) (to string, err error) {
+	_, err = v.box().Dismiss(v.ctx())
+	return v.saidAt(v.at(), "Dismissed. What happens again appears again."), err
 }
 
 // errAsks means that a thread asks the user for something, so the user is not done with it.

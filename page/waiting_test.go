@@ -47,12 +47,12 @@ func TestWaiting(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	waits(true, "Stopped <small>1</small>", "claim of <code>app/api/*.py</code>, held by")
+	waits(true, "A claim stopped", "claim of <code>app/api/*.py</code> (held by")
 	contains(t, b.see(s.base+"/claims"), "stopped <bdi class=\"name\">Ann</bdi>’s claim of <code>app/api/*.py</code>")
 	if _, err := s.p.Box("Bob", format.Origin{}).Release(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	waits(false, "Stopped")
+	waits(false, "A claim stopped")
 
 	bad := filepath.Join(s.p.Dir(), "claims", "bad.json")
 	if err := os.WriteFile(bad, []byte("{"), 0o600); err != nil {
@@ -61,7 +61,8 @@ func TestWaiting(t *testing.T) {
 	if err := s.p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	waits(true, "Broken <small>1</small>", "1 file</span>", "Problems <b>1</b>")
+	waits(true, "1 file with errors", "Problems <b>1</b>")
+	contains(t, s.person().press(s.base+"/", s.base+"/dismiss"), "Dismissed.", "Nothing needs you.", "Problems <b>1</b>")
 	if err := os.Remove(bad); err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +86,10 @@ func TestAsleep(t *testing.T) {
 	}
 	s.send("pat", maildir.Draft{To: []string{"Ann", "Bob"}, Subject: "s", Body: "b"})
 	jump.Store(int64(time.Hour))
-	text := s.person().see(s.base + "/")
-	contains(t, text, "Asleep <small>2</small>", "it never had a session", `aria-label="Nudge Bob"`)
+	b := s.person()
+	contains(t, b.see(s.base+"/"), "Can’t wake", " &#43;1", "it never had a session")
+	text := b.see(s.base + "/agents")
+	contains(t, text, `aria-label="Nudge Bob"`)
 	if strings.Contains(text, `aria-label="Nudge Ann"`) {
 		t.Errorf("Ann cannot be reached:\n%s", text)
 	}

@@ -325,7 +325,7 @@ func quietLines(d *deskWork, w *maildir.Waits) (lines []string) {
 		lines = append(lines, fmt.Sprintf("Can't wake %s (%d unread, %s)%s: %s", u.Agent, u.Unread, d.Ago(u.Since.Format(time.RFC3339)),
 			more(len(w.Asleep)), u.Why()))
 	}
-	switch n := len(w.Broken) + w.MoreBroken; {
+	switch n := w.BrokenFiles(); {
 	case n == 1:
 		lines = append(lines, "1 file has errors: mailtree problems")
 	case n > 1:
