@@ -206,7 +206,7 @@ on("scroll resize toggle input load", sync);
 sync();
 function press(as) {
   sync();
-  const b = $(`#reply [value=${as}]`);
+  const b = $(`.decide [value=${as}]`);
   b && !b.disabled ? b.click() : tell(b ? "Yes and No need the whole message on the screen." : "No question is open.");
 }
 
@@ -241,7 +241,7 @@ function mark(at, gone = []) {
 on("focusin", (e) => { if (e.target.matches("a.row")) mark(e.target); });
 const list = $(".pane.list"), far = "list " + project;
 if (list) list.scrollTop = recall(far);
-if (did === "sent" || (did && shown().some((e) => !recall("rows").includes(e)))) appeared = Date.now();
+if (/sent|later/.test(did) || (did && shown().some((e) => !recall("rows").includes(e)))) appeared = Date.now();
 on("pagehide", () => { store("rows", shown()); if (list) store(far, list.scrollTop); });
 if (performance.getEntriesByType("navigation")[0]?.type === "back_forward" || bar) {
   const all = rows(), of = (asks.get("of") || "").split(","), text = asks.get("again") && $("form[data-draft] textarea");
