@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"mailtree/fixtures/waits"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/page"
@@ -68,6 +69,10 @@ func TestHold(t *testing.T) {
 	shows("asleep Navbar and account menu")
 	b.press(at, at+"/BlueLake/hold", "reason", "")
 	shows("held held by pat ")
+	waits.Until(t, "the hold is committed", func() bool {
+		out, err := exec.Command("git", "--no-optional-locks", "-C", s.p.Dir(), "status", "--porcelain", "agents/BlueLake/hold").Output()
+		return err == nil && len(out) == 0
+	})
 	text = b.press(at, at+"/BlueLake/go")
 	contains(t, text, "The hold has ended.")
 	shows("asleep ")

@@ -23,7 +23,8 @@ type draftShown struct {
 	*view
 	ReplyTo    *index.MessageRow // the message being answered; nil for a new message
 	To, CC     string
-	Only       string // the author of ReplyTo if other agents received it too; otherwise ""
+	Off        []string // recipients among To that are not selected
+	Only       string   // the author of ReplyTo if other agents received it too; otherwise ""
 	Subject    string
 	Body       string
 	Importance string
@@ -61,8 +62,8 @@ func (v *view) isMe(party string) bool {
 }
 
 // replyTo returns the form for a reply to a message. The reply goes to the author and all recipients except the user.
-// If the user wrote the message, the reply goes to that message's recipients. If the request has a "to" parameter, the
-// reply goes to the names in it instead.
+// If the user wrote the message, the reply goes to that message's recipients. If the author is at another domain, only
+// the author is selected. If the request has a "to" parameter, the reply goes to the names in it instead.
 func (v *view) replyTo(m *index.MessageRow) (*draftShown, error) {
 	var to []string
 	for _, name := range slices.Concat([]string{m.From}, m.To, m.CC) {
@@ -74,10 +75,14 @@ func (v *view) replyTo(m *index.MessageRow) (*draftShown, error) {
 	if !v.isMe(m.From) && len(to) > 1 {
 		d.Only = m.From
 	}
+	if v.Outside(m.From) && d.Only != "" {
+		d.Off = to[1:] // the author is the first
+	}
 	if only := v.asked("to"); only != "" {
-		d.To = only
+		d.To, d.Off = only, nil
 	}
 	if again := v.undoneDraft(); again != nil && again.reply == m.ID {
+		d.Off = nil
 		d.To, d.BCC, d.Body, d.Lost = again.to, again.bcc, again.body, again.files > 0
 	}
 	return d, v.listAgents(d)
@@ -367,6 +372,9 @@ func faulty(err error) string {
 
 // Chips returns the recipients of a reply.
 func (d *draftShown) Chips() []string { return names(d.To) }
+
+// Selected reports whether a recipient of a reply is selected.
+func (d *draftShown) Selected(name string) bool { return !slices.Contains(d.Off, name) }
 
 // names parses a list of names separated by commas, semicolons or spaces.
 func names(text string) []string {

@@ -217,7 +217,7 @@ func (v *view) Done() *outcome {
 func (v *view) done(what, of string) *outcome {
 	d := &outcome{Text: didWords[what]}
 	for _, name := range names(v.asked("readers")) {
-		if strings.Contains(name, "@") && !v.page.cfg.Store.InAnotherProject(name) {
+		if v.Outside(name) {
 			d.Outside = append(d.Outside, name)
 		} else {
 			d.Readers = append(d.Readers, name)

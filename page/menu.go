@@ -1,7 +1,10 @@
 package page
 
 import (
+	"cmp"
+	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +32,27 @@ func (m *menu) Waiting() int {
 		return 0
 	}
 	return len(m.Waits.Prompts) + m.Waits.Totals.Blocked + m.Waits.Totals.Questions + m.Waits.Totals.New
+}
+
+// Blocked returns what the user can be notified about, as JSON: for each prompt and each thread that is blocked on the
+// user, an id, a line of text, and the address that shows it.
+func (v *view) Blocked() string {
+	all := [][3]string{}
+	if w := v.Menu.Waits; w != nil && v.Signed {
+		for _, p := range w.Prompts {
+			at := inProject(cmp.Or(p.Project, v.Slug()), "agents") + "#" + p.Agent
+			all = append(all, [3]string{p.Agent + p.Since.String(), p.Agent + " asks for permission in " + p.Client, at})
+		}
+		for _, t := range w.Blocked {
+			at := inProject(cmp.Or(t.Project, v.Slug()), "thread", t.Thread)
+			all = append(all, [3]string{t.Message, strings.Join(t.People, ", ") + ", " + t.Importance + ": " + t.Subject, at})
+		}
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		panic(err) // only strings
+	}
+	return string(text)
 }
 
 // Broken returns the number of invalid files.

@@ -325,7 +325,7 @@ func TestReply(t *testing.T) {
 }
 
 // TestReplyToAll checks that a reply to all does not reach any recipient twice. The reply must not go to the user, even
-// if the message contains the user's address.
+// if the message contains the user's address. If the author is at another domain, only the author is selected.
 func TestReplyToAll(t *testing.T) {
 	s := open(t, page.Config{})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
@@ -343,7 +343,7 @@ func TestReplyToAll(t *testing.T) {
 	if err := s.p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	contains(t, b.see(s.base+"/thread/hand"), `value="eve@example.net" checked data-sole`, `value="Ann" checked`)
+	contains(t, b.see(s.base+"/thread/hand"), `value="eve@example.net" checked data-sole`, `value="Ann">`)
 }
 
 // TestWrites checks that each form does what it says on behalf of the session's user.

@@ -41,6 +41,7 @@ type messageShown struct {
 	Open   bool            // shown in full rather than on one line
 	Asks   bool            // whether it asks the user for an answer or an acknowledgement
 	Status string          // status of the message's sender
+	Sender string          // the name that the sender at another domain has chosen; "" if none
 }
 
 // at returns the time when the newest message was created.
@@ -171,6 +172,7 @@ func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *mess
 			Open:       i == len(page.Messages)-1,
 			Mine:       page.Own[m.ID],
 			Status:     status[m.From],
+			Sender:     v.senderName(m),
 		})
 	}
 	wrote := false

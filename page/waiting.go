@@ -106,6 +106,7 @@ func (g group) Count() int {
 // rowShown is one thread in the list.
 type rowShown struct {
 	maildir.WaitingThread
+	Outside    bool       // whether one of the people is at another domain
 	MorePeople int        // number of people not in People
 	Hits       []hitShown // the messages that a search has found
 	Count      string     // how many messages are unread; "" if the list does not say so
@@ -237,7 +238,7 @@ func (v *view) opening(r *rowShown) string {
 // row returns a thread's row in a group of the list.
 func (v *view) row(t maildir.WaitingThread, group string) rowShown {
 	r := rowShown{WaitingThread: t, Waits: t.Waiting > 0 && group != "owed", fresh: group == "new"}
-	r.Link = v.opening(&r)
+	r.Link, r.Outside = v.opening(&r), slices.ContainsFunc(t.People, v.Outside)
 	r.Open = t.Thread == v.Desk.Open && cmp.Or(t.Project, v.Slug()) == v.Slug()
 	if t.Project != "" {
 		r.In = v.NameOf(t.Project)

@@ -6,6 +6,7 @@ const store = (key, is) => sessionStorage.setItem("mailtree " + key, JSON.string
 const project = location.pathname.split("/")[2], asks = new URLSearchParams(location.search), did = asks.get("did");
 const show = (e, text) => { e.textContent = text; e.hidden = !text; }, stale = $("#stale"), say = (text) => show(stale, text);
 const parse = async (res) => new DOMParser().parseFromString(await res.text(), "text/html");
+const down = "The server is not responding.";
 let hush;
 function tell(text, more = "") {
   show($("#tell"), text);
@@ -45,10 +46,11 @@ async function refresh(force) {
     say(news ? news + " new. " : held ? "Something has changed. " : "");
     if (held) stale.append(button("Show", () => { tick = "1"; refresh(true); }));
     document.title = document.title.replace(/^(\(\d+\) )?/, ($("#projects [aria-current] b")?.textContent || "").replace(/.+/, "($&) "));
-  } catch { say("The server is not responding."); }
+  } catch { say(down); }
   running = false;
   if (again) { again = false; setTimeout(refresh, 1000); }
   sync();
+  notify();
 }
 const row = (e) => e?.dataset?.t || e?.getAttribute?.("href") || e?.id;
 const name = (e) => (e.id || row($("a", e)) || $("details", e)?.id) + ($("time", e)?.dateTime || "");
@@ -77,7 +79,7 @@ if (url) {
     source.addEventListener("beat", back);
     source.onerror = () => {
       away = true;
-      say("This page has been out of date since " + new Date(heard).toTimeString().slice(0, 5) + ": the server is not responding. Trying again.");
+      say("This page has been out of date since " + new Date(heard).toTimeString().slice(0, 5) + ": the server is not responding.");
       if (source?.readyState === EventSource.CLOSED) setTimeout(() => source && listen(), 3000);
     };
   };
@@ -88,8 +90,8 @@ if (url) {
   on("pageshow", look);
   document.onvisibilitychange = look;
   setInterval(() => {
-    if (!source) return;
-    if (Date.now() - heard > 60000) { source.close(); heard = Date.now(); listen(); }
+    if (!source && !notifies()) return;
+    if (source && Date.now() - heard > 60000) { source.close(); heard = Date.now(); listen(); }
     tick = "1"; // times change without an event
     refresh();
   }, 60000);
@@ -124,7 +126,7 @@ on("input", (e) => {
   if (to.form?.dataset.draft) keep(to.form);
 });
 on("submit", (e) => {
-  if (away) { e.preventDefault(); return say("Not sent: the server is not responding. Your text is kept here."); }
+  if (away) { e.preventDefault(); return say("Not sent: the server is not responding."); }
   if (e.submitter?.dataset.to && !files(e.target).files.length) { e.preventDefault(); return decide(e.submitter); }
   const undone = recall(undos);
   if (e.target.closest(".done") && undone.at(-1) === e.target.action) store(undos, undone.slice(0, -1));
@@ -204,9 +206,28 @@ on("scroll resize toggle input load", sync);
 sync();
 function press(as) {
   sync();
-  const b = $(`#reply [value=${as}]`);
-  b && !b.disabled ? b.click() : tell(b ? "Yes and No need the whole message on the screen. Scroll, or press r to write." : "No question is open.");
+  const b = $(`.decide [value=${as}]`);
+  b && !b.disabled ? b.click() : tell(b ? "Yes and No need the whole message on the screen." : "No question is open.");
 }
+
+// Notifications are off until the user chooses Notify me. Each message is reported once, and never the thread in view.
+const notifies = () => localStorage.getItem("mailtree notify"), toldOf = "mailtree told";
+function notify() {
+  const told = JSON.parse(localStorage.getItem(toldOf) || "[]");
+  for (const [tag, text, at] of JSON.parse($("#projects")?.dataset.blocked || "[]")) {
+    if (told.includes(tag)) continue;
+    localStorage.setItem(toldOf, JSON.stringify([...told, tag].slice(-200)));
+    told.push(tag);
+    if (notifies() && (document.hidden || location.pathname !== at)) new Notification(text, { tag }).onclick = () => { focus(); location = at; };
+  }
+}
+async function bell(e) {
+  if (e && notifies()) localStorage.removeItem("mailtree notify");
+  else if (e && await Notification.requestPermission() === "granted") localStorage.setItem("mailtree notify", 1);
+  for (const b of $$(".notify")) { b.hidden = !window.Notification; $("small", b).textContent = notifies() ? "on" : "off"; }
+}
+bell();
+notify();
 
 // The focused row and its neighbors are kept for Back and for when a row is done. So are all rows: after a form, any
 // other row has just appeared.
@@ -220,7 +241,7 @@ function mark(at, gone = []) {
 on("focusin", (e) => { if (e.target.matches("a.row")) mark(e.target); });
 const list = $(".pane.list"), far = "list " + project;
 if (list) list.scrollTop = recall(far);
-if (did === "sent" || (did && shown().some((e) => !recall("rows").includes(e)))) appeared = Date.now();
+if (/sent|later/.test(did) || (did && shown().some((e) => !recall("rows").includes(e)))) appeared = Date.now();
 on("pagehide", () => { store("rows", shown()); if (list) store(far, list.scrollTop); });
 if (performance.getEntriesByType("navigation")[0]?.type === "back_forward" || bar) {
   const all = rows(), of = (asks.get("of") || "").split(","), text = asks.get("again") && $("form[data-draft] textarea");
@@ -247,7 +268,7 @@ function done() {
   const only = $("a.row:not([aria-current])", current()?.parentNode || stale), picked = $$("main li:has(:checked) > a.row"), at = $("[data-done]");
   const which = picked[0] ? picked : only ? [only] : [], asks = !picked[0] && (only || $("#reply"))?.matches("[data-asks]");
   if (!which[0] && unsent($("#reply form"))) { $("#unsent").hidden = false; $("#unsent button").focus(); }
-  else if (which.some((e) => draft(place + "reply " + row(e)).body)) tell("You have written an answer there. Open it to send or discard it.");
+  else if (which.some((e) => draft(place + "reply " + row(e)).body)) tell("You have written an answer there. Open it first.");
   else if (asks) tell(asked);
   else if (which[0] ? !which.every(pick) : !at) tell("Nothing here is unread.");
   else if (!which[0]) at.click();
@@ -282,7 +303,7 @@ const keys = {
   z: () => {
     const all = recall(undos), form = $("#undo"), back = soon.splice(0)[3];
     if (back) return location = back;
-    if (!all.length) return tell("Nothing is left to undo here. Your name leads to earlier actions.");
+    if (!all.length) return tell("Nothing is left to undo here.");
     form.action = all.pop();
     store(undos, all);
     form.requestSubmit();
@@ -306,6 +327,7 @@ const close = (but) => $$("details.menu[open]").forEach((d) => { d.open = d.cont
 on("click", (e) => {
   const at = (what) => e.target.closest(what);
   close(e.target);
+  if (at(".notify")) bell(e);
   if (at("[data-author]")) { e.preventDefault(); answer(true); }
   if (at("[data-discard]")) {
     const form = e.target.closest("form");
@@ -317,5 +339,5 @@ on("click", (e) => {
     $("textarea", form).value = "";
     $("#unsent").hidden = true;
   }
-  if (away && at("a[href]")) { e.preventDefault(); say("The server is not responding. Trying again."); }
+  if (away && at("a[href]")) { e.preventDefault(); say(down); }
 });

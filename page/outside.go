@@ -1,0 +1,114 @@
+package page
+
+import (
+	"io"
+	"net/mail"
+	"strings"
+	"unicode"
+
+	"mailtree/maildir/attachment"
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
+)
+
+// Mail from another domain is shown with the sender's name, which is untrusted, and with the word "outside".
+
+// Outside reports whether a party belongs to another domain, and not to another project.
+func (v *view) Outside(party string) bool {
+	return strings.Contains(party, "@") && !v.page.cfg.Store.InAnotherProject(party)
+}
+
+// rawEmail returns the attachment that contains a whole email, which is the message's last one, or nil if the message is
+// not an email.
+func rawEmail(m *index.MessageRow) *format.Attachment {
+	last := len(m.Attachments) - 1
+	if m.Door != format.DoorGateway || last < 0 || m.Attachments[last].MediaType != "message/rfc822" {
+		return nil
+	}
+	return &m.Attachments[last]
+}
+
+// Files returns the attachments that are shown below the message.
+func (m messageShown) Files() []format.Attachment { return m.split(false) }
+
+// RawParts returns the attachments from which the server made an email's text: the email itself and its HTML.
+func (m messageShown) RawParts() []format.Attachment { return m.split(true) }
+
+func (m messageShown) split(raw bool) (all []format.Attachment) {
+	email := rawEmail(&m.MessageRow)
+	for i := range m.Attachments {
+		a := &m.Attachments[i]
+		if isRaw := email != nil && (a == email || a.Type == format.Alternative); isRaw == raw {
+			all = append(all, *a)
+		}
+	}
+	return all
+}
+
+// Limits of a sender's name: the bytes of an email's header that are read, and the characters of the name.
+const (
+	mostHeader     = 64 << 10
+	mostSenderName = 80
+)
+
+// senderName returns the name that the sender of an email has chosen, or "" if there is none. A name that looks like an
+// address is not returned, because it might be mistaken for the sender's own.
+func (v *view) senderName(m *index.MessageRow) string {
+	raw := rawEmail(m)
+	if raw == nil {
+		return ""
+	}
+	f, err := v.p.OpenAttachment(raw.SHA1, attachment.MaxFile)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	email, err := mail.ReadMessage(io.LimitReader(f, mostHeader))
+	if err != nil {
+		return ""
+	}
+	from, err := email.Header.AddressList("From")
+	if err != nil || strings.ContainsAny(from[0].Name, "@＠") {
+		return ""
+	}
+	name := []rune(strings.TrimSpace(strings.Map(printable, from[0].Name)))
+	return string(name[:min(len(name), mostSenderName)])
+}
+
+// printable drops control characters and characters that change the writing direction.
+func printable(r rune) rune {
+	if unicode.In(r, unicode.Cc, unicode.Cf) {
+		return -1
+	}
+	return r
+}
+
+// foldQuote divides a plain text before the quote at its end, which is folded like a quote in Markdown. If there is no text
+// before that quote, or the text does not end in a quote, quote is "".
+func foldQuote(body string) (text, quote string) {
+	lines := strings.SplitAfter(body, "\n")
+	at := len(lines)
+	for at > 0 && (lines[at-1][:min(1, len(lines[at-1]))] == ">" || strings.TrimSpace(lines[at-1]) == "") {
+		at--
+	}
+	for at < len(lines) && strings.TrimSpace(lines[at]) == "" {
+		at++
+	}
+	text = strings.Join(lines[:at], "")
+	if at == len(lines) || strings.TrimSpace(text) == "" {
+		return body, ""
+	}
+	return text, strings.Join(lines[at:], "")
+}
+
+// Text returns a message's text before the quote at its end, if it is shown as plain text.
+func (m messageShown) Text() string {
+	text, _ := foldQuote(m.Body)
+	return text
+}
+
+// Quote returns the quote at the end of a message's text, if it is shown as plain text, or "" if there is none.
+func (m messageShown) Quote() string {
+	_, quote := foldQuote(m.Body)
+	return quote
+}
