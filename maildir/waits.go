@@ -144,16 +144,11 @@ func (b *Box) Waits(ctx context.Context, q WaitsQuery) (*Waits, error) {
 	if err := b.listWaiting(ctx, w, q); err != nil {
 		return nil, err
 	}
-	stops, err := b.p.Claims.Stops(ctx)
+	stopped, asleep, err := b.stuck(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w.Stopped = append(w.Stopped, slices.DeleteFunc(stops, func(s Stop) bool { return s.Agent == b.agent })...)
-	asleep, err := b.p.Sessions.Unwoken(ctx)
-	if err != nil {
-		return nil, err
-	}
-	w.Asleep = append(w.Asleep, asleep...)
+	w.Stopped, w.Asleep = append(w.Stopped, stopped...), append(w.Asleep, asleep...)
 	if w.Held, err = b.p.Holds.List(ctx); err != nil {
 		return nil, err
 	}
