@@ -24,7 +24,7 @@ import (
 var schema string
 
 // edition counts the changes to schema.sql and to the meaning of its columns.
-const edition = 26
+const edition = 27
 
 // schemaVersion is the PRAGMA user_version of an index that this program can use. It also depends on the header keys
 // of messages, because an existing index has no values for a new key.

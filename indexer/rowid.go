@@ -57,10 +57,16 @@ var faceted = []faceting{
 		}
 		return []string{m.Importance}
 	}},
+	{query.Has, "h", func(m *format.Message) []string {
+		if len(m.Attachments) == 0 {
+			return nil
+		}
+		return []string{query.HasFile}
+	}},
 }
 
 // facets returns words for the full-text index that represent a message's project, sender, recipients, importance
-// (unless normal), thread, own id as a thread, and attachments. With facets, one full-text query covers all of these. A
+// (unless normal), thread, own id as a thread, attachments, and whether it has any. With facets, one full-text query covers all of these. A
 // facet begins with a letter that no living language uses and ends with a hash, so it matches no word or prefix that a
 // user types. Facets do not reveal recipients of blind copies.
 func facets(pid int64, m *format.Message) string {

@@ -172,6 +172,7 @@ CREATE INDEX files_copies ON files (aid, kind, name) WHERE kind IN (6, 9); -- in
 CREATE UNIQUE INDEX messages_id ON messages (pid, id);
 CREATE INDEX messages_thread ON messages (pid, thread COLLATE NOCASE) WHERE thread <> '';
 CREATE INDEX messages_elsewhere ON messages (pid, message_id) WHERE message_id <> '';
+CREATE INDEX messages_question ON messages (pid) WHERE question = 1;
 CREATE INDEX messages_key ON messages (pid, sender, key) WHERE key <> '';
 CREATE INDEX deliveries_unread ON deliveries (box, row) WHERE read = 0;
 CREATE INDEX deliveries_urgent ON deliveries (box, row) WHERE urgent = 1;

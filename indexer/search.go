@@ -105,15 +105,32 @@ func (x *Index) patiently(ctx context.Context, e match, search func(context.Cont
 	return false, nil
 }
 
+// unreadOnly is SQL that limits a search to messages that are unread in a box.
+const unreadOnly = " AND +search.rowid IN (SELECT row FROM deliveries INDEXED BY deliveries_unread WHERE box = ?%d AND read = 0)"
+
+// inUnread adds to a search the condition that a message is unread in q.Agent's inbox, if the query says so. The text
+// begins to select from the table search with "search MATCH ?1". The parameters are numbered from 1, without gaps.
+func (x *Index) inUnread(ctx context.Context, q index.SearchQuery, text string, args []any) (string, []any, error) {
+	if !q.Unread {
+		return text, args, nil
+	}
+	var box int64
+	err := one(ctx, x, "SELECT coalesce("+agentID+", 0)", []any{x.pid(q.Project), q.Agent}, &box)
+	const begins = "search MATCH ?1"
+	return strings.Replace(text, begins, begins+fmt.Sprintf(unreadOnly, len(args)+1), 1), append(args, box), err
+}
+
 const countText = "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH ?1 AND rowid >= ?2 AND rowid < ?3 " +
 	"ORDER BY rowid DESC LIMIT ?4 + 0)"
 
 // CountMatches counts the messages that match a query: see index.Index.
 func (x *Index) CountMatches(ctx context.Context, q index.SearchQuery, most int) (n int, err error) {
 	e, s := expression(x.pid(q.Project), q), spanOf(q)
-	_, err = x.patiently(ctx, e, func(ctx context.Context) error {
-		return one(ctx, x, countText, []any{e.whole, s.from, s.before, most}, &n)
-	})
+	text, args, err := x.inUnread(ctx, q, countText, []any{e.whole, s.from, s.before, most})
+	if err != nil {
+		return 0, err
+	}
+	_, err = x.patiently(ctx, e, func(ctx context.Context) error { return one(ctx, x, text, args, &n) })
 	return n, err
 }
 
@@ -161,7 +178,11 @@ func (x *Index) newest(ctx context.Context, q index.SearchQuery, e match) ([]ind
 	if e.user == "" {
 		text = listText
 	}
-	found, err := hits(ctx, x, q.Project, text, e.whole, s.from, s.before, limit, s.after, s.until)
+	text, args, err := x.inUnread(ctx, q, text, []any{e.whole, s.from, s.before, limit, s.after, s.until})
+	if err != nil {
+		return nil, err
+	}
+	found, err := hits(ctx, x, q.Project, text, args...)
 	for i := range found {
 		found[i].Next = strconv.FormatInt(found[i].Cursor, 10)
 	}
@@ -179,14 +200,18 @@ func (x *Index) ranked(ctx context.Context, q index.SearchQuery, e match) (index
 			return found, unknownCursor(q.Cursor)
 		}
 	}
+	s := spanOf(q)
+	text, args, err := x.inUnread(ctx, q, rankText, []any{e.whole, s.from, s.before, rankWindow, s.after, s.until, e.user})
+	if err != nil {
+		return found, err
+	}
 	// Both queries use one view. Otherwise the page would lack a message that is edited between them.
-	v, err := x.view(ctx, rankText, pageText)
+	v, err := x.view(ctx, text, pageText)
 	if err != nil {
 		return found, err
 	}
 	defer v.close()
-	s := spanOf(q)
-	all, err := column[int64](ctx, v, rankText, e.whole, s.from, s.before, rankWindow, s.after, s.until, e.user)
+	all, err := column[int64](ctx, v, text, args...)
 	found.Ranked = len(all)
 	page := all[min(shown, len(all)):min(shown+pageSize(q.Limit), len(all))]
 	if err != nil || len(page) == 0 {

@@ -24,7 +24,7 @@ func asked(t testing.TB, text string) index.SearchQuery {
 	q := index.SearchQuery{Project: "p"}
 	if text != "" {
 		var err error
-		if q.Query, err = query.Parse(text); err != nil {
+		if q.Query, err = query.Parse(text, testStart); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
 	}

@@ -43,11 +43,13 @@ const (
 
 // Threads lists threads by their newest matches: see index.Index.
 func (x *Index) Threads(ctx context.Context, q index.ThreadsQuery) (found index.FoundThreads, err error) {
+	search := index.SearchQuery{Query: q.Query, Project: q.Project, Agent: q.Agent}
 	w := threadWalk{
-		pid:   x.pid(q.Project),
-		match: expression(x.pid(q.Project), index.SearchQuery{Query: q.Query}),
-		span:  spanOf(index.SearchQuery{Query: q.Query}),
-		limit: pageSize(q.Limit),
+		pid:    x.pid(q.Project),
+		search: search,
+		match:  expression(x.pid(q.Project), search),
+		span:   spanOf(search),
+		limit:  pageSize(q.Limit),
 	}
 	w.last = w.before
 	if q.Cursor != "" {
@@ -72,8 +74,9 @@ func (x *Index) Threads(ctx context.Context, q index.ThreadsQuery) (found index.
 
 // threadWalk walks through the matches, newest first, and finds the first match of each thread.
 type threadWalk struct {
-	pid   int64
-	match match
+	pid    int64
+	search index.SearchQuery
+	match  match
 	span
 	limit int
 	shown int64 // rows at or above this were walked for earlier pages; 0: this is the first page
@@ -88,7 +91,11 @@ func (w *threadWalk) walk(ctx context.Context, x *Index) error {
 	for range threadsWalked / threadsBatch {
 		read := 0
 		var firsts []threadMatch
-		err := x.each(ctx, walkText, []any{w.match.whole, w.from, w.before, threadsBatch}, func(scan scanner) error {
+		sql, args, err := x.inUnread(ctx, w.search, walkText, []any{w.match.whole, w.from, w.before, threadsBatch})
+		if err != nil {
+			return err
+		}
+		err = x.each(ctx, sql, args, func(scan scanner) error {
 			var m threadMatch
 			err := scan(&m.row, &m.created, &m.thread)
 			read++
@@ -134,6 +141,10 @@ func (w *threadWalk) onEarlierPage(ctx context.Context, x *Index, thread string)
 		return false, nil
 	}
 	text := "(" + w.match.whole + ") AND " + fts{w.pid}.facet("t", thread)
-	err = one(ctx, x, matchedText, []any{text, w.shown, w.last}, &is)
+	sql, args, err := x.inUnread(ctx, w.search, matchedText, []any{text, w.shown, w.last})
+	if err != nil {
+		return false, err
+	}
+	err = one(ctx, x, sql, args, &is)
 	return is, err
 }

@@ -13,6 +13,7 @@ import (
 // SearchRequest is a search as the caller typed it.
 type SearchRequest struct {
 	Text   string // see package query
+	Agent  string // the agent that searches, for is:unread; "" if unknown
 	Rank   bool   // rank the newest matches by bm25; otherwise newest first
 	Limit  int    // default 20, at most 200
 	Cursor string // of an earlier page of the same search; "" for the first page
@@ -39,10 +40,11 @@ const maxQuery = 4096 // bytes
 
 // Search finds messages. Pages sorted by time neither skip nor repeat a message that existed when the first page was
 // read, even if mail arrives in the meantime. In a ranked search, new mail may shift later pages. Search returns
-// ErrInvalid for empty or invalid text or a cursor that no page returned, ErrTooLarge for text of more than maxQuery
-// bytes, and any error from FullID for a thread's id. It never returns an SQL error. See docs/tools.md, "Search".
+// ErrInvalid for empty or invalid text, for is:unread without an agent, or a cursor that no page returned, ErrTooLarge for text of more than maxQuery
+// bytes, any error from FullID for a thread's id, and ErrNotFound for
+// is:unread and an unknown agent. It never returns an SQL error. See docs/tools.md, "Search".
 func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, error) {
-	typed, err := p.readQuery(ctx, r.Text)
+	typed, err := p.readQuery(ctx, r.Text, r.Agent)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +52,7 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 	found, err := p.mail.Store.Index.Search(ctx, index.SearchQuery{
 		Query:   typed.Query,
 		Project: p.mail.Slug,
+		Agent:   r.Agent,
 		Rank:    r.Rank,
 		Limit:   limit + 1,
 		Cursor:  r.Cursor,
@@ -66,12 +69,13 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 }
 
 // CountMatches counts the messages that a search finds, up to most. It returns any error from Search.
-func (p *Project) CountMatches(ctx context.Context, text string, most int) (int, error) {
-	typed, err := p.readQuery(ctx, text)
+func (p *Project) CountMatches(ctx context.Context, r SearchRequest, most int) (int, error) {
+	typed, err := p.readQuery(ctx, r.Text, r.Agent)
 	if err != nil {
 		return 0, err
 	}
-	return p.mail.Store.Index.CountMatches(ctx, index.SearchQuery{Query: typed.Query, Project: p.mail.Slug}, most)
+	q := index.SearchQuery{Query: typed.Query, Project: p.mail.Slug, Agent: r.Agent}
+	return p.mail.Store.Index.CountMatches(ctx, q, most)
 }
 
 // typedQuery is a query with the text that it was parsed from.
@@ -81,15 +85,27 @@ type typedQuery struct {
 	unknown error // reports a name that no agent has; nil if there is none
 }
 
-// readQuery parses the text of a search.
-func (p *Project) readQuery(ctx context.Context, text string) (*typedQuery, error) {
+// readQuery parses the text of a search by an agent, which is "" if unknown.
+func (p *Project) readQuery(ctx context.Context, text, agent string) (*typedQuery, error) {
 	if len(text) > maxQuery {
 		return nil, refusal.Over(refusal.TooLarge("{field} is {count} bytes long, over the limit of {limit}: keep it to a few words."),
 			refusal.Query, len(text), maxQuery)
 	}
-	read, err := query.Parse(text)
+	read, err := query.Parse(text, p.mail.Store.Now())
 	if err != nil {
 		return nil, err
+	}
+	if read.Unread && agent == "" {
+		return nil, &Error{
+			What:  refusal.Invalid("{name} means mail that is unread in an agent's inbox, and the search names no agent. {name the reader}"),
+			Field: refusal.Query,
+			Name:  "is:unread",
+		}
+	}
+	if read.Unread {
+		if err := p.mail.NeedAgent(ctx, refusal.Agent, agent); err != nil {
+			return nil, err
+		}
 	}
 	typed := &typedQuery{Query: read, text: text}
 	if read.Thread != "" {
@@ -132,7 +148,7 @@ func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bo
 	case none && read.Foreign != "":
 		return about(read.Foreign, refusal.Note("Nothing was found. The search treated {name} {arg} as plain words, "+
 			"because that syntax has no meaning here: use words, \"phrases\", prefix*, AND OR NOT -word ( ), and "+
-			"from: to: cc: subject: body: thread: importance: after: before:.")), nil
+			"from: to: cc: subject: body: thread: importance: after: before: has:file is:unread.")), nil
 	case none && read.unknown != nil:
 		return read.unknown, nil
 	case none && read.Unspaced != "":

@@ -15,15 +15,46 @@ import (
 // Summarize summarizes a thread. The result is deterministic except for Text and Note, which come from Config.Refine.
 // It returns ErrNotFound if there is no such thread. See docs/tools.md, "Summaries".
 func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (*summary.Summary, error) {
-	thread, note, err := p.threadNamed(ctx, thread)
+	s, messages, body, err := p.condense(ctx, thread, examples)
+	if err != nil || p.mail.Store.Refine == nil {
+		return s, err
+	}
+	text, err := threadText(messages, body)
 	if err != nil {
 		return nil, err
+	}
+	if s.Text, err = p.mail.Store.Refine(ctx, text); err != nil {
+		p.mail.Store.Log.Warn("the command that summarizes threads failed", "thread", s.Thread, "error", err)
+		s.Note = errors.Join(s.Note, &Error{
+			What: refusal.Note("The command that summarizes threads failed ({why}), so this summary is based only on " +
+				"the structure of the messages."),
+			Why: err.Error(),
+		})
+	}
+	return s, nil
+}
+
+// Condense is like Summarize, but does not run Config.Refine, which may take long.
+func (p *Project) Condense(ctx context.Context, thread string) (*summary.Summary, error) {
+	const examples = false
+	s, _, _, err := p.condense(ctx, thread, examples)
+	return s, err
+}
+
+// condense summarizes a thread without Config.Refine. It also returns the thread's messages, and a function that reads
+// their bodies.
+func (p *Project) condense(ctx context.Context, thread string, examples bool) (
+	s *summary.Summary, messages []summary.Message, body func(id string) (string, error), err error,
+) {
+	thread, note, err := p.threadNamed(ctx, thread)
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	rows, err := p.Thread(ctx, thread, false)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	messages := make([]summary.Message, len(rows))
+	messages = make([]summary.Message, len(rows))
 	for i, m := range rows {
 		messages[i] = summary.Message{
 			ID:        m.ID,
@@ -41,38 +72,22 @@ func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (
 	}
 	short, err := p.mail.Store.Index.ShortBodies(ctx, p.mail.Slug, thread, after)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	body := func(id string) (string, error) {
+	body = func(id string) (string, error) {
 		if text, ok := short[id]; ok {
 			return text, nil
 		}
 		return p.mail.Store.Index.Body(ctx, p.mail.Slug, id, 0, summary.MaxBody)
 	}
-	s, err := summary.Of(ctx, messages, body, examples)
-	if err != nil {
-		return nil, err
+	if s, err = summary.Of(ctx, messages, body, examples); err != nil {
+		return nil, nil, nil, err
 	}
 	s.Thread = thread
 	if note != nil {
 		s.Note = note
 	}
-	if p.mail.Store.Refine == nil {
-		return s, nil
-	}
-	text, err := threadText(messages, body)
-	if err != nil {
-		return nil, err
-	}
-	if s.Text, err = p.mail.Store.Refine(ctx, text); err != nil {
-		p.mail.Store.Log.Warn("the command that summarizes threads failed", "thread", thread, "error", err)
-		s.Note = errors.Join(s.Note, &Error{
-			What: refusal.Note("The command that summarizes threads failed ({why}), so this summary is based only on " +
-				"the structure of the messages."),
-			Why: err.Error(),
-		})
-	}
-	return s, nil
+	return s, messages, body, nil
 }
 
 // mostRefined is the maximum total size, in bytes, of the bodies that Refine receives.

@@ -11,7 +11,7 @@ import (
 // ThreadsRequest selects threads.
 type ThreadsRequest struct {
 	Text   string // a search, which selects the threads of the messages it finds; "": all threads
-	Agent  string // the agent whose unread messages are counted; the agent need not exist
+	Agent  string // the agent whose unread messages are counted and that searches; the agent need not exist
 	Limit  int    // default 20, at most 200
 	Cursor string // of an earlier page of the same request; "" for the first page
 }
@@ -33,7 +33,7 @@ type ThreadListed struct {
 // hit. No page repeats a thread of an earlier page, even if mail arrives in the meantime. Any page, not just the last
 // one, may contain fewer threads than the limit, or none. Threads returns any error from Search.
 func (p *Project) Threads(ctx context.Context, r ThreadsRequest) (*ThreadsPage, error) {
-	typed, err := p.readQuery(ctx, cmp.Or(r.Text, "*"))
+	typed, err := p.readQuery(ctx, cmp.Or(r.Text, "*"), r.Agent)
 	if err != nil {
 		return nil, err
 	}

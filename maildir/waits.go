@@ -161,7 +161,7 @@ func (b *Box) Waits(ctx context.Context, q WaitsQuery) (*Waits, error) {
 	if err := b.listWaiting(ctx, w, q); err != nil {
 		return nil, err
 	}
-	stops, err := b.p.Claims.Stops(ctx)
+	stopped, asleep, err := b.stuck(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -169,12 +169,7 @@ func (b *Box) Waits(ctx context.Context, q WaitsQuery) (*Waits, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.Stopped = append(w.Stopped, slices.DeleteFunc(stops, func(s Stop) bool { return s.Agent == b.agent || gone.Has(keyOfStop(&s)) })...)
-	asleep, err := b.p.Sessions.Unwoken(ctx)
-	if err != nil {
-		return nil, err
-	}
-	w.Asleep = append(w.Asleep, slices.DeleteFunc(asleep, func(u Unwoken) bool { return gone.Has(keyOfUnwoken(&u)) })...)
+	w.Stopped, w.Asleep = append(w.Stopped, stopped...), append(w.Asleep, asleep...)
 	if w.Held, err = b.p.Holds.List(ctx); err != nil {
 		return nil, err
 	}

@@ -164,7 +164,7 @@ func TestNoProject(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.sock")
 	serveSocket(t, path, false, Config{Explain: error.Error})
 	for _, verb := range []string{"agent", "amend", "amendable", "archive", "decide", "delete", "desk", "draft", "forward", "go", "hold", "later", "log", "prepare",
-		"raise-format", "redo", "sync", "today", "undo", "undoable", "waiting"} {
+		"raise-format", "redo", "sync", "undo", "undoable", "waiting"} {
 		want := []asked{{"POST /mailtree/" + verb, "", 409, "the request does not specify a project"}}
 		checkAnswers(t, ask(path, want[0]), want)
 	}

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"errors"
 	"strconv"
 
 	"mailtree/maildir"
@@ -24,8 +23,7 @@ func (v *view) layThreads() error {
 		Limit:  threadsSize,
 		Cursor: v.asked("cursor"),
 	})
-	if errors.Is(err, maildir.ErrInvalid) || errors.Is(err, maildir.ErrTooLarge) {
-		d.Found.Status, d.Found.Note = v.reason(err)
+	if v.refusesQuery(err) {
 		return nil
 	}
 	if err != nil {

@@ -199,4 +199,14 @@ func TestFoundThreads(t *testing.T) {
 		t.Errorf("a wrong query: %s", res.Status)
 	}
 	contains(t, text, `<p class="note">`, `value="importance:x"`)
+	res, text = b.get(s.base + "/search?q=zebra+thread:nosuch-thread+is:read")
+	if res.StatusCode != http.StatusBadRequest {
+		t.Errorf("another wrong query: %s", res.Status)
+	}
+	contains(t, text, "write is:unread", "<h1>Search</h1>")
+	text = b.see(s.base + "/search?q=zebra+is:unread")
+	contains(t, text, "4 messages</h1>")
+	if text = b.see(s.base + "/search?q=zebra+has:file"); !strings.Contains(text, "No messages match") {
+		t.Errorf("files:\n%s", text)
+	}
 }

@@ -44,14 +44,15 @@ func (v *view) laySearch() error {
 	if f.Ranked = v.asked("order") == "rank"; v.Query() == "" {
 		return nil
 	}
-	page, err := v.p.Search(v.ctx(), maildir.SearchRequest{
+	r := maildir.SearchRequest{
 		Text:   v.Query(),
+		Agent:  v.Me,
 		Rank:   f.Ranked,
 		Limit:  searchSize,
 		Cursor: v.asked("cursor"),
-	})
-	if errors.Is(err, maildir.ErrInvalid) || errors.Is(err, maildir.ErrTooLarge) {
-		f.Status, f.Note = v.reason(err)
+	}
+	page, err := v.p.Search(v.ctx(), r)
+	if v.refusesQuery(err) {
 		return nil
 	}
 	if err != nil {
@@ -66,8 +67,19 @@ func (v *view) laySearch() error {
 	if page.Note != nil {
 		f.Note = v.page.cfg.Explain(page.Note)
 	}
-	f.Count, err = v.p.CountMatches(v.ctx(), v.Query(), countMost+1)
+	f.Count, err = v.p.CountMatches(v.ctx(), r, countMost+1)
 	return err
+}
+
+// refusesQuery reports whether err is the refusal of a query. If so, the list shows the reason below the search field.
+func (v *view) refusesQuery(err error) bool {
+	for _, kind := range []error{maildir.ErrInvalid, maildir.ErrTooLarge, maildir.ErrNotFound} {
+		if errors.Is(err, kind) {
+			v.Desk.Found.Status, v.Desk.Found.Note = v.reason(err)
+			return true
+		}
+	}
+	return false
 }
 
 // addHit adds a message that was found to the row of its thread.

@@ -30,6 +30,7 @@ type threadShown struct {
 	Asks     bool        // a message asks the user for an answer or an acknowledgement
 	Urgent   string      // importance of a message that is new or needs something; "" if normal
 	Reply    *draftShown // form below the thread; nil if there is none
+	Said     []partShown // summary of a long thread; nil if there is none
 }
 
 // messageShown is one message in a thread.
@@ -105,6 +106,11 @@ func (h *Page) thread(v *view) error {
 	}
 	if page.Next != 0 {
 		shown.Later = strconv.FormatInt(page.Next, 10)
+	}
+	if len(shown.Messages) >= saidFrom || shown.Earlier || shown.Later != "" {
+		if shown.Said, err = v.said(page.Thread); err != nil {
+			return err
+		}
 	}
 	var open *threadShown
 	if answers != nil {

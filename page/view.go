@@ -171,7 +171,7 @@ func mixedScripts(name string) bool {
 var templates = sync.OnceValue(parseTemplates)
 
 func parseTemplates() map[string]*template.Template {
-	base := template.Must(template.New("base").Funcs(functions).ParseFS(sources, "templates/base.html", "templates/parts.html"))
+	base := template.Must(template.New("base").Funcs(functions).ParseFS(sources, "templates/base.html", "templates/parts.html", "templates/record.html"))
 	all := map[string]*template.Template{}
 	for _, name := range []string{
 		"refused", "all", "waiting", "thread", "compose", "reply", "agents", "claims", "activity",

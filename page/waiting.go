@@ -27,8 +27,7 @@ type desk struct {
 	Older  string      // the URL parameters of the next page of Rows; "" at the end
 	Open   string      // the thread next to the list; "" if there is none
 	Next   *rowShown   // the row after Open; nil if there is none
-	Looked time.Time   // when the user last looked; zero if unknown
-	News   *maildir.News
+	Past   *pastShown  // what happened while the user was away; nil next to a thread and in a part of a view
 }
 
 // inList is the URL parameter of a thread that says from which list the user has opened it. The list's own parameters
@@ -127,12 +126,8 @@ func (h *Page) waiting(v *view) error {
 	if err := v.lay(nil); err != nil {
 		return err
 	}
-	v.Desk.Looked = v.lastLooked()
-	if !v.Desk.Looked.IsZero() {
-		var err error
-		if v.Desk.News, err = v.p.Since(v.ctx(), v.Desk.Looked); err != nil {
-			return err
-		}
+	if err := v.catchUp(); err != nil {
+		return err
 	}
 	return v.show("waiting", nil)
 }
@@ -149,6 +144,9 @@ func (v *view) showList(title string) error {
 		return err
 	}
 	if err := v.lay(nil); err != nil {
+		return err
+	}
+	if err := v.catchUp(); err != nil {
 		return err
 	}
 	return v.showAs(cmp.Or(v.Desk.Found.Status, http.StatusOK), "waiting", nil)

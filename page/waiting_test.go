@@ -153,48 +153,32 @@ func TestMenu(t *testing.T) {
 	has(b.part("/agents", "1"), "Needs you 52", "Now 3")
 }
 
-// TestSince checks that a user who was away sees how much has happened in the meantime. Leaving a view open must not
-// count as a visit.
+// TestSince checks what a user sees who was away: what was decided, closed and left open, and who is stuck. Leaving a view
+// open must not count as a visit, and a thread that is open takes the place of the catch-up.
 func TestSince(t *testing.T) {
 	var jump atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }
 	s := open(t, page.Config{Person: "pat", Now: now})
 	b := s.browser()
-	look := func() string {
+	look := func(path string) string {
 		t.Helper()
-		res, text := b.get(s.base + "/")
+		res, text := b.get(s.base + path)
 		if cookies := res.Cookies(); len(cookies) == 1 {
 			b.cookies = cookies
 		}
 		return text
 	}
-	hasNews := func(want bool) {
-		t.Helper()
-		if text := look(); strings.Contains(text, "Since you last looked") != want {
-			t.Errorf("it reports news: %v\n%s", !want, text)
-		}
-	}
 	jump.Store(int64(-time.Hour))
-	hasNews(false) // no one has visited before
+	contains(t, look("/"), "Nothing was decided, closed or asked.")
 	jump.Store(int64(2*time.Minute - time.Hour))
-	hasNews(false) // the user was not away
-	first := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
-	s.send("Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Re: s", Body: "b", ThreadID: first.ID})
+	look("/")
+	asked := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Which index?", Body: "b"})
+	s.send("Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Re: Which index?", Body: "Decision: the <second> one", ThreadID: asked.ID})
+	open := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "And when?", Body: "b"})
 	if _, err := s.p.Box(claimOf("Bob", "app").Agent, format.Origin{}).Claim(t.Context(), claimOf("Bob", "app")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.p.Box("Bob", format.Origin{}).Release(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(s.p.Dir(), format.CanonicalPath(first.ID, first.Created))
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, append(text, "More.\n"...), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.p.Rescan(t.Context()); err != nil {
+	if _, err := s.p.Box(claimOf("Ann", "app").Agent, format.Origin{}).Claim(t.Context(), claimOf("Ann", "app")); err != nil {
 		t.Fatal(err)
 	}
 	jump.Store(int64(5 * time.Minute))
@@ -206,8 +190,47 @@ func TestSince(t *testing.T) {
 	if res, _ := b.do(r); len(res.Cookies()) != 0 {
 		t.Error("a view that is left open is treated as a visit")
 	}
-	contains(t, look(), "Since you last looked", "2 messages</a> · 1 thread", "1 claim ended", "1 edit by hand")
-	hasNews(true) // the user was here a moment ago, and may not have read the news
+	news := []string{
+		`<dt>Decided</dt><dd><a href="` + s.base + `/thread/` + asked.ID + `#`, `<bdi>the &lt;second&gt; one</bdi>`,
+		`<dt>Closed</dt><dd><a href="` + s.base + `/threads">1 thread</a>`,
+		`<dt>Open</dt><dd><a href="` + s.base + `/thread/` + open.ID + `#` + open.ID + `"><bdi>And when?</bdi>`,
+		`<dt>Stuck</dt>`, `>A claim by <bdi class="name">Bob</bdi></a> stopped <bdi class="name">Ann</bdi>’s claim`,
+	}
+	contains(t, look("/"), news...)
+	contains(t, look("/threads"), news...) // the user was here a moment ago, and may not have read the news
+	if text := look("/thread/" + asked.ID); strings.Contains(text, "<dt>Decided</dt>") {
+		t.Errorf("the catch-up is next to a thread:\n%s", text)
+	}
 	jump.Store(int64(time.Hour))
-	contains(t, look(), "Nothing new.")
+	text := look("/")
+	if strings.Contains(text, "<dt>Decided</dt>") || strings.Contains(text, "<dt>Closed</dt>") {
+		t.Errorf("after a second visit:\n%s", text)
+	}
+}
+
+// TestSaid checks that a thread of more than four messages has a summary above it, and that a shorter one has none.
+func TestSaid(t *testing.T) {
+	s := open(t, page.Config{Person: "pat"})
+	b := s.browser()
+	bodies := []string{"Which index?", "Decided: the <first> one", "- [ ] Ann builds it", "Agreed: tonight", "Decision: in UTC"}
+	for i, body := range bodies {
+		if i == 4 && strings.Contains(b.see(s.base+"/thread/T"), `class="said"`) {
+			t.Error("a thread of four messages has a summary")
+		}
+		s.send([]string{"Ann", "Bob"}[i%2], maildir.Draft{To: []string{"pat"}, Subject: "Index", Body: body, ThreadID: "T"})
+	}
+	last := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Index", Body: "Resolution: on Friday\n\nWho starts?", ThreadID: "T"})
+	text := b.see(s.base + "/thread/T")
+	contains(t, text, `<dt>Asked</dt><dd title="Who starts?"><a href="#`+last.ID+`"><bdi>Who starts?</bdi></a></dd>`,
+		`<dt>Decided</dt><dd title="tonight">`, `<bdi>in UTC</bdi>`, `<bdi>on Friday</bdi>`, "+ 1 earlier",
+		`<dt>Open</dt><dd title="Ann builds it">`)
+	if strings.Contains(text, "the &lt;first&gt; one</bdi>") {
+		t.Errorf("an older decision is shown:\n%s", text)
+	}
+	for range 5 {
+		s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Chat", Body: "Nothing.", ThreadID: "T-2"})
+	}
+	if strings.Contains(b.see(s.base+"/thread/T-2"), `class="said"`) {
+		t.Error("a thread that decides nothing has a summary")
+	}
 }

@@ -51,7 +51,7 @@ func BenchmarkCommands(b *testing.B) {
 		run("start", "version")
 		run("completion", "__complete", "read", "-p", "bench", "")
 		run("status", "status", "--json")
-		for _, c := range []string{"me", "inbox", "agents", "claims", "today", "problems"} {
+		for _, c := range []string{"me", "inbox", "agents", "claims", "catchup", "decisions", "problems"} {
 			here(c)
 		}
 		run("projects", "projects")

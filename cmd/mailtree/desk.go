@@ -29,7 +29,7 @@ const (
 // deskCommands are the commands that a user runs to read and write mail.
 func (p *program) deskCommands() []*cobra.Command {
 	return append(p.deskTable(), []*cobra.Command{
-		inboxCommand(p), readCommand(p), threadCommand(p), searchCommand(p), logCommand(p),
+		inboxCommand(p), readCommand(p), threadCommand(p), summaryCommand(p), catchUpCommand(p), decisionsCommand(p), searchCommand(p), logCommand(p),
 		sendCommand(p), replyCommand(p), yesCommand(p), noCommand(p), forwardCommand(p), ackCommand(p), releaseCommand(p), holdCommand(p),
 		goCommand(p), dismissCommand(p), archiveCommand(p), laterCommand(p), rmCommand(p), editCommand(p),
 		undoCommand(p), redoCommand(p), syncCommand(p), upgradeFormatCommand(p), stopCommand(p), logsCommand(p), linkCommand(p), unlinkCommand(p),

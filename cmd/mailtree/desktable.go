@@ -73,21 +73,6 @@ func (p *program) deskTable() []*cobra.Command {
 				return d.Read(ctx, uri, answer)
 			}
 		}, showByTemplate[mail.ClaimsResource]),
-		asks(p, nobodys, &cobra.Command{
-			Use:   "today",
-			Short: "Show messages, active agents and claims since midnight",
-		}, func(*pflag.FlagSet) asking {
-			return func(ctx context.Context, d *deskWork, _ []string, answer any) error {
-				year, month, day := d.Now().Date()
-				return d.Ask(ctx, cli.Of(d.Slug, "today"), time.Date(year, month, day, 0, 0, 0, 0, time.Local), answer)
-			}
-		}, func(ctx context.Context, d *deskWork, name string, t *maildir.Day) error {
-			return d.Paged(ctx, func(s *cli.Screen) error {
-				paged := *d
-				paged.Screen = s
-				return showByTemplate(ctx, &paged, name, t)
-			})
-		}),
 		p.claimCommand(),
 	}
 }
@@ -197,17 +182,7 @@ func (d *deskWork) templateFuncs(name string) template.FuncMap {
 		"more": func(cursor string) string { return d.tellMore(name, cursor) },
 		"some": some, "presence": presence,
 		"noBecause": noBecause, "reason": reason, "howFar": howFar, "seen": d.seen, "madeAt": d.madeAt,
-		"count": count, "threads": threadsOf, "strong": func() string { return cli.Strong }, "head": func() string { return cli.Head },
-		"from": func(name string) string { return d.people("", []string{name}) },
-		"to":   func(names []string) string { return d.people("to ", names) },
-		"number": func(messages any) []string { // see deskWork.number
-			v := reflect.ValueOf(messages)
-			ids := make([]string, v.Len())
-			for i := range ids {
-				ids[i] = v.Index(i).FieldByName("ID").String()
-			}
-			return d.number(ids)
-		},
+		"count": count, "strong": func() string { return cli.Strong }, "head": func() string { return cli.Head },
 		"matched": matched, "quoted": func(text string) string { return `"` + cli.Line(text) + `"` },
 		"add": func(a, b int) int { return a + b },
 		"fact": func(label, value string) string { // "" if there is no value
@@ -344,13 +319,4 @@ func howFar(r *index.Receipt) string {
 		return "delivered"
 	}
 	return "not delivered"
-}
-
-// threadsOf returns the number of threads that the messages belong to.
-func threadsOf(messages []maildir.DayMessage) int {
-	threads := map[string]bool{}
-	for _, m := range messages {
-		threads[cmp.Or(m.ThreadID, m.ID)] = true
-	}
-	return len(threads)
 }

@@ -42,9 +42,9 @@ var groups = []struct {
 	title    string
 	commands []string
 }{
-	{"Mail:", []string{"inbox", "read", "thread", "search", "send", "reply", "yes", "no", "forward", "ack", "edit", "archive", "later", "rm", "undo", "redo"}},
+	{"Mail:", []string{"inbox", "read", "thread", "summary", "search", "send", "reply", "yes", "no", "forward", "ack", "edit", "archive", "later", "rm", "undo", "redo"}},
 	{"Agents and claims:", []string{"agents", "whois", "me", "claims", "claim", "release", "hold", "go", "dismiss", "projects", "path", "new", "guard"}},
-	{"Activity:", []string{"open", "today", "watch", "log", "problems"}},
+	{"Activity:", []string{"open", "catchup", "decisions", "watch", "log", "problems"}},
 	{"Clients:", []string{"setup", "stdio", "hook", "nudge", "token"}},
 	{"Email:", []string{"mailbox", "gateway"}},
 	{serverGroup, []string{

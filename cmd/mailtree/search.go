@@ -22,9 +22,9 @@ func searchCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "search WORD...",
 		Short: "Find messages",
-		Long: "Find messages, newest first. A query can contain words, \"phrases\", prefix*, AND OR NOT -word (), from: to: cc:\n" +
-			"subject: thread: importance: after: before:. Put -- before a word that begins with a dash. The exit status is 3 if no\n" +
-			"message matches.",
+		Long: "Find messages, newest first, grouped by thread. A query can contain words, \"phrases\", prefix*, AND OR NOT -word (),\n" +
+			"from: to: cc: subject: thread: importance: after: before: since:2d has:file is:unread. Put -- before a word that begins\n" +
+			"with a dash. The exit status is 3 if no message matches.",
 		Args: cobra.MinimumNArgs(1),
 	}
 	f := p.addDeskFlags(c)
@@ -43,9 +43,15 @@ func searchCommand(p *program) *cobra.Command {
 				return err
 			}
 		}
+		me, err := p.me()
+		if err != nil {
+			return err
+		}
 		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
 			query := strings.Join(args, " ")
-			ask := map[string]any{"project_key": d.Slug, "query": sinceThen(query, after), "limit": limit}
+			ask := map[string]any{
+				"project_key": d.Slug, "agent_name": maildir.PersonName(me), "query": sinceThen(query, after), "limit": limit,
+			}
 			if rank {
 				ask["order"] = "rank"
 			}

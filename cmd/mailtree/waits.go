@@ -58,22 +58,17 @@ func (p *program) showWaits(c *cobra.Command, f *waitsFlags) error {
 	if err != nil {
 		return usageError(c, err)
 	}
-	show := func(ctx context.Context, d *deskWork) error {
+	err = p.inProjects(c, f.deskFlags, f.all, func(ctx context.Context, d *deskWork) error {
 		ask := func(answer any) error { return p.waitsOf(ctx, d, most != 0, answer) }
 		return present(d, ask, func(w *maildir.Waits) error {
-			p.printWaits(d, w, most)
+			var u maildir.CatchUp
+			if err := p.catchUpOf(ctx, d, time.Time{}, &u); err != nil {
+				return err
+			}
+			p.printWaits(d, w, sinceLine(d, &u), most)
 			return nil
 		})
-	}
-	if f.all {
-		if f.project != "" {
-			return usageError(c, errors.New("--all and --project cannot be used together"))
-		}
-		return p.withServer(ctx, func(ctx context.Context, c *cli.Client) error {
-			return show(ctx, &deskWork{Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: f.json, listFile: p.listFile()})
-		})
-	}
-	err = p.atDesk(ctx, f.deskFlags, nobodys, nil, show) // creates no agent
+	})
 	if errors.Is(err, errNoProject) {
 		screen := cli.NewScreen(p.std.out, p.variable)
 		if caller, err := hello(p.env, stdioOptions{}); err == nil && caller.WorkTree != "" && !f.json {
@@ -90,9 +85,9 @@ func (p *program) showWaits(c *cobra.Command, f *waitsFlags) error {
 	return err
 }
 
-// printWaits prints the list of what is waiting, with at most the given number of rows. If most is 0, it prints as many
+// printWaits prints the list of what is waiting, with at most the given number of rows, and the line since. If most is 0, it prints as many
 // rows as fit the terminal, and if most is -1 or there is no terminal, all of them.
-func (p *program) printWaits(d *deskWork, w *maildir.Waits, most int) {
+func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most int) {
 	place := "all projects"
 	if d.Slug != "" {
 		place = cli.Line(filepath.Base(d.HumanKey))
@@ -100,7 +95,7 @@ func (p *program) printWaits(d *deskWork, w *maildir.Waits, most int) {
 	d.Say(d.Faint, "%s · you are %s · %s", place, cli.Line(w.Agent), amountOf(w))
 	quiet := quietLines(d, w)
 	if most == 0 && d.Height > 0 {
-		const others = 6 // the first line, the next commands on up to two lines, the number of other rows, how to hide the quiet lines, and the shell's prompt
+		const others = 7 // the first line, up to two lines of next commands, other rows, how to hide quiet lines, catch-up, the prompt
 		titles := 0
 		for _, g := range w.Groups() {
 			titles += min(1, len(g.Prompts)+len(g.Threads))
@@ -117,6 +112,9 @@ func (p *program) printWaits(d *deskWork, w *maildir.Waits, most int) {
 	}
 	if d.Slug != "" && len(w.Stopped)+len(w.Asleep)+len(w.Broken) > 0 {
 		d.Tell("%s\n", d.Faint("to hide these: mailtree dismiss"))
+	}
+	if since != "" {
+		d.Tell("%s\n", d.Faint(since))
 	}
 	heldLines(d, w.Held, w.Agent)
 	if w.Alone && len(rows) == 0 {
@@ -305,26 +303,7 @@ func once(names []string) (all []string) {
 // quietLines returns what else may need the user's attention, one line for each kind: agents that were stopped by
 // claims, agents that cannot be woken, invalid files, and projects that could not be opened.
 func quietLines(d *deskWork, w *maildir.Waits) (lines []string) {
-	more := func(n int) string {
-		if n <= 1 {
-			return ""
-		}
-		return fmt.Sprintf(" +%d", n-1)
-	}
-	if len(w.Stopped) > 0 {
-		s := &w.Stopped[0]
-		var paths, holders []string
-		for _, by := range s.By {
-			paths, holders = append(paths, by.Paths...), append(holders, by.Claim.Agent)
-		}
-		lines = append(lines, fmt.Sprintf("A claim stopped %s's %s of %s (held by %s)%s  %s", cmp.Or(s.Agent, "someone"), s.Doing,
-			d.people("", once(paths)), listNames(once(holders)), more(len(w.Stopped)), d.Ago(s.At.Format(time.RFC3339))))
-	}
-	if len(w.Asleep) > 0 {
-		u := &w.Asleep[0]
-		lines = append(lines, fmt.Sprintf("Can't wake %s (%d unread, %s)%s: %s", u.Agent, u.Unread, d.Ago(u.Since.Format(time.RFC3339)),
-			more(len(w.Asleep)), u.Why()))
-	}
+	lines = stuckLines(d, w.Stopped, w.Asleep)
 	switch n := w.BrokenFiles(); {
 	case n == 1:
 		lines = append(lines, "1 file has errors: mailtree problems")
@@ -339,6 +318,31 @@ func quietLines(d *deskWork, w *maildir.Waits) (lines []string) {
 	}
 	for i := range lines {
 		lines[i] = cli.Line(lines[i])
+	}
+	return lines
+}
+
+// stuckLines returns a line for the agents that were stopped by claims, and one for those that cannot be woken.
+func stuckLines(d *deskWork, stopped []maildir.Stop, asleep []maildir.Unwoken) (lines []string) {
+	more := func(n int) string {
+		if n <= 1 {
+			return ""
+		}
+		return fmt.Sprintf(" +%d", n-1)
+	}
+	if len(stopped) > 0 {
+		s := &stopped[0]
+		var paths, holders []string
+		for _, by := range s.By {
+			paths, holders = append(paths, by.Paths...), append(holders, by.Claim.Agent)
+		}
+		lines = append(lines, fmt.Sprintf("A claim stopped %s's %s of %s (held by %s)%s  %s", cmp.Or(s.Agent, "someone"), s.Doing,
+			d.people("", once(paths)), listNames(once(holders)), more(len(stopped)), d.Ago(s.At.Format(time.RFC3339))))
+	}
+	if len(asleep) > 0 {
+		u := &asleep[0]
+		lines = append(lines, fmt.Sprintf("Can't wake %s (%d unread, %s)%s: %s", u.Agent, u.Unread, d.Ago(u.Since.Format(time.RFC3339)),
+			more(len(asleep)), u.Why()))
 	}
 	return lines
 }

@@ -120,6 +120,10 @@ type Index interface {
 	Replied(ctx context.Context, project, agent string, cursors []int64) (map[int64]Replied, error)
 	// Hidden returns the threads that the agent has hidden until a time after now, by thread.
 	Hidden(ctx context.Context, project, agent string, now time.Time) (map[string]Hidden, error)
+	// Asked returns up to limit messages that were created since the given time and ask for an answer, newest first.
+	Asked(ctx context.Context, project string, since time.Time, limit int) ([]Asked, error)
+	// Acts returns up to limit times at which an agent wrote, read or acknowledged a message, newest first.
+	Acts(ctx context.Context, project, agent string, limit int) ([]time.Time, error)
 	// Outlines returns an outline of each message and its thread, by the message's cursor.
 	Outlines(ctx context.Context, project string, cursors []int64) (map[int64]Outline, error)
 	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // by file name, in descending order; [] past the end
@@ -346,6 +350,20 @@ type Replied struct {
 	ByOthers bool // anyone other than the message's sender
 }
 
+// Asked is a message that asks its recipients for an answer: see package question.
+type Asked struct {
+	ID      string
+	Thread  string // the message's own id if it is not in a thread
+	From    string
+	Subject string
+	Created time.Time
+
+	// Settled is when anyone other than the sender wrote in the thread after the message, or when the last recipient in
+	// to and cc that has a copy in this project acknowledged the message, whichever is earlier. It is zero if neither has
+	// happened.
+	Settled time.Time
+}
+
 // Hidden says which messages of a thread an agent has hidden.
 type Hidden struct {
 	Cursor int64     // the newest hidden message
@@ -405,6 +423,7 @@ type BoxRow struct {
 type SearchQuery struct {
 	query.Query
 	Project string // slug
+	Agent   string // the agent in whose inbox the messages are unread if the query says Unread; otherwise ignored
 	Rank    bool   // rank the newest matches by bm25; otherwise sort newest first
 	Limit   int
 	Cursor  string // only hits after this Hit.Next; "" to start with the first
@@ -421,7 +440,7 @@ type Found struct {
 type ThreadsQuery struct {
 	query.Query        // selects the threads of the messages that it finds; the zero Query selects all
 	Project     string // slug
-	Agent       string // the agent whose unread messages are counted
+	Agent       string // the agent whose unread messages are counted, and selected if the query says Unread
 	Limit       int
 	Cursor      string // only threads after this FoundThreads.Next; "" to start with the first
 }

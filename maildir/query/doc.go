@@ -5,8 +5,8 @@
 //	mig*                  words with this prefix
 //	a OR b, a NOT b, -b   either; a without b. NOT and - apply to the next word, phrase or group
 //	(a OR b) c            a group
-//	from:Ann cc:Bob       filters; also to: (recipients and cc), subject:, body:, importance:
-//	thread:T after:2025-10-23 before:2025-11-01   filters of the whole query
+//	from:Ann cc:Bob       filters; also to: (recipients and cc), subject:, body:, importance:, has:file
+//	thread:T after:2025-10-23 before:2d is:unread   filters of the whole query
 //
 // A word with punctuation is treated as code: user_id, /api/users, fooBar.baz and f(x) are phrases made of their words.
 // OR between two filters joins only these filters. For example, "from:Ann OR from:Bob plan" finds "plan" in mail from

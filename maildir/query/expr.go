@@ -7,6 +7,7 @@ type Query struct {
 	Expr          Expr      // nil matches every message
 	Thread        string    // messages in this thread, and the message with this id; "" for any thread
 	After, Before time.Time // created at or after After, and before Before; zero for no limit
+	Unread        bool      // only messages that are unread in the inbox of the agent that searches
 
 	// Mistaken is a word that looks like a filter from another search engine and is searched for as text. Meant is
 	// mailtree's equivalent filter. Both are "" if there is no such word.
@@ -71,34 +72,37 @@ type Filter struct {
 // Key is a field that a Filter compares.
 type Key string
 
-// These are the values of Key. Parse moves Thread, After and Before into Query, so a Filter never has them.
+// These are the values of Key. Parse moves Thread, After, Before and Is into Query, so a Filter never has them.
 const (
 	From       Key = "from"
 	To         Key = "to" // to or cc
 	CC         Key = "cc"
 	Importance Key = "importance" // low, normal, high, urgent
+	Has        Key = "has"        // HasFile
 	Thread     Key = "thread"
 	After      Key = "after"
 	Before     Key = "before"
+	Is         Key = "is" // unread
 )
 
+// HasFile is the value of a filter with the key Has: the message has an attachment.
+const HasFile = "file"
+
 // ofWhole reports whether the filter applies to the whole query.
-func (k Key) ofWhole() bool { return k == Thread || k == After || k == Before }
+func (k Key) ofWhole() bool { return k == Thread || k == After || k == Before || k == Is }
 
 // keys maps the words that become filters when a colon follows. Any other word before a colon, as in std::vector and
 // http://x, is part of the text to search for.
 var keys = map[string]Key{
 	"from": From, "sender": From, "to": To, "cc": CC, "subject": inSubject, "body": inBody, "importance": Importance,
 	"thread": Thread, "thread_id": Thread, "after": After, "since": After, "before": Before, "until": Before,
-	"is": notIs, "has": notHas,
+	"is": Is, "has": Has,
 }
 
-// These keys are not filters. The values of the first two are searched for in one column. The others are refused.
+// These keys are not filters. Their values are searched for in one column.
 const (
 	inSubject Key = "subject"
 	inBody    Key = "body"
-	notIs     Key = "is"
-	notHas    Key = "has"
 )
 
 // Map returns e with each Filter replaced by the result of change. If change returns nil, Map removes the filter. Map

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 )
 
@@ -18,15 +19,15 @@ const maxDepth = 32
 var errSyntax = errors.New("syntax")
 
 // Parse parses a query. If quotes, parentheses or operators are unbalanced, it reads all words as plain text. It
-// returns ErrInvalid if the text is empty, contains no letter or digit, or contains an invalid filter. See
-// docs/tools.md, "Search".
-func Parse(text string) (Query, error) {
+// returns ErrInvalid if the text is empty, contains no letter or digit, or contains an invalid filter. Ages, as in
+// after:2d, count from now. See docs/tools.md, "Search".
+func Parse(text string, now time.Time) (Query, error) {
 	all, l := tokens(text)
 	if len(all) == 0 {
 		return Query{}, invalid(refusal.Invalid("{field} is empty: use words, \"a phrase\", pre*, AND, OR, NOT, or from: to: cc: "+
-			"subject: thread: importance: after: before:."), "")
+			"subject: thread: importance: after: before: has:file is:unread."), "")
 	}
-	p := parser{rest: all}
+	p := parser{rest: all, now: now}
 	e, err := p.either(0)
 	if err == nil && (l.unclosed || len(p.rest) > 0) {
 		err = errSyntax
@@ -34,14 +35,14 @@ func Parse(text string) (Query, error) {
 	q := Query{Mistaken: l.mistaken, Meant: l.meant, Wild: l.wild, Foreign: l.foreign, Lower: l.lower, Unspaced: l.unspaced}
 	if errors.Is(err, errSyntax) {
 		q.Plain = true
-		e, err = plain(all)
+		e, err = plain(all, now)
 	}
 	if err == nil && e == nil && !slices.ContainsFunc(all, token.everything) {
 		err = invalid(refusal.Invalid("{field} {name} contains no letters or digits, so there is nothing to search for: "+
 			"use a word, or * for every message."), text)
 	}
 	if err == nil {
-		q.Expr, err = q.takeWhole(e)
+		q.Expr, err = q.takeWhole(e, now)
 	}
 	return q, err
 }
@@ -54,7 +55,10 @@ func invalid(what refusal.What, name string) error {
 }
 
 // parser parses tokens. A word without letters or digits becomes a nil Expr, which matches every message.
-type parser struct{ rest []token }
+type parser struct {
+	rest []token
+	now  time.Time
+}
 
 func (p *parser) peek(n int) kind {
 	if n >= len(p.rest) {
@@ -185,12 +189,12 @@ func (p *parser) one(depth int) (Expr, error) {
 
 // filters parses a filter and any filters joined to it with OR.
 func (p *parser) filters(t token) (Expr, error) {
-	first, err := t.filter()
+	first, err := t.filter(p.now)
 	joined := []Expr{first}
 	for err == nil && p.peek(0) == or && p.peek(1) == filter {
 		p.next()
 		var e Expr
-		e, err = p.next().filter()
+		e, err = p.next().filter(p.now)
 		joined = append(joined, e)
 	}
 	return anyOf(joined), err
@@ -206,17 +210,20 @@ func (t token) term() Expr {
 }
 
 // filter parses and checks a filter. It returns ErrInvalid for an invalid filter.
-func (t token) filter() (Expr, error) {
+func (t token) filter(now time.Time) (Expr, error) {
 	f := Filter{Key: t.key, Value: t.text}
 	name := string(t.key) + ":"
 	switch {
 	case t.text == "":
 		return nil, invalid(refusal.Invalid("{name} {arg} has no value: write it as {=name}VALUE, or quote the word to "+
 			"search for it."), name)
-	case t.key == notIs || t.key == notHas:
-		return nil, invalid(refusal.Invalid("{name} {arg} cannot be searched for: the search does not cover read "+
-			"marks or attachments. Search by words, from: to: cc: subject: thread: importance: after: before:. "+
-			"{list unread}"), name+t.text)
+	case t.key == Is && !strings.EqualFold(t.text, "unread"):
+		return nil, invalid(refusal.Invalid("{name} {arg} is not a filter: write is:unread, or quote it to search for it."), name+t.text)
+	case t.key == Has:
+		if !slices.Contains([]string{"file", "files", "attachment", "attachments"}, strings.ToLower(t.text)) {
+			return nil, invalid(refusal.Invalid("{name} {arg} is not a filter: write has:file, or quote it to search for it."), name+t.text)
+		}
+		f.Value = HasFile
 	case t.several():
 		return nil, &refusal.Error{
 			What:  refusal.Invalid("{name} {arg} is not a single value: each filter takes one value. Write {=other}."),
@@ -230,9 +237,10 @@ func (t token) filter() (Expr, error) {
 			return nil, invalid(refusal.ImportanceUnknown, "importance:"+t.text)
 		}
 	case f.Key == After, f.Key == Before:
-		if _, err := parseTime(f.Value); err != nil {
+		if _, err := parseTime(f.Value, now); err != nil {
 			return nil, &refusal.Error{
-				What:  refusal.Invalid("{name} {arg} is not a time: write {=other}:2025-10-23 or {=other}:2025-10-23T15:22:14Z."),
+				What: refusal.Invalid("{name} {arg} is not a time: write {=other}:2025-10-23, {=other}:2025-10-23T15:22:14Z or " +
+					"{=other}:2d for two days ago."),
 				Field: refusal.Query,
 				Name:  f.Value,
 				Other: string(f.Key),
@@ -255,13 +263,13 @@ func (t token) values() []string {
 }
 
 // plain reads every word as text, including operators, but keeps the filters.
-func plain(tokens []token) (Expr, error) {
+func plain(tokens []token, now time.Time) (Expr, error) {
 	var parts []Expr
 	for _, t := range tokens {
 		var e Expr
 		if t.kind == filter {
 			var err error
-			if e, err = t.filter(); err != nil {
+			if e, err = t.filter(now); err != nil {
 				return nil, err
 			}
 		} else {
@@ -279,7 +287,7 @@ func plain(tokens []token) (Expr, error) {
 }
 
 // takeWhole moves the filters that apply to the whole query from e into q.
-func (q *Query) takeWhole(e Expr) (Expr, error) {
+func (q *Query) takeWhole(e Expr, now time.Time) (Expr, error) {
 	parts, ok := e.(And)
 	if !ok && e != nil {
 		parts = And{e}
@@ -291,9 +299,11 @@ func (q *Query) takeWhole(e Expr) (Expr, error) {
 		case Thread:
 			q.Thread = f.Value
 		case After:
-			q.After, _ = parseTime(f.Value)
+			q.After, _ = parseTime(f.Value, now)
 		case Before:
-			q.Before, _ = parseTime(f.Value)
+			q.Before, _ = parseTime(f.Value, now)
+		case Is:
+			q.Unread = true
 		default:
 			rest = append(rest, x)
 		}
@@ -309,7 +319,11 @@ func (q *Query) takeWhole(e Expr) (Expr, error) {
 	return left, err
 }
 
-func parseTime(s string) (time.Time, error) {
+// parseTime parses a date, a time, a number of seconds since 1970, or an age, which counts from now.
+func parseTime(s string, now time.Time) (time.Time, error) {
+	if age, ok := format.ParseSpan(s); ok {
+		return now.Add(-age).UTC(), nil
+	}
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02", "2006-01", "2006"} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t.UTC(), nil

@@ -44,8 +44,11 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// now is when the queries of the tests are parsed.
+var now = time.Date(2025, 10, 23, 12, 0, 0, 0, time.UTC)
+
 func read(text string) string {
-	q, err := Parse(text)
+	q, err := Parse(text, now)
 	if err != nil {
 		return "refused: " + err.Error()
 	}
@@ -70,6 +73,9 @@ func read(text string) string {
 	}
 	if !q.Before.IsZero() {
 		said += " until " + q.Before.Format(time.RFC3339)
+	}
+	if q.Unread {
+		said += " unread"
 	}
 	if q.Plain {
 		said += " (plain)"
@@ -111,7 +117,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		q, err := Parse(text)
+		q, err := Parse(text, now)
 		if err != nil && !errors.Is(err, refusal.ErrInvalid) {
 			t.Fatal(err)
 		}
@@ -132,7 +138,7 @@ func check(t *testing.T, e Expr, depth int) {
 	case Not:
 		inner = []Expr{e.Of}
 	case Filter:
-		if !slices.Contains([]Key{From, To, CC, Importance}, e.Key) || e.Value == "" {
+		if !slices.Contains([]Key{From, To, CC, Importance, Has}, e.Key) || e.Value == "" {
 			t.Fatalf("%+v", e)
 		}
 	case Term:

@@ -183,7 +183,7 @@ func (l *lexer) joinColon() {
 	name := l.rest[:l.wordEnd()]
 	key := keys[strings.ToLower(name)]
 	value, ok := strings.CutPrefix(strings.TrimLeftFunc(l.rest[len(name):], unicode.IsSpace), ":")
-	if ok && key != "" && key != notIs && key != notHas {
+	if ok && key != "" && key != Is && key != Has {
 		l.rest = name + ":" + value
 	}
 }

@@ -9,7 +9,7 @@ var phrases = map[string]string{
 	"find threads":             "",
 	"shorten an id":            "",
 	"read a thread":            "",
-	"list unread":              "",
+	"name the reader":          "",
 	"list the inbox":           "",
 	"look anywhere":            "",
 	"answer somebody else":     "",

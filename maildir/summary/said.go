@@ -8,6 +8,13 @@ import (
 	"mailtree/maildir/markdown"
 )
 
+// DecisionMarks are the marks that begin a decision, as in "Decision: we keep the index".
+var DecisionMarks = []string{"decision", "decided", "agreed", "resolution"}
+
+// Decisions returns the decisions in a body, in the order of the text: those that a summary of its thread lists. A body
+// without any of DecisionMarks has none.
+func Decisions(body string) []string { return reading(body[:min(len(body), maxBody)]).decisions }
+
 // said contains the statements in one body. Each list is in the order of the text.
 type said struct {
 	points, decisions, questions, code []string
@@ -23,7 +30,7 @@ type action struct {
 
 var (
 	taskBox = regexp.MustCompile(`^\[([ xX])\][ \t]+(.+)$`)
-	marked  = regexp.MustCompile(`^(?i)(todo|action|action item|fixme|done|decision|decided|agreed|resolution)` +
+	marked  = regexp.MustCompile(`^(?i)(todo|action|action item|fixme|done|` + strings.Join(DecisionMarks, "|") + `)` +
 		`(?:\(@?([\w.-]+)\))?:[ \t]*(.+)$`)
 	mention  = regexp.MustCompile(`(?:^|[ (,;:])@([A-Za-z0-9](?:[\w.-]*\w)?)`)
 	codeSpan = regexp.MustCompile("`([^`]{1,80})`")

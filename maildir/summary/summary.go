@@ -50,6 +50,17 @@ type Item struct {
 	Owner     string `json:"owner,omitempty"` // owner of an action; "" if the text does not name one
 }
 
+// Part is one of the lists of a summary that commands and the page show.
+type Part struct {
+	Title string
+	Items []Item
+}
+
+// Parts returns what the thread asks, what was decided, and what is open.
+func (s *Summary) Parts() []Part {
+	return []Part{{"Asked", s.Questions}, {"Decided", s.Decisions}, {"Open", s.OpenActions}}
+}
+
 // These are limits for a summary. Only the newest messages are read, and each list keeps its newest lines. A line has
 // at most 300 characters.
 const (
@@ -142,12 +153,12 @@ func actions(messages []Message, all []*said) (open, done []Item) {
 	latest := map[string]int{} // index of the last message with each action
 	for i, s := range all {
 		for _, a := range s.actions {
-			latest[fold(a.text)] = i
+			latest[Fold(a.text)] = i
 		}
 	}
 	for i, m := range messages {
 		for _, a := range all[i].actions {
-			key := fold(a.text)
+			key := Fold(a.text)
 			if at, listed := latest[key]; !listed || at != i {
 				continue
 			}
@@ -174,15 +185,15 @@ func items(m Message, texts []string) (all []Item) {
 func once(all []Item) []Item {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(all, func(x Item) bool {
-		k := fold(x.Text)
+		k := Fold(x.Text)
 		was := seen[k]
 		seen[k] = true
 		return was
 	})
 }
 
-// fold returns the same result for strings that differ only in case and white space.
-func fold(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
+// Fold returns the same result for strings that differ only in case and white space.
+func Fold(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
 
 func participants(messages []Message) []string {
 	var names []string

@@ -21,7 +21,7 @@ var words = refusal.Words{
 		"find messages":        "",
 		"find threads":         "",
 		"read a thread":        "",
-		"list unread":          "",
+		"name the reader":      "",
 		"list the inbox":       "receive returns the messages in the inbox.",
 		"look anywhere":        "list-recipients lists the agents.",
 		"answer somebody else": "list-recipients lists the agents.",

@@ -40,7 +40,7 @@ var words = refusal.Words{
 		"find messages":        "email_list lists the messages.",
 		"find threads":         "email_list lists the messages.",
 		"read a thread":        "",
-		"list unread":          "",
+		"name the reader":      "",
 		"list the inbox":       "email_list lists the messages.",
 		"look anywhere":        "email_list lists the messages.",
 		"answer somebody else": "To answer somebody else, use email_send with reply_to.",

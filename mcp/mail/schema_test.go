@@ -29,7 +29,7 @@ reply_message project_key from_agent reply_to_message_id body_md subject? to? cc
 acknowledge_message project_key agent_name message_id
 claim_paths project_key agent_name paths ttl_seconds? exclusive? reason? dry_run?
 release_claims project_key agent_name paths?
-search_messages project_key query include_bodies? limit? cursor? order?
+search_messages project_key query agent_name? include_bodies? limit? cursor? order?
 summarize_thread project_key thread_id include_examples?
 install_precommit_guard project_key code_repo_path
 uninstall_precommit_guard code_repo_path
@@ -197,7 +197,7 @@ func TestShapes(t *testing.T) {
 			Released{Released: shapeClaims(nil)},
 		},
 		"search_messages": {Hits{[]Hit{{"id", "t", "A", []string{"B"}, "s", "c", "low", "token", "sn", whole}}, "n", 1, "note"}, Hits{Hits: []Hit{{To: []string{}}}}, ts.shapeHits(&maildir.SearchPage{}, "")},
-		"summarize_thread": {summaryShape{Summary: summary.Summary{
+		"summarize_thread": {ThreadSummary{Summary: summary.Summary{
 			Thread:       "t",
 			Subject:      "s",
 			Participants: []string{"A"},

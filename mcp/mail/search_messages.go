@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 
 	"mailtree/maildir"
@@ -32,7 +33,8 @@ type Hits struct {
 
 type searchRequest struct {
 	Project string `json:"project_key" jsonschema:"path of the top of the working tree" example:"/abs/path/backend"`
-	Text    string `json:"query" jsonschema:"words, \"phrases\", prefix*, AND OR NOT -word (), from: to: cc: subject: thread: importance: after: before:" example:"plan users from:GreenCastle"`
+	Text    string `json:"query" jsonschema:"words, \"phrases\", prefix*, AND OR NOT -word (), from: to: cc: subject: thread: importance: after: before: since:2d has:file is:unread" example:"plan users from:GreenCastle"`
+	Agent   string `json:"agent_name,omitempty" jsonschema:"you, for is:unread" example:"BlueLake"`
 	Bodies  bool   `json:"include_bodies,omitempty" jsonschema:"return the bodies too"`
 	Limit   int    `json:"limit,omitempty" jsonschema:"max messages to return" min:"1" max:"200" default:"20" as:"limit"`
 	Cursor  string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous page" example:"1234"`
@@ -54,7 +56,13 @@ func (t *Toolset) searchMessages() tool.Tool {
 		if err := tool.HoldOf(ctx).Reserve(ctx, searching); err != nil {
 			return nil, err
 		}
-		page, err := p.Search(ctx, maildir.SearchRequest{Text: r.Text, Limit: r.Limit, Cursor: r.Cursor, Rank: r.Order == "rank"})
+		agent, err := p.Agents.Named(ctx, cmp.Or(r.Agent, tool.CallerOf(ctx).Agent))
+		if err != nil {
+			return nil, err
+		}
+		page, err := p.Search(ctx, maildir.SearchRequest{
+			Text: r.Text, Agent: agent, Limit: r.Limit, Cursor: r.Cursor, Rank: r.Order == "rank",
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -7,7 +7,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-type summaryShape struct {
+// ThreadSummary is the result of summarize_thread.
+type ThreadSummary struct {
 	summary.Summary
 	Note      string `json:"note,omitempty"`
 	Truncated bool   `json:"truncated,omitempty"`
@@ -25,7 +26,7 @@ func (t *Toolset) summarizeThread() tool.Tool {
 		Hints: tool.Reads(),
 		About: "Use to catch up on a long thread: summarizes key points, decisions, actions, open questions and code. In full: " +
 			"resource://thread/{thread_id}.",
-		Out: summaryShape{},
+		Out: ThreadSummary{},
 	}, func(ctx context.Context, r *summaryRequest) (any, error) {
 		p, note, err := t.project(ctx, r.Project)
 		if err != nil {
@@ -38,7 +39,7 @@ func (t *Toolset) summarizeThread() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		out := summaryShape{*s, notes(note, t.Note(ctx, s.Note)), s.Truncated}
+		out := ThreadSummary{*s, notes(note, t.Note(ctx, s.Note)), s.Truncated}
 		t.shorten(&out)
 		return out, nil
 	})
@@ -52,7 +53,7 @@ const parsing = 16 << 20
 const maxParticipants = 1000
 
 // shorten drops the older half of each list until the summary fits in an answer.
-func (t *Toolset) shorten(s *summaryShape) {
+func (t *Toolset) shorten(s *ThreadSummary) {
 	if len(s.Participants) > maxParticipants {
 		s.Participants, s.Truncated = s.Participants[:maxParticipants], true
 	}

@@ -47,7 +47,7 @@ var words = refusal.Words{
 		"find threads": "search_messages finds messages by their text: pass the id or the thread_id of a " +
 			"result.",
 		"read a thread":        "check_my_messages with thread_id lists its messages.",
-		"list unread":          "check_my_messages with unread_only lists unread mail.",
+		"name the reader":      "Pass agent_name.",
 		"list the inbox":       "check_my_messages lists the inbox.",
 		"look anywhere":        "list_agents lists a project's agents, and search_messages finds messages.",
 		"answer somebody else": "Specify the recipients in to.",

@@ -14,7 +14,7 @@ var words = refusal.Words{
 		"find messages":        "",
 		"find threads":         "",
 		"read a thread":        "",
-		"list unread":          "",
+		"name the reader":      "",
 		"list the inbox":       "",
 		"look anywhere":        "",
 		"answer somebody else": "send_to_agent can write to any agent.",

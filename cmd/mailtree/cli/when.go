@@ -2,10 +2,7 @@ package cli
 
 import (
 	"fmt"
-	"math"
 	"regexp"
-	"strconv"
-	"strings"
 	"time"
 
 	"mailtree/maildir/format"
@@ -34,6 +31,22 @@ func (s *Screen) Ago(stamp string) string {
 	return at.Local().Format(time.DateOnly)
 }
 
+// Clock returns a time of day, after the day unless that is today: "17:40", "yesterday 17:40", "Thu 26 Nov 17:40".
+func (s *Screen) Clock(at time.Time) string {
+	at = at.Local()
+	now := s.Now().Local()
+	switch at.Format(time.DateOnly) {
+	case now.Format(time.DateOnly):
+		return at.Format("15:04")
+	case now.AddDate(0, 0, -1).Format(time.DateOnly):
+		return "yesterday " + at.Format("15:04")
+	}
+	if at.Year() == now.Year() {
+		return at.Format("Mon 2 Jan 15:04")
+	}
+	return at.Format("2006-01-02 15:04")
+}
+
 // In returns the time until a timestamp: see format.TimeLeft. It returns "" for an invalid timestamp.
 func (s *Screen) In(stamp string) string {
 	at, err := time.Parse(time.RFC3339Nano, stamp)
@@ -53,31 +66,19 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-var (
-	spanPattern = regexp.MustCompile(strings.ReplaceAll(`^(?:Nw)?(?:Nd)?(?:Nh)?(?:Nm)?(?:Ns)?(?:Nms)?$`, "N", `[0-9]{1,9}(?:\.[0-9]{1,9})?`))
-	spanParts   = regexp.MustCompile(`([0-9.]+)([a-z]+)`)
-	bareNumber  = regexp.MustCompile(`^[0-9]+$`)
-	spanUnits   = map[string]time.Duration{
-		"w": 7 * 24 * time.Hour, "d": 24 * time.Hour, "h": time.Hour, "m": time.Minute, "s": time.Second, "ms": time.Millisecond,
-	}
-)
+var bareNumber = regexp.MustCompile(`^[0-9]+$`)
 
-// Duration converts a duration as people write it: numbers with the units w, d, h, m, s and ms, in this order, such as
-// "90m", "3d" or "1d12h". For anything else, it returns an error. The error's text begins with "is", to follow the name of
-// the flag.
+// Duration converts a duration as people write it: see format.ParseSpan. For anything else, it returns an error. The
+// error's text begins with "is", to follow the name of the flag.
 func Duration(given string) (d time.Duration, err error) {
+	d, ok := format.ParseSpan(given)
 	switch {
+	case ok:
+		return d, nil
 	case bareNumber.MatchString(given):
 		return 0, fmt.Errorf("is %q, which has no unit: write %sm for minutes or %sh for hours", given, given, given)
-	case given == "" || !spanPattern.MatchString(given):
-		return 0, fmt.Errorf("is %q, but must be a duration, such as 90m, 2h or 1d12h", given)
 	}
-	for _, part := range spanParts.FindAllStringSubmatch(given, -1) {
-		n, _ := strconv.ParseFloat(part[1], 64) // the pattern admits only numbers
-		unit := spanUnits[part[2]]
-		d += min(time.Duration(min(n, float64(math.MaxInt64/unit-1))*float64(unit)), math.MaxInt64-d)
-	}
-	return d, nil
+	return 0, fmt.Errorf("is %q, but must be a duration, such as 90m, 2h or 1d12h", given)
 }
 
 // Moment converts a time given by a user to the form that tools accept. The time may be an age (see Duration), "today" or

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cmd/mailtree/cli"
+	"mailtree/maildir"
+	"mailtree/maildir/storedir"
+	mcpserver "mailtree/mcp"
+)
+
+// inProjects is like atDesk, for all projects if all is set. In that case, d has no project.
+func (p *program) inProjects(c *cobra.Command, f *deskFlags, all bool, do func(ctx context.Context, d *deskWork) error) error {
+	if !all {
+		return p.atDesk(c.Context(), f, nobodys, nil, do) // creates no agent
+	}
+	if f.project != "" {
+		return usageError(c, errors.New("--all and --project cannot be used together"))
+	}
+	return p.withServer(c.Context(), func(ctx context.Context, client *cli.Client) error {
+		screen := cli.NewScreen(p.std.out, p.variable)
+		return do(ctx, &deskWork{Client: client, Screen: screen, json: f.json, listFile: p.listFile()})
+	})
+}
+
+// verbIn returns the address of a verb that runs in d's project or, if d has none, in all projects.
+func (d *deskWork) verbIn(verb string) string {
+	if d.Slug == "" {
+		return verb
+	}
+	return cli.Of(d.Slug, verb)
+}
+
+// sinceFlag adds the flag --since to a command. It returns a function that returns the flag's time, which is zero if the
+// flag is "".
+func sinceFlag(c *cobra.Command, value, usage string) func() (time.Time, error) {
+	given := c.Flags().String("since", value, usage)
+	return func() (at time.Time, err error) {
+		if *given == "" {
+			return at, nil
+		}
+		stamp, err := moment(c, "since", *given)
+		if err != nil {
+			return at, err
+		}
+		return time.Parse(time.RFC3339Nano, stamp)
+	}
+}
+
+func decisionsCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "decisions",
+		Short: "List what was decided, newest first",
+		Long: "List what was decided, newest first: lines in messages that begin with \"Decision:\", \"Decided:\", \"Agreed:\" or\n" +
+			"\"Resolution:\".",
+		Args: cobra.NoArgs,
+	}
+	f := p.addDeskFlags(c)
+	since := sinceFlag(c, "1w", "only decisions after this time, such as 1d (one day ago), yesterday or 2026-01-31")
+	all := c.Flags().Bool("all", false, "list the decisions in all projects")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		at, err := since()
+		if err != nil {
+			return err
+		}
+		return p.inProjects(c, f, *all, func(ctx context.Context, d *deskWork) error {
+			ask := func(answer any) error {
+				return d.Ask(ctx, d.verbIn("decisions"), mcpserver.DecisionsAsk{Since: at}, answer)
+			}
+			return present(d, ask, func(found *maildir.Decisions) error {
+				return d.Paged(ctx, func(s *cli.Screen) error {
+					d.Screen = s
+					if len(found.Decisions) == 0 {
+						s.Tell("%s\n", s.Faint("no decisions since "+s.Clock(at)))
+						return nil
+					}
+					s.Table(recordRows(d, "", found.Decisions))
+					if found.More {
+						s.Tell("%s\n", s.Faint("there may be more: use a shorter --since"))
+					}
+					return nil
+				})
+			})
+		})
+	}
+	return c
+}
+
+func catchUpCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "catchup",
+		Short: "Show what happened since you last looked",
+		Long: "Show what was decided, how many threads were closed, which questions have no answer, and which agents are stuck.\n" +
+			"Without --since, the command begins when you last read, acknowledged or wrote something before a pause of an hour.\n" +
+			"It does not mark anything read.",
+		Args: cobra.NoArgs,
+	}
+	f := p.addDeskFlags(c)
+	since := sinceFlag(c, "", "what happened after this time, such as 1d (one day ago), yesterday or 2026-01-31")
+	all := c.Flags().Bool("all", false, "show what happened in all projects")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		at, err := since()
+		if err != nil {
+			return err
+		}
+		return p.inProjects(c, f, *all, func(ctx context.Context, d *deskWork) error {
+			ask := func(answer any) error { return p.catchUpOf(ctx, d, at, answer) }
+			return present(d, ask, func(u *maildir.CatchUp) error {
+				return d.Paged(ctx, func(s *cli.Screen) error {
+					d.Screen = s
+					showCatchUp(d, u)
+					return nil
+				})
+			})
+		})
+	}
+	return c
+}
+
+// catchUpOf asks what happened since a time or, if it is zero, since the user last looked.
+func (p *program) catchUpOf(ctx context.Context, d *deskWork, since time.Time, answer any) error {
+	me, err := p.me()
+	if err != nil {
+		return err
+	}
+	return d.Ask(ctx, d.verbIn("catchup"), mcpserver.CatchUpAsk{Agent: maildir.PersonName(me), Since: since}, answer)
+}
+
+// showCatchUp prints what happened.
+func showCatchUp(d *deskWork, u *maildir.CatchUp) {
+	d.Tell("%s\n", d.Bold("Since "+d.Clock(u.Since.Time)))
+	stuck := stuckLines(d, u.Stopped, u.Asleep)
+	if len(u.Decisions)+u.Closed+len(u.Open)+len(stuck) == 0 {
+		d.Tell("%s\n", d.Faint("nothing was decided, closed or asked"))
+		return
+	}
+	rows := recordRows(d, "Decided", u.Decisions)
+	if u.Closed > 0 {
+		rows = append(rows, cli.Row{Cells: []string{"Closed", "", count(u.Closed, "thread")}})
+	}
+	d.Table(append(rows, recordRows(d, "Open", u.Open)...))
+	for i, line := range stuck {
+		label := "Stuck"
+		if i > 0 {
+			label = "     "
+		}
+		d.Tell("%s    %s\n", label, cli.Line(line))
+	}
+}
+
+// recordRows returns the rows of decisions or of open questions, with a label in the first one: each one's number, text,
+// author, project, thread and age.
+func recordRows(d *deskWork, label string, entries []maildir.RecordEntry) (rows []cli.Row) {
+	ids := make([]string, len(entries))
+	for i := range entries {
+		ids[i] = entries[i].ID
+		if d.Slug == "" {
+			d.rowProjects = append(d.rowProjects, entries[i].Project)
+		}
+	}
+	for i, name := range d.number(ids) {
+		e := &entries[i]
+		project, about := "", ""
+		if d.Slug == "" {
+			project = d.Faint(storedir.SlugWord(e.Project))
+		}
+		if e.Subject != e.Text {
+			about = cli.Line(e.Subject)
+		}
+		rows = append(rows, cli.Row{Cells: []string{
+			label, name, cli.Line(e.Text), d.people("", []string{e.From}), project, about, d.Ago(e.At.Format(time.RFC3339)),
+		}})
+		label = ""
+	}
+	return rows
+}
+
+// sinceLine returns the line that says what was decided and closed since the user last looked, or "" if nothing was.
+func sinceLine(d *deskWork, u *maildir.CatchUp) string {
+	var parts []string
+	if n := len(u.Decisions); n > 0 {
+		parts = append(parts, count(n, "decision"))
+	}
+	if u.Closed > 0 {
+		parts = append(parts, count(u.Closed, "thread")+" closed")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	command := "mailtree catchup"
+	if d.Slug == "" {
+		command += " --all"
+	}
+	return fmt.Sprintf("Since %s: %s: %s", d.Clock(u.Since.Time), strings.Join(parts, ", "), command)
+}

@@ -1,0 +1,87 @@
+package maildir
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"mailtree/maildir/core"
+	"mailtree/maildir/dismissed"
+	"mailtree/maildir/format"
+	"mailtree/maildir/record"
+)
+
+// These are the results of Store.Decided, and an entry of them and of Store.CatchUp.
+type (
+	Decisions   = record.Decided
+	RecordEntry = record.Entry
+)
+
+// CatchUp says what happened while an agent was away, and who is stuck now. No list is nil.
+type CatchUp struct {
+	record.Account
+	Stopped []Stop    `json:"stopped"` // as in Waits
+	Asleep  []Unwoken `json:"asleep"`  // as in Waits
+}
+
+// Decided returns what was decided since a time in a project, or in all projects if p is nil.
+func (s *Store) Decided(ctx context.Context, p *Project, since time.Time) (*Decisions, error) {
+	return record.DecidedSince(ctx, mailsOf(s.these(p)), since)
+}
+
+// CatchUp returns what happened since a time in a project, or in all projects if p is nil. If since is zero, it is the
+// time when the agent last looked: see record.LastLooked. The agent need not exist. CatchUp writes nothing.
+func (s *Store) CatchUp(ctx context.Context, p *Project, agent string, since time.Time) (*CatchUp, error) {
+	projects := s.these(p)
+	mails, now := mailsOf(projects), s.core.Now()
+	if since.IsZero() {
+		var err error
+		if since, err = record.LastLooked(ctx, mails, agent, now); err != nil {
+			return nil, err
+		}
+	}
+	account, err := record.Since(ctx, mails, since, now)
+	if err != nil {
+		return nil, err
+	}
+	c := &CatchUp{Account: *account, Stopped: []Stop{}, Asleep: []Unwoken{}}
+	for _, p := range projects {
+		stopped, asleep, err := p.Box(agent, format.Origin{}).stuck(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("find who is stuck in project %s: %w", p.Slug, err)
+		}
+		c.Stopped, c.Asleep = append(c.Stopped, stopped...), append(c.Asleep, asleep...)
+	}
+	return c, nil
+}
+
+// these returns the project, or all projects for nil.
+func (s *Store) these(p *Project) []*Project {
+	if p == nil {
+		return s.Projects()
+	}
+	return []*Project{p}
+}
+
+func mailsOf(projects []*Project) (all []*core.Mail) {
+	for _, p := range projects {
+		all = append(all, p.mail)
+	}
+	return all
+}
+
+// stuck returns the other agents whose work was blocked by claims, and the agents with unread mail that cannot be woken,
+// without what the agent has dismissed.
+func (b *Box) stuck(ctx context.Context) (stopped []Stop, asleep []Unwoken, err error) {
+	gone, err := dismissed.Read(b.p.mail.Tree, b.agent)
+	if err != nil {
+		return nil, nil, err
+	}
+	if stopped, err = b.p.Claims.Stops(ctx); err != nil {
+		return nil, nil, err
+	}
+	stopped = slices.DeleteFunc(stopped, func(s Stop) bool { return s.Agent == b.agent || gone.Has(keyOfStop(&s)) })
+	asleep, err = b.p.Sessions.Unwoken(ctx)
+	return stopped, slices.DeleteFunc(asleep, func(u Unwoken) bool { return gone.Has(keyOfUnwoken(&u)) }), err
+}

@@ -1,0 +1,64 @@
+package page
+
+import (
+	"mailtree/maildir"
+	"mailtree/maildir/summary"
+)
+
+// saidFrom is the number of messages from which on a thread has a summary above it. saidMost is the maximum number of
+// lines in each part of the summary.
+const (
+	saidFrom = 5
+	saidMost = 3
+)
+
+// partShown is a part of a thread's summary: its newest lines.
+type partShown struct {
+	summary.Part
+	More int // number of lines that are not shown
+}
+
+// said returns what a thread asks, what was decided and what is open. If nothing is, said returns nil.
+func (v *view) said(thread string) (parts []partShown, err error) {
+	s, err := v.p.Condense(v.ctx(), thread)
+	if err != nil {
+		return nil, err
+	}
+	lines := 0
+	for _, part := range s.Parts() {
+		lines += len(part.Items)
+		more := max(0, len(part.Items)-saidMost)
+		part.Items = part.Items[more:]
+		parts = append(parts, partShown{part, more})
+	}
+	if lines == 0 {
+		return nil, nil
+	}
+	return parts, nil
+}
+
+// pastMost is the maximum number of decisions, and of open questions, in the catch-up.
+const pastMost = 20
+
+// pastShown is what happened while the user was away.
+type pastShown struct {
+	*maildir.CatchUp
+	MoreDecided, MoreOpen int // numbers of decisions and questions that are not shown
+}
+
+// catchUp adds what happened since the user last looked, for the pane next to the list. The script does not replace this
+// part of a view, so requests for a part do not need it.
+func (v *view) catchUp() error {
+	since := v.lastLooked()
+	if v.r.Header.Get(fragmentHeader) != "" {
+		return nil
+	}
+	u, err := v.page.cfg.Store.CatchUp(v.ctx(), v.p, v.Me, since)
+	if err != nil {
+		return err
+	}
+	past := &pastShown{u, max(0, len(u.Decisions)-pastMost), max(0, len(u.Open)-pastMost)}
+	u.Decisions, u.Open = u.Decisions[:len(u.Decisions)-past.MoreDecided], u.Open[:len(u.Open)-past.MoreOpen]
+	v.Desk.Past = past
+	return nil
+}
