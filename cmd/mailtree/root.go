@@ -43,7 +43,7 @@ var groups = []struct {
 	commands []string
 }{
 	{"Mail:", []string{"inbox", "read", "thread", "summary", "search", "send", "reply", "yes", "no", "forward", "ack", "edit", "archive", "later", "rm", "undo", "redo"}},
-	{"Agents and claims:", []string{"agents", "whois", "me", "claims", "claim", "release", "hold", "go", "dismiss", "projects", "path", "new", "guard"}},
+	{"Agents and claims:", []string{"agents", "whois", "me", "claims", "claim", "release", "hold", "go", "dismiss", "projects", "link", "unlink", "path", "new", "guard"}},
 	{"Activity:", []string{"open", "catchup", "decisions", "watch", "log", "problems"}},
 	{"Clients:", []string{"setup", "stdio", "hook", "nudge", "token"}},
 	{"Email:", []string{"mailbox", "gateway"}},

@@ -93,9 +93,18 @@ func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most i
 		place = cli.Line(filepath.Base(d.HumanKey))
 	}
 	d.Say(d.Faint, "%s · you are %s · %s", place, cli.Line(w.Agent), amountOf(w))
-	quiet := quietLines(d, w)
+	quiet, hint := quietLines(d, w), ""
+	if d.Slug != "" && len(w.Stopped)+len(w.Asleep)+len(w.Broken) > 0 {
+		hint = "to hide these: mailtree dismiss"
+	}
 	if most == 0 && d.Height > 0 {
-		const others = 7 // the first line, up to two lines of next commands, other rows, how to hide quiet lines, catch-up, the prompt
+		others := 5 // the first line, the next commands on up to two lines, the number of other rows, and the shell's prompt
+		if hint != "" {
+			others++
+		}
+		if since != "" {
+			others++
+		}
 		titles := 0
 		for _, g := range w.Groups() {
 			titles += min(1, len(g.Prompts)+len(g.Threads))
@@ -110,11 +119,10 @@ func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most i
 	for _, line := range quiet {
 		d.Tell("%s\n", d.Faint(line))
 	}
-	if d.Slug != "" && len(w.Stopped)+len(w.Asleep)+len(w.Broken) > 0 {
-		d.Tell("%s\n", d.Faint("to hide these: mailtree dismiss"))
-	}
-	if since != "" {
-		d.Tell("%s\n", d.Faint(since))
+	for _, line := range []string{hint, since} {
+		if line != "" {
+			d.Tell("%s\n", d.Faint(line))
+		}
 	}
 	heldLines(d, w.Held, w.Agent)
 	if w.Alone && len(rows) == 0 {
