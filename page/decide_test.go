@@ -171,6 +171,7 @@ func TestBrowserDecide(t *testing.T) {
 	b.must("press it too early", press("n"))
 	b.must("cancel", press("z"), at("One?"))
 	b.expect("But slowly.", `document.getElementById("reply-body").value`)
+	b.pass("1.1") // rows of agents that are asleep may have appeared
 	b.must("say yes", press("y"), at("Two?"), said("p", "Sending Yes to Ann: z cancels"))
 	sent("One?", "")
 	b.pass("1.1")
@@ -189,10 +190,12 @@ func TestBrowserDecide(t *testing.T) {
 	sent("Three?", "Ann: Yes.")
 
 	b.visit("/thread/" + ids["Four?"])
+	b.pass("1.1")
 	b.must("hide it", press("h"), at("Five?"), said("p", "Hidden for two hours: "))
 	b.await(`![...document.querySelectorAll(".list .what")].some(e => e.textContent.includes("Four"))`)
 
 	b.visit("/thread/" + ids["Long?"])
+	b.pass("1.1")
 	b.must("try to answer", press("y"), said("p", "need the whole message on the screen"))
 	b.expect("true true false", `["yes", "no", "later"].map(as => document.querySelector("[value=" + as + "]").disabled).join(" ")`)
 	b.must("a larger window", chromedp.EmulateViewport(1100, 6000))

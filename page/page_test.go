@@ -275,7 +275,7 @@ func TestSession(t *testing.T) {
 	s := open(t, page.Config{Closed: true})
 	link := s.page.Link("pat", "uid:1000", s.p.Slug)
 	b := s.browser()
-	if res, text := b.get(s.base + "/"); res.StatusCode != http.StatusForbidden || strings.Contains(text, "Needs you") {
+	if res, text := b.get(s.base + "/"); res.StatusCode != http.StatusForbidden || strings.Contains(text, "<h1>Needs you") {
 		t.Errorf("without a session: %s\n%s", res.Status, text)
 	}
 	res, _ := b.get(link)

@@ -100,7 +100,7 @@ if (url) {
 // Drafts are kept until they are sent. Text from the server takes precedence.
 const place = "mailtree draft " + project + " ", slot = (form) => place + form.dataset.draft;
 const draft = (at) => JSON.parse(localStorage.getItem(at) || "{}"); // the fields of a form that the user has changed, by key
-const fields = (form) => [...form.elements].filter((e) => e.name && e.type !== "hidden" && e.type !== "file");
+const fields = (form) => [...form.elements].filter((e) => e.name && !/hidden|file|submit/.test(e.type));
 const is = (e) => (e.type === "checkbox" ? "checked" : "value"), key = (e) => e.name + (e.type === "checkbox" ? " " + e.value : "");
 function keep(form) {
   const kept = {};
