@@ -44,7 +44,7 @@ var groups = []struct {
 }{
 	{"Mail:", []string{"inbox", "read", "thread", "search", "send", "reply", "yes", "no", "forward", "ack", "edit", "archive", "later", "rm", "undo", "redo"}},
 	{"Agents and claims:", []string{"agents", "whois", "me", "claims", "claim", "release", "hold", "go", "projects", "path", "new", "guard"}},
-	{"Activity:", []string{"open", "today", "watch", "log", "problems"}},
+	{"Activity:", []string{"desk", "open", "today", "watch", "log", "problems"}},
 	{"Clients:", []string{"setup", "stdio", "hook", "nudge", "token"}},
 	{"Email:", []string{"mailbox", "gateway"}},
 	{serverGroup, []string{
