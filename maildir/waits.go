@@ -127,7 +127,7 @@ type WaitingThread struct {
 	Files    int       `json:"files"`    // number of attachments in the thread
 	At       time.Time `json:"at"`       // when the message was created
 
-	IDs []string `json:"-"` // ids of the waiting messages, at most maxIDs; nil for Owed
+	IDs []string `json:"waiting_ids,omitempty"` // ids of the waiting messages, at most maxIDs; nil for Owed
 }
 
 // Limits of Waits.

@@ -29,7 +29,8 @@ const (
 // deskCommands are the commands that a user runs to read and write mail.
 func (p *program) deskCommands() []*cobra.Command {
 	return append(p.deskTable(), []*cobra.Command{
-		inboxCommand(p), readCommand(p), threadCommand(p), summaryCommand(p), catchUpCommand(p), decisionsCommand(p), searchCommand(p), logCommand(p),
+		deskCommand(p), inboxCommand(p), readCommand(p), threadCommand(p), summaryCommand(p), catchUpCommand(p), decisionsCommand(p),
+		searchCommand(p), logCommand(p),
 		sendCommand(p), replyCommand(p), yesCommand(p), noCommand(p), forwardCommand(p), ackCommand(p), releaseCommand(p), holdCommand(p),
 		goCommand(p), dismissCommand(p), archiveCommand(p), laterCommand(p), rmCommand(p), editCommand(p),
 		undoCommand(p), redoCommand(p), syncCommand(p), upgradeFormatCommand(p), stopCommand(p), logsCommand(p), linkCommand(p), unlinkCommand(p),
@@ -102,6 +103,13 @@ func (p *program) atDesk(
 		}
 	}
 	return p.askDesk(ctx, f, ask, ids, do)
+}
+
+// atStore is like atDesk, for all projects of the store. The answers are printed as JSON if json is set.
+func (p *program) atStore(ctx context.Context, json bool, do func(ctx context.Context, d *deskWork) error) error {
+	return p.withServer(ctx, func(ctx context.Context, c *cli.Client) error {
+		return do(ctx, &deskWork{Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: json, listFile: p.listFile()})
+	})
 }
 
 // atDeskOf is like atDesk, for the agent with the given name or address. If agent is empty, it uses the user's agent.

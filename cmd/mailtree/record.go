@@ -23,10 +23,7 @@ func (p *program) inProjects(c *cobra.Command, f *deskFlags, all bool, do func(c
 	if f.project != "" {
 		return usageError(c, errors.New("--all and --project cannot be used together"))
 	}
-	return p.withServer(c.Context(), func(ctx context.Context, client *cli.Client) error {
-		screen := cli.NewScreen(p.std.out, p.variable)
-		return do(ctx, &deskWork{Client: client, Screen: screen, json: f.json, listFile: p.listFile()})
-	})
+	return p.atStore(c.Context(), f.json, do)
 }
 
 // verbIn returns the address of a verb that runs in d's project or, if d has none, in all projects.

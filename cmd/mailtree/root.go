@@ -44,7 +44,7 @@ var groups = []struct {
 }{
 	{"Mail:", []string{"inbox", "read", "thread", "summary", "search", "send", "reply", "yes", "no", "forward", "ack", "edit", "archive", "later", "rm", "undo", "redo"}},
 	{"Agents and claims:", []string{"agents", "whois", "me", "claims", "claim", "release", "hold", "go", "dismiss", "projects", "link", "unlink", "path", "new", "guard"}},
-	{"Activity:", []string{"open", "catchup", "decisions", "watch", "log", "problems"}},
+	{"Activity:", []string{"desk", "open", "catchup", "decisions", "watch", "log", "problems"}},
 	{"Clients:", []string{"setup", "stdio", "hook", "nudge", "token"}},
 	{"Email:", []string{"mailbox", "gateway"}},
 	{serverGroup, []string{

@@ -14,7 +14,7 @@ type desktop struct {
 	t       testing.TB
 	server  *tmuxtest.Server
 	windows map[string]*tmuxtest.Window
-	shell   *tmuxtest.Screen // for the command terminal
+	shell   *tmuxtest.Screen // for the commands terminal, start, press and resize
 }
 
 type desktopKey struct{}
@@ -73,14 +73,59 @@ func cmdTab(ts *testscript.TestScript, neg bool, args []string) {
 // same shell each time. It waits until the screen shows the text and the command has ended, and prints the screen.
 // It needs tmux, like window.
 func cmdTerminal(ts *testscript.TestScript, neg bool, args []string) {
+	shell := shellOf(ts)
+	shell.Resize(80, 60)
+	shell.Type("clear; " + args[0])
+	shell.PressUntil("Enter", args[1])
+	shell.AwaitLast("ready>")
+	show(ts, shell.Text())
+}
+
+// shellOf returns the terminal of the script. It starts a shell there, if none is running yet.
+func shellOf(ts *testscript.TestScript) *tmuxtest.Screen {
 	d := ts.Value(desktopKey{}).(*desktop)
 	if d.shell == nil {
 		d.shell = d.tmux().Open(ts.MkAbs("."), append(scriptEnv(ts), "PS1=ready> "), "sh")
-		d.shell.Resize(80, 60)
 		d.shell.Await("ready>")
 	}
-	d.shell.Type("clear; " + args[0])
-	d.shell.PressUntil("Enter", args[1])
-	d.shell.AwaitLast("ready>")
-	show(ts, d.shell.Text())
+	return d.shell
+}
+
+// cmdStart implements `start LINE TEXT`. It is like terminal, for a program that uses the whole screen, of 80 columns and
+// 24 lines. The program goes on.
+func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
+	shell := shellOf(ts)
+	shell.Resize(80, 24)
+	shell.Type("clear; " + args[0])
+	shell.Press("Enter")
+	shell.Await(args[1])
+	show(ts, shell.Text())
+}
+
+// cmdPress implements `press KEY TEXT`. It presses the key in the program that start has started, waits until the screen
+// shows the text, and prints the screen. With the key "", it only waits. With `press -again KEY TEXT`, it presses the key
+// every second until the screen shows the text.
+func cmdPress(ts *testscript.TestScript, neg bool, args []string) {
+	shell := shellOf(ts)
+	switch {
+	case args[0] == "-again":
+		args = args[1:]
+		shell.PressUntil(args[0], args[1])
+	case args[0] != "":
+		shell.Press(args[0])
+	}
+	shell.Await(args[1])
+	show(ts, shell.Text())
+}
+
+// cmdResize implements `resize COLUMNS LINES TEXT`. It resizes the terminal, waits until the screen shows the text, and
+// prints the screen.
+func cmdResize(ts *testscript.TestScript, neg bool, args []string) {
+	var columns, lines int
+	_, err := fmt.Sscan(args[0]+" "+args[1], &columns, &lines)
+	ts.Check(err)
+	shell := shellOf(ts)
+	shell.Resize(columns, lines)
+	shell.Await(args[2])
+	show(ts, shell.Text())
 }

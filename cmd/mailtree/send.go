@@ -100,6 +100,7 @@ type sendOptions struct {
 	to, cc, bcc, files          []string
 	ack, textOnly               bool
 	audience                    maildir.Audience // of a reply without to
+	sent                        func(*mail.Sent) // gets the answer instead of the terminal; nil: the terminal
 }
 
 func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
@@ -194,6 +195,10 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 			return err
 		}
 		return call(ctx, d, o.tool, args, func(s *mail.Sent) error {
+			if o.sent != nil {
+				o.sent(s)
+				return nil
+			}
 			showSent(d, s)
 			did := ""
 			if s.Acked {

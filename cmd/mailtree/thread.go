@@ -105,11 +105,7 @@ func (s *threadScreen) showMessage(m *mail.Message, name string) {
 		about += "  " + who
 		s.vouched[m.From] = who
 	}
-	who := m.From + " to " + cmp.Or(strings.Join(m.To, ", "), "nobody")
-	if len(m.CC) > 0 {
-		who += ", cc " + strings.Join(m.CC, ", ")
-	}
-	s.Tell("\n%s  %s  %s\n", name, s.Bold(cli.Line(who)), s.Faint(about))
+	s.Tell("\n%s  %s  %s\n", name, s.Bold(cli.Line(fromTo(m))), s.Faint(about))
 	if own := strings.TrimPrefix(m.Subject, "Re: "); own != strings.TrimPrefix(s.subject, "Re: ") {
 		s.Tell("%s\n", cli.Line(m.Subject))
 	}
@@ -120,4 +116,13 @@ func (s *threadScreen) showMessage(m *mail.Message, name string) {
 	if m.Truncated {
 		s.Tell("%s\n", s.Faint("to read the rest: mailtree read "+name))
 	}
+}
+
+// fromTo returns a message's author and recipients.
+func fromTo(m *mail.Message) string {
+	who := m.From + " to " + cmp.Or(strings.Join(m.To, ", "), "nobody")
+	if len(m.CC) > 0 {
+		who += ", cc " + strings.Join(m.CC, ", ")
+	}
+	return who
 }

@@ -221,11 +221,12 @@ func amountOf(w *maildir.Waits) string {
 // promptRow returns the row of a permission prompt, which says how to get to the client. It has no number, because the
 // prompt is not a message.
 func (p *program) promptRow(d *deskWork, a *maildir.Prompt) cli.Row {
-	where := "permission prompt in " + a.Client + ": " + cli.Line(a.Dir)
-	if way := p.wayTo(a.Pane); way != "" {
-		where = "permission prompt in " + a.Client + ": " + cli.Line(way)
-	}
-	return cli.Row{Cells: []string{"", d.Warn("asks"), d.people("", []string{a.Agent}), d.Faint(storedir.SlugWord(a.Project)), where, "", d.Ago(a.Since.Format(time.RFC3339))}}
+	return cli.Row{Cells: []string{"", d.Warn("asks"), d.people("", []string{a.Agent}), d.Faint(storedir.SlugWord(a.Project)), p.promptPlace(a), "", d.Ago(a.Since.Format(time.RFC3339))}}
+}
+
+// promptPlace says where a client asks for permission, and how to get there.
+func (p *program) promptPlace(a *maildir.Prompt) string {
+	return "permission prompt in " + a.Client + ": " + cli.Line(cmp.Or(p.wayTo(a.Pane), a.Dir))
 }
 
 // wayTo returns the command that shows a tmux pane, or "" if there is no pane. The command depends on whether this

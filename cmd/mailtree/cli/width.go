@@ -2,13 +2,14 @@ package cli
 
 import (
 	"regexp"
+	"strings"
 
 	"github.com/clipperhouse/displaywidth"
 )
 
 // style matches the characters that Screen adds to text for bold or color. Text written by others does not contain
 // them: see Line.
-var style = regexp.MustCompile("\x1b\\[[0-9]+m")
+var style = regexp.MustCompile("\x1b\\[[0-9;]+m")
 
 // columns returns the width of text in terminal columns.
 func columns(text string) int { return displaywidth.String(style.ReplaceAllString(text, "")) }
@@ -19,6 +20,41 @@ func Fit(text string, most int) string {
 		return text
 	}
 	return displaywidth.TruncateString(style.ReplaceAllString(text, ""), most, "…")
+}
+
+// Cell cuts text, or fills it with spaces, to the given number of terminal columns.
+func Cell(text string, width int) string {
+	if width <= 0 {
+		return ""
+	}
+	text = Fit(text, width)
+	return text + strings.Repeat(" ", width-columns(text))
+}
+
+// Ends returns a line of the given number of terminal columns that begins with left and ends with right. It cuts left if
+// necessary.
+func Ends(left, right string, width int) string {
+	if right == "" {
+		return Cell(left, width)
+	}
+	return Cell(Cell(left, width-columns(right)-1)+" "+right, width)
+}
+
+// Wrap breaks a line into parts of at most the given number of terminal columns, anywhere between two characters. A line
+// that has to be broken loses its style.
+func Wrap(line string, width int) (parts []string) {
+	if columns(line) <= width {
+		return []string{line}
+	}
+	part, at := "", 0
+	for g := displaywidth.StringGraphemes(style.ReplaceAllString(line, "")); g.Next(); at += g.Width() {
+		if at+g.Width() > width && part != "" {
+			parts = append(parts, part)
+			part, at = "", 0
+		}
+		part += g.Value()
+	}
+	return append(parts, part)
 }
 
 // breakWide splits a word that does not fit into the first columns left on a line. It splits only before wide

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// Sequences that a terminal acts on: its second screen, without cursor, and with marks around pasted text.
+const (
+	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?2004h"
+	leaveScreen = "\x1b[?2004l\x1b[?25h\x1b[?1049l"
+)
+
+// Terminal is a terminal that a program uses as a whole. Only ReadKeys may be called concurrently with other methods.
+type Terminal struct {
+	In, Out *os.File
+
+	before  *term.State
+	shown   []string // what the screen shows
+	pasting bool
+}
+
+// TakeOver switches the terminal to its second screen, and makes it send each key at once. It returns an error if the
+// terminal does not allow that.
+func (t *Terminal) TakeOver() (err error) {
+	if t.before, err = term.MakeRaw(int(t.In.Fd())); err != nil {
+		return fmt.Errorf("cannot use the terminal: %w", err)
+	}
+	t.shown = nil
+	_, err = t.Out.WriteString(enterScreen)
+	return err
+}
+
+// Restore undoes TakeOver.
+func (t *Terminal) Restore() {
+	_, _ = t.Out.WriteString(leaveScreen) // if the terminal is gone, there is nothing to restore
+	_ = term.Restore(int(t.In.Fd()), t.before)
+}
+
+// Paint shows the lines, which must not be longer than the terminal is wide. It writes only lines that have changed,
+// unless resized is set.
+func (t *Terminal) Paint(lines []string, resized bool) {
+	var b strings.Builder
+	if resized || t.shown == nil {
+		t.shown = nil
+		b.WriteString("\x1b[2J")
+	}
+	for i, line := range lines {
+		if i >= len(t.shown) || t.shown[i] != line {
+			fmt.Fprintf(&b, "\x1b[%d;1H\x1b[2K%s", i+1, line)
+		}
+	}
+	t.shown = lines
+	_, _ = t.Out.WriteString(b.String())
+}
+
+// ReadKeys waits until the user presses keys, and returns them: a character, or a name such as "up". It leaves out text
+// that the user pastes. It returns an error if the terminal is gone.
+func (t *Terminal) ReadKeys() ([]string, error) {
+	b := make([]byte, 1024)
+	n, err := t.In.Read(b)
+	return t.keys(string(b[:n])), err
+}
+
+// keyNames contains the names of keys that are not characters.
+var keyNames = [...][2]string{
+	{"\x1b[200~", "paste"}, {"\x1b[201~", "pasted"},
+	{"\x1b[A", "up"}, {"\x1b[B", "down"}, {"\x1bOA", "up"}, {"\x1bOB", "down"}, {"\x1b[5~", "pgup"}, {"\x1b[6~", "pgdown"},
+	{"\x1b", "esc"}, {"\r", "enter"}, {"\n", "enter"}, {"\x7f", "backspace"}, {"\b", "backspace"}, {"\x03", "ctrl+c"},
+}
+
+// keys returns the keys in what a terminal has sent.
+func (t *Terminal) keys(sent string) (keys []string) {
+	for sent != "" {
+		_, n := utf8.DecodeRuneInString(sent)
+		key := sent[:n]
+		for _, k := range keyNames {
+			if strings.HasPrefix(sent, k[0]) {
+				n, key = len(k[0]), k[1]
+				break
+			}
+		}
+		sent = sent[n:]
+		switch {
+		case key == "paste" || key == "pasted":
+			t.pasting = key == "paste"
+		case !t.pasting && Line(key) == key:
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}

@@ -1,0 +1,429 @@
+// Package desk is the screen of `mailtree desk`: a list of what is waiting for the user, with the opened thread beside it.
+// The package decides only what the screen shows, and what a key means at that moment. A Source reads the mail and acts on
+// it.
+//
+// A key acts only on what the user can see. Yes, No and Later need a message that is fully on the screen, and Done marks
+// only messages whose end was on the screen. These keys do nothing in the first second after a message has appeared that
+// the user did not open. Yes and No are sent after five seconds, so that the user can cancel them.
+package desk
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"mailtree/cmd/mailtree/cli"
+	"mailtree/maildir"
+	"mailtree/mcp/mail"
+)
+
+const (
+	sendsAfter = 5 * time.Second        // how long an answer can be canceled
+	settles    = time.Second            // how long a message that the user did not open cannot be answered
+	repeats    = 150 * time.Millisecond // a key that comes again this soon is held down
+)
+
+// Source reads the user's mail and acts on it. Texts in its answers are single lines that are safe for a terminal, except
+// for the bodies of messages. Its errors are sentences for the user. Only Watch is called concurrently with other methods.
+type Source interface {
+	// List returns what is waiting for the user.
+	List(ctx context.Context) (*List, error)
+	// Thread returns the messages of a row's thread, oldest first. It marks nothing as read.
+	Thread(ctx context.Context, r Row) ([]Message, error)
+	// Search returns a row for each thread with messages that match the query, in the project or, if that is "", in the
+	// project of the screen.
+	Search(ctx context.Context, project, query string) ([]Row, error)
+	// Do does what a key means for a row: "y" and "n" answer its message with yes or no, "h" hides its thread for a
+	// while, "e" marks the messages with the ids as read, and "r" and "R" let the user write a reply to everyone or to
+	// the sender, for which they may use the terminal.
+	Do(ctx context.Context, key string, r Row, ids []string) (Done, error)
+	// Undo undoes what Do did.
+	Undo(ctx context.Context, d Done) error
+	// Watch calls changed after each change of the mail, until ctx ends. It returns an error if it cannot continue.
+	Watch(ctx context.Context, changed func()) error
+}
+
+// List is a list of rows in groups.
+type List struct {
+	Title  string // where, and how much
+	Me     string // the user's agent
+	Groups []Group
+	Quiet  []string // what else may need the user
+	Agents string   // what the other agents are doing
+}
+
+// Group is a group of rows.
+type Group struct {
+	Title string
+	Total int // number of rows, listed or not
+	Rows  []Row
+}
+
+// Row is a thread. If Thread is "", the row is something else that is waiting, such as a permission prompt.
+type Row struct {
+	maildir.WaitingThread        // IDs, Why and Decides are empty if the thread is not waiting for the user
+	Mark                  string // a word such as "urgent"; "" for none
+	Who, About            string // the authors and the subject
+}
+
+// Message is a message of a thread.
+type Message struct {
+	mail.Message
+	Head  string // the author, the recipients, and whether the message is not verified
+	Below string // what follows the body, such as the names of files; "" for nothing
+}
+
+// Done is something that was done and can be undone.
+type Done struct {
+	Text    string // what was done
+	Project string
+	IDs     []string // the messages that it was done to
+}
+
+// Desk is the state of the screen. Only one goroutine may use it.
+type Desk struct {
+	source Source
+	after  func(time.Duration) <-chan time.Time
+	screen *cli.Screen // the terminal with its current size
+
+	list   *List // what is waiting
+	hits   *List // the result of a search, which is shown instead; nil: none
+	focus  int   // the row with the focus
+	open   *opened
+	query  *string // a search that the user is typing; nil: none
+	notice string  // what happened; "" for nothing
+
+	pending  *pending
+	done     []Done    // what z undoes, newest last
+	appeared time.Time // when something appeared that the user did not open
+
+	last   string // the last key, and when it was pressed
+	lastAt time.Time
+	over   bool // the user has quit
+}
+
+// opened is the thread that is shown.
+type opened struct {
+	row      Row
+	messages []Message
+	top      int             // the first line that is shown; -1: not chosen yet
+	page     int             // number of lines that are shown
+	whole    map[string]bool // messages that are fully on the screen
+	seen     map[string]bool // messages whose end has been on the screen
+}
+
+// pending is an answer that is not sent yet.
+type pending struct {
+	key string // y or n
+	row Row
+	due <-chan time.Time
+}
+
+// answers contains what the keys answer.
+var answers = map[string]string{"y": "Yes", "n": "No"}
+
+// New returns a screen. The argument after is time.After, except in tests.
+func New(source Source, after func(time.Duration) <-chan time.Time) *Desk {
+	return &Desk{source: source, after: after, list: &List{}}
+}
+
+func (l *List) rows() (all []Row) {
+	for _, g := range l.Groups {
+		all = append(all, g.Rows...)
+	}
+	return all
+}
+
+// indexOf returns the index of the row about the same thing as r, or -1.
+func (l *List) indexOf(r *Row) int {
+	return slices.IndexFunc(l.rows(), func(o Row) bool {
+		return r.Project == o.Project && r.Thread == o.Thread && (r.Thread != "" || r.Who == o.Who && r.About == o.About)
+	})
+}
+
+// shown returns the list that is shown.
+func (d *Desk) shown() *List { return cmp.Or(d.hits, d.list) }
+
+// focused returns the row with the focus, or an empty row if there are no rows.
+func (d *Desk) focused() (r Row) {
+	if rows := d.shown().rows(); d.focus < len(rows) {
+		r = rows[d.focus]
+	}
+	return r
+}
+
+// current returns the row that a key is about: the opened thread or, if none is open, the row with the focus. It returns
+// what is waiting in that thread now.
+func (d *Desk) current() Row {
+	r := d.focused()
+	if d.open != nil {
+		r = d.open.row
+	}
+	if i := d.list.indexOf(&r); i >= 0 {
+		return d.list.rows()[i]
+	}
+	r.IDs, r.Why, r.Decides = nil, "", false
+	return r
+}
+
+// refresh reads the list and the opened thread again. live says that others may have changed them. The focus stays on its
+// row, or goes to the row that takes its place.
+func (d *Desk) refresh(ctx context.Context, live bool) {
+	list, err := d.source.List(ctx)
+	if err != nil {
+		d.notice = err.Error()
+		return
+	}
+	before := d.focused()
+	d.list = list
+	if i := d.shown().indexOf(&before); i >= 0 {
+		d.focus = i
+	}
+	d.focus = max(0, min(d.focus, len(d.shown().rows())-1))
+	now := d.focused()
+	news := now.Message != before.Message || !slices.Equal(now.IDs, before.IDs)
+	if d.open != nil {
+		shown := d.open.messages
+		if d.loadThread(ctx) != nil { // the thread was removed
+			d.open.messages = shown
+		}
+		news = len(d.open.messages) > len(shown)
+	}
+	if live && news {
+		d.appeared = d.screen.Now()
+	}
+}
+
+// press does what a key means.
+func (d *Desk) press(ctx context.Context, key string) {
+	now := d.screen.Now()
+	held := key == d.last && now.Sub(d.lastAt) < repeats
+	d.last, d.lastAt = key, now
+	acts := slices.Contains([]string{"y", "n", "h", "e"}, key)
+	switch {
+	case d.query != nil:
+		d.typed(ctx, key)
+		return
+	case acts && held:
+		return
+	case acts && now.Sub(d.appeared) < settles:
+		d.notice = "Nothing was done, because this has just appeared. Press the key again."
+		return
+	}
+	d.notice = ""
+	switch key {
+	case "j", "down":
+		d.step(ctx, 1)
+	case "k", "up":
+		d.step(ctx, -1)
+	case "o", "enter":
+		d.openRow(ctx)
+	case " ", "pgdown":
+		d.scroll(1)
+	case "b", "pgup":
+		d.scroll(-1)
+	case "y", "n", "h":
+		d.decide(ctx, key)
+	case "e":
+		d.finish(ctx)
+	case "r", "R":
+		if r := d.current(); r.Thread != "" && d.flush(ctx) == nil {
+			_ = d.perform(ctx, key, r, nil) // the screen shows the error
+		}
+	case "z":
+		d.undo(ctx)
+	case "/":
+		d.query = new(string)
+	case "?":
+		d.notice = keyHelp
+	case "u", "esc":
+		if d.open == nil {
+			d.hits, d.focus = nil, 0
+		}
+		d.open = nil
+	case "q", "ctrl+c":
+		d.over = true
+	}
+}
+
+// step moves the focus. If a thread is open, it opens the thread of the new row.
+func (d *Desk) step(ctx context.Context, by int) {
+	to := d.focus + by
+	if d.open != nil && by > 0 && d.shown().indexOf(&d.open.row) != d.focus { // the row took the place of the opened thread
+		to = d.focus
+	}
+	if to < 0 || to >= len(d.shown().rows()) {
+		return
+	}
+	d.focus = to
+	if d.open != nil {
+		d.openRow(ctx)
+	}
+}
+
+// openRow opens the thread of the row with the focus.
+func (d *Desk) openRow(ctx context.Context) {
+	d.open, d.appeared, d.notice = &opened{row: d.focused(), top: -1, seen: map[string]bool{}}, time.Time{}, ""
+	switch err := d.loadThread(ctx); {
+	case err != nil:
+		d.open, d.notice = nil, err.Error()
+	case len(d.shown().rows()) == 0:
+		d.open = nil
+	case d.open.row.Thread == "":
+		d.notice = d.open.row.About
+	}
+}
+
+// loadThread reads the messages of the opened thread.
+func (d *Desk) loadThread(ctx context.Context) (err error) {
+	if d.open.row.Thread != "" {
+		d.open.messages, err = d.source.Thread(ctx, d.open.row)
+	}
+	return err
+}
+
+// scroll moves the opened thread by a page.
+func (d *Desk) scroll(by int) {
+	if d.open != nil {
+		d.open.top = max(0, d.open.top+by*max(1, d.open.page-1))
+	}
+}
+
+// answerable returns the row that Yes, No and Later act on. If they cannot act, why says why.
+func (d *Desk) answerable() (r Row, why string) {
+	r = d.current()
+	switch {
+	case d.open == nil:
+		why = "Open the message first, with o."
+	case !r.Decides:
+		why = "Yes, No and Later are for verified messages of this store that ask you something. To reply, press r."
+	case !d.open.whole[r.Message]:
+		why = "The message that asks is not fully on the screen. Scroll with Space and b, or press r."
+	}
+	return r, why
+}
+
+// decide hides the opened thread for a while, or begins to answer its message. It then opens the next row.
+func (d *Desk) decide(ctx context.Context, key string) {
+	r, why := d.answerable()
+	if why != "" {
+		d.notice = why
+		return
+	}
+	if d.pending != nil && d.pending.row.Message == r.Message { // the user has changed the answer
+		d.pending = nil
+	}
+	if d.flush(ctx) != nil || key == "h" && d.perform(ctx, key, r, nil) != nil {
+		return
+	}
+	if key != "h" {
+		d.pending = &pending{key, r, d.after(sendsAfter)}
+		d.focus = max(0, min(d.shown().indexOf(&r)+1, len(d.shown().rows())-1))
+	}
+	notice := d.notice
+	d.openRow(ctx)
+	d.appeared, d.notice = d.screen.Now(), notice
+}
+
+// flush sends the pending answer. It returns an error if that fails.
+func (d *Desk) flush(ctx context.Context) error {
+	p := d.pending
+	if p == nil {
+		return nil
+	}
+	d.pending = nil
+	err := d.perform(ctx, p.key, p.row, nil)
+	if err != nil {
+		err = fmt.Errorf("%s to %s failed: %w", answers[p.key], p.row.Who, err)
+		d.notice = err.Error()
+	}
+	return err
+}
+
+// perform does what a key means, and shows the outcome and what is waiting now.
+func (d *Desk) perform(ctx context.Context, key string, r Row, ids []string) error {
+	done, err := d.source.Do(ctx, key, r, ids)
+	if err != nil {
+		d.notice = err.Error()
+	} else {
+		d.done = append(d.done, done)
+		d.notice = done.Text + " (z: undo)"
+	}
+	d.refresh(ctx, false)
+	return err
+}
+
+// finish marks as read what is on the screen.
+func (d *Desk) finish(ctx context.Context) {
+	r := d.current()
+	ids := r.IDs
+	if d.open != nil {
+		ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !d.open.seen[id] })
+	}
+	switch {
+	case len(r.IDs) > 0 && r.Why != "":
+		d.notice = "This asks you for an answer, so nothing was changed: y yes, n no, h later, r reply."
+	case len(ids) == 0:
+		d.notice = "Nothing that was on the screen is unread."
+	default:
+		_ = d.perform(ctx, "e", r, ids) // the screen shows the error
+	}
+}
+
+// undo cancels the pending answer or, if there is none, undoes the last operation.
+func (d *Desk) undo(ctx context.Context) {
+	if p := d.pending; p != nil {
+		d.pending = nil
+		if i := d.shown().indexOf(&p.row); i >= 0 {
+			d.focus = i
+			d.openRow(ctx)
+		}
+		d.notice = answers[p.key] + " was not sent."
+		return
+	}
+	n := len(d.done)
+	if n == 0 {
+		d.notice = "There is nothing to undo: you have changed nothing on this screen yet."
+		return
+	}
+	d.notice = "Undone: " + d.done[n-1].Text
+	if err := d.source.Undo(ctx, d.done[n-1]); err != nil {
+		d.notice = err.Error()
+	}
+	d.done = d.done[:n-1]
+	d.refresh(ctx, false)
+}
+
+// typed changes the search that the user is typing, or begins it.
+func (d *Desk) typed(ctx context.Context, key string) {
+	text := *d.query
+	switch {
+	case key == "esc" || key == "ctrl+c":
+		d.query = nil
+	case key == "enter":
+		d.query = nil
+		d.search(ctx, strings.TrimSpace(text))
+	case key == "backspace":
+		_, n := utf8.DecodeLastRuneInString(text)
+		*d.query = text[:len(text)-n]
+	case utf8.RuneCountInString(key) == 1:
+		*d.query += key
+	}
+}
+
+// search shows the threads that match a query instead of the list.
+func (d *Desk) search(ctx context.Context, text string) {
+	switch rows, err := d.source.Search(ctx, d.current().Project, text); {
+	case err != nil:
+		d.notice = err.Error()
+	case len(rows) == 0:
+		d.notice = "No message matches " + text + "."
+	default:
+		d.hits = &List{Groups: []Group{{Title: "Search: " + text, Total: len(rows), Rows: rows}}}
+		d.focus, d.open = 0, nil
+	}
+}

@@ -1,0 +1,181 @@
+package desk
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"mailtree/cmd/mailtree/cli"
+)
+
+// bar is between the list and the thread.
+const bar = " | "
+
+// narrow is the width of the list in a terminal of 80 columns.
+const narrow = 38
+
+// keyHelp is the list of keys.
+const keyHelp = `j k  next, previous row; if a thread is open, opens that row
+o Enter  opens the row
+Space b  scroll the thread
+y n  answer yes or no
+h  later: hides the thread for two hours
+r R  reply to everyone, to the sender only
+e  done: marks as read what is on the screen
+z  cancels an answer, or undoes
+/  searches
+u Esc  back to the list
+q  quits`
+
+// draw returns the lines of the screen. It also notes which messages are on the screen.
+func (d *Desk) draw() []string {
+	width := max(20, d.screen.Width)
+	foot := d.drawFoot(width)
+	height := max(4, d.screen.Height-2-len(foot))
+	left := min(max(narrow, width*2/5), 64, width/2)
+	list, pane := d.drawList(left, height), d.drawPane(width-left-len(bar), height)
+	lines := []string{d.screen.Bold(cli.Ends(" "+d.list.Title, d.list.Me, width))}
+	for i := range list {
+		lines = append(lines, list[i]+d.screen.Faint(bar)+pane[i])
+	}
+	keys := "j k move  o open"
+	if _, why := d.answerable(); why == "" {
+		keys = "y yes  n no  h later"
+	} else if d.open != nil {
+		keys = "j k move  Space scroll"
+	}
+	keys = cli.Cell(" "+keys+"  r reply  e done  z undo  / search  ? keys  q quit", width)
+	return append(append(lines, foot...), d.screen.Faint(keys))
+}
+
+// drawFoot returns the lines above the keys: what happened, or what the agents are doing.
+func (d *Desk) drawFoot(width int) []string {
+	text := cli.Fit(d.list.Agents, width-1)
+	switch {
+	case d.query != nil:
+		text = "Search: " + *d.query + "_"
+	case d.pending != nil:
+		text = strings.TrimSpace(fmt.Sprintf("Sending %s to %s: z cancels  %s", answers[d.pending.key], d.pending.row.Who, d.notice))
+	case d.notice != "":
+		text = cli.Text(d.notice)
+	}
+	lines := wrapped(text, " ", width)
+	return lines[:min(len(lines), max(1, d.screen.Height/2))]
+}
+
+// wrapped returns the lines of a text, with a margin, broken to the width.
+func wrapped(text, margin string, width int) (lines []string) {
+	for line := range strings.Lines(cli.Fold(text, width-len(margin)) + "\n") {
+		for _, part := range cli.Wrap(strings.TrimSuffix(line, "\n"), width-len(margin)) {
+			lines = append(lines, cli.Cell(margin+part, width))
+		}
+	}
+	return lines
+}
+
+// drawList returns the list, scrolled so that the row with the focus is shown.
+func (d *Desk) drawList(width, height int) []string {
+	var lines []string
+	at, n := 0, 0
+	for _, g := range d.shown().Groups {
+		if len(g.Rows) > 0 {
+			lines = append(lines, d.screen.Bold(cli.Ends(" "+g.Title, fmt.Sprint(g.Total), width)))
+		}
+		for i := range g.Rows {
+			if n == d.focus {
+				at = len(lines)
+			}
+			lines = append(lines, d.drawRow(&g.Rows[i], n == d.focus, width))
+			n++
+		}
+	}
+	if n == 0 {
+		lines = append(lines, cli.Cell(" Nothing is waiting for you.", width))
+	}
+	for _, q := range d.shown().Quiet {
+		lines = append(lines, d.screen.Faint(cli.Cell(" "+q, width)))
+	}
+	return fill(lines[max(0, min(at-height/2, len(lines)-height)):], width, height)
+}
+
+func (d *Desk) drawRow(r *Row, focused bool, width int) string {
+	who, about := 11, r.About
+	if width > narrow {
+		who = 17
+		if r.Mark != "" {
+			about = r.Mark + ": " + about
+		}
+	}
+	line := cli.Ends(cli.Cell(r.Who, who)+" "+about, fmt.Sprintf("%3s", d.screen.Ago(r.At.Format(time.RFC3339))), width-1)
+	if focused {
+		return d.screen.Bold(">" + line)
+	}
+	return " " + line
+}
+
+// fill returns the first lines, and empty lines if there are too few.
+func fill(lines []string, width, height int) []string {
+	lines = lines[:min(len(lines), height)]
+	for len(lines) < height {
+		lines = append(lines, cli.Cell("", width))
+	}
+	return lines
+}
+
+// drawPane returns the opened thread. It begins with the first message that is waiting or, if one asks for yes or no, with
+// that message.
+func (d *Desk) drawPane(width, height int) []string {
+	o := d.open
+	if o == nil {
+		return fill(nil, width, height)
+	}
+	lines, ends := d.drawThread(width)
+	if o.page = height - 1; len(lines) > o.page {
+		o.page-- // for the number of other lines
+	}
+	begins := []int{0}
+	for i, m := range o.messages {
+		begins = append(begins, ends[i]+1)
+		if o.top < 0 && (m.ID == o.row.Message || slices.Contains(o.row.IDs, m.ID) && !o.row.Decides || i == len(ends)-1) {
+			o.top = begins[i]
+		}
+	}
+	o.top = max(0, min(o.top, len(lines)-o.page))
+	bottom := min(o.top+o.page, len(lines))
+	if len(lines)-bottom == 1 { // there is room for it instead of the number
+		bottom++
+	}
+	o.whole = map[string]bool{}
+	for i, m := range o.messages {
+		if ends[i] > o.top && ends[i] <= bottom && !m.Truncated {
+			o.seen[m.ID], o.whole[m.ID] = true, begins[i] >= o.top
+		}
+	}
+	shown := append([]string{d.screen.Bold(cli.Ends(o.row.About, o.row.Mark, width))}, lines[o.top:bottom]...)
+	if more := len(lines) - bottom; more > 0 {
+		shown = append(shown, d.screen.Faint(cli.Cell(fmt.Sprintf("%d more lines", more), width)))
+	}
+	return fill(shown, width, height)
+}
+
+// drawThread returns the lines of the opened thread, and for each message the index of the line after its last one. An
+// empty line separates messages.
+func (d *Desk) drawThread(width int) (lines []string, ends []int) {
+	pane := *d.screen
+	pane.Width = width
+	for i, m := range d.open.messages {
+		if i > 0 {
+			lines = append(lines, cli.Cell("", width))
+		}
+		lines = append(lines, d.screen.Bold(cli.Ends(m.Head, d.screen.Ago(m.Created), width)))
+		text := strings.ReplaceAll(pane.Markdown(*cmp.Or(m.Body, new(string)), 0), "\t", "    ")
+		if m.Truncated {
+			text += "The rest: mailtree read " + d.screen.ShortID(m.ID) + "\n"
+		}
+		lines = append(lines, wrapped(strings.TrimSuffix(text+m.Below, "\n"), "", width)...)
+		ends = append(ends, len(lines))
+	}
+	return lines, ends
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cmd/mailtree/cli"
+	"mailtree/cmd/mailtree/desk"
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+	mcpserver "mailtree/mcp"
+	"mailtree/mcp/mail"
+)
+
+func deskCommand(p *program) *cobra.Command {
+	f, s := &deskFlags{}, &deskSource{program: p, place: "all projects"}
+	c := &cobra.Command{
+		Use:   "desk",
+		Short: "Show what is waiting for you on the whole screen",
+		Long: "Show what is waiting for you in a project, or with --all in all projects, on the whole screen of the terminal. The list\n" +
+			"is live, and the thread that you open is beside it. Each key does what the command of the same meaning does; ? lists\n" +
+			"the keys. An answer with y or n is sent after five seconds, or as soon as you give another answer or quit.",
+		Args: cobra.NoArgs,
+	}
+	p.addProjectFlag(c, &f.project)
+	all := c.Flags().Bool("all", false, "list all projects")
+	c.MarkFlagsMutuallyExclusive("all", "project")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		in, _ := p.std.in.(*os.File)
+		out, _ := p.std.out.(*os.File)
+		if !cli.IsTerminal(in) || !cli.IsTerminal(out) || slices.Contains([]string{"", "dumb"}, p.variable("TERM")) {
+			return &exitError{exitUsage, errors.New("the desk needs a terminal that shows a whole screen: `mailtree` prints the same list")}
+		}
+		if err := p.needPerson("use the desk"); err != nil {
+			return err
+		}
+		if !*all {
+			if err := p.atDesk(c.Context(), f, mine, nil, func(_ context.Context, d *deskWork) error {
+				s.slug, s.place = d.Slug, cli.Line(filepath.Base(d.HumanKey))
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		return desk.New(s, time.After).Run(c.Context(), &cli.Terminal{In: in, Out: out}, func() *cli.Screen { return cli.NewScreen(out, p.variable) })
+	}
+	return c
+}
+
+// deskSource is the source of the screen. It makes the requests that the commands of the same meaning make.
+type deskSource struct {
+	*program
+	slug, place string // the project, and what the screen calls it; slug is "" for all projects
+}
+
+// forRow calls do with a client of the server, for the project of a row. In a list of one project, the rows have no project.
+func (s *deskSource) forRow(ctx context.Context, project string, do func(ctx context.Context, d *deskWork) error) error {
+	if project = cmp.Or(project, s.slug); project == "" {
+		return s.atStore(ctx, false, do)
+	}
+	return s.atDesk(ctx, &deskFlags{project: project}, mine, nil, do)
+}
+
+func (s *deskSource) List(ctx context.Context) (*desk.List, error) {
+	var w maildir.Waits
+	var who mail.Directory
+	if err := s.forRow(ctx, "", func(ctx context.Context, d *deskWork) error {
+		ask := params{"project_key": d.Slug, "active_only": true, "all_projects": d.Slug == ""}
+		return cmp.Or(s.waitsOf(ctx, d, false, &w), d.Call(ctx, "list_agents", ask, &who))
+	}); err != nil {
+		return nil, err
+	}
+	d := &deskWork{Screen: &cli.Screen{Width: 80, Now: time.Now}} // for words without style
+	l := &desk.List{Title: s.place + " · " + amountOf(&w), Me: w.Agent, Quiet: quietLines(d, &w), Agents: doingNow(d, who.Agents, w.Agent)}
+	for _, g := range w.Groups() {
+		var rows []desk.Row
+		for i := range g.Prompts {
+			a := &g.Prompts[i]
+			at := maildir.WaitingThread{Project: a.Project, At: a.Since}
+			rows = append(rows, desk.Row{WaitingThread: at, Mark: "asks", Who: cli.Line(a.Agent), About: s.promptPlace(a)})
+		}
+		for i := range g.Threads {
+			cells := threadRow(d, &g.Threads[i], "", map[bool]string{true: "to "}[g.ID == maildir.OwedGroup]).Cells
+			about := strings.TrimPrefix(cells[3]+": "+cells[4], ": ") // in a list of all projects, with the project
+			rows = append(rows, desk.Row{WaitingThread: g.Threads[i], Mark: cells[1], Who: cells[2], About: about})
+		}
+		l.Groups = append(l.Groups, desk.Group{Title: g.Title, Total: len(g.Prompts) + g.Total, Rows: rows})
+	}
+	return l, nil
+}
+
+// doingNow says in one line what agents other than the user's are doing: first those that ask the user for permission, then
+// those that are held.
+func doingNow(d *deskWork, all []mail.Listed, me string) string {
+	var parts [3][]string
+	for i := range all {
+		a := &all[i]
+		rank, state := 2, presence(a.Status, false, a.Held)
+		switch {
+		case a.Asks:
+			rank, state = 0, "asks"
+		case a.Held != nil:
+			rank = 1
+		case a.Editing != "":
+			state += " " + path.Base(a.Editing) + " " + d.Ago(a.Edited)
+		}
+		if a.Name != me && state != "" && state != format.Offline {
+			parts[rank] = append(parts[rank], cli.Line(cmp.Or(a.Address, a.Name)+" "+strings.TrimSpace(state)))
+		}
+	}
+	return strings.Join(slices.Concat(parts[:]...), "  ")
+}
+
+func (s *deskSource) Thread(ctx context.Context, r desk.Row) (all []desk.Message, err error) {
+	return all, s.forRow(ctx, r.Project, func(ctx context.Context, d *deskWork) error {
+		uri := "resource://thread/" + url.PathEscape(r.Thread) + "?include_bodies=true&project=" + d.Slug
+		for at := uri; at != ""; {
+			var page mail.ThreadResource
+			if err := d.Read(ctx, at, &page); err != nil {
+				return err
+			}
+			for _, m := range page.Messages {
+				shown := desk.Message{Message: m, Head: cli.Line(fromTo(&m))}
+				if !m.Verified {
+					shown.Head += " (not verified)"
+				}
+				for _, a := range m.Attachments {
+					shown.Below += "file: " + cli.Line(a.Path) + "\n"
+				}
+				all = append(all, shown)
+			}
+			if at = ""; page.Next != "" {
+				at = uri + "&cursor=" + url.QueryEscape(page.Next)
+			}
+		}
+		return nil
+	})
+}
+
+func (s *deskSource) Search(ctx context.Context, project, query string) (rows []desk.Row, err error) {
+	if cmp.Or(project, s.slug) == "" {
+		return nil, errors.New("to search a project, first move to one of its rows")
+	}
+	var h mail.Hits
+	err = s.forRow(ctx, project, func(ctx context.Context, d *deskWork) error {
+		return d.Call(ctx, "search_messages", params{"project_key": d.Slug, "query": query}, &h)
+	})
+	byThread(h.Hits)
+	for i := range h.Hits {
+		hit := &h.Hits[i]
+		t := maildir.WaitingThread{Project: project, Thread: threadOf(hit), Message: hit.ID}
+		t.At, _ = time.Parse(time.RFC3339Nano, hit.Created) // without a time, the row shows none
+		if n := len(rows); n == 0 || rows[n-1].Thread != t.Thread {
+			rows = append(rows, desk.Row{WaitingThread: t, Who: cli.Line(hit.From), About: cli.Line(hit.Subject)})
+		}
+	}
+	return rows, err
+}
+
+// deskLater is how long the key h hides a thread.
+const deskLater = 2 * time.Hour
+
+func (s *deskSource) Do(ctx context.Context, key string, r desk.Row, ids []string) (desk.Done, error) {
+	done := desk.Done{Project: r.Project}
+	err := s.forRow(ctx, r.Project, func(ctx context.Context, d *deskWork) error {
+		did := map[string]string{"y": "Sent Yes", "n": "Sent No", "h": "Hidden for two hours", "e": "Marked as read", "r": "Replied", "R": "Replied"}
+		done.Text = did[key] + ": " + r.About
+		switch key {
+		case "y", "n":
+			var a maildir.Decided
+			ask := mcpserver.DecideAsk{Agent: d.Person, Decision: maildir.Decision{ID: r.Message, Yes: key == "y"}}
+			err := d.Ask(ctx, cli.Of(d.Slug, "decide"), ask, &a)
+			done.IDs = []string{a.ID}
+			return err
+		case "h":
+			var a maildir.Deferred
+			err := d.Ask(ctx, cli.Of(d.Slug, "later"), mcpserver.LaterAsk{Agent: d.Person, Thread: r.Thread, For: deskLater}, &a)
+			done.IDs = []string{a.ID}
+			return err
+		case "e":
+			for _, id := range ids {
+				ask := params{"project_key": d.Slug, "agent_name": d.Person, "message_id": id, "mark_read": true}
+				if err := d.Call(ctx, "check_my_messages", ask, &mail.Inbox{}); err != nil {
+					return err
+				}
+				done.IDs = append(done.IDs, id)
+			}
+			return nil
+		}
+		o := &sendOptions{tool: "reply_message", sent: func(a *mail.Sent) { done.IDs = []string{a.ID} }}
+		if key == "r" {
+			o.audience = maildir.EveryoneInside
+		}
+		c := &cobra.Command{} // without flags
+		c.SetContext(ctx)
+		return s.writeMessage(c, &deskFlags{project: d.Slug}, o, r.Message)
+	})
+	return done, err
+}
+
+func (s *deskSource) Undo(ctx context.Context, done desk.Done) error {
+	return s.forRow(ctx, done.Project, func(ctx context.Context, d *deskWork) error {
+		for _, id := range done.IDs {
+			if err := d.Ask(ctx, cli.Of(d.Slug, "undo"), mcpserver.MessageAsk{Agent: d.Person, ID: id}, &maildir.Undone{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (s *deskSource) Watch(ctx context.Context, changed func()) error {
+	var ask mcpserver.WatchAsk
+	return s.follow(ctx, cli.Of(s.slug, "watch"), &ask, func(line json.RawMessage) error {
+		var h maildir.Event
+		err := json.Unmarshal(line, &h)
+		ask.After = &h.Seq
+		changed()
+		return err
+	})
+}
