@@ -42,7 +42,7 @@ func (b *Box) Dismiss(ctx context.Context) (*Dismissed, error) {
 	if err := dismissed.Write(b.p.mail.Tree, b.agent, keys); err != nil {
 		return nil, err
 	}
-	b.p.mail.Store.Feed.RingAgent(b.p.mail.Slug, core.AnyAgent) // the page shows the list anew
+	b.p.mail.Store.Feed.RingAgent(b.p.mail.Slug, core.AnyAgent) // the page reads the list again
 	return &Dismissed{len(w.Stopped), len(w.Asleep), len(w.Broken)}, nil
 }
 

@@ -183,8 +183,8 @@ func (v *view) whyNobody(agent string) (string, error) {
 // errNotPerson means that the user is signed in as an agent that is not a person.
 var errNotPerson = errors.New("only a person may hold an agent or end a hold")
 
-// hold holds an agent, so that it changes no more files.
-func (h *Page) hold(v *view) (to string, err error) {
+// holdAgent holds an agent, so that it changes no more files.
+func (h *Page) holdAgent(v *view) (to string, err error) {
 	return v.changeHold("held", func(agent string) (*maildir.Held, error) {
 		return v.box().Hold(v.ctx(), maildir.Holding{Agent: agent, Reason: strings.TrimSpace(v.r.PostForm.Get("reason"))})
 	})

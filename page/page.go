@@ -118,7 +118,7 @@ func (h *Page) mount() {
 		"POST /p/{project}/message/{id}/mark":       h.finishing(h.mark),
 		"POST /p/{project}/message/{id}/undo":       h.write(h.undo),
 		"POST /p/{project}/agents/{agent}/nudge":    h.write(h.nudge),
-		"POST /p/{project}/agents/{agent}/hold":     h.write(h.hold),
+		"POST /p/{project}/agents/{agent}/hold":     h.write(h.holdAgent),
 		"POST /p/{project}/agents/{agent}/go":       h.write(h.endHold),
 		"POST /p/{project}/claims/release":          h.write(h.release),
 		"POST /p/{project}/claims/undo":             h.write(h.unrelease),
