@@ -40,9 +40,9 @@ const maxQuery = 4096 // bytes
 
 // Search finds messages. Pages sorted by time neither skip nor repeat a message that existed when the first page was
 // read, even if mail arrives in the meantime. In a ranked search, new mail may shift later pages. Search returns
-// ErrInvalid for empty or invalid text, for is:unread without an agent, or a cursor that no page returned, ErrTooLarge for text of more than maxQuery
-// bytes, any error from FullID for a thread's id, and ErrNotFound for
-// is:unread and an unknown agent. It never returns an SQL error. See docs/tools.md, "Search".
+// ErrInvalid for empty or invalid text, for is:unread without an agent, and for a cursor that no page returned. It
+// returns ErrTooLarge for text of more than maxQuery bytes, ErrNotFound for is:unread with an unknown agent, and any
+// error from FullID for a thread's id. It never returns an SQL error. See docs/tools.md, "Search".
 func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, error) {
 	typed, err := p.readQuery(ctx, r.Text, r.Agent)
 	if err != nil {
@@ -147,7 +147,7 @@ func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bo
 			"the operators AND, OR and NOT in capitals.")), nil
 	case none && read.Foreign != "":
 		return about(read.Foreign, refusal.Note("Nothing was found. The search treated {name} {arg} as plain words, "+
-			"because that syntax has no meaning here: use words, \"phrases\", prefix*, AND OR NOT -word ( ), and "+
+			"because that syntax has no meaning here. Use words, \"phrases\", prefix*, AND OR NOT -word ( ), and "+
 			"from: to: cc: subject: body: thread: importance: after: before: has:file is:unread.")), nil
 	case none && read.unknown != nil:
 		return read.unknown, nil
