@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cmd/mailtree/cli"
-	"mailtree/cmd/mailtree/desk"
+	fullscreen "mailtree/cmd/mailtree/desk"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	mcpserver "mailtree/mcp"
@@ -53,7 +53,8 @@ func deskCommand(p *program) *cobra.Command {
 				return err
 			}
 		}
-		return desk.New(s, time.After).Run(c.Context(), &cli.Terminal{In: in, Out: out}, func() *cli.Screen { return cli.NewScreen(out, p.variable) })
+		screen := func() *cli.Screen { return cli.NewScreen(out, p.variable) }
+		return fullscreen.New(s, time.After).Run(c.Context(), &cli.Terminal{In: in, Out: out}, screen)
 	}
 	return c
 }
@@ -72,7 +73,7 @@ func (s *deskSource) forRow(ctx context.Context, project string, do func(ctx con
 	return s.atDesk(ctx, &deskFlags{project: project}, mine, nil, do)
 }
 
-func (s *deskSource) List(ctx context.Context) (*desk.List, error) {
+func (s *deskSource) List(ctx context.Context) (*fullscreen.List, error) {
 	var w maildir.Waits
 	var who mail.Directory
 	if err := s.forRow(ctx, "", func(ctx context.Context, d *deskWork) error {
@@ -82,20 +83,21 @@ func (s *deskSource) List(ctx context.Context) (*desk.List, error) {
 		return nil, err
 	}
 	d := &deskWork{Screen: &cli.Screen{Width: 80, Now: time.Now}} // for words without style
-	l := &desk.List{Title: s.place + " · " + amountOf(&w), Me: w.Agent, Quiet: quietLines(d, &w), Agents: doingNow(d, who.Agents, w.Agent)}
+	l := &fullscreen.List{Title: s.place + " · " + amountOf(&w), Me: w.Agent, Quiet: quietLines(d, &w)}
+	l.Agents = doingNow(d, who.Agents, w.Agent)
 	for _, g := range w.Groups() {
-		var rows []desk.Row
+		var rows []fullscreen.Row
 		for i := range g.Prompts {
 			a := &g.Prompts[i]
 			at := maildir.WaitingThread{Project: a.Project, At: a.Since}
-			rows = append(rows, desk.Row{WaitingThread: at, Mark: "asks", Who: cli.Line(a.Agent), About: s.promptPlace(a)})
+			rows = append(rows, fullscreen.Row{WaitingThread: at, Mark: "asks", Who: cli.Line(a.Agent), About: s.promptPlace(a)})
 		}
 		for i := range g.Threads {
 			cells := threadRow(d, &g.Threads[i], "", map[bool]string{true: "to "}[g.ID == maildir.OwedGroup]).Cells
 			about := strings.TrimPrefix(cells[3]+": "+cells[4], ": ") // in a list of all projects, with the project
-			rows = append(rows, desk.Row{WaitingThread: g.Threads[i], Mark: cells[1], Who: cells[2], About: about})
+			rows = append(rows, fullscreen.Row{WaitingThread: g.Threads[i], Mark: cells[1], Who: cells[2], About: about})
 		}
-		l.Groups = append(l.Groups, desk.Group{Title: g.Title, Total: len(g.Prompts) + g.Total, Rows: rows})
+		l.Groups = append(l.Groups, fullscreen.Group{Title: g.Title, Total: len(g.Prompts) + g.Total, Rows: rows})
 	}
 	return l, nil
 }
@@ -122,7 +124,7 @@ func doingNow(d *deskWork, all []mail.Listed, me string) string {
 	return strings.Join(slices.Concat(parts[:]...), "  ")
 }
 
-func (s *deskSource) Thread(ctx context.Context, r desk.Row) (all []desk.Message, err error) {
+func (s *deskSource) Thread(ctx context.Context, r fullscreen.Row) (all []fullscreen.Message, err error) {
 	return all, s.forRow(ctx, r.Project, func(ctx context.Context, d *deskWork) error {
 		uri := "resource://thread/" + url.PathEscape(r.Thread) + "?include_bodies=true&project=" + d.Slug
 		for at := uri; at != ""; {
@@ -131,7 +133,7 @@ func (s *deskSource) Thread(ctx context.Context, r desk.Row) (all []desk.Message
 				return err
 			}
 			for _, m := range page.Messages {
-				shown := desk.Message{Message: m, Head: cli.Line(fromTo(&m))}
+				shown := fullscreen.Message{Message: m, Head: cli.Line(fromTo(&m))}
 				if !m.Verified {
 					shown.Head += " (not verified)"
 				}
@@ -148,7 +150,7 @@ func (s *deskSource) Thread(ctx context.Context, r desk.Row) (all []desk.Message
 	})
 }
 
-func (s *deskSource) Search(ctx context.Context, project, query string) (rows []desk.Row, err error) {
+func (s *deskSource) Search(ctx context.Context, project, query string) (rows []fullscreen.Row, err error) {
 	if cmp.Or(project, s.slug) == "" {
 		return nil, errors.New("to search a project, first move to one of its rows")
 	}
@@ -162,7 +164,7 @@ func (s *deskSource) Search(ctx context.Context, project, query string) (rows []
 		t := maildir.WaitingThread{Project: project, Thread: threadOf(hit), Message: hit.ID}
 		t.At, _ = time.Parse(time.RFC3339Nano, hit.Created) // without a time, the row shows none
 		if n := len(rows); n == 0 || rows[n-1].Thread != t.Thread {
-			rows = append(rows, desk.Row{WaitingThread: t, Who: cli.Line(hit.From), About: cli.Line(hit.Subject)})
+			rows = append(rows, fullscreen.Row{WaitingThread: t, Who: cli.Line(hit.From), About: cli.Line(hit.Subject)})
 		}
 	}
 	return rows, err
@@ -171,11 +173,11 @@ func (s *deskSource) Search(ctx context.Context, project, query string) (rows []
 // deskLater is how long the key h hides a thread.
 const deskLater = 2 * time.Hour
 
-func (s *deskSource) Do(ctx context.Context, key string, r desk.Row, ids []string) (desk.Done, error) {
-	done := desk.Done{Project: r.Project}
+func (s *deskSource) Do(ctx context.Context, key string, r fullscreen.Row, ids []string) (fullscreen.Done, error) {
+	done := fullscreen.Done{Project: r.Project}
 	err := s.forRow(ctx, r.Project, func(ctx context.Context, d *deskWork) error {
-		did := map[string]string{"y": "Sent Yes", "n": "Sent No", "h": "Hidden for two hours", "e": "Marked as read", "r": "Replied", "R": "Replied"}
-		done.Text = did[key] + ": " + r.About
+		did := map[string]string{"y": "Sent Yes", "n": "Sent No", "h": "Hidden for two hours", "e": "Marked as read"}
+		done.Text = cmp.Or(did[key], "Replied") + ": " + r.About
 		switch key {
 		case "y", "n":
 			var a maildir.Decided
@@ -209,7 +211,7 @@ func (s *deskSource) Do(ctx context.Context, key string, r desk.Row, ids []strin
 	return done, err
 }
 
-func (s *deskSource) Undo(ctx context.Context, done desk.Done) error {
+func (s *deskSource) Undo(ctx context.Context, done fullscreen.Done) error {
 	return s.forRow(ctx, done.Project, func(ctx context.Context, d *deskWork) error {
 		for _, id := range done.IDs {
 			if err := d.Ask(ctx, cli.Of(d.Slug, "undo"), mcpserver.MessageAsk{Agent: d.Person, ID: id}, &maildir.Undone{}); err != nil {

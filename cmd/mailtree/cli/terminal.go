@@ -12,7 +12,7 @@ import (
 // Sequences that a terminal acts on: its second screen, without cursor, and with marks around pasted text.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?2004h"
-	leaveScreen = "\x1b[?2004l\x1b[?25h\x1b[?1049l"
+	leaveScreen = "\x1b[2J\x1b[?2004l\x1b[?25h\x1b[?1049l"
 )
 
 // Terminal is a terminal that a program uses as a whole. Only ReadKeys may be called concurrently with other methods.

@@ -82,6 +82,8 @@ type Done struct {
 	Text    string // what was done
 	Project string
 	IDs     []string // the messages that it was done to
+
+	row Row
 }
 
 // Desk is the state of the screen. Only one goroutine may use it.
@@ -350,6 +352,7 @@ func (d *Desk) perform(ctx context.Context, key string, r Row, ids []string) err
 	if err != nil {
 		d.notice = err.Error()
 	} else {
+		done.row = r
 		d.done = append(d.done, done)
 		d.notice = done.Text + " (z: undo)"
 	}
@@ -378,11 +381,7 @@ func (d *Desk) finish(ctx context.Context) {
 func (d *Desk) undo(ctx context.Context) {
 	if p := d.pending; p != nil {
 		d.pending = nil
-		if i := d.shown().indexOf(&p.row); i >= 0 {
-			d.focus = i
-			d.openRow(ctx)
-		}
-		d.notice = answers[p.key] + " was not sent."
+		d.goTo(ctx, &p.row, answers[p.key]+" was not sent.")
 		return
 	}
 	n := len(d.done)
@@ -390,12 +389,24 @@ func (d *Desk) undo(ctx context.Context) {
 		d.notice = "There is nothing to undo: you have changed nothing on this screen yet."
 		return
 	}
-	d.notice = "Undone: " + d.done[n-1].Text
-	if err := d.source.Undo(ctx, d.done[n-1]); err != nil {
-		d.notice = err.Error()
-	}
+	last, text := d.done[n-1], "Undone: "+d.done[n-1].Text
 	d.done = d.done[:n-1]
+	if err := d.source.Undo(ctx, last); err != nil {
+		text = err.Error()
+	}
 	d.refresh(ctx, false)
+	d.goTo(ctx, &last.row, text)
+}
+
+// goTo moves the focus to a row, if it is in the list, and shows the notice. If a thread is open, it opens the row's.
+func (d *Desk) goTo(ctx context.Context, r *Row, notice string) {
+	if i := d.shown().indexOf(r); i >= 0 {
+		d.focus = i
+		if d.open != nil {
+			d.openRow(ctx)
+		}
+	}
+	d.notice = notice
 }
 
 // typed changes the search that the user is typing, or begins it.
