@@ -23,10 +23,13 @@ function grow(old, now) {
   $$("time", old).forEach((e, i) => { if (fresh[i] && fresh[i].outerHTML !== e.outerHTML) e.replaceWith(fresh[i]); });
 }
 const typed = "input:not([type=hidden],[type=checkbox]),textarea,select", marked = getSelection();
-const busy = (e) => $("details[open]:not(.fold)", e) || $(":focus", e)?.matches(typed) || (!marked.isCollapsed && e.contains(marked.anchorNode));
+// :focus matches only while the window has the focus.
+const active = (e) => [document.activeElement].find((f) => e.contains(f));
+const busy = (e) => $("details[open]:not(.fold)", e) || active(e)?.matches(typed) || (!marked.isCollapsed && e.contains(marked.anchorNode));
 const scrolled = (e) => Math.max(scrollY, e.closest(".pane")?.scrollTop || 0) > 100 && !$("article", e);
 const unsent = (form) => form && ($("textarea", form).value.trim() || files(form).files.length || $("[name=kept]:checked", form));
-let running, again, away, tick = "1", appeared = 0; // appeared is when something appeared that the user did not open
+// The variable appeared is the time when something appeared that the user did not open.
+let running, again, away, tick = "1", appeared = 0;
 async function refresh(force) {
   if (running) return void (again = true);
   running = true;
@@ -39,7 +42,8 @@ async function refresh(force) {
       const now = fresh.getElementById(old.id);
       if (!now) continue;
       if (plain(now) === plain(old)) grow(old, now);
-      else if (old.id === "reply" && (busy(old) || unsent($("form", old)))) continue; // keep what the user is writing
+      // Keep what the user is writing.
+      else if (old.id === "reply" && (busy(old) || unsent($("form", old)))) continue;
       else if (!force && !old.closest(".rail") && (busy(old) || (scrolled(old) && added(old, now)))) { held = true; news += added(old, now); }
       else swap(old, now);
     }
@@ -57,10 +61,11 @@ const name = (e) => (e.id || row($("a", e)) || $("details", e)?.id) + ($("time",
 const places = (e) => $$("li,article,tr", e);
 function added(old, now) {
   const before = places(old).map(name);
-  return places(now).filter((e) => !before.includes(name(e)) && !$("[aria-current]", e)).length; // an open thread shows its own news
+  // An open thread shows its own news.
+  return places(now).filter((e) => !before.includes(name(e)) && !$("[aria-current]", e)).length;
 }
 function swap(old, now) {
-  const before = places(old).map(name), f = $(":focus", old), chosen = $$("li:has(:checked) a.row", old).map(row);
+  const before = places(old).map(name), f = active(old), chosen = $$("li:has(:checked) a.row", old).map(row);
   const all = (of) => $$("a,article", of), at = all(old).indexOf(f), is = (e) => row(e) || name(e);
   for (const e of $$("details[id]", old)) { const n = $("#" + CSS.escape(e.id), now); if (n) n.open = e.open; }
   for (const e of $$("a.row", now)) if (chosen.includes(row(e)) && pick(e)) pick(e).checked = true;
@@ -92,14 +97,16 @@ if (url) {
   setInterval(() => {
     if (!source && !notifies()) return;
     if (source && Date.now() - heard > 60000) { source.close(); heard = Date.now(); listen(); }
-    tick = "1"; // times change without an event
+    // Times change without an event.
+    tick = "1";
     refresh();
   }, 60000);
 }
 
 // Drafts are kept until they are sent. Text from the server takes precedence.
 const place = "mailtree draft " + project + " ", slot = (form) => place + form.dataset.draft;
-const draft = (at) => JSON.parse(localStorage.getItem(at) || "{}"); // the fields of a form that the user has changed, by key
+// The fields of a form that the user has changed, by key.
+const draft = (at) => JSON.parse(localStorage.getItem(at) || "{}");
 const fields = (form) => [...form.elements].filter((e) => e.name && !/hidden|file|submit/.test(e.type));
 const is = (e) => (e.type === "checkbox" ? "checked" : "value"), key = (e) => e.name + (e.type === "checkbox" ? " " + e.value : "");
 function keep(form) {
@@ -119,7 +126,8 @@ for (const form of $$("form[data-draft]")) {
 }
 on("input", (e) => {
   const to = e.target;
-  if (to.list) { // a list completes the whole field
+  // A list completes the whole field.
+  if (to.list) {
     const before = to.value.slice(0, to.value.lastIndexOf(",") + 1);
     for (const o of to.list.options) { o.dataset.n ||= o.value; o.value = before && before + " " + o.dataset.n || o.dataset.n; }
   }
@@ -157,7 +165,8 @@ on("paste dragover drop", (e) => {
 // The bar appears once, for ten seconds and while it has the pointer or the focus. The addresses that undo what this
 // tab did are kept for z.
 const undos = "undo " + project, bar = $(".done");
-if (did) history.replaceState(null, "", location.href.replace(/[?&](again|at|by|did)=[^#]*/, "")); // these are the last parameters
+// These are the last parameters.
+if (did) history.replaceState(null, "", location.href.replace(/[?&](again|at|by|did)=[^#]*/, ""));
 function settle(bar) {
   const undo = $("form", bar);
   if (undo && did !== "undone") store(undos, [...recall(undos), undo.action].slice(-50));
@@ -167,7 +176,8 @@ function settle(bar) {
 if (bar) settle(bar);
 
 // Yes and No show the next thread, and are sent five seconds later, or when the user answers that thread or leaves it.
-let soon = recall("soon"); // the answer that is sent soon: what decide has stored, or nothing
+// The variable soon is the answer that is sent soon: what decide has stored, or nothing.
+let soon = recall("soon");
 store("soon", []);
 if (soon[0]) {
   tell("Sending " + soon[2] + ": z cancels ", button("Cancel", () => keys.z()));
@@ -178,7 +188,8 @@ function decide(b) {
   send();
   const word = b.firstChild.data + "to " + b.dataset.to;
   store("soon", [b.formAction, new URLSearchParams(new FormData(form, b)) + "", word, location.href, slot(form)]);
-  next.searchParams.set("did", "sent"); // so it does not count as opened by the user
+  // The view does not count as opened by the user.
+  next.searchParams.set("did", "sent");
   location = next;
 }
 async function send() {
@@ -254,7 +265,8 @@ $(".list [aria-current].row")?.scrollIntoView({ block: "nearest" });
 
 // Keys work without Ctrl, Alt and Cmd, except Enter, which sends.
 const current = () => document.activeElement?.closest("article") || $("a.row", document.activeElement?.closest("li") || stale);
-let last, going; // the box that x has set, and whether g was pressed
+// The variable last is the box that x has set; going is whether g was pressed.
+let last, going;
 function move(by) {
   const all = $(".reads") ? $$(".list a.row") : rows(), open = all.findIndex((e) => e.matches("[aria-current]"));
   const at = open < 0 ? all.indexOf(current()) : open, to = all[at < 0 && by < 0 ? -1 : at + by];
@@ -332,7 +344,8 @@ on("click", (e) => {
   if (at("[data-discard]")) {
     const form = e.target.closest("form");
     localStorage.removeItem(slot(form));
-    if (!$("#thread")) return; // the form is alone, so the link leads to the thread
+    // The form is alone, so the link leads to the thread.
+    if (!$("#thread")) return;
     e.preventDefault();
     form.reset();
     attach(form, []);
