@@ -17,17 +17,17 @@ const bar = " | "
 const narrow = 38
 
 // keyHelp is the list of keys.
-const keyHelp = `j k  next, previous row; if a thread is open, opens that row
-o Enter  opens the row
-Space b  scroll the thread
-y n  answer yes or no
-h  later: hides the thread for two hours
-r R  reply to everyone, to the sender only
-e  done: marks as read what is on the screen
-z  cancels an answer, or undoes
-/  searches
-u Esc  back to the list
-q  quits`
+const keyHelp = `j k  next, previous row; if a thread is open, opens that row.
+o Enter  opens the row.
+Space b  scroll the thread.
+y n  answer yes or no.
+h  later: hides the thread for two hours.
+r R  reply to everyone, to the sender only.
+e  done: marks as read what is on the screen.
+z  cancels an answer, or undoes.
+/  searches.
+u Esc  back to the list.
+q  quits.`
 
 // draw returns the lines of the screen. It also notes which messages are on the screen.
 func (d *Desk) draw() []string {
