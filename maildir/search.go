@@ -147,7 +147,7 @@ func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bo
 			"the operators AND, OR and NOT in capitals.")), nil
 	case none && read.Foreign != "":
 		return about(read.Foreign, refusal.Note("Nothing was found. The search treated {name} {arg} as plain words, "+
-			"because that syntax has no meaning here: use words, \"phrases\", prefix*, AND OR NOT -word ( ), and "+
+			"because that syntax has no meaning here. Use words, \"phrases\", prefix*, AND OR NOT -word ( ), and "+
 			"from: to: cc: subject: body: thread: importance: after: before: has:file is:unread.")), nil
 	case none && read.unknown != nil:
 		return read.unknown, nil
