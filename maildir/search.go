@@ -40,9 +40,9 @@ const maxQuery = 4096 // bytes
 
 // Search finds messages. Pages sorted by time neither skip nor repeat a message that existed when the first page was
 // read, even if mail arrives in the meantime. In a ranked search, new mail may shift later pages. Search returns
-// ErrInvalid for empty or invalid text, for is:unread without an agent, or a cursor that no page returned, ErrTooLarge for text of more than maxQuery
-// bytes, any error from FullID for a thread's id, and ErrNotFound for
-// is:unread and an unknown agent. It never returns an SQL error. See docs/tools.md, "Search".
+// ErrInvalid for empty or invalid text, for is:unread without an agent, and for a cursor that no page returned. It
+// returns ErrNotFound for is:unread and an unknown agent, ErrTooLarge for text of more than maxQuery bytes, and any error
+// from FullID for a thread's id. It never returns an SQL error. See docs/tools.md, "Search".
 func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, error) {
 	typed, err := p.readQuery(ctx, r.Text, r.Agent)
 	if err != nil {
