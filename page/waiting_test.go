@@ -192,7 +192,7 @@ func TestSince(t *testing.T) {
 	news := []string{
 		`<dt>Decided</dt><dd><a href="` + s.base + `/thread/` + asked.ID + `#`, `<bdi>the &lt;second&gt; one</bdi>`,
 		`<dt>Closed</dt><dd><a href="` + s.base + `/threads">1 thread</a>`,
-		`<dt>Open</dt><dd><a href="` + s.base + `/thread/` + open.ID + `#` + open.ID + `"><bdi>And when?</bdi>`,
+		`<dt>Open</dt><dd><a href="` + s.base + `/thread/` + open.ID + `#` + open.ID + `"><bdi>And when?</bdi>`, `">1h</time></small></dd>`,
 		`<dt>Stuck</dt>`, `>A claim by <bdi class="name">Bob</bdi></a> stopped <bdi class="name">Ann</bdi>’s claim`,
 	}
 	contains(t, look("/"), news...)
