@@ -256,8 +256,9 @@ func TestForeignMachine(t *testing.T) {
 		"Undo":        func(b *maildir.Box) []any { return all(b.Undo(t.Context(), maildir.Undoing{})) },
 	}
 	reads := map[string]func(b *maildir.Box) []any{
-		"AwaitReply": nil, // it waits
-		"Decides":    nil, // it decides from the message alone
+		"AwaitReply": nil,                                                               // it waits
+		"Decides":    nil,                                                               // it decides from the message alone
+		"Dismiss":    func(b *maildir.Box) []any { return all(b.Dismiss(t.Context())) }, // changes nothing that others see
 		"Counts":     func(b *maildir.Box) []any { return all(b.Counts(t.Context())) },
 		"Delivery":   func(b *maildir.Box) []any { return all(b.Delivery(t.Context(), toAnn)) },
 		"InboxAsOf": func(b *maildir.Box) []any {

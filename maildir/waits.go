@@ -46,7 +46,7 @@ type Waits struct {
 	Broken     []format.Problem `json:"broken"`                // the first 50 invalid files
 	MoreBroken int              `json:"more_broken,omitempty"` // number of other invalid files
 
-	Invalid int `json:"-"` // number of all invalid files, dismissed or not
+	Invalid int `json:"invalid"` // number of all invalid files, dismissed or not
 
 	LeftOut map[string]string `json:"left_out,omitempty"` // why other projects could not be opened, by slug
 }

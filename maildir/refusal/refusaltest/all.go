@@ -35,11 +35,12 @@ const least = 180
 func All(t testing.TB) []refusal.What {
 	t.Helper()
 	var all []refusal.What
-	err := filepath.WalkDir(top(t), func(path string, d fs.DirEntry, err error) error {
+	root := top(t)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") || strings.HasSuffix(d.Name(), "test")):
+		case d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || strings.HasSuffix(d.Name(), "test")):
 			return fs.SkipDir
 		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
 			return nil
