@@ -2,13 +2,14 @@ package maildir
 
 import (
 	"context"
-	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"mailtree/maildir/core"
 	"mailtree/maildir/dismissed"
 	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
 )
 
 // Dismissed says how many diagnostics of each kind were dismissed.
@@ -71,12 +72,16 @@ func (b *Box) stillDismissed(ctx context.Context) (dismissed.Keys, error) {
 	}), nil
 }
 
+// A key is a digest, so that the keys of many diagnostics fit in the file.
+
 func keyOfStop(s *Stop) string {
-	return fmt.Sprintf("stopped %s %s %s", s.Agent, s.Doing, s.At.UTC().Format(time.RFC3339Nano))
+	return keyOf("stopped", s.Agent, s.Doing, s.At.UTC().Format(time.RFC3339Nano))
 }
 
 func keyOfUnwoken(u *Unwoken) string {
-	return fmt.Sprintf("asleep %s %s", u.Agent, u.Since.UTC().Format(time.RFC3339Nano))
+	return keyOf("asleep", u.Agent, u.Since.UTC().Format(time.RFC3339Nano))
 }
 
-func keyOfProblem(p *format.Problem) string { return fmt.Sprintf("broken %s %s", p.Path, p.Reason) }
+func keyOfProblem(p *format.Problem) string { return keyOf("broken", p.Path, p.Reason) }
+
+func keyOf(facts ...string) string { return tree.SHA256([]byte(strings.Join(facts, "\x00")))[:16] }

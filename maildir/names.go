@@ -57,7 +57,7 @@ type (
 	RawQuery   = access.RawQuery
 )
 
-// To whom a reply goes that names no recipients. See package sending.
+// Values that say who gets a reply that names no recipients. See package sending.
 const (
 	Everyone       = sending.Everyone
 	EveryoneInside = sending.EveryoneInside

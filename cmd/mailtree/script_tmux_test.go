@@ -92,7 +92,7 @@ func shellOf(ts *testscript.TestScript) *tmuxtest.Screen {
 }
 
 // cmdStart implements `start LINE TEXT`. It is like terminal, for a program that uses the whole screen, of 80 columns and
-// 24 lines. The program goes on.
+// 24 lines. The program continues.
 func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	shell := shellOf(ts)
 	shell.Resize(80, 24)

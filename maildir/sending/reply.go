@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Audience says to whom a reply goes if it names no recipients.
+// Audience says who gets a reply that names no recipients.
 type Audience string
 
 const (
