@@ -23,6 +23,9 @@ import (
 	"mailtree/mcp/mail"
 )
 
+// afterAnswer is the timer that sends an answer of the desk. Only tests replace it.
+var afterAnswer = time.After
+
 func deskCommand(p *program) *cobra.Command {
 	f, s := &deskFlags{}, &deskSource{program: p, place: "all projects"}
 	c := &cobra.Command{
@@ -54,7 +57,7 @@ func deskCommand(p *program) *cobra.Command {
 			}
 		}
 		screen := func() *cli.Screen { return cli.NewScreen(out, p.variable) }
-		return fullscreen.New(s, time.After).Run(c.Context(), &cli.Terminal{In: in, Out: out}, screen)
+		return fullscreen.New(s, afterAnswer).Run(c.Context(), &cli.Terminal{In: in, Out: out}, screen)
 	}
 	return c
 }
