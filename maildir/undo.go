@@ -27,8 +27,8 @@ var undoable = map[string][]format.Kind{
 	"archive":           {format.KindRead, format.KindArchived},
 	"later":             {format.KindLater},
 	"unread":            {format.KindRead, format.KindArchived},
-	"claim":             {format.KindClaim, format.KindReleased},
-	"renew":             {format.KindClaim, format.KindReleased},
+	history.VerbClaim:   {format.KindClaim, format.KindReleased},
+	history.VerbRenew:   {format.KindClaim, format.KindReleased},
 	history.VerbRelease: {format.KindReleased},
 	history.VerbHold:    {format.KindHold},
 	history.VerbGo:      {format.KindHold},
@@ -142,7 +142,7 @@ func (b *Box) undoOne(ctx context.Context, undone *Undone) error {
 		switch done.Verb {
 		case "send", "reply":
 			return b.planWithdrawal(g, tx, undone)
-		case "claim", "renew", history.VerbRelease:
+		case history.VerbClaim, history.VerbRenew, history.VerbRelease:
 			return b.planUnclaiming(g, tx, undone)
 		case history.VerbHold, history.VerbGo:
 			if err := b.planWithdrawal(g, tx, undone); err != nil {
@@ -185,7 +185,7 @@ func (b *Box) redoOne(ctx context.Context, redone *Undone) error {
 			return b.planResending(g, tx, redone)
 		case history.VerbHold, history.VerbGo:
 			return b.planResending(g, tx, redone)
-		case "claim", "renew":
+		case history.VerbClaim, history.VerbRenew:
 			return &Error{
 				What: refusal.Conflict("The {why} of {name} cannot be redone, because other agents may have begun " +
 					"to work there: claim the paths again. {redo something else}"),

@@ -10,6 +10,7 @@ import (
 
 	"mailtree/maildir/core"
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 	"mailtree/maildir/index"
 	"mailtree/maildir/post"
 	"mailtree/maildir/refusal"
@@ -104,7 +105,7 @@ func (v *View) CreateMailbox(ctx context.Context, name string) (*Mailbox, error)
 		}
 	}
 	tx := &writer.Tx{
-		Op:    writer.Op{Verb: "register", Agent: name, Summary: name + " (mailbox)"},
+		Op:    writer.Op{Verb: history.VerbRegister, Agent: name, Summary: name + " (mailbox)"},
 		Facts: []string{core.NameFact(name), "mailboxes of " + strconv.Itoa(v.by.UID)},
 		Sure:  true,
 	}

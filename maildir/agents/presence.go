@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/seat"
@@ -24,7 +25,7 @@ func (ag *Agents) SetPresence(ctx context.Context, agent, status string) error {
 	if err := CheckPresence(status); err != nil {
 		return err
 	}
-	tx := &writer.Tx{Op: writer.Op{Verb: "presence", Agent: agent, Summary: agent + " is " + status}, Facts: []string{"presence " + agent}}
+	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbPresence, Agent: agent, Summary: agent + " is " + status}, Facts: []string{"presence " + agent}}
 	tx.Plan = func(g *writer.Group) error {
 		if err := ag.mail.NeedAgent(g.Ctx, refusal.Agent, agent); err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 	"mailtree/maildir/claims"
 	"mailtree/maildir/core"
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/writer"
@@ -89,7 +90,7 @@ func (ag *Agents) Register(ctx context.Context, r Registration) (*Registered, er
 
 // register creates an agent with that name. It returns nil if another agent has taken the name in the meantime.
 func (ag *Agents) register(ctx context.Context, r Registration, name string) (made *Registered, err error) {
-	tx := &writer.Tx{Op: writer.Op{Verb: "register", Agent: name}, Facts: []string{core.NameFact(name)}, Sure: true}
+	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRegister, Agent: name}, Facts: []string{core.NameFact(name)}, Sure: true}
 	tx.Summary = r.summary(name)
 	tx.Plan = func(g *writer.Group) error {
 		made = nil
@@ -162,7 +163,7 @@ func (ag *Agents) ensure(ctx context.Context, name string, r Registration, summa
 		}
 	}
 	tx := &writer.Tx{
-		Op:    writer.Op{Verb: "register", Agent: name, Summary: summary},
+		Op:    writer.Op{Verb: history.VerbRegister, Agent: name, Summary: summary},
 		Facts: []string{core.NameFact(name)},
 		Sure:  true,
 	}

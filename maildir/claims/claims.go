@@ -12,6 +12,7 @@ import (
 	"mailtree/maildir/claim"
 	"mailtree/maildir/core"
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
@@ -55,7 +56,7 @@ func (cs *Claims) Changed(path string, kind format.Kind) { cs.leases.Changed(pat
 // Grant creates or renews claims on this machine for a request that has passed Check: see maildir.Box.Claim.
 func (cs *Claims) Grant(ctx context.Context, r *claim.Request) (*claim.Result, error) {
 	var res *claim.Result
-	tx := &writer.Tx{Op: writer.Op{Verb: "claim", Agent: r.Agent}, Facts: []string{core.ClaimsFact}, Sure: true}
+	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbClaim, Agent: r.Agent}, Facts: []string{core.ClaimsFact}, Sure: true}
 	tx.Plan = func(g *writer.Group) error {
 		res = &claim.Result{}
 		if err := cs.mail.NeedAgent(g.Ctx, refusal.Agent, r.Agent); err != nil {
@@ -167,7 +168,7 @@ func (cs *Claims) PlanAll(g *writer.Group, tx *writer.Tx, res *claim.Result, r *
 		}
 	}
 	if res.Renewed {
-		tx.Verb = "renew"
+		tx.Verb = history.VerbRenew
 	}
 	mode := "exclusive"
 	if r.Shared {

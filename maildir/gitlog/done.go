@@ -107,8 +107,9 @@ func (s *doneSearch) describe(
 	repo *repository, c *commit, op *history.RecordedOp, ops []history.RecordedOp, changes bool,
 ) (done history.Done, err error) {
 	done = history.Done{Verb: s.verb, ID: op.ID, At: c.made, Step: op.Step, Summary: op.Summary, Commit: c.name.String()}
-	others := slices.DeleteFunc(slices.Clone(ops), func(o history.RecordedOp) bool { return !besidesMail(o) })
-	if shared := besidesMail(*op) && len(others) > 1; changes && !shared { // shared files may be from other operations
+	kinds := beside(*op)
+	others := slices.DeleteFunc(slices.Clone(ops), func(o history.RecordedOp) bool { return !overlap(kinds, beside(o)) })
+	if changes && len(others) <= 1 { // of several operations, each may have written the files of a common kind
 		done.Changes, err = repo.changesBy(c, *op)
 	}
 	return done, err
@@ -167,15 +168,32 @@ func (l *Log) commitWaiting(ctx context.Context) error {
 	return err
 }
 
-// besidesMail reports whether an operation may have written claims or holds. That is the case if the operation has no
-// message id, or if its verb says so (history.BesideMessage).
-func besidesMail(op history.RecordedOp) bool {
+// beside returns the kinds of files that an operation may have written besides the files of its message.
+func beside(op history.RecordedOp) []format.Kind {
 	verb := strings.TrimPrefix(strings.TrimPrefix(op.Verb, history.UndoPrefix), history.RedoPrefix)
-	return op.ID == "" || history.BesideMessage(verb)
+	switch verb {
+	case history.VerbRegister, history.VerbPresence:
+		return nil
+	case history.VerbHold, history.VerbGo:
+		return besideMail[:1]
+	case history.VerbClaim, history.VerbRenew, history.VerbRelease:
+		return besideMail[1:]
+	}
+	if op.ID != "" {
+		return nil
+	}
+	return besideMail
 }
 
-// changesBy returns the changes that an operation's commit made to the files of its message, or to claims and
-// holds.
+// overlap reports whether a kind is in both lists.
+func overlap(a, b []format.Kind) bool {
+	return slices.ContainsFunc(a, func(k format.Kind) bool { return slices.Contains(b, k) })
+}
+
+// besideMail lists the kinds of files that belong to no message and that operations write.
+var besideMail = []format.Kind{format.KindHold, format.KindClaim, format.KindReleased}
+
+// changesBy returns the changes that an operation's commit made to the files of its message, or to claims or holds.
 // Other operations may share the commit.
 func (r *repository) changesBy(c *commit, op history.RecordedOp) (changes []history.Version, err error) {
 	all, err := r.changesOf(c.sides())
@@ -191,8 +209,7 @@ func (r *repository) changesBy(c *commit, op history.RecordedOp) (changes []hist
 	}
 	for _, c := range all {
 		at := format.Locate(c.path)
-		beside := at.Kind == format.KindClaim || at.Kind == format.KindReleased || at.Kind == format.KindHold
-		if beside && besidesMail(op) || op.ID != "" && at.ID == op.ID {
+		if slices.Contains(beside(op), at.Kind) || op.ID != "" && at.ID == op.ID {
 			changes = append(changes, history.Version{Path: c.path, Was: read(c.old), Is: read(c.new)})
 		}
 	}

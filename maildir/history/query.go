@@ -173,9 +173,15 @@ const (
 	// VerbDelete removes a message for everyone. Apart from undo and redo, no other operation removes messages.
 	VerbDelete = "delete"
 
-	// VerbRelease is the verb of an operation on claims. If it releases another agent's claim, the operation also sends
+	// These are the verbs of operations on claims. If a release concerns another agent's claim, the operation also sends
 	// a message.
+	VerbClaim   = "claim"
+	VerbRenew   = "renew"
 	VerbRelease = "release"
+
+	// VerbRegister and VerbPresence are the verbs of operations that write only agents' profiles.
+	VerbRegister = "register"
+	VerbPresence = "presence"
 
 	// VerbHold and VerbGo are the verbs of the operations that begin and end an agent's hold. They also send a message.
 	VerbHold = "hold"

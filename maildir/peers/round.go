@@ -198,7 +198,7 @@ func (r *claimRound) apply(ctx context.Context, ask *claim.Request) (ok bool, er
 	if len(r.next.Granted) == 0 {
 		return r.applyList(ctx)
 	}
-	tx := &writer.Tx{Op: writer.Op{Verb: "claim", Agent: ask.Agent}, Facts: []string{core.ClaimsFact}, Sure: true}
+	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbClaim, Agent: ask.Agent}, Facts: []string{core.ClaimsFact}, Sure: true}
 	tx.Plan = func(g *writer.Group) error { return r.sync.claims.PlanAll(g, tx, r.res, ask) }
 	if err := r.sync.mail.Perform(ctx, ask.Agent, tx); err != nil {
 		return false, err
