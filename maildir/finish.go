@@ -19,7 +19,7 @@ func (b *Box) Finish(ctx context.Context, ids []string) (unread []string, err er
 		if err != nil {
 			return nil, err
 		}
-		asks, err := b.asks(ctx, d)
+		asks, err := b.p.lister(b.agent).Asks(ctx, d)
 		if err != nil {
 			return nil, err
 		}
@@ -43,18 +43,4 @@ func (b *Box) Finish(ctx context.Context, ids []string) (unread []string, err er
 		}
 	}
 	return unread, nil
-}
-
-// asks reports whether a message in the agent's inbox still asks the agent for an answer or an acknowledgement.
-func (b *Box) asks(ctx context.Context, d *index.Delivery) (bool, error) {
-	switch {
-	case d.Archived || d.Acked || d.Kind == index.KindSent:
-		return false, nil
-	case d.AckRequired:
-		return true, nil
-	case d.Kind != "to" || d.From == b.agent || format.ServerName(d.From) || !d.Question:
-		return false, nil
-	}
-	replied, err := b.p.mail.Store.Index.Replied(ctx, b.p.mail.Slug, b.agent, []int64{d.Cursor})
-	return !replied[d.Cursor].ByAgent, err
 }

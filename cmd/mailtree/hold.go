@@ -114,6 +114,10 @@ func heldLines(d *deskWork, all []maildir.Held, me string) {
 		if h.Reason != "" {
 			text += ": " + h.Reason
 		}
-		d.Tell("%s (%s left)   %s\n", cli.Line(text), d.In(h.Until.Format(time.RFC3339)), d.Faint("mailtree go "+h.Agent))
+		end := "mailtree go " + h.Agent
+		if h.Project != "" {
+			end += " --project " + h.Project
+		}
+		d.Tell("%s (%s left)   %s\n", cli.Line(text), d.In(h.Until.Format(time.RFC3339)), d.Faint(end))
 	}
 }
