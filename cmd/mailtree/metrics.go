@@ -121,6 +121,7 @@ func (m *metrics) handler() http.Handler {
 			f.write(&all)
 		}
 		vm.WriteProcessMetrics(&all)
+		vm.WriteFDMetrics(&all)
 		w.Write(all.Bytes())
 	})
 }
