@@ -26,18 +26,6 @@ const (
 	exitNothing = 3 // the named thing does not exist, or nothing was found
 )
 
-// deskCommands are the commands that a user runs to read and write mail.
-func (p *program) deskCommands() []*cobra.Command {
-	return append(p.deskTable(), []*cobra.Command{
-		deskCommand(p), inboxCommand(p), readCommand(p), threadCommand(p), summaryCommand(p), catchUpCommand(p), decisionsCommand(p),
-		searchCommand(p), logCommand(p),
-		sendCommand(p), replyCommand(p), yesCommand(p), noCommand(p), forwardCommand(p), ackCommand(p), releaseCommand(p), holdCommand(p),
-		goCommand(p), dismissCommand(p), archiveCommand(p), laterCommand(p), rmCommand(p), editCommand(p),
-		undoCommand(p), redoCommand(p), syncCommand(p), upgradeFormatCommand(p), stopCommand(p), logsCommand(p), linkCommand(p), unlinkCommand(p),
-		problemsCommand(p), projectsCommand(p), pathCommand(p), statusCommand(p), watchCommand(p), mailboxCommand(p),
-	}...)
-}
-
 // deskWork is the context of a user's command.
 type deskWork struct {
 	*cli.Client

@@ -33,48 +33,55 @@ type asking func(ctx context.Context, d *deskWork, args []string, answer any) er
 // params are a tool's arguments.
 type params map[string]any
 
-// deskTable returns the commands that ask the server one question and print its answer with a template.
-func (p *program) deskTable() []*cobra.Command {
-	return []*cobra.Command{
-		asks(p, nobodys, &cobra.Command{
-			Use:   "agents",
-			Short: "List agents",
-			Long: "List the agents and users of a project that were active in the last seven days, with their last activity and unread\n" +
-				"count. With --everywhere, list those of all projects, with the addresses that you can write to from any project.",
-		}, func(f *pflag.FlagSet) asking {
-			all := f.BoolP("all", "a", false, "include inactive agents")
-			everywhere := f.Bool("everywhere", false, "list the agents of all projects")
-			return func(ctx context.Context, d *deskWork, _ []string, answer any) error {
-				ask := params{"project_key": d.Slug, "active_only": !*all, "all_projects": *everywhere, "cursor": d.cursor}
-				return d.Call(ctx, "list_agents", ask, answer)
+// The commands below ask the server one question and print its answer with a template.
+
+func agentsCommand(p *program) *cobra.Command {
+	return asks(p, nobodys, &cobra.Command{
+		Use:   "agents",
+		Short: "List agents",
+		Long: "List the agents and users of a project that were active in the last seven days, with their last activity and unread\n" +
+			"count. With --everywhere, list those of all projects, with the addresses that you can write to from any project.",
+	}, func(f *pflag.FlagSet) asking {
+		all := f.BoolP("all", "a", false, "include inactive agents")
+		everywhere := f.Bool("everywhere", false, "list the agents of all projects")
+		return func(ctx context.Context, d *deskWork, _ []string, answer any) error {
+			ask := params{"project_key": d.Slug, "active_only": !*all, "all_projects": *everywhere, "cursor": d.cursor}
+			return d.Call(ctx, "list_agents", ask, answer)
+		}
+	}, showByTemplate[mail.Directory])
+}
+
+func whoisCommand(p *program) *cobra.Command {
+	return asks(p, nobodys, &cobra.Command{
+		Use:               "whois AGENT",
+		Short:             "Show an agent's task, its claims and what it has read",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: p.completeAgent,
+	}, askWhois, showByTemplate[mail.Whois])
+}
+
+func meCommand(p *program) *cobra.Command {
+	return asks(p, mine, &cobra.Command{
+		Use:   "me",
+		Short: "Show who you are in a project",
+		Long: "Show who you are in a project. You are an agent too: your name is MAILTREE_ME or your login name. The agent is\n" +
+			"created on first use.",
+	}, askWhois, showByTemplate[mail.Whois])
+}
+
+func claimsCommand(p *program) *cobra.Command {
+	return asks(p, nobodys, &cobra.Command{
+		Use:   "claims",
+		Short: "List claims with their holders and expiration times",
+	}, func(*pflag.FlagSet) asking {
+		return func(ctx context.Context, d *deskWork, _ []string, answer any) error {
+			uri := "resource://claims/" + d.Slug
+			if d.cursor != "" {
+				uri += "?cursor=" + d.cursor
 			}
-		}, showByTemplate[mail.Directory]),
-		asks(p, nobodys, &cobra.Command{
-			Use:               "whois AGENT",
-			Short:             "Show an agent's task, its claims and what it has read",
-			Args:              cobra.ExactArgs(1),
-			ValidArgsFunction: p.completeAgent,
-		}, askWhois, showByTemplate[mail.Whois]),
-		asks(p, mine, &cobra.Command{
-			Use:   "me",
-			Short: "Show who you are in a project",
-			Long: "Show who you are in a project. You are an agent too: your name is MAILTREE_ME or your login name. The agent is\n" +
-				"created on first use.",
-		}, askWhois, showByTemplate[mail.Whois]),
-		asks(p, nobodys, &cobra.Command{
-			Use:   "claims",
-			Short: "List claims with their holders and expiration times",
-		}, func(*pflag.FlagSet) asking {
-			return func(ctx context.Context, d *deskWork, _ []string, answer any) error {
-				uri := "resource://claims/" + d.Slug
-				if d.cursor != "" {
-					uri += "?cursor=" + d.cursor
-				}
-				return d.Read(ctx, uri, answer)
-			}
-		}, showByTemplate[mail.ClaimsResource]),
-		p.claimCommand(),
-	}
+			return d.Read(ctx, uri, answer)
+		}
+	}, showByTemplate[mail.ClaimsResource])
 }
 
 // askWhois asks for the agent in the argument, or for the user's agent.
@@ -85,7 +92,7 @@ func askWhois(*pflag.FlagSet) asking {
 	}
 }
 
-func (p *program) claimCommand() *cobra.Command {
+func claimCommand(p *program) *cobra.Command {
 	var given *string
 	var ttl time.Duration
 	return asks(p, mine, &cobra.Command{

@@ -22,7 +22,8 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-func guardCommand(p *program, env []string) *cobra.Command {
+func guardCommand(p *program) *cobra.Command {
+	env := p.env
 	c := &cobra.Command{
 		Use:   "guard",
 		Short: "Keep commits from touching files that another agent has claimed",

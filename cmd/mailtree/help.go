@@ -18,21 +18,21 @@ var daily = []string{"read", "reply", "send", "ack", "archive", "thread", "searc
 // brokenLine matches a line break within a paragraph of a command's long description.
 var brokenLine = lazy.Regexp(`(\S)\n(\S)`)
 
-// addHelp makes the help of root show the daily commands, each with an example. It makes `help all` show every command.
-// On a terminal, help is fitted to the width.
-func (p *program) addHelp(root *cobra.Command) {
-	whole := root.HelpFunc()
-	fitting := func(c *cobra.Command, args []string) {
-		width := cli.NewScreen(p.std.out, p.variable).Width
-		if width > 0 {
-			c.Long = brokenLine().ReplaceAllString(c.Long, "$1 $2")
-		}
-		var text strings.Builder
-		c.SetOut(&text)
-		whole(c, args)
-		c.SetOut(p.std.out)
-		fmt.Fprint(p.std.out, cli.Fold(text.String(), cmp.Or(width, text.Len())))
+// printHelp prints a command's help, fitted to the width of a terminal.
+func (p *program) printHelp(c *cobra.Command, args []string) {
+	width := cli.NewScreen(p.std.out, p.variable).Width
+	if width > 0 {
+		c.Long = brokenLine().ReplaceAllString(c.Long, "$1 $2")
 	}
+	var text strings.Builder
+	c.SetOut(&text)
+	new(cobra.Command).HelpFunc()(c, args)
+	c.SetOut(p.std.out)
+	fmt.Fprint(p.std.out, cli.Fold(text.String(), cmp.Or(width, text.Len())))
+}
+
+// addHelp makes the help of root show the daily commands, each with an example.
+func (p *program) addHelp(root *cobra.Command) {
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		if c == root {
 			p.dailyHelp(root)
@@ -43,8 +43,12 @@ func (p *program) addHelp(root *cobra.Command) {
 				root.PersistentFlags().Lookup(name).Hidden = true
 			}
 		}
-		fitting(c, args)
+		p.printHelp(c, args)
 	})
+}
+
+// addHelpCommand adds the commands `help`, and `help all`, which shows every command.
+func (p *program) addHelpCommand(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, err := root.Find([]string{"help"})
 	if err != nil {
@@ -65,7 +69,7 @@ func (p *program) addHelp(root *cobra.Command) {
 		Use:   "all",
 		Short: "List all commands",
 		Args:  cobra.NoArgs,
-		Run:   func(*cobra.Command, []string) { fitting(root, nil) },
+		Run:   func(*cobra.Command, []string) { p.printHelp(root, nil) },
 	})
 }
 

@@ -10,7 +10,7 @@ import (
 
 // TestExamples checks that the help of each command has an example of that command or of a subcommand.
 func TestExamples(t *testing.T) {
-	root := rootCommand(nil, stdio{out: &bytes.Buffer{}})
+	root := rootCommand(nil, stdio{out: &bytes.Buffer{}}, everyCommand)
 	var look func(c *cobra.Command)
 	look = func(c *cobra.Command) {
 		for _, sub := range c.Commands() {
@@ -56,6 +56,40 @@ func TestHelp(t *testing.T) {
 		}
 		if lines := strings.Count(out.String(), "\n"); lines > tt.most {
 			t.Errorf("%s has %d lines", tt.args, lines)
+		}
+	}
+}
+
+// TestNamed checks which commands are built for a command line, and that the table has the commands' names.
+func TestNamed(t *testing.T) {
+	for line, want := range map[string]string{
+		"":                onlyRoot,
+		"--all --json":    onlyRoot,
+		"--version":       onlyRoot,
+		"read 1":          "read",
+		"guard check x":   "guard",
+		"read --help":     "read",
+		"-h":              everyCommand,
+		"--all --help":    everyCommand,
+		"--store x read":  everyCommand,
+		"help read":       everyCommand,
+		"__complete rea":  everyCommand,
+		"raed 1":          everyCommand,
+		"completion bash": everyCommand,
+	} {
+		if got := named(strings.Fields(line)); got != want {
+			t.Errorf("%q: %q, not %q", line, got, want)
+		}
+	}
+	for _, g := range groups {
+		for _, c := range g.commands {
+			var names []string
+			for _, sub := range rootCommand(nil, stdio{out: &bytes.Buffer{}}, c.name).Commands() {
+				names = append(names, sub.Name())
+			}
+			if len(names) != 1 || names[0] != c.name {
+				t.Errorf("for %s, the commands %v are built", c.name, names)
+			}
 		}
 	}
 }

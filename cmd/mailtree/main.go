@@ -22,7 +22,7 @@ type stdio struct {
 // desk.go.
 func run(ctx context.Context, args, env []string, std stdio) int {
 	tuneMemory()
-	root := rootCommand(env, std)
+	root := rootCommand(env, std, named(args))
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {

@@ -36,7 +36,7 @@ var completionFiles = map[string]string{
 }
 
 func writePages(dir, version string) error {
-	root := rootCommand(nil, stdio{out: &bytes.Buffer{}, err: os.Stderr})
+	root := rootCommand(nil, stdio{out: &bytes.Buffer{}, err: os.Stderr}, everyCommand)
 	if err := pages.Write(root, filepath.Join(dir, "man1"), manual(version)); err != nil {
 		return err
 	}

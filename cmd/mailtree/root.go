@@ -37,29 +37,88 @@ var goesOn = map[string]bool{"hook": true, "guard": true, "completion": true, co
 // serverGroup is the heading of the commands for the server. Their help shows the log flags.
 const serverGroup = "Server and store:"
 
-// groups are the headings of `mailtree help all`, each with its commands. All other commands come last.
+// subcommand builds a command. Only the command that a process runs is built, because building all takes milliseconds.
+type subcommand struct {
+	name  string
+	build func(*program) *cobra.Command
+}
+
+// groups are the headings of `mailtree help all`, each with its commands. Commands without a heading come last.
 var groups = []struct {
 	title    string
-	commands []string
+	commands []subcommand
 }{
-	{"Mail:", []string{"inbox", "read", "thread", "summary", "search", "send", "reply", "yes", "no", "forward", "ack", "edit", "archive", "later", "rm", "undo", "redo"}},
-	{"Agents and claims:", []string{"agents", "whois", "me", "claims", "claim", "release", "hold", "go", "dismiss", "projects", "link", "unlink", "path", "new", "guard"}},
-	{"Activity:", []string{"desk", "open", "catchup", "decisions", "watch", "log", "problems"}},
-	{"Clients:", []string{"setup", "stdio", "hook", "nudge", "token"}},
-	{"Email:", []string{"mailbox", "gateway"}},
-	{serverGroup, []string{
-		"serve", "status", "stop", "logs", "service", "backup", "restore", "uninstall", "doctor", "config", "index", "key", "sync", "upgrade-format",
-		"fmt", "attachments",
+	{"Mail:", []subcommand{
+		{"inbox", inboxCommand}, {"read", readCommand}, {"thread", threadCommand}, {"summary", summaryCommand},
+		{"search", searchCommand}, {"send", sendCommand}, {"reply", replyCommand}, {"yes", yesCommand}, {"no", noCommand},
+		{"forward", forwardCommand}, {"ack", ackCommand}, {"edit", editCommand}, {"archive", archiveCommand}, {"later", laterCommand},
+		{"rm", rmCommand}, {"undo", undoCommand}, {"redo", redoCommand},
+	}},
+	{"Agents and claims:", []subcommand{
+		{"agents", agentsCommand}, {"whois", whoisCommand}, {"me", meCommand}, {"claims", claimsCommand}, {"claim", claimCommand},
+		{"release", releaseCommand}, {"hold", holdCommand}, {"go", goCommand}, {"dismiss", dismissCommand},
+		{"projects", projectsCommand}, {"link", linkCommand}, {"unlink", unlinkCommand}, {"path", pathCommand}, {"new", newCommand},
+		{"guard", guardCommand},
+	}},
+	{"Activity:", []subcommand{
+		{"desk", deskCommand}, {"open", openCommand}, {"catchup", catchUpCommand}, {"decisions", decisionsCommand},
+		{"watch", watchCommand}, {"log", logCommand}, {"problems", problemsCommand},
+	}},
+	{"Clients:", []subcommand{
+		{"setup", setupCommand}, {"stdio", stdioCommand}, {"hook", hookCommand}, {"nudge", nudgeCommand}, {"token", tokenCommand},
+	}},
+	{"Email:", []subcommand{
+		{"mailbox", mailboxCommand}, {"gateway", gatewayCommand},
+	}},
+	{serverGroup, []subcommand{
+		{"serve", serveCommand}, {"status", statusCommand}, {"stop", stopCommand}, {"logs", logsCommand}, {"service", serviceCommand},
+		{"backup", backupCommand}, {"restore", restoreCommand}, {"uninstall", uninstallCommand}, {"doctor", doctorCommand},
+		{"config", configCommand}, {"index", indexCommand}, {"key", keyCommand}, {"sync", syncCommand},
+		{"upgrade-format", upgradeFormatCommand}, {"fmt", fmtCommand}, {"attachments", attachmentsCommand},
+	}},
+	{"", []subcommand{
+		{"version", versionCommand},
 	}},
 }
 
-// group puts the commands of root below their headings.
-func group(root *cobra.Command) {
+// These are not names of commands. Package cobra finds the command if flags come before its name.
+const (
+	everyCommand = ""
+	onlyRoot    = "-"
+)
+
+// named returns the name of the command that a command line runs, onlyRoot if it can run only the root command, or
+// everyCommand if this is not clear from its first argument.
+func named(args []string) string {
+	isFlag := func(arg string) bool { return strings.HasPrefix(arg, "-") }
+	isHelp := func(arg string) bool { return arg == "-h" || arg == "--help" }
+	switch {
+	case slices.ContainsFunc(args, isHelp) && isFlag(args[0]):
+		return everyCommand // the help of the root command lists commands
+	case !slices.ContainsFunc(args, func(arg string) bool { return !isFlag(arg) }):
+		return onlyRoot
+	case isFlag(args[0]):
+		return everyCommand
+	}
 	for _, g := range groups {
-		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
-		for _, c := range root.Commands() {
-			if slices.Contains(g.commands, c.Name()) {
-				c.GroupID = g.title
+		if slices.ContainsFunc(g.commands, func(c subcommand) bool { return c.name == args[0] }) {
+			return args[0]
+		}
+	}
+	return everyCommand
+}
+
+// addCommands adds the command with that name to root, with the headings, or all commands.
+func (p *program) addCommands(root *cobra.Command, name string) {
+	for _, g := range groups {
+		if g.title != "" {
+			root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		}
+		for _, c := range g.commands {
+			if name == everyCommand || c.name == name {
+				sub := c.build(p)
+				sub.GroupID = g.title
+				root.AddCommand(sub)
 			}
 		}
 	}
@@ -92,7 +151,9 @@ func (p *program) configure(c *cobra.Command) error {
 	return nil
 }
 
-func rootCommand(env []string, std stdio) *cobra.Command {
+// rootCommand returns the program's command with the subcommand of that name, with all subcommands (everyCommand), or
+// with none (onlyRoot).
+func rootCommand(env []string, std stdio, name string) *cobra.Command {
 	p := &program{std: std, env: env}
 	root := &cobra.Command{
 		Use:   "mailtree",
@@ -115,18 +176,16 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	root.SetVersionTemplate("mailtree {{.Version}}\n")
 	addSettingFlags(root.PersistentFlags(), "")
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return p.configure(c) }
-	root.AddCommand(
-		serveCommand(p), stdioCommand(p), openCommand(p), nudgeCommand(p), setupCommand(p),
-		indexCommand(p), doctorCommand(p), keyCommand(p), tokenCommand(p), guardCommand(p, env),
-		attachmentsCommand(p), newCommand(p), hookCommand(p), serviceCommand(p), configCommand(p),
-		fmtCommand(p), versionCommand(p), uninstallCommand(p),
-		backupCommand(p), restoreCommand(p), gatewayCommand(p),
-	)
-	root.AddCommand(p.deskCommands()...)
-	root.InitDefaultCompletionCmd()
+	p.addCommands(root, name)
+	if name == everyCommand {
+		root.InitDefaultCompletionCmd()
+		loadsAlone(root)
+		p.addHelpCommand(root)
+	} else { // cobra need not add them either
+		root.CompletionOptions.DisableDefaultCmd = true
+		root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
+	}
 	p.addHelp(root)
-	loadsAlone(root)
-	group(root)
 	addExamples(root)
 	countArgs(root)
 	for _, c := range root.Commands() {
