@@ -84,7 +84,7 @@ var groups = []struct {
 // These are not names of commands. Package cobra finds the command if flags come before its name.
 const (
 	everyCommand = ""
-	onlyRoot    = "-"
+	onlyRoot     = "-"
 )
 
 // named returns the name of the command that a command line runs, onlyRoot if it can run only the root command, or
