@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 
 	"mailtree/maildir/format"
@@ -10,25 +11,29 @@ import (
 
 // Finish records that the agent is done with messages in its inbox, without writing an answer: it marks them as read.
 // Each mark is a separate operation, and all of them together form one step. Finish returns the ids of the messages that
-// were unread. If one of the messages still asks the agent for an answer or an acknowledgement, Finish returns
-// ErrConflict and changes nothing. It also returns any error from Delivery and SetRead. Marks made before an error are
-// kept.
+// were unread. If the thread of one of the messages still asks the agent for an answer or an acknowledgement, as Waits
+// lists it, Finish returns ErrConflict and changes nothing. It also returns any error from Waits, Delivery and SetRead.
+// Marks made before an error are kept.
 func (b *Box) Finish(ctx context.Context, ids []string) (unread []string, err error) {
+	const open = false // only the agent reads the result
+	all, err := b.waitingMail(ctx, open)
+	if err != nil {
+		return nil, err
+	}
+	asking := map[string]bool{} // threads
+	for i := range all {
+		asking[all[i].Thread] = asking[all[i].Thread] || all[i].group == isBlocked || all[i].group == isAsked
+	}
 	for _, id := range ids {
 		d, err := b.Delivery(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		asks, err := b.asks(ctx, d)
-		if err != nil {
-			return nil, err
-		}
-		if asks {
+		if asking[cmp.Or(d.ThreadID, d.ID)] {
 			return nil, &Error{
-				What: refusal.Conflict("Message {name} asks for an answer, so nothing was changed. Reply to it, acknowledge it " +
-					"or archive it."),
-				Field: refusal.Message,
-				Name:  id,
+				What: refusal.Conflict("The thread {name} asks you for an answer, so nothing was changed: reply, or hide the " +
+					"thread until later."),
+				Name: d.Subject,
 			}
 		}
 		if !d.Read && !d.Archived && d.Kind != index.KindSent {
@@ -43,18 +48,4 @@ func (b *Box) Finish(ctx context.Context, ids []string) (unread []string, err er
 		}
 	}
 	return unread, nil
-}
-
-// asks reports whether a message in the agent's inbox still asks the agent for an answer or an acknowledgement.
-func (b *Box) asks(ctx context.Context, d *index.Delivery) (bool, error) {
-	switch {
-	case d.Archived || d.Acked || d.Kind == index.KindSent:
-		return false, nil
-	case d.AckRequired:
-		return true, nil
-	case d.Kind != "to" || d.From == b.agent || format.ServerName(d.From) || !d.Question:
-		return false, nil
-	}
-	replied, err := b.p.mail.Store.Index.Replied(ctx, b.p.mail.Slug, b.agent, []int64{d.Cursor})
-	return !replied[d.Cursor].ByAgent, err
 }
