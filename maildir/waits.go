@@ -208,7 +208,7 @@ func (s *Store) WaitsEverywhere(ctx context.Context, agent string, q WaitsQuery)
 func WaitsTogether(agent string, each []*Waits, q WaitsQuery) *Waits {
 	all := &Waits{
 		Agent: agent, Prompts: []Prompt{}, Blocked: []WaitingThread{}, Questions: []WaitingThread{}, New: []WaitingThread{},
-		Owed: []WaitingThread{}, Stopped: []Stop{}, Asleep: []Unwoken{}, Broken: []format.Problem{},
+		Owed: []WaitingThread{}, Stopped: []Stop{}, Asleep: []Unwoken{}, Held: []Held{}, Broken: []format.Problem{},
 	}
 	for _, w := range each {
 		all.add(w)
@@ -245,6 +245,10 @@ func (w *Waits) add(of *Waits) {
 	w.Unread += of.Unread
 	if w.Later += of.Later; of.Later > 0 && (w.LaterUntil.IsZero() || of.LaterUntil.Before(w.LaterUntil)) {
 		w.LaterUntil = of.LaterUntil
+	}
+	for _, h := range of.Held {
+		h.Project = of.Project
+		w.Held = append(w.Held, h)
 	}
 	w.Stopped, w.Asleep, w.Broken = append(w.Stopped, of.Stopped...), append(w.Asleep, of.Asleep...), append(w.Broken, of.Broken...)
 	w.MoreBroken += of.MoreBroken
