@@ -19,7 +19,7 @@ type HoldAsk struct {
 
 // holdAgent holds an agent. Only users may do this.
 func (s *Server) holdAgent(ctx context.Context, p *maildir.Project, ask *HoldAsk) (*maildir.Held, error) {
-	agent, err := ask.check(ctx, p)
+	agent, err := ask.toHold(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -32,16 +32,16 @@ func (s *Server) holdAgent(ctx context.Context, p *maildir.Project, ask *HoldAsk
 
 // endHold ends an agent's hold. Only users may do this.
 func (s *Server) endHold(ctx context.Context, p *maildir.Project, ask *HoldAsk) (*maildir.Held, error) {
-	agent, err := ask.check(ctx, p)
+	agent, err := ask.toHold(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	return tool.Box(ctx, p, ask.Person).Go(ctx, agent)
 }
 
-// check returns the name of the agent to hold, which the user may write in another case. It returns ErrInvalid if
+// toHold returns the name of the agent to hold, which the user may write in another case. It returns ErrInvalid if
 // ask.Person is not a user.
-func (ask *HoldAsk) check(ctx context.Context, p *maildir.Project) (agent string, err error) {
+func (ask *HoldAsk) toHold(ctx context.Context, p *maildir.Project) (agent string, err error) {
 	is, err := p.Agents.IsPerson(ctx, ask.Person)
 	if err != nil {
 		return "", err

@@ -63,7 +63,7 @@ type Finished struct {
 	IDs []string `json:"message_ids"` // the messages that were unread
 }
 
-func (s *Server) finish(ctx context.Context, p *maildir.Project, ask *FinishAsk) (*Finished, error) {
+func (s *Server) finishMessages(ctx context.Context, p *maildir.Project, ask *FinishAsk) (*Finished, error) {
 	read, err := tool.Box(ctx, p, ask.Agent).Finish(ctx, ask.IDs)
 	if err != nil {
 		return nil, err

@@ -221,8 +221,8 @@ func amountOf(w *maildir.Waits) string {
 	return cmp.Or(strings.Join(parts, ", "), "no mail is waiting")
 }
 
-// promptRow returns the row of a permission prompt. Below it is the way to the client, where no column cuts it. The row has
-// no number, because the prompt is not a message.
+// promptRow returns the row of a permission prompt. The way to the client is below the row, so that no column cuts it. The
+// row has no number, because the prompt is not a message.
 func (p *program) promptRow(d *deskWork, a *maildir.Prompt) cli.Row {
 	return cli.Row{
 		Cells: []string{"", d.Warn("asks"), d.people("", []string{a.Agent}), d.Faint(storedir.SlugWord(a.Project)), promptIn(a), "",
