@@ -26,11 +26,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"mailtree/clients/edit"
+	"mailtree/maildir/lazy"
 )
 
 // The names of the entries for the mail toolset and the aimx toolset, the same in every client.
@@ -445,14 +445,14 @@ func HeadersCommand(store string) string {
 }
 
 // ownHeaders matches the result of HeadersCommand.
-var ownHeaders = regexp.MustCompile(`^` + program + ` token --json( --store ` + anyWord + `)?$`)
+var ownHeaders = lazy.Regexp(`^` + program + ` token --json( --store ` + anyWord + `)?$`)
 
 // server returns the server of an entry, or nil if the entry does not lead to this machine's mailtree.
 func (c Client) server(entry any) *Server {
 	m, _ := entry.(map[string]any)
 	if text, _ := m[c.urlKey].(string); text != "" {
 		s := &Server{URL: text}
-		if helper, _ := m[c.headersKey].(string); ownHeaders.MatchString(helper) {
+		if helper, _ := m[c.headersKey].(string); ownHeaders().MatchString(helper) {
 			s.Headers = helper
 		}
 		u, err := url.Parse(text)

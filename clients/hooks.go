@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"mailtree/clients/edit"
+	"mailtree/maildir/lazy"
 )
 
 // hooks describes how a client runs `mailtree hook CLIENT` at its events. The zero value is a client that runs no
@@ -204,7 +204,7 @@ func (c Client) ownHandler(handler map[string]any) string {
 		line = shell(words)
 	}
 	command, guarded := unguard(line)
-	ours := ownCommand.MatchString(command) && strings.Fields(command)[2] == c.Name
+	ours := ownCommand().MatchString(command) && strings.Fields(command)[2] == c.Name
 	timeout, _ := handler["timeout"].(json.Number)
 	switch {
 	case !ours || guarded && !c.hooks.guarded:
@@ -264,19 +264,19 @@ func unguard(line string) (command string, guarded bool) {
 }
 
 // ownCommand matches the results of command, as shell writes them.
-var ownCommand = regexp.MustCompile(`^` + program + ` hook [a-z]+( --wait)?( --plugin)?( --store ` + anyWord + `)?$`)
+var ownCommand = lazy.Regexp(`^` + program + ` hook [a-z]+( --wait)?( --plugin)?( --store ` + anyWord + `)?$`)
 
 // anyWord matches one word as shell writes it.
 const anyWord = `([\w./@+-]+|'([^']|'\\'')*')`
 
 // plainWord matches a word that needs no quotes in any shell.
-var plainWord = regexp.MustCompile(`^[\w./@+-]+$`)
+var plainWord = lazy.Regexp(`^[\w./@+-]+$`)
 
 // shell returns a command in shell syntax.
 func shell(words []string) string {
 	all := make([]string, len(words))
 	for i, w := range words {
-		if all[i] = w; !plainWord.MatchString(w) {
+		if all[i] = w; !plainWord().MatchString(w) {
 			all[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}
 	}

@@ -2,9 +2,10 @@ package clients
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
+
+	"mailtree/maildir/lazy"
 )
 
 // Variables lists the environment variables that say where clients' files are, sorted.
@@ -28,7 +29,7 @@ type Uses struct {
 }
 
 // storeFlag matches the store in one of our commands, as shell writes it.
-var storeFlag = regexp.MustCompile(` --store (` + anyWord + `)`)
+var storeFlag = lazy.Regexp(` --store (` + anyWord + `)`)
 
 // Uses returns what the setup's files contain. It returns the same errors as Add.
 func (s Setup) Uses() (u Uses, err error) {
@@ -52,7 +53,7 @@ func (s Setup) Uses() (u Uses, err error) {
 	}
 	for _, c := range append(commands, hooks...) {
 		store := ""
-		if m := storeFlag.FindStringSubmatch(c); m != nil {
+		if m := storeFlag().FindStringSubmatch(c); m != nil {
 			store = unquote(m[1])
 		}
 		if !slices.Contains(u.Stores, store) {

@@ -8,9 +8,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"mailtree/maildir/lazy"
 )
 
 // changed contains the paths that an author has changed.
@@ -67,7 +68,7 @@ func (g *git) emptyTree(ctx context.Context) (string, error) {
 	return g.line(ctx, "hash-object", "-t", "tree", "--stdin")
 }
 
-var objectName = regexp.MustCompile(`^[0-9a-f]{40,64}$`)
+var objectName = lazy.Regexp(`^[0-9a-f]{40,64}$`)
 
 // mergeHeads returns the additional parents of the commit in progress. After a merge with conflicts, MERGE_HEAD lists
 // them. In a merge without conflicts, pre-merge-commit runs before Git writes that file, but Git passes the parents in
@@ -77,7 +78,7 @@ func (g *git) mergeHeads(ctx context.Context, hook string) ([]string, error) {
 	if hook == PreMergeCommit {
 		for _, e := range g.env {
 			name, _, _ := strings.Cut(e, "=")
-			if id, ok := strings.CutPrefix(name, "GITHEAD_"); ok && objectName.MatchString(id) {
+			if id, ok := strings.CutPrefix(name, "GITHEAD_"); ok && objectName().MatchString(id) {
 				heads = append(heads, id)
 			}
 		}
@@ -99,7 +100,7 @@ func (g *git) mergeHeads(ctx context.Context, hook string) ([]string, error) {
 	defer f.Close()
 	lines := bufio.NewScanner(io.LimitReader(f, 64<<10))
 	for lines.Scan() {
-		if objectName.MatchString(lines.Text()) {
+		if objectName().MatchString(lines.Text()) {
 			heads = append(heads, lines.Text())
 		}
 	}
@@ -147,11 +148,11 @@ func (g *git) pushed(ctx context.Context, stdin io.Reader) ([]changed, error) {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		f := strings.Fields(lines.Text())
-		if len(f) != 4 || !objectName.MatchString(f[1]) || strings.Trim(f[1], "0") == "" {
+		if len(f) != 4 || !objectName().MatchString(f[1]) || strings.Trim(f[1], "0") == "" {
 			continue
 		}
 		once(f[1])
-		if objectName.MatchString(f[3]) && strings.Trim(f[3], "0") != "" {
+		if objectName().MatchString(f[3]) && strings.Trim(f[3], "0") != "" {
 			once("^" + f[3])
 		}
 	}

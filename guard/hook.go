@@ -7,8 +7,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"path"
-	"regexp"
 	"strings"
+
+	"mailtree/maildir/lazy"
 )
 
 //go:embed hook.sh
@@ -88,7 +89,7 @@ func parseHook(data []byte) (h *hook, changed bool) {
 }
 
 var (
-	ownName = regexp.MustCompile(`\$\{?0\b`)
+	ownName = lazy.Regexp(`\$\{?0\b`)
 	shells  = map[string]bool{"sh": true, "bash": true, "dash": true, "ash": true, "ksh": true, "zsh": true}
 )
 
@@ -99,7 +100,7 @@ var (
 // script that compares $0 with BASH_SOURCE would then do nothing, so such a script is executed, like everything that is
 // not a shell script.
 func shellFor(script []byte) []string {
-	if !ownName.Match(script) || bytes.Contains(script, []byte("BASH_SOURCE")) || bytes.IndexByte(script, 0) >= 0 {
+	if !ownName().Match(script) || bytes.Contains(script, []byte("BASH_SOURCE")) || bytes.IndexByte(script, 0) >= 0 {
 		return nil
 	}
 	first, _, _ := strings.Cut(string(script), "\n")

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 
+	"mailtree/maildir/lazy"
 	"mailtree/maildir/refusal"
 )
 
@@ -20,11 +21,11 @@ const (
 // and the command that installs mailtree instead.
 var runners = []struct {
 	name    string
-	cache   *regexp.Regexp
+	cache   func() *regexp.Regexp
 	install string
 }{
-	{"npx", regexp.MustCompile(`/_npx/[0-9a-f]+/node_modules/`), "npm install -g " + npmPackage},
-	{"uvx", regexp.MustCompile(`/(archive|builds|environments)-v\d+/[^/]+/`), "uv tool install " + pypiPackage},
+	{"npx", lazy.Regexp(`/_npx/[0-9a-f]+/node_modules/`), "npm install -g " + npmPackage},
+	{"uvx", lazy.Regexp(`/(archive|builds|environments)-v\d+/[^/]+/`), "uv tool install " + pypiPackage},
 }
 
 // Program returns the path by which a hook or a service should call this program. If the mailtree on the PATH is this
@@ -55,7 +56,7 @@ func cached(self string) error {
 		self = real
 	}
 	for _, r := range runners {
-		if r.cache.MatchString(self) {
+		if r.cache().MatchString(self) {
 			return &refusal.Own{Kind: refusal.ErrInvalid, Text: fmt.Sprintf("%s runs mailtree from its cache, where the program "+
 				"may be deleted at any time. Install mailtree, then try again: `%s`", r.name, r.install)}
 		}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/lazy"
 	"mailtree/maildir/repo"
 	"mailtree/maildir/storedir"
 )
@@ -259,13 +259,13 @@ func safe(s string) string {
 	return format.Printable(s)
 }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)
+var plainWord = lazy.Regexp(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)
 
 // ShellWord returns s as a single shell word, for users to read. It quotes only if necessary, and returns "…" for text
 // that a terminal might act on.
 func ShellWord(s string) string {
 	switch {
-	case plainWord.MatchString(s):
+	case plainWord().MatchString(s):
 		return s
 	case !utf8.ValidString(s) || strings.ContainsFunc(s, format.Hidden):
 		return "…"

@@ -3,8 +3,6 @@ package maildir
 import (
 	"context"
 
-	"mailtree/maildir/format"
-	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 )
 
@@ -69,13 +67,4 @@ func (b *Box) Decide(ctx context.Context, d Decision) (*Decided, error) {
 		return nil, err
 	}
 	return &Decided{Asker: m.From, Subject: m.Subject, Question: whole.Body, Body: body, Sent: sent, ID: sent.ID, Acked: m.AckRequired}, nil
-}
-
-// Decides reports whether Decide can answer a message in the agent's inbox: the message asks, and it is verified mail of
-// another agent of this store. A short answer to any other message might go to somebody who only pretends to be that
-// agent.
-func (b *Box) Decides(m *index.Delivery) bool {
-	voucher, ok := b.p.mail.Store.VerifiedIn(&m.MessageRow)
-	return ok && voucher.Machine == "" && m.Door != format.DoorGateway && m.Question && m.Kind != index.KindSent && m.From != b.agent &&
-		!format.ServerName(m.From)
 }

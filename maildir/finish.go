@@ -15,14 +15,9 @@ import (
 // lists it, Finish returns ErrConflict and changes nothing. It also returns any error from Waits, Delivery and SetRead.
 // Marks made before an error are kept.
 func (b *Box) Finish(ctx context.Context, ids []string) (unread []string, err error) {
-	const open = false // only the agent reads the result
-	all, err := b.waitingMail(ctx, open)
+	asking, err := b.p.lister(b.agent).Asking(ctx)
 	if err != nil {
 		return nil, err
-	}
-	asking := map[string]bool{} // threads
-	for i := range all {
-		asking[all[i].Thread] = asking[all[i].Thread] || all[i].group == isBlocked || all[i].group == isAsked
 	}
 	for _, id := range ids {
 		d, err := b.Delivery(ctx, id)

@@ -13,6 +13,7 @@ import (
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/sending"
 	"mailtree/maildir/tree"
+	"mailtree/maildir/waiting"
 	"mailtree/maildir/wake"
 )
 
@@ -47,6 +48,12 @@ type (
 	Variants = sending.Variants
 	Sent     = sending.Sent
 	Audience = sending.Audience
+
+	Waits         = waiting.List
+	WaitsQuery    = waiting.Query
+	WaitGroup     = waiting.Group
+	WaitingThread = waiting.Thread
+	Dismissed     = waiting.Dismissed
 
 	Incoming = post.Incoming
 
@@ -109,6 +116,7 @@ const (
 	MailboxDepth      = sending.MailboxDepth
 	MaxFanout         = sending.MaxFanout
 	UnknownSender     = sending.UnknownSender
+	OwedGroup         = waiting.OwedID
 	UnwokenAfter      = wake.UnwokenAfter
 	DefaultSettle     = wake.DefaultSettle
 	BeginPatience     = wake.BeginPatience

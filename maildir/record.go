@@ -3,12 +3,9 @@ package maildir
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"mailtree/maildir/core"
-	"mailtree/maildir/dismissed"
-	"mailtree/maildir/format"
 	"mailtree/maildir/record"
 )
 
@@ -47,7 +44,7 @@ func (s *Store) CatchUp(ctx context.Context, p *Project, agent string, since tim
 	}
 	c := &CatchUp{Account: *account, Stopped: []Stop{}, Asleep: []Unwoken{}}
 	for _, p := range projects {
-		stopped, asleep, err := p.Box(agent, format.Origin{}).stuck(ctx)
+		stopped, asleep, err := p.lister(agent).Stuck(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("find who is stuck in project %s: %w", p.Slug, err)
 		}
@@ -69,19 +66,4 @@ func mailsOf(projects []*Project) (all []*core.Mail) {
 		all = append(all, p.mail)
 	}
 	return all
-}
-
-// stuck returns the other agents whose work was blocked by claims, and the agents with unread mail that cannot be woken,
-// without what the agent has dismissed.
-func (b *Box) stuck(ctx context.Context) (stopped []Stop, asleep []Unwoken, err error) {
-	gone, err := dismissed.Read(b.p.mail.Tree, b.agent)
-	if err != nil {
-		return nil, nil, err
-	}
-	if stopped, err = b.p.Claims.Stops(ctx); err != nil {
-		return nil, nil, err
-	}
-	stopped = slices.DeleteFunc(stopped, func(s Stop) bool { return s.Agent == b.agent || gone.Has(keyOfStop(&s)) })
-	asleep, err = b.p.Sessions.Unwoken(ctx)
-	return stopped, slices.DeleteFunc(asleep, func(u Unwoken) bool { return gone.Has(keyOfUnwoken(&u)) }), err
 }

@@ -6,40 +6,30 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/microcosm-cc/bluemonday"
-
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
+	"mailtree/maildir/lazy"
 	"mailtree/maildir/markdown"
 )
 
 // ownFile is a regular expression for the address of an attachment, or of an image embedded in a message's text.
 const ownFile = `^/p/[^/?#]+/(?:file|message/[^/?#]+/image)/[0-9a-f]{40}$`
 
-// clean removes everything from HTML that markdown.Render does not produce. It is safe for concurrent use and is built
-// when it is first used.
-var clean = sync.OnceValue(cleaner)
-
-func cleaner() *bluemonday.Policy {
-	p := bluemonday.NewPolicy()
-	p.AllowElements("h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "em", "strong", "del", "code", "ul", "li", "blockquote",
-		"details", "summary", "table", "thead", "tbody", "tr")
-	p.AllowAttrs("tabindex").Matching(regexp.MustCompile(`^0$`)).OnElements("pre", "table")
-	p.AllowAttrs("class").Matching(regexp.MustCompile(`^task$`)).OnElements("li")
-	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
-	p.AllowAttrs("align").Matching(bluemonday.CellAlign).OnElements("th", "td")
-	p.AllowElements("pre", "ol", "th", "td")
-	p.AllowAttrs("href").Matching(regexp.MustCompile(`^(?i:https?:|mailto:)|` + ownFile)).OnElements("a")
-	p.AllowAttrs("src").Matching(regexp.MustCompile(ownFile)).OnElements("img")
-	p.AllowAttrs("alt").OnElements("img")
-	p.AllowAttrs("loading").Matching(regexp.MustCompile(`^lazy$`)).OnElements("img")
-	p.AllowURLSchemes("http", "https", "mailto")
-	p.RequireParseableURLs(true)
-	p.AllowRelativeURLs(true) // only file addresses are allowed
-	p.RequireNoFollowOnLinks(true)
-	p.RequireNoReferrerOnLinks(true)
+// clean lists the HTML that markdown.RenderWith produces. Everything else is removed. It is built when it is first used.
+var clean = sync.OnceValue(func() markdown.Policy {
+	matches := func(pattern string) func(string) bool { return regexp.MustCompile(pattern).MatchString }
+	p := markdown.Bare("h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "em", "strong", "del", "code", "ul", "blockquote",
+		"details", "summary", "thead", "tbody", "tr")
+	focusable := markdown.Attributes{"tabindex": matches(`^0$`)}
+	aligned := markdown.Attributes{"align": matches(`^(left|right|center)$`)}
+	p["pre"], p["table"], p["th"], p["td"] = focusable, focusable, aligned, aligned
+	p["li"] = markdown.Attributes{"class": matches(`^task$`)}
+	p["ol"] = markdown.Attributes{"start": matches(`^[0-9]+$`)}
+	own := matches(ownFile)
+	p["a"] = markdown.Attributes{"href": func(to string) bool { return markdown.WebAddress(to) || own(to) }}
+	p["img"] = markdown.Attributes{"src": own, "alt": matches(""), "loading": matches(`^lazy$`)}
 	return p
-}
+})
 
 // bodyHTML returns a body as HTML, or "" if it must be shown as plain text.
 func bodyHTML(m *index.MessageRow) template.HTML {
@@ -68,12 +58,12 @@ func bodyHTML(m *index.MessageRow) template.HTML {
 	if !ok {
 		return ""
 	}
-	return template.HTML(shortCell.ReplaceAllString(directed.Replace(clean().Sanitize(text)), `<$1 class="short"$2>$3</$1>`)) //nolint:gosec // sanitized
+	return template.HTML(shortCell().ReplaceAllString(directed.Replace(markdown.Clean(text, clean())), `<$1 class="short"$2>$3</$1>`)) //nolint:gosec // sanitized
 }
 
 // shortCell matches table cells with at most 24 letters. They are not broken into several lines, so that dates, names and
 // paths stay whole; a wide table scrolls.
-var shortCell = regexp.MustCompile(`<(t[dh])([^>]*)>([^<]{1,24})</t[dh]>`)
+var shortCell = lazy.Regexp(`<(t[dh])([^>]*)>([^<]{1,24})</t[dh]>`)
 
 // directed gives each paragraph, heading, list item and table cell in sanitized HTML the writing direction of its first
 // letter. In sanitized HTML, every < begins a tag.

@@ -5,7 +5,7 @@
 //   - On loopback, reading requires no session unless Config.Closed is set. Writing always
 //     requires a session (session.go).
 //   - Text from agents is data. Names and subjects are escaped and isolated from the writing direction of the
-//     surrounding text, and bodies go through maildir/markdown and bluemonday (body.go). No view loads anything from
+//     surrounding text, and bodies go through maildir/markdown, which renders and cleans them (body.go). No view loads anything from
 //     other sites, and Content-Security-Policy enforces that.
 //   - The page's own script replaces the part of a view that has changed (static/script.js, stream.go).
 //

@@ -3,12 +3,12 @@ package page
 import (
 	"cmp"
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
 
 	"mailtree/maildir"
 	"mailtree/maildir/index"
+	"mailtree/maildir/lazy"
 	"mailtree/maildir/markdown"
 )
 
@@ -128,21 +128,21 @@ var letterMarks = strings.NewReplacer(index.MarkOpen, openLetter, index.MarkClos
 
 // blockMarkup matches lines that consist only of markup. A fragment of a text does not show to which block such a line
 // belongs.
-var blockMarkup = regexp.MustCompile("(?m)^[ \t]*(?:(?:```|~~~).*|[-|:= \t]{3,})$")
+var blockMarkup = lazy.Regexp("(?m)^[ \t]*(?:(?:```|~~~).*|[-|:= \t]{3,})$")
 
 // tableRow matches rows of tables. Markdown recognizes a table only by its head, which a fragment may lack.
-var tableRow = regexp.MustCompile(`(?m)^[ \t]*\|.*$`)
+var tableRow = lazy.Regexp(`(?m)^[ \t]*\|.*$`)
 
 // imageData matches an image with embedded data, or the part of it that a fragment contains. The group is the image's
 // description.
-var imageData = regexp.MustCompile(`(?:!\[)?([^\[\]\n]*)\]\(data:[^\s()]*\)?`)
+var imageData = lazy.Regexp(`(?:!\[)?([^\[\]\n]*)\]\(data:[^\s()]*\)?`)
 
 // snippet returns the part of a message's text that matches the search, without markup. If that text is in the subject,
 // snippet returns nil.
 func snippet(h *index.Hit) (all []piece) {
-	text := blockMarkup.ReplaceAllString(letterMarks.Replace(h.Matched), "")
-	text = imageData.ReplaceAllString(text, "$1")
-	text = tableRow.ReplaceAllStringFunc(text, func(row string) string { return strings.ReplaceAll(row, "|", " ") })
+	text := blockMarkup().ReplaceAllString(letterMarks.Replace(h.Matched), "")
+	text = imageData().ReplaceAllString(text, "$1")
+	text = tableRow().ReplaceAllStringFunc(text, func(row string) string { return strings.ReplaceAll(row, "|", " ") })
 	text = markdown.PlainText(text)
 	text = strings.ReplaceAll(text, "`", "") // the matching one was cut off
 	for i, before := range strings.Split(text, openLetter) {

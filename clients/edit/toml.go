@@ -10,6 +10,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/tailscale/hujson"
+
+	"mailtree/maildir/lazy"
 )
 
 // TOML is a file in which the entry is a table of its own, [a.b]. If the entry has another form (inline, or with dotted
@@ -110,7 +112,7 @@ func (TOML) Empty(data []byte) bool { return blank([]byte(strings.TrimPrefix(str
 
 // anyHeader matches a line that looks like a table's header. A line in a multi-line string may look the same. If the
 // text is cut there, the check of the result fails.
-var anyHeader = regexp.MustCompile(`^\s*\[`)
+var anyHeader = lazy.Regexp(`^\s*\[`)
 
 // header matches the header of the table at path.
 func header(path []string) *regexp.Regexp { return regexp.MustCompile(headerBegins(path) + headerEnds) }
@@ -144,7 +146,7 @@ func dotted(path []string) string {
 // table belong to the next table.
 func section(lines []string, at int) int {
 	end := at + 1
-	for i := at + 1; i < len(lines) && !anyHeader.MatchString(lines[i]); i++ {
+	for i := at + 1; i < len(lines) && !anyHeader().MatchString(lines[i]); i++ {
 		if l := strings.TrimSpace(lines[i]); l != "" && !strings.HasPrefix(l, "#") {
 			end = i + 1
 		}

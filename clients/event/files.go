@@ -3,9 +3,10 @@ package event
 import (
 	"encoding/json"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"mailtree/maildir/lazy"
 )
 
 // input contains a tool's arguments by name, as clients send them.
@@ -52,11 +53,11 @@ func (in input) files() (paths []string) {
 }
 
 // header matches a line of a patch that names a file, in the format of the tool apply_patch.
-var header = regexp.MustCompile(`(?m)^[ \t]*\*\*\* (?:Add File|Update File|Delete File|Move to): (.*?)[ \t\r]*$`)
+var header = lazy.Regexp(`(?m)^[ \t]*\*\*\* (?:Add File|Update File|Delete File|Move to): (.*?)[ \t\r]*$`)
 
 // patched lists the files that a patch adds, changes, deletes and moves. It lists a moved file under both names.
 func patched(patch string) (paths []string) {
-	for _, m := range header.FindAllStringSubmatch(patch, -1) {
+	for _, m := range header().FindAllStringSubmatch(patch, -1) {
 		paths = append(paths, m[1])
 	}
 	return distinct(paths)
@@ -64,11 +65,11 @@ func patched(patch string) (paths []string) {
 
 // applying matches a shell command that passes a patch to apply_patch. Some clients execute such commands themselves.
 // The expression's group is the folder that the command first changes to, with or without quotes.
-var applying = regexp.MustCompile(`^\s*(?:cd\s+("[^"]*"|'[^']*'|[^\s;&|<>]+)\s*&&\s*)?apply_?patch\s`)
+var applying = lazy.Regexp(`^\s*(?:cd\s+("[^"]*"|'[^']*'|[^\s;&|<>]+)\s*&&\s*)?apply_?patch\s`)
 
 // shellPatched lists the files that a shell command patches. It lists none for any other command.
 func shellPatched(command string) []string {
-	m := applying.FindStringSubmatch(command)
+	m := applying().FindStringSubmatch(command)
 	if m == nil {
 		return nil
 	}

@@ -27,7 +27,7 @@ func TestFaultPowerLoss(t *testing.T) {
 	t.Parallel()
 	needMounts(t, "mkfs.ext4")
 	disk := image(t, fmt.Sprintf("%dM", extent(64, 400)))
-	dir := mount(t, "-o", lazy, disk)
+	dir := mount(t, "-o", rareWrites, disk)
 	d := newDaemon(t, filepath.Join(dir, "store"))
 	d.start()
 	l := newLoad(t, d)
@@ -53,9 +53,9 @@ func TestFaultPowerLoss(t *testing.T) {
 	t.Logf("%d power cuts (%d copies discarded because the kernel wrote meanwhile): %s", cuts, torn, l)
 }
 
-// lazy are mount options that make the kernel write as little as possible on its own. Writes that were not made durable
+// rareWrites are mount options that make the kernel write as little as possible on its own. Writes that were not made durable
 // are then lost.
-const lazy = "loop,commit=300"
+const rareWrites = "loop,commit=300"
 
 // TestFaultPowerSteps cuts the power at every step of a send to three recipients. It also cuts the power right after
 // the answers to a send, an acknowledgement and a pop, and after the commit. At each step, it cuts the power twice. The
@@ -66,7 +66,7 @@ func TestFaultPowerSteps(t *testing.T) {
 	t.Parallel()
 	needMounts(t, "mkfs.ext4")
 	disk := image(t, "64M")
-	dir := mount(t, "-o", lazy, disk)
+	dir := mount(t, "-o", rareWrites, disk)
 	d := newDaemon(t, filepath.Join(dir, "store"))
 	d.start()
 	s, cuts := &steps{load: newLoad(t, d)}, 0
@@ -122,7 +122,7 @@ func TestFaultPowerSync(t *testing.T) {
 	t.Parallel()
 	needMounts(t, "mkfs.ext4")
 	disk := image(t, "128M")
-	dir := mount(t, "-o", lazy, disk)
+	dir := mount(t, "-o", rareWrites, disk)
 	d := newDaemon(t, filepath.Join(dir, "store"))
 	d.env = []string{"SYNC_INTERVAL=1h"}
 	d.start()

@@ -3,20 +3,20 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"mailtree/cmd/mailtree/cli"
 	"mailtree/maildir/format"
+	"mailtree/maildir/lazy"
 )
 
 // daily lists the commands that a user needs every day, in the order of `mailtree --help`.
 var daily = []string{"read", "reply", "send", "ack", "archive", "thread", "search", "undo", "agents", "claim", "open"}
 
 // brokenLine matches a line break within a paragraph of a command's long description.
-var brokenLine = regexp.MustCompile(`(\S)\n(\S)`)
+var brokenLine = lazy.Regexp(`(\S)\n(\S)`)
 
 // addHelp makes the help of root show the daily commands, each with an example. It makes `help all` show every command.
 // On a terminal, help is fitted to the width.
@@ -25,7 +25,7 @@ func (p *program) addHelp(root *cobra.Command) {
 	fitting := func(c *cobra.Command, args []string) {
 		width := cli.NewScreen(p.std.out, p.variable).Width
 		if width > 0 {
-			c.Long = brokenLine.ReplaceAllString(c.Long, "$1 $2")
+			c.Long = brokenLine().ReplaceAllString(c.Long, "$1 $2")
 		}
 		var text strings.Builder
 		c.SetOut(&text)

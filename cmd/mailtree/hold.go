@@ -10,7 +10,6 @@ import (
 
 	"mailtree/cmd/mailtree/cli"
 	"mailtree/maildir"
-	"mailtree/maildir/storedir"
 	mcpserver "mailtree/mcp"
 )
 
@@ -113,7 +112,7 @@ func heldLines(d *deskWork, w *maildir.Waits) (lines []string) {
 		}
 		command := "mailtree go " + h.Agent
 		if h.Project != "" {
-			command += " -p " + storedir.SlugWord(h.Project)
+			command += " --project " + h.Project
 		}
 		lines = append(lines, fmt.Sprintf("%s (%s left)   %s", cli.Line(text), d.In(h.Until.Format(time.RFC3339)), d.Faint(command)))
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strconv"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"mailtree/cmd/mailtree/cli"
 	"mailtree/maildir"
 	"mailtree/maildir/index"
+	"mailtree/maildir/lazy"
 	"mailtree/mcp/mail"
 )
 
@@ -68,7 +68,7 @@ type inboxOptions struct {
 }
 
 // commitName matches the arguments of --as-of that are taken to be commits.
-var commitName = regexp.MustCompile(`^[0-9a-fA-F]{4,40}$`)
+var commitName = lazy.Regexp(`^[0-9a-fA-F]{4,40}$`)
 
 // readMoments converts the given times into the form that the tools accept.
 func (o *inboxOptions) readMoments(c *cobra.Command) error {
@@ -77,7 +77,7 @@ func (o *inboxOptions) readMoments(c *cobra.Command) error {
 		switch {
 		case ok:
 			*given = at
-		case c.Flags().Changed(name) && !(name == "as-of" && commitName.MatchString(*given)):
+		case c.Flags().Changed(name) && !(name == "as-of" && commitName().MatchString(*given)):
 			return notMoment(c, name, *given)
 		}
 	}

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"io"
+	"maps"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	vm "github.com/VictoriaMetrics/metrics"
 
 	"mailtree/gateway/spool"
 	"mailtree/maildir/refusal"
@@ -23,34 +28,65 @@ type metrics struct {
 
 	incoming func() spool.Usage // mail from other domains that is being received
 
-	operations *prometheus.CounterVec
-	durations  *prometheus.HistogramVec
-	latency    prometheus.Histogram
-	calls      *prometheus.CounterVec
+	operations, durations, latency, calls *family
 }
 
 // newMetrics creates the counters. The caller sets health and usage before the first request.
 func newMetrics() *metrics {
-	return &metrics{
-		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mailtree_operations_total",
-			Help: "Write operations, by verb and outcome: ok, or why they were refused.",
-		}, []string{"verb", "outcome"}),
-		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "mailtree_operation_duration_seconds",
-			Help:    "How long callers waited for a write operation.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
-		}, []string{"verb"}),
-		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "mailtree_delivery_latency_seconds",
-			Help:    "Time from the creation of a message until a recipient takes it out of its mailbox (check_mail, receive).",
-			Buckets: []float64{.01, .05, .25, 1, 5, 30, 60, 300, 1800, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600},
-		}),
-		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mailtree_tool_calls_total",
-			Help: "Tool calls, by toolset, tool and outcome: ok or refused.",
-		}, []string{"toolset", "tool", "outcome"}),
+	m := &metrics{
+		operations: newFamily("counter", "operations_total", "Write operations, by verb and outcome: ok, or why they were refused."),
+		durations: newFamily("histogram", "operation_duration_seconds", "How long callers waited for a write operation.",
+			.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30),
+		latency: newFamily("histogram", "delivery_latency_seconds",
+			"Time from the creation of a message until a recipient takes it out of its mailbox (check_mail, receive).",
+			.01, .05, .25, 1, 5, 30, 60, 300, 1800, 3600, 6*3600, 24*3600, 7*24*3600),
+		calls: newFamily("counter", "tool_calls_total", "Tool calls, by toolset, tool and outcome: ok or refused."),
 	}
+	m.latency.histogram() // shown before the first delivery
+	return m
+}
+
+// family is a set of counters or histograms that have the same name and different labels.
+type family struct {
+	name, help, kind string
+	buckets          []float64 // upper bounds, for histograms
+	set              *vm.Set
+}
+
+func newFamily(kind, name, help string, buckets ...float64) *family {
+	return &family{name: "mailtree_" + name, help: help, kind: kind, buckets: buckets, set: vm.NewSet()}
+}
+
+// counter returns the counter with these labels. The arguments are names and values in turn.
+func (f *family) counter(labels ...string) *vm.Counter {
+	return f.set.GetOrCreateCounter(f.name + labeled(labels...))
+}
+
+// histogram is like counter.
+func (f *family) histogram(labels ...string) *vm.PrometheusHistogram {
+	return f.set.GetOrCreatePrometheusHistogramExt(f.name+labeled(labels...), f.buckets)
+}
+
+func (f *family) write(w io.Writer) {
+	describe(w, f.name, f.kind, f.help)
+	f.set.WritePrometheus(w)
+}
+
+func describe(w io.Writer, name, kind, help string) {
+	fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+}
+
+// labeled returns labels as they follow a metric's name.
+func labeled(labels ...string) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	var pairs []string
+	for pair := range slices.Chunk(labels, 2) {
+		value := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(pair[1], "\ufffd"))
+		pairs = append(pairs, pair[0]+`="`+value+`"`)
+	}
+	return "{" + strings.Join(pairs, ",") + "}"
 }
 
 // observe counts an operation. See maildir.Config.Observe.
@@ -59,10 +95,10 @@ func (m *metrics) observe(op writer.Op, took time.Duration, err error) {
 	if err != nil {
 		outcome = refusal.Code(err)
 	}
-	m.operations.WithLabelValues(op.Verb, outcome).Inc()
-	m.durations.WithLabelValues(op.Verb).Observe(took.Seconds())
+	m.operations.counter("outcome", outcome, "verb", op.Verb).Inc()
+	m.durations.histogram("verb", op.Verb).Update(took.Seconds())
 	if err == nil && op.Verb == "pop" && op.ID != "" {
-		m.latency.Observe(op.Waited.Seconds())
+		m.latency.histogram().Update(op.Waited.Seconds())
 	}
 }
 
@@ -72,30 +108,37 @@ func (m *metrics) called(toolset, tool string, refused bool) {
 	if refused {
 		outcome = "refused"
 	}
-	m.calls.WithLabelValues(toolset, tool, outcome).Inc()
+	m.calls.counter("outcome", outcome, "tool", tool, "toolset", toolset).Inc()
 }
 
-// handler serves the metrics from their own registry, together with the metrics of the process and of Go.
+// handler serves these metrics, and those of the process and of Go.
 func (m *metrics) handler() http.Handler {
-	r := prometheus.NewRegistry()
-	r.MustRegister(m, m.operations, m.durations, m.latency, m.calls,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		var all bytes.Buffer
+		m.state(r.Context(), &all)
+		for _, f := range []*family{m.operations, m.durations, m.latency, m.calls} {
+			f.write(&all)
+		}
+		vm.WriteProcessMetrics(&all)
+		w.Write(all.Bytes())
+	})
 }
 
-// Describe sends no descriptions, so Collect's metrics are checked when they are collected. See prometheus.Collector.
-func (m *metrics) Describe(chan<- *prometheus.Desc) {}
-
-// Collect sends the current state. See prometheus.Collector.
-func (m *metrics) Collect(to chan<- prometheus.Metric) {
-	r := m.health.report(context.Background()) // a Collector gets no context
-	gauge := func(name, help string, value float64) {
-		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("mailtree_"+name, help, nil, nil), prometheus.GaugeValue, value)
+// state writes the current state.
+func (m *metrics) state(ctx context.Context, w io.Writer) {
+	r := m.health.report(ctx)
+	value := func(name string, v float64) { fmt.Fprintf(w, "%s %s\n", name, strconv.FormatFloat(v, 'g', -1, 64)) }
+	gauge := func(name, help string, v float64) {
+		name = "mailtree_" + name
+		describe(w, name, "gauge", help)
+		value(name, v)
 	}
-	labelled := func(name, help, label string, values map[string]float64) {
-		d := prometheus.NewDesc("mailtree_"+name, help, []string{label}, nil)
-		for l, v := range values {
-			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, l)
+	byLabel := func(name, help, label string, values map[string]float64) {
+		name = "mailtree_" + name
+		describe(w, name, "gauge", help)
+		for _, l := range slices.Sorted(maps.Keys(values)) {
+			value(name+labeled(label, l), values[l])
 		}
 	}
 	pending, waiting := 0, 0
@@ -109,7 +152,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	modes := map[string]float64{"starting": 0, "watching": 0, "polling": 0, "degraded": 0}
 	modes[r.Watcher.Mode] = 1
 	u, incoming := m.usage(), m.incoming()
-	labelled("build_info", "1, labeled with the server's version.", "version", map[string]float64{r.Version: 1})
+	byLabel("build_info", "1, labeled with the server's version.", "version", map[string]float64{r.Version: 1})
 	gauge("degraded", "1 if there is a problem that a user must fix; /health reports it.", degraded)
 	gauge("projects", "Projects in the store.", float64(r.Projects))
 	gauge("agents", "Agents in all projects.", float64(r.Agents))
@@ -118,7 +161,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	gauge("unread", "Unread copies in all inboxes.", float64(r.Unread))
 	gauge("problems", "Invalid files; `mailtree doctor` lists them.", float64(r.Problems))
 	gauge("index_lag_seconds", "Age of the oldest file change that the server has seen but not indexed yet.", r.IndexLag)
-	labelled("watcher_mode", "1 for the watcher's current mode.", "mode", modes)
+	byLabel("watcher_mode", "1 for the watcher's current mode.", "mode", modes)
 	gauge("watched_folders", "Folders that the watcher watches.", float64(r.Watcher.Folders))
 	gauge("history_pending", "Operations and edits that are not committed yet.", float64(pending))
 	gauge("waiting_files", "Files that cannot be read because of a system error; the server retries them.", float64(waiting))

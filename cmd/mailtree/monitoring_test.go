@@ -67,7 +67,7 @@ func servedMetrics(t *testing.T) (names []string) {
 	a.metrics.called("mail", "whois", false)
 	w := httptest.NewRecorder()
 	config.Metrics.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
-	for _, m := range regexp.MustCompile(`(?m)^# TYPE (\S+) `).FindAllSubmatch(w.Body.Bytes(), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^([a-z_]+?)(?:_bucket|_sum|_count)?[{ ]`).FindAllSubmatch(w.Body.Bytes(), -1) {
 		names = append(names, string(m[1]))
 	}
 	return names

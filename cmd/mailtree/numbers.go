@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -17,6 +16,7 @@ import (
 
 	"mailtree/cmd/mailtree/cli"
 	"mailtree/maildir"
+	"mailtree/maildir/lazy"
 	"mailtree/maildir/tree"
 	mcpserver "mailtree/mcp"
 	"mailtree/mcp/mail"
@@ -26,10 +26,10 @@ import (
 // ids, and the names of the messages in a thread that was shown after the list: 3a, 3b for the thread in row 3.
 
 // rowNumber matches a row number. The list may have fewer rows.
-var rowNumber = regexp.MustCompile(`^[0-9]{1,3}$`)
+var rowNumber = lazy.Regexp(`^[0-9]{1,3}$`)
 
 // rowLetter matches the name of a message in a thread: the number of the thread's row, if it has one, and letters.
-var rowLetter = regexp.MustCompile(`^([0-9]{0,3})[a-z]{1,2}$`)
+var rowLetter = lazy.Regexp(`^([0-9]{0,3})[a-z]{1,2}$`)
 
 // maxNumbered is the largest number that a row can have.
 const maxNumbered = 999
@@ -218,10 +218,10 @@ func (d *deskWork) letter(given, thread string, ids []string) []string {
 // rowOfThread returns the number of a thread's row in the last list, or "" if the thread is not in that list. given is
 // the argument that the user typed, which may be the number, or the name of a message in the thread.
 func rowOfThread(last *lastList, given, project, thread string, ids []string) string {
-	if n, err := strconv.Atoi(given); err == nil && rowNumber.MatchString(given) {
+	if n, err := strconv.Atoi(given); err == nil && rowNumber().MatchString(given) {
 		return strconv.Itoa(n)
 	}
-	if parts := rowLetter.FindStringSubmatch(given); parts != nil {
+	if parts := rowLetter().FindStringSubmatch(given); parts != nil {
 		if _, id, ok := last.called(given); ok && slices.Contains(ids, id) {
 			return parts[1]
 		}
@@ -280,7 +280,7 @@ func (p *program) rowsToIDs(args []string) (named namedRows, err error) {
 	for _, arg := range args {
 		thread, project := "", ""
 		switch {
-		case rowNumber.MatchString(arg):
+		case rowNumber().MatchString(arg):
 			n, err := last.row(file, arg)
 			if err != nil {
 				return named, err
@@ -289,11 +289,11 @@ func (p *program) rowsToIDs(args []string) (named namedRows, err error) {
 			if n <= len(last.Threads) {
 				thread = last.Threads[n-1]
 			}
-		case rowLetter.MatchString(arg) && file != "":
+		case rowLetter().MatchString(arg) && file != "":
 			of, id, ok := last.called(arg)
 			if ok {
 				arg, project = id, of
-			} else if row := rowLetter.FindStringSubmatch(arg)[1]; row != "" && len(arg) < shortestID {
+			} else if row := rowLetter().FindStringSubmatch(arg)[1]; row != "" && len(arg) < shortestID {
 				return named, &exitError{exitNothing, fmt.Errorf("no message is called %s in the threads that this terminal has "+
 					"shown: `mailtree thread %s` shows one", arg, row)}
 			}

@@ -109,8 +109,8 @@ func (m *Message) singly(field string) (list []*mail.Address) {
 		if !whole {
 			bare = one
 		}
-		if found := bracketed.FindAllStringSubmatch(bare, -1); found != nil {
-			name := strings.TrimSpace(bracketed.ReplaceAllString(one, " "))
+		if found := bracketed().FindAllStringSubmatch(bare, -1); found != nil {
+			name := strings.TrimSpace(bracketed().ReplaceAllString(one, " "))
 			if name == "" {
 				m.noAddress(words)
 			} else {

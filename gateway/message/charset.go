@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -19,6 +18,7 @@ import (
 	"golang.org/x/text/encoding/unicode/utf32"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/lazy"
 )
 
 // toUTF8 converts text to UTF-8 from the charset with the given name. If the charset is unknown or the text is invalid
@@ -95,18 +95,18 @@ func spelled(name string) string {
 }
 
 // codePage matches the name of a code page, such as cp932, win1251 or ibm-850.
-var codePage = regexp.MustCompile(`^(?:cp|win|windows|ms|ibm|dos|codepage|csibm|cswindows)0*(\d+)$`)
+var codePage = lazy.Regexp(`^(?:cp|win|windows|ms|ibm|dos|codepage|csibm|cswindows)0*(\d+)$`)
 
 // iso8859 matches the name of a part of ISO 8859, such as iso8859_15, 8859-2 or iso-8859-8-i.
-var iso8859 = regexp.MustCompile(`^(?:iso|isoiec|csiso)?8859(\d{1,2})[ei]?$`)
+var iso8859 = lazy.Regexp(`^(?:iso|isoiec|csiso)?8859(\d{1,2})[ei]?$`)
 
 // byUsualName returns the charset with a common nonstandard name, or nil if the name is unknown.
 func byUsualName(name string) encoding.Encoding {
 	name = spelled(name)
-	if page := codePage.FindStringSubmatch(name); page != nil {
+	if page := codePage().FindStringSubmatch(name); page != nil {
 		return codePages[page[1]]
 	}
-	if part := iso8859.FindStringSubmatch(name); part != nil {
+	if part := iso8859().FindStringSubmatch(name); part != nil {
 		return codePages["iso"+part[1]]
 	}
 	return usualNames[name]

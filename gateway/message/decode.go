@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
-	"regexp"
 	"strings"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/lazy"
 )
 
 // decode undoes a part's transfer encoding. If the encoded text is invalid, decode reports a problem and leaves the
@@ -166,7 +166,7 @@ func (m *Message) decodeText(header []Field, body []byte, params map[string]stri
 func (m *Message) decodeHTML(header []Field, body []byte, params map[string]string) string {
 	data := m.decode(header, body)
 	name := params["charset"]
-	if found := metaCharset.FindSubmatch(data[:min(len(data), maxMeta)]); name == "" && found != nil {
+	if found := metaCharset().FindSubmatch(data[:min(len(data), maxMeta)]); name == "" && found != nil {
 		name = string(found[2])
 	}
 	return plainLines(inUTF8(m.toUTF8(name, data)))
@@ -176,12 +176,12 @@ func (m *Message) decodeHTML(header []Field, body []byte, params map[string]stri
 const maxMeta = 4096
 
 // metaCharset matches a meta element up to the end of its charset.
-var metaCharset = regexp.MustCompile(`(?i)(<meta\b[^>]*\bcharset\s*=\s*["']?)([^"'\s/>;]+)`)
+var metaCharset = lazy.Regexp(`(?i)(<meta\b[^>]*\bcharset\s*=\s*["']?)([^"'\s/>;]+)`)
 
 // inUTF8 changes the charset declared in meta elements at the beginning of HTML to UTF-8.
 func inUTF8(text string) string {
 	head := format.Cut(text, maxMeta)
-	return metaCharset.ReplaceAllString(head, "${1}utf-8") + text[len(head):]
+	return metaCharset().ReplaceAllString(head, "${1}utf-8") + text[len(head):]
 }
 
 func plainLines(text string) string {

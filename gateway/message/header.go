@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"net/mail"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/lazy"
 )
 
 // Field is one field of a header.
@@ -192,14 +192,14 @@ func eachBare(field string, f func(i int, c byte)) (whole bool) {
 }
 
 // bracketed matches text between < and >.
-var bracketed = regexp.MustCompile(`<([^>]*)>`)
+var bracketed = lazy.Regexp(`<([^>]*)>`)
 
 // ids returns the last ids, up to most of them, in the first field with the given name. An id is the text between < and
 // >. If the field has no brackets, every word with an @ is an id or, in Message-ID, every word.
 func (m *Message) ids(name string, most int) (all []string) {
 	field := value(m.Header, name)
 	var found []string
-	for _, match := range bracketed.FindAllStringSubmatch(field, -1) {
+	for _, match := range bracketed().FindAllStringSubmatch(field, -1) {
 		found = append(found, match[1])
 	}
 	if !strings.Contains(field, "<") {

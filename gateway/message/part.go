@@ -5,11 +5,11 @@ import (
 	"mime"
 	"net/url"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/lazy"
 )
 
 // piece is a piece of text to be shown, as plain text, as HTML, or as both.
@@ -95,7 +95,7 @@ func (m *Message) multipart(kind string, parts [][]byte, depth int) (pieces []pi
 }
 
 // mediaType matches two words separated by a slash. Spec: RFC 2045 5.1.
-var mediaType = regexp.MustCompile(`^[^\x00-\x20\x7f-\x{10ffff}()<>@,;:\\"/\[\]?=]+/[^\x00-\x20\x7f-\x{10ffff}()<>@,;:\\"/\[\]?=]+$`)
+var mediaType = lazy.Regexp(`^[^\x00-\x20\x7f-\x{10ffff}()<>@,;:\\"/\[\]?=]+/[^\x00-\x20\x7f-\x{10ffff}()<>@,;:\\"/\[\]?=]+$`)
 
 // contentType returns the media type of a part and its parameters.
 func (m *Message) contentType(header []Field, byDefault string) (kind string, params map[string]string) {
@@ -104,7 +104,7 @@ func (m *Message) contentType(header []Field, byDefault string) (kind string, pa
 		return byDefault, nil
 	}
 	kind, params = m.parameters(field)
-	if !mediaType.MatchString(kind) {
+	if !mediaType().MatchString(kind) {
 		m.problem("%s is not a media type", format.Quote(field))
 		return byDefault, params
 	}
@@ -112,7 +112,7 @@ func (m *Message) contentType(header []Field, byDefault string) (kind string, pa
 }
 
 // parameter matches a name, an equals sign, and a word or quoted string.
-var parameter = regexp.MustCompile(`;\s*([^=;"]*?)\s*=\s*(?:"([^"]*)|([^;]*))`)
+var parameter = lazy.Regexp(`;\s*([^=;"]*?)\s*=\s*(?:"([^"]*)|([^;]*))`)
 
 // parameters parses a value with parameters. If the field is invalid, it accepts anything that looks like a parameter.
 func (m *Message) parameters(field string) (value string, params map[string]string) {
@@ -124,7 +124,7 @@ func (m *Message) parameters(field string) (value string, params map[string]stri
 	if params == nil {
 		params = map[string]string{}
 	}
-	for _, found := range parameter.FindAllStringSubmatch(field, -1) {
+	for _, found := range parameter().FindAllStringSubmatch(field, -1) {
 		text := found[2] + strings.TrimSpace(found[3])
 		name, extended := strings.CutSuffix(strings.ToLower(found[1]), "*")
 		if extended {

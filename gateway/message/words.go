@@ -3,13 +3,14 @@ package message
 import (
 	"bytes"
 	"encoding/base64"
-	"regexp"
 	"strings"
+
+	"mailtree/maildir/lazy"
 )
 
 // encodedWord matches an encoded word, even an invalid one whose text contains spaces or non-ASCII characters. The
 // charset may be followed by a language. Spec: RFC 2047 2, RFC 2231 5.
-var encodedWord = regexp.MustCompile(`=\?([^?\s*]+)(?:\*[^?\s]*)?\?([bBqQ])\?([^?]*)\?=`)
+var encodedWord = lazy.Regexp(`=\?([^?\s*]+)(?:\*[^?\s]*)?\?([bBqQ])\?([^?]*)\?=`)
 
 // readable decodes the encoded words in a human-readable field.
 func (m *Message) readable(value string) string {
@@ -21,7 +22,7 @@ func (m *Message) readable(value string) string {
 		words = nil
 	}
 	at := 0
-	for _, found := range encodedWord.FindAllStringSubmatchIndex(value, -1) {
+	for _, found := range encodedWord().FindAllStringSubmatchIndex(value, -1) {
 		between := value[at:found[0]]
 		name := strings.ToLower(value[found[2]:found[3]])
 		if at == 0 || strings.TrimSpace(between) != "" {

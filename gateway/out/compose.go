@@ -26,7 +26,6 @@ import (
 
 	gomessage "github.com/emersion/go-message"
 	"github.com/emersion/go-message/mail"
-	"github.com/microcosm-cc/bluemonday"
 
 	"mailtree/maildir/markdown"
 )
@@ -220,18 +219,17 @@ func (m *Mail) html() string {
 	if !ok {
 		return ""
 	}
-	return clean().Sanitize(text)
+	return markdown.Clean(text, clean())
 }
 
-// clean returns a policy that allows only the HTML that markdown.Render creates. It is safe for concurrent use.
-var clean = sync.OnceValue(func() *bluemonday.Policy {
-	p := bluemonday.NewPolicy()
-	p.AllowElements("h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "em", "strong", "del", "code", "pre", "ul", "ol", "li",
-		"blockquote", "table", "thead", "tbody", "tr", "th", "td")
-	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
-	p.AllowAttrs("align").Matching(regexp.MustCompile(`^(left|right|center)$`)).OnElements("th", "td")
-	p.AllowAttrs("href").OnElements("a")
-	p.AllowURLSchemes("http", "https", "mailto")
-	p.RequireParseableURLs(true)
+// clean lists the HTML that markdown.Render creates, without what only a page needs. It is built when it is first used.
+var clean = sync.OnceValue(func() markdown.Policy {
+	matches := func(pattern string) func(string) bool { return regexp.MustCompile(pattern).MatchString }
+	p := markdown.Bare("h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "em", "strong", "del", "code", "pre", "ul", "li",
+		"blockquote", "table", "thead", "tbody", "tr")
+	aligned := markdown.Attributes{"align": matches(`^(left|right|center)$`)}
+	p["th"], p["td"] = aligned, aligned
+	p["ol"] = markdown.Attributes{"start": matches(`^[0-9]+$`)}
+	p["a"] = markdown.Attributes{"href": markdown.WebAddress}
 	return p
 })

@@ -8,12 +8,12 @@ import (
 	"errors"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/lazy"
 	"mailtree/maildir/markdown"
 	"mailtree/maildir/media"
 	"mailtree/maildir/refusal"
@@ -149,7 +149,7 @@ func (g *gathering) addImage(name string, f *media.File) string {
 }
 
 // scheme matches the beginning of a URI, and of other destinations that do not name a file.
-var scheme = regexp.MustCompile(`^(?:[A-Za-z][A-Za-z0-9+.-]*:|//|#|\?)`)
+var scheme = lazy.Regexp(`^(?:[A-Za-z][A-Za-z0-9+.-]*:|//|#|\?)`)
 
 // readImage reads the file that an image in the body names, and returns the file's name, if it has one. It returns nil
 // data if the image is on another machine or if the destination does not name a file.
@@ -162,7 +162,7 @@ func (g *gathering) readImage(destination string) (data []byte, name string, err
 		return data, "", err
 	}
 	destination, local := strings.CutPrefix(destination, "file://")
-	if !local && scheme.MatchString(destination) {
+	if !local && scheme().MatchString(destination) {
 		return nil, "", nil
 	}
 	data, name, err = g.readNamed(refusal.Body, destination)

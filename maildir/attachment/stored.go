@@ -6,11 +6,11 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/lazy"
 	"mailtree/maildir/media"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
@@ -170,7 +170,7 @@ func Check(ctx context.Context, t *tree.Tree, bad func(path, why string)) (good 
 }
 
 // sums matches text that may be the SHA-1 of an attachment.
-var sums = regexp.MustCompile(`[0-9a-f]{40}`)
+var sums = lazy.Regexp(`[0-9a-f]{40}`)
 
 // Unnamed lists the files below attachments whose names do not appear in any other file in the tree: in no message,
 // copy or draft, valid or invalid. It changes nothing. While a server is running, the list may include a file of a
@@ -190,7 +190,7 @@ func Unnamed(ctx context.Context, t *tree.Tree) ([]string, error) {
 			return nil
 		}
 		data, _, err := t.Read(p, t.MaxFile())
-		for _, sum := range sums.FindAll(data, -1) {
+		for _, sum := range sums().FindAll(data, -1) {
 			named[string(sum)] = true
 		}
 		return err

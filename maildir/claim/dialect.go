@@ -1,38 +1,39 @@
 package claim
 
 import (
-	"regexp"
 	"strings"
+
+	"mailtree/maildir/lazy"
 )
 
 // These expressions match other programs' syntax that has a different meaning in this dialect. foreign also matches
 // characters quoted with \ and whole classes, so that the caller can skip them.
 var (
-	foreign = regexp.MustCompile(`\\.|` +
+	foreign = lazy.Regexp(`\\.|` +
 		`\[[^\]/]*\[[:.=][^\]/]*\][^\]/]*\]|` + // [[:digit:]]
 		`\[[^\]]*\]|` +
 		`[@+?*!]\([^()]*\)|` + // +(a|b)
 		`\{-?\w+\.\.-?\w+(\.\.-?\w+)?\}|` + // {1..9}
 		`\|`)
-	posixClass = regexp.MustCompile(`^\[.*\[[:.=]`)
-	ellipsis   = regexp.MustCompile(`(^|/)\.\.\.(/|$)`) // ./..., as Go's tools write them
-	pathspec   = regexp.MustCompile(`^:[(!^/]`)         // Git's :(glob)src/** and :!src
+	posixClass = lazy.Regexp(`^\[.*\[[:.=]`)
+	ellipsis   = lazy.Regexp(`(^|/)\.\.\.(/|$)`) // ./..., as Go's tools write them
+	pathspec   = lazy.Regexp(`^:[(!^/]`)         // Git's :(glob)src/** and :!src
 )
 
 // otherDialect explains why a pattern in another dialect is refused, and what to write instead. It returns "" for any
 // other pattern. If nothing precedes the text, whole is set.
 func otherDialect(text string, whole bool) string {
 	switch {
-	case whole && pathspec.MatchString(text):
+	case whole && pathspec().MatchString(text):
 		return "it begins like a Git pathspec: write only the pattern, relative to the code repository's root"
-	case ellipsis.MatchString(text):
+	case ellipsis().MatchString(text):
 		return "it contains the element ...: write ** for everything below a folder"
 	}
-	for _, m := range foreign.FindAllString(text, -1) {
+	for _, m := range foreign().FindAllString(text, -1) {
 		switch {
 		case m == "|":
 			return `it contains a |: list each path separately, or write {a,b} for either, and "\|" for a | in a name`
-		case posixClass.MatchString(m):
+		case posixClass().MatchString(m):
 			return "it contains " + m + ", a character class in a different pattern syntax: list the characters, as in " +
 				"[0-9]"
 		case strings.HasPrefix(m, "{"):

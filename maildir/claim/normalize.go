@@ -5,11 +5,11 @@ import (
 	"net/url"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"mailtree/maildir/glob"
+	"mailtree/maildir/lazy"
 	"mailtree/maildir/refusal"
 )
 
@@ -82,7 +82,7 @@ func (m *Normalizer) normalize(text string) (patterns []string, why string) {
 	}
 	text = unwrap(text)
 	switch {
-	case object.MatchString(text):
+	case object().MatchString(text):
 		return nil, "it is a JSON object: write only the path"
 	}
 	var parts []string
@@ -195,24 +195,24 @@ func (m *Normalizer) pattern(p string) string {
 // relative converts a file URL, an absolute path, or a path that begins with ~ into a path relative to the top. It
 // returns any other path unchanged, apart from the separators of another system; isAbsolute is then false.
 func (m *Normalizer) relative(p string) (below string, isAbsolute bool, why string) {
-	if at := fileURL.FindString(p); at != "" {
+	if at := fileURL().FindString(p); at != "" {
 		p = p[len(at)-1:]
 		if plain, err := url.PathUnescape(p); err == nil {
 			p = plain
 		}
-		if drive.MatchString(p[1:]) {
+		if drive().MatchString(p[1:]) {
 			p = p[1:]
 		}
 	}
-	if otherURL.MatchString(p) {
+	if otherURL().MatchString(p) {
 		return "", false, "it is a URL: write the path relative to the code repository's root"
 	}
-	if name := variable.FindString(p); name != "" && !m.Exists(strings.TrimSuffix(name, "/")) {
+	if name := variable().FindString(p); name != "" && !m.Exists(strings.TrimSuffix(name, "/")) {
 		return "", false, "it begins with a shell variable: write the path itself, or put ./ before a literal $"
 	}
 	lead, rest := m.lead(p)
 	if isWindows(rest) {
-		p = p[:len(p)-len(rest)] + backslashes.ReplaceAllLiteralString(rest, "/")
+		p = p[:len(p)-len(rest)] + backslashes().ReplaceAllLiteralString(rest, "/")
 	}
 	if p == "~" || strings.HasPrefix(p, "~/") && m.Home != "" {
 		p = m.Home + p[1:]
@@ -220,7 +220,7 @@ func (m *Normalizer) relative(p string) (below string, isAbsolute bool, why stri
 	switch {
 	case p != "" && p[0] == '~' && lead == "":
 		return "", false, "it begins with ~: write it relative to the code repository's root"
-	case drive.MatchString(p):
+	case drive().MatchString(p):
 		return "", false, "it begins with a drive letter: write it relative to the code repository's root"
 	case filepath.IsAbs(p):
 		below, ok := m.belowTop(p)
@@ -314,7 +314,7 @@ func (m *Normalizer) find(folder, text string) string {
 		texts = append(texts, rest)
 	}
 	for _, t := range texts {
-		if at := line.FindStringIndex(t); at != nil && at[0] > 0 {
+		if at := line().FindStringIndex(t); at != nil && at[0] > 0 {
 			texts = append(texts, t[:at[0]])
 		}
 	}
@@ -350,13 +350,13 @@ const MaxPatterns = 200
 var tooMany = fmt.Sprintf("it names more than %d paths: claim folders instead", MaxPatterns)
 
 var (
-	backslashes = regexp.MustCompile(`\\+`)
-	drive       = regexp.MustCompile(`^[A-Za-z]:/`)
-	fileURL     = regexp.MustCompile(`(?i)^file://(localhost)?/`)
-	otherURL    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+://`)
-	variable    = regexp.MustCompile(`^\$(\w+|\{[^}]*\}|\([^)]*\))(/|$)`)
-	object      = regexp.MustCompile(`^\{\s*(\}$|["'][^"']*["']\s*:)`)
-	line        = regexp.MustCompile(`(:\d+(:\d+|-\d+)?:?|#L\d+(C\d+)?(-L?\d+(C\d+)?)?)$`) // as editors, compilers and forges write it
+	backslashes = lazy.Regexp(`\\+`)
+	drive       = lazy.Regexp(`^[A-Za-z]:/`)
+	fileURL     = lazy.Regexp(`(?i)^file://(localhost)?/`)
+	otherURL    = lazy.Regexp(`^[A-Za-z][A-Za-z0-9+.-]+://`)
+	variable    = lazy.Regexp(`^\$(\w+|\{[^}]*\}|\([^)]*\))(/|$)`)
+	object      = lazy.Regexp(`^\{\s*(\}$|["'][^"']*["']\s*:)`)
+	line        = lazy.Regexp(`(:\d+(:\d+|-\d+)?:?|#L\d+(C\d+)?(-L?\d+(C\d+)?)?)$`) // as editors, compilers and forges write it
 )
 
 // quoted lists the characters that a \ quotes. Before any other character, a \ is treated as another system's path

@@ -7,10 +7,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
+
+	"mailtree/maildir/lazy"
 )
 
 // setBack is how far the machine's clock may be set back before ids and times follow it. Corrections from time servers
@@ -64,11 +65,11 @@ func (c *Clock) Stamp() (id string, created time.Time, err error) {
 }
 
 // idForm matches the ids that Stamp creates.
-var idForm = regexp.MustCompile(`msg_[0-9]{8}_[0-9a-f]{16}`)
+var idForm = lazy.Regexp(`msg_[0-9]{8}_[0-9a-f]{16}`)
 
 // FindID returns the id in text, such as a link, a path, "#ID" or an id in upper case. It returns "" if the text
 // contains no id.
-func FindID(text string) string { return idForm.FindString(strings.ToLower(text)) }
+func FindID(text string) string { return idForm().FindString(strings.ToLower(text)) }
 
 // Time returns a time that can be compared with creation times. It is before all future creation times, and not before
 // any earlier one unless the machine's clock is set back.

@@ -5,9 +5,10 @@ import (
 	"net/url"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"mailtree/maildir/lazy"
 )
 
 // Repository is what identifies the repository of a working tree. Two clones of one repository have a common first
@@ -30,14 +31,14 @@ func (r Repository) String() string {
 	return fmt.Sprintf("repository %s %s %s", first, url.PathEscape(remote), r.Folder)
 }
 
-var commits = regexp.MustCompile(`^(-|[0-9a-f]{40,64}(,[0-9a-f]{40,64})*)$`)
+var commits = lazy.Regexp(`^(-|[0-9a-f]{40,64}(,[0-9a-f]{40,64})*)$`)
 
 func parseRepository(text string) (r Repository, ok bool) {
 	kind, rest := field(text)
 	first, rest := field(rest)
 	remote, folder := field(rest)
 	remote, err := url.PathUnescape(remote)
-	if kind != "repository" || !commits.MatchString(first) || err != nil || !isFolder(folder) {
+	if kind != "repository" || !commits().MatchString(first) || err != nil || !isFolder(folder) {
 		return r, false
 	}
 	r.Folder = folder
@@ -103,7 +104,7 @@ func (m *Map) WithRepository(r Repository) *Map {
 }
 
 // scpLike matches an address such as git@example.org:me/webshop.git. A colon after a slash is part of a local path.
-var scpLike = regexp.MustCompile(`^(?:[^/@:]+@)?([^/:]+):(.*)$`)
+var scpLike = lazy.Regexp(`^(?:[^/@:]+@)?([^/:]+):(.*)$`)
 
 // ports are the default ports of the schemes that Git uses.
 var ports = map[string]string{"ssh": "22", "git+ssh": "22", "ssh+git": "22", "http": "80", "https": "443", "git": "9418"}
@@ -126,7 +127,7 @@ func Remote(address, dir string) (plain string, local bool) {
 		}
 		return plain, false
 	}
-	if m := scpLike.FindStringSubmatch(address); m != nil {
+	if m := scpLike().FindStringSubmatch(address); m != nil {
 		return strings.ToLower(m[1]) + withoutGit(path.Clean("/"+m[2])), false
 	}
 	return localPath(address, dir), true

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"regexp"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
+
+	"mailtree/maildir/lazy"
 )
 
 const notYAML = "the header is not valid YAML: on each line, write a key, a colon and text, and put text with " +
@@ -103,12 +104,12 @@ func (r yamlReader) key(n *yaml.Node) (string, error) {
 	return name, err
 }
 
-var yamlLine = regexp.MustCompile(`line ([0-9]+)`)
+var yamlLine = lazy.Regexp(`line ([0-9]+)`)
 
 // badYAML returns the fault for an error from package yaml. It omits the error's text, which may quote the file.
 func badYAML(err error) error {
 	line := 1
-	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+	if m := yamlLine().FindStringSubmatch(err.Error()); m != nil {
 		line, _ = strconv.Atoi(m[1])
 	}
 	return fault(1+line, notYAML)

@@ -16,10 +16,11 @@ import (
 	"encoding/hex"
 	"net/url"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"mailtree/maildir/lazy"
 )
 
 // Kind is the kind of a file in the tree. It depends only on the path. See docs/tree.md, "The tree of a project".
@@ -156,11 +157,11 @@ func locateAgent(p string) Place {
 
 // sentCopy matches the paths of senders' copies of messages, as the server creates them, and the paths that EditBeside
 // derives from them.
-var sentCopy = regexp.MustCompile(`^agents/[^/]+/outbox/\d{4}/\d\d/\d\d/(?:\d+/)?msg_\d{8}_[0-9a-f]{16}(?:\.edit-[0-9a-f]{12})?\.md$`)
+var sentCopy = lazy.Regexp(`^agents/[^/]+/outbox/\d{4}/\d\d/\d\d/(?:\d+/)?msg_\d{8}_[0-9a-f]{16}(?:\.edit-[0-9a-f]{12})?\.md$`)
 
 // IsSentCopy reports whether a path in an outbox belongs to a sent message's copy. A user or agent saved any other file
 // in an outbox in order to send it.
-func IsSentCopy(p string) bool { return sentCopy.MatchString(p) }
+func IsSentCopy(p string) bool { return sentCopy().MatchString(p) }
 
 const editBeside = ".edit-"
 

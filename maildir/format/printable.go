@@ -1,11 +1,12 @@
 package format
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"mailtree/maildir/lazy"
 )
 
 // Printable returns untrusted text, such as a subject or a file name, in a form that is safe on one line of a terminal.
@@ -38,7 +39,7 @@ func escape(s string) (text string, hidden bool) {
 	var b strings.Builder
 	for len(s) > 0 {
 		r, n := utf8.DecodeRuneInString(s)
-		n = max(n, len(flag.FindString(s)))
+		n = max(n, len(flag().FindString(s)))
 		switch bad := Hidden(r) || r == utf8.RuneError && n == 1; {
 		case bad || r == '"' || r == '\\':
 			quoted := strconv.QuoteToASCII(s[:n])
@@ -60,7 +61,7 @@ func Hidden(r rune) bool {
 }
 
 // flag matches a flag emoji that contains tag characters, such as the flag of Scotland, at the start of text.
-var flag = regexp.MustCompile(`^\x{1f3f4}[\x{e0030}-\x{e0039}\x{e0061}-\x{e007a}]{3,6}\x{e007f}`)
+var flag = lazy.Regexp(`^\x{1f3f4}[\x{e0030}-\x{e0039}\x{e0061}-\x{e007a}]{3,6}\x{e007f}`)
 
 // Misleading reports whether a character breaks a line or changes the writing direction of the surrounding text.
 func Misleading(r rune) bool {

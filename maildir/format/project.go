@@ -5,18 +5,19 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"mailtree/maildir/lazy"
 )
 
 // ValidSlug reports whether slug is a valid name for a project's folder.
 func ValidSlug(slug string) bool {
-	return slugPattern.MatchString(slug) && !strings.Contains(slug, "..")
+	return slugPattern().MatchString(slug) && !strings.Contains(slug, "..")
 }
 
-var slugPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
+var slugPattern = lazy.Regexp(`^[a-z0-9][a-z0-9._-]{0,127}$`)
 
 // Slug returns the folder name of the project with the given absolute path. It consists of the path's base name in safe
 // lower-case characters, and the first 8 hex digits of the path's SHA-256. See docs/tree.md, "The store".

@@ -1,21 +1,22 @@
 package format
 
 import (
-	"regexp"
 	"time"
+
+	"mailtree/maildir/lazy"
 )
 
 // ShortDays is the maximum age, in days, of a message that the digits after the date in its id are enough to identify.
 const ShortDays = 30
 
 // madeID matches an id that a server created: the date, followed by digits that distinguish the messages of that date.
-var madeID = regexp.MustCompile(`^msg_(\d{8})_([0-9a-f]{8})[0-9a-f]{8}$`)
+var madeID = lazy.Regexp(`^msg_(\d{8})_([0-9a-f]{8})[0-9a-f]{8}$`)
 
 // ShortID returns an id in the form that a user types. For a recent message, these are the eight digits after the date;
 // for an older message, the date and those digits. If a server did not create the id, ShortID returns the whole id.
 // maildir.FullID finds the message for the result.
 func ShortID(id string, now time.Time) string {
-	part := madeID.FindStringSubmatch(id)
+	part := madeID().FindStringSubmatch(id)
 	if part == nil {
 		return id
 	}

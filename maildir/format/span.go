@@ -2,15 +2,16 @@ package format
 
 import (
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"mailtree/maildir/lazy"
 )
 
 var (
-	spanPattern = regexp.MustCompile(strings.ReplaceAll(`^(?:Nw)?(?:Nd)?(?:Nh)?(?:Nm)?(?:Ns)?(?:Nms)?$`, "N", `[0-9]{1,9}(?:\.[0-9]{1,9})?`))
-	spanParts   = regexp.MustCompile(`([0-9.]+)([a-z]+)`)
+	spanPattern = lazy.Regexp(strings.ReplaceAll(`^(?:Nw)?(?:Nd)?(?:Nh)?(?:Nm)?(?:Ns)?(?:Nms)?$`, "N", `[0-9]{1,9}(?:\.[0-9]{1,9})?`))
+	spanParts   = lazy.Regexp(`([0-9.]+)([a-z]+)`)
 	spanUnits   = map[string]time.Duration{
 		"w": 7 * 24 * time.Hour, "d": 24 * time.Hour, "h": time.Hour, "m": time.Minute, "s": time.Second, "ms": time.Millisecond,
 	}
@@ -19,10 +20,10 @@ var (
 // ParseSpan converts a duration as people write it: numbers with the units w, d, h, m, s and ms, in this order, such as
 // "90m", "3d" or "1d12h". The result ok is false for anything else. A duration that is too long for d is the longest one.
 func ParseSpan(text string) (d time.Duration, ok bool) {
-	if text == "" || !spanPattern.MatchString(text) {
+	if text == "" || !spanPattern().MatchString(text) {
 		return 0, false
 	}
-	for _, part := range spanParts.FindAllStringSubmatch(text, -1) {
+	for _, part := range spanParts().FindAllStringSubmatch(text, -1) {
 		n, _ := strconv.ParseFloat(part[1], 64) // the pattern admits only numbers
 		unit := spanUnits[part[2]]
 		d += min(time.Duration(min(n, float64(math.MaxInt64/unit-1))*float64(unit)), math.MaxInt64-d)

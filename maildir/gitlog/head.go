@@ -7,12 +7,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"mailtree/maildir/history"
+	"mailtree/maildir/lazy"
 	"mailtree/maildir/tree"
 )
 
@@ -250,11 +250,11 @@ func elsewhere(at, recorded string) error {
 		"checkout %s` there instead. That leaves those files unchanged.", at, short, short, short, short)
 }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)
+var plainWord = lazy.Regexp(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)
 
 // shellWord quotes the name of a branch if a shell requires that, because Git allows most characters.
 func shellWord(name string) string {
-	if plainWord.MatchString(name) {
+	if plainWord().MatchString(name) {
 		return name
 	}
 	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"

@@ -28,8 +28,7 @@ func New(mail *core.Mail) *Holds { return &Holds{mail} }
 // Held is an agent's hold.
 type Held struct {
 	Project string `json:"project,omitempty"` // in a list of all projects: the slug
-
-	Agent string `json:"agent"`
+	Agent   string `json:"agent"`
 	format.Hold
 	ID string `json:"message_id,omitempty"` // the message that notified the agent, if this call sent one
 }

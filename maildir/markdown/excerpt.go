@@ -1,10 +1,11 @@
 package markdown
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
+
+	"mailtree/maildir/lazy"
 )
 
 // FirstHeading returns the text of the first heading in the first 16 KiB of a body, outside quotes and lists. If there
@@ -50,13 +51,13 @@ func PlainText(body string) string {
 }
 
 // cutImage matches an image at the end of the text that is cut off inside its data URI.
-var cutImage = regexp.MustCompile(`\]\(data:[^\s()]*\s*$`)
+var cutImage = lazy.Regexp(`\]\(data:[^\s()]*\s*$`)
 
 // beginning is like clipBody, but it does not count the data of images, and it closes an image whose data is cut off.
 func beginning(body string, limit int) (string, bool) {
 	body, _ = shorten(body)
 	body, cut := clipBody(body, limit)
-	return cutImage.ReplaceAllString(body, "](data:)"), cut
+	return cutImage().ReplaceAllString(body, "](data:)"), cut
 }
 
 // eachBlock calls do with each block of a body that has text, in order, until do returns false. The text keeps the
@@ -85,7 +86,7 @@ func eachBlock(body string, do func(n ast.Node, text string) bool) {
 	})
 }
 
-var htmlTag = regexp.MustCompile(`<[^<>]*>`)
+var htmlTag = lazy.Regexp(`<[^<>]*>`)
 
 // readLines returns the lines of a code block unchanged, or the lines of an HTML block without tags.
 func readLines(source []byte, block ast.Node) string {
@@ -94,7 +95,7 @@ func readLines(source []byte, block ast.Node) string {
 		line := block.Lines().At(i)
 		text := string(line.Value(source))
 		if block.Kind() == ast.KindHTMLBlock {
-			text = unescape(htmlTag.ReplaceAllString(text, ""))
+			text = unescape(htmlTag().ReplaceAllString(text, ""))
 		}
 		b.write(text)
 		b.wrap = true

@@ -2,13 +2,14 @@ package markdown
 
 import (
 	"html"
-	"regexp"
 	"slices"
 	"sort"
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
 	gtext "github.com/yuin/goldmark/text"
+
+	"mailtree/maildir/lazy"
 )
 
 // MayHaveImages quickly reports whether a body may show an image.
@@ -115,7 +116,7 @@ func unbracket(raw string) string {
 
 // blankImage matches ![alt](destination "title") with a space in the destination. The alt text and the destination may
 // each contain one level of nested brackets.
-var blankImage = regexp.MustCompile(`!\[(?:[^\[\]\n]|\[[^\[\]\n]*\])*\](\([ \t]*)` +
+var blankImage = lazy.Regexp(`!\[(?:[^\[\]\n]|\[[^\[\]\n]*\])*\](\([ \t]*)` +
 	`((?:[^()\s]|\([^()\n]*\))+(?:[ \t]+(?:[^()\s"']|\([^()\n]*\))(?:[^()\s]|\([^()\n]*\))*)+)` +
 	`(?:[ \t]+(?:"[^"\n]*"|'[^'\n]*'))?[ \t]*\)`)
 
@@ -123,7 +124,7 @@ var blankImage = regexp.MustCompile(`!\[(?:[^\[\]\n]|\[[^\[\]\n]*\])*\](\([ \t]*
 // is an image only if that offset is in plain text, outside code and links.
 func blankImages(text string) map[int]span {
 	found := map[int]span{}
-	for _, m := range blankImage.FindAllStringSubmatchIndex(text, -1) {
+	for _, m := range blankImage().FindAllStringSubmatchIndex(text, -1) {
 		if m[0] == 0 || text[m[0]-1] != '\\' {
 			found[m[2]] = span{m[4], m[5]}
 		}
@@ -132,7 +133,7 @@ func blankImages(text string) map[int]span {
 }
 
 // imgTag matches an HTML image up to the value of its src, including the value's quotes.
-var imgTag = regexp.MustCompile(`(?i)<img\s(?:(?:[^<>"']|"[^"<]*"|'[^'<]*')*?\s)?src\s*=\s*("[^"<>]+"|'[^'<>]+'|[^\s"'<>]+)`)
+var imgTag = lazy.Regexp(`(?i)<img\s(?:(?:[^<>"']|"[^"<]*"|'[^'<]*')*?\s)?src\s*=\s*("[^"<>]+"|'[^'<>]+'|[^\s"'<>]+)`)
 
 // imgSpans returns the spans of the src values in a piece of HTML.
 func imgSpans(text string, lines *gtext.Segments) (all []imageSpan) {
@@ -143,7 +144,7 @@ func imgSpans(text string, lines *gtext.Segments) (all []imageSpan) {
 	if strings.HasPrefix(strings.TrimLeft(text[start:end], " "), "<!--") {
 		return nil
 	}
-	for _, m := range imgTag.FindAllStringSubmatchIndex(text[start:end], -1) {
+	for _, m := range imgTag().FindAllStringSubmatchIndex(text[start:end], -1) {
 		s := span{start + m[2], start + m[3]}
 		if q := text[s.start]; q == '"' || q == '\'' {
 			s = span{s.start + 1, s.end - 1}

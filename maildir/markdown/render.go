@@ -19,7 +19,7 @@ import (
 //
 // The HTML contains none of the sender's markup: HTML in the body is shown as text. An image becomes a link, so that
 // reading the body loads nothing. A bare web address also becomes a link. A quote at the end of the body is folded,
-// because it is usually the text that the body replies to. The caller must still sanitize the HTML.
+// because it is usually the text that the body replies to. The caller must still clean the HTML: see [Clean].
 func Render(body string) (string, bool) {
 	return RenderWith(body, func(string) string { return "" })
 }

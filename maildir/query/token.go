@@ -2,9 +2,10 @@ package query
 
 import (
 	"cmp"
-	"regexp"
 	"strings"
 	"unicode"
+
+	"mailtree/maildir/lazy"
 )
 
 // kind is the kind of a token.
@@ -208,11 +209,11 @@ func hasWildcard(word string) bool {
 
 // foreign matches operators and filters from other search engines that are plain words here: NEAR(a b), NEAR/5, plan^2,
 // foo:bar. It does not match a URL or a name with two colons.
-var foreign = regexp.MustCompile(`^(NEAR(/\d+)?(\(.*)?|[^\s:^]+\^[\d.]+|[a-z_]+:[^\s:/].*)$`)
+var foreign = lazy.Regexp(`^(NEAR(/\d+)?(\(.*)?|[^\s:^]+\^[\d.]+|[a-z_]+:[^\s:/].*)$`)
 
 func isForeign(word string) bool {
 	name, _, colon := strings.Cut(word, ":")
-	return foreign.MatchString(word) && (!colon || keys[name] == "" && meantKeys[name] == "")
+	return foreign().MatchString(word) && (!colon || keys[name] == "" && meantKeys[name] == "")
 }
 
 // ended removes the * at the end of a word.

@@ -1,10 +1,10 @@
 package summary
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
+	"mailtree/maildir/lazy"
 	"mailtree/maildir/markdown"
 )
 
@@ -29,13 +29,13 @@ type action struct {
 }
 
 var (
-	taskBox = regexp.MustCompile(`^\[([ xX])\][ \t]+(.+)$`)
-	marked  = regexp.MustCompile(`^(?i)(todo|action|action item|fixme|done|` + strings.Join(DecisionMarks, "|") + `)` +
+	taskBox = lazy.Regexp(`^\[([ xX])\][ \t]+(.+)$`)
+	marked  = lazy.Regexp(`^(?i)(todo|action|action item|fixme|done|` + strings.Join(DecisionMarks, "|") + `)` +
 		`(?:\(@?([\w.-]+)\))?:[ \t]*(.+)$`)
-	mention  = regexp.MustCompile(`(?:^|[ (,;:])@([A-Za-z0-9](?:[\w.-]*\w)?)`)
-	codeSpan = regexp.MustCompile("`([^`]{1,80})`")
+	mention  = lazy.Regexp(`(?:^|[ (,;:])@([A-Za-z0-9](?:[\w.-]*\w)?)`)
+	codeSpan = lazy.Regexp("`([^`]{1,80})`")
 	// A sentence ends with punctuation followed by white space, or with Chinese or Japanese punctuation.
-	sentence = regexp.MustCompile(`.*?(?:[.!?]+["'”’»)\]]*(?:\s+|$)|[。！？]+|$)`)
+	sentence = lazy.Regexp(`.*?(?:[.!?]+["'”’»)\]]*(?:\s+|$)|[。！？]+|$)`)
 )
 
 // reading returns the statements in a body. It keeps each list's newest entries.
@@ -43,22 +43,22 @@ func reading(body string) *said {
 	s := &said{}
 	pointed := false // the current paragraph's key point has been found
 	for _, st := range statements(body) {
-		for _, span := range codeSpan.FindAllStringSubmatch(st.text, -1) {
+		for _, span := range codeSpan().FindAllStringSubmatch(st.text, -1) {
 			s.code = append(s.code, span[1])
 		}
-		if m := taskBox.FindStringSubmatch(st.text); m != nil && st.kind == item {
+		if m := taskBox().FindStringSubmatch(st.text); m != nil && st.kind == item {
 			s.act(m[2], "", m[1] != " ")
 			s.ask(m[2])
 			continue
 		}
-		if m := marked.FindStringSubmatch(st.text); m != nil {
+		if m := marked().FindStringSubmatch(st.text); m != nil {
 			s.mark(strings.ToLower(m[1]), m[2], m[3])
 			s.ask(m[3])
 			continue
 		}
 		point := s.ask(st.text)
 		switch {
-		case st.kind == item && strings.HasPrefix(st.text, "@") && mention.MatchString(st.text):
+		case st.kind == item && strings.HasPrefix(st.text, "@") && mention().MatchString(st.text):
 			s.act(st.text, "", false)
 		case st.kind == item && st.top && point != "":
 			s.points = append(s.points, markdown.Line(st.text))
@@ -87,7 +87,7 @@ func (s *said) mark(mark, owner, text string) {
 }
 
 func (s *said) act(text, owner string, done bool) {
-	if m := mention.FindStringSubmatch(text); m != nil && owner == "" {
+	if m := mention().FindStringSubmatch(text); m != nil && owner == "" {
 		owner = m[1]
 	}
 	s.actions = append(s.actions, action{text: markdown.Line(text), owner: owner, done: done})
@@ -96,7 +96,7 @@ func (s *said) act(text, owner string, done bool) {
 // ask adds the sentences that end with a question mark. It returns the first other sentence that can be a key point, or
 // "" if there is none.
 func (s *said) ask(text string) (point string) {
-	for _, one := range sentence.FindAllString(text, -1) {
+	for _, one := range sentence().FindAllString(text, -1) {
 		one = strings.TrimSpace(one)
 		end := strings.TrimRight(one, `!！"'”’»)]`)
 		switch {

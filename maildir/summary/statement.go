@@ -1,8 +1,9 @@
 package summary
 
 import (
-	"regexp"
 	"strings"
+
+	"mailtree/maildir/lazy"
 )
 
 // statement is a heading, a list item or a paragraph, joined into one line. A line that begins with a mark begins a new
@@ -24,10 +25,10 @@ const (
 )
 
 var (
-	fence       = regexp.MustCompile("^[ \t]*(```+|~~~+)")
-	listItem    = regexp.MustCompile(`^([ \t]*)(?:[-*+]|[0-9]{1,9}[.)])[ \t]+(.+)$`)
-	headingLine = regexp.MustCompile(`^#{1,6}[ \t]+(.*?)[ \t#]*$`)
-	ruler       = regexp.MustCompile(`^[-=*_ \t]+$`)
+	fence       = lazy.Regexp("^[ \t]*(```+|~~~+)")
+	listItem    = lazy.Regexp(`^([ \t]*)(?:[-*+]|[0-9]{1,9}[.)])[ \t]+(.+)$`)
+	headingLine = lazy.Regexp(`^#{1,6}[ \t]+(.*?)[ \t#]*$`)
+	ruler       = lazy.Regexp(`^[-=*_ \t]+$`)
 )
 
 // statements splits a body into statements. It skips quotes, code blocks, tables and HTML, which are not the sender's
@@ -43,22 +44,22 @@ func statements(body string) (all []statement) {
 			}
 			continue
 		}
-		if m := fence.FindStringSubmatch(line); m != nil {
+		if m := fence().FindStringSubmatch(line); m != nil {
 			open, ended = m[1], true
 			continue
 		}
-		m := listItem.FindStringSubmatch(line)
+		m := listItem().FindStringSubmatch(line)
 		switch {
-		case text == "" || ruler.MatchString(line) || strings.ContainsAny(text[:1], ">|<"):
+		case text == "" || ruler().MatchString(line) || strings.ContainsAny(text[:1], ">|<"):
 			ended = true
-		case headingLine.MatchString(line):
-			all = append(all, statement{kind: heading, lines: headingLine.FindStringSubmatch(line)[1:]})
+		case headingLine().MatchString(line):
+			all = append(all, statement{kind: heading, lines: headingLine().FindStringSubmatch(line)[1:]})
 			ended = true
 		case m != nil:
 			all = append(all, statement{kind: item, top: m[1] == "", lines: m[2:]})
 			ended = false
 		case ended && (strings.HasPrefix(line, "    ") || line[0] == '\t'): // a code block
-		case ended || marked.MatchString(text):
+		case ended || marked().MatchString(text):
 			all = append(all, statement{lines: []string{text}})
 			ended = false
 		default:

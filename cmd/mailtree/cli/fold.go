@@ -2,15 +2,16 @@ package cli
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+
+	"mailtree/maildir/lazy"
 )
 
 // word matches a part of a line that Fold does not break: text between spaces. A command in backquotes is one word.
-var word = regexp.MustCompile("(?:`[^`]*`|[^ \\t`]|`)+")
+var word = lazy.Regexp("(?:`[^`]*`|[^ \\t`]|`)+")
 
 // quoted matches a quoted part of a command.
-var quoted = regexp.MustCompile(`"[^"]*"|'[^']*'`)
+var quoted = lazy.Regexp(`"[^"]*"|'[^']*'`)
 
 // Fold breaks lines between words so that they fit the given width. It does not break a command in backquotes, or a
 // word that is too long for a line, such as a path. The rest of a line is indented to the start of the line's last
@@ -24,7 +25,7 @@ func Fold(text string, width int) string {
 	for line := range strings.Lines(text) {
 		bare, end := strings.CutSuffix(line, "\n")
 		commands = commands && strings.HasPrefix(bare, " ")
-		if !commands || strings.Contains(quoted.ReplaceAllString(strings.TrimLeft(bare, " "), ""), "  ") {
+		if !commands || strings.Contains(quoted().ReplaceAllString(strings.TrimLeft(bare, " "), ""), "  ") {
 			bare = foldLine(bare, width)
 		}
 		b.WriteString(bare)
@@ -51,7 +52,7 @@ func foldLine(line string, width int) string {
 	b.WriteString(line[:indent])
 	left := columns(line[:indent])
 	begin, at := left, left
-	for _, word := range word.FindAllString(line[indent:], -1) {
+	for _, word := range word().FindAllString(line[indent:], -1) {
 		blank := min(1, at-begin)
 		if blank > 0 && at+blank+2 > width { // even a wide character does not fit
 			b.WriteString("\n" + strings.Repeat(" ", left))

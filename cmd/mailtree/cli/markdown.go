@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"regexp"
 	"strings"
 
+	"mailtree/maildir/lazy"
 	"mailtree/maildir/markdown"
 )
 
@@ -45,7 +45,7 @@ func ended(text string) string {
 
 // markupWord matches what remains of markup in a part of a body: code fences, and words that consist only of markup
 // characters.
-var markupWord = regexp.MustCompile("`+|(^| )[#|>*_~=:-]+( |$)")
+var markupWord = lazy.Regexp("`+|(^| )[#|>*_~=:-]+( |$)")
 
 // Snippet formats the part of a message that a search has found as one line of plain text. In the argument, matches are
 // enclosed in **. In the result, they are bold if the screen supports that. Snippet returns "" for a part of the
@@ -59,8 +59,8 @@ func (s *Screen) Snippet(snippet, subject string) string {
 		return ""
 	}
 	for i := range parts {
-		for markupWord.MatchString(parts[i]) {
-			parts[i] = markupWord.ReplaceAllStringFunc(parts[i], func(mark string) string {
+		for markupWord().MatchString(parts[i]) {
+			parts[i] = markupWord().ReplaceAllStringFunc(parts[i], func(mark string) string {
 				return strings.Repeat(" ", min(1, strings.Count(mark, " ")))
 			})
 		}

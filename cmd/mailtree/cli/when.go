@@ -2,10 +2,10 @@ package cli
 
 import (
 	"fmt"
-	"regexp"
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/lazy"
 )
 
 // ShortID returns an id in the form that a user types: see format.ShortID.
@@ -66,7 +66,7 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-var bareNumber = regexp.MustCompile(`^[0-9]+$`)
+var bareNumber = lazy.Regexp(`^[0-9]+$`)
 
 // Duration converts a duration as people write it: see format.ParseSpan. For anything else, it returns an error. The
 // error's text begins with "is", to follow the name of the flag.
@@ -75,7 +75,7 @@ func Duration(given string) (d time.Duration, err error) {
 	switch {
 	case ok:
 		return d, nil
-	case bareNumber.MatchString(given):
+	case bareNumber().MatchString(given):
 		return 0, fmt.Errorf("is %q, which has no unit: write %sm for minutes or %sh for hours", given, given, given)
 	}
 	return 0, fmt.Errorf("is %q, but must be a duration, such as 90m, 2h or 1d12h", given)

@@ -1,25 +1,26 @@
 package cli
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/clipperhouse/displaywidth"
+
+	"mailtree/maildir/lazy"
 )
 
 // style matches the characters that Screen adds to text for bold or color. Text written by others does not contain
 // them: see Line.
-var style = regexp.MustCompile("\x1b\\[[0-9;]+m")
+var style = lazy.Regexp("\x1b\\[[0-9;]+m")
 
 // columns returns the width of text in terminal columns.
-func columns(text string) int { return displaywidth.String(style.ReplaceAllString(text, "")) }
+func columns(text string) int { return displaywidth.String(style().ReplaceAllString(text, "")) }
 
 // Fit cuts text to the given number of terminal columns. Text that has to be cut loses its style.
 func Fit(text string, most int) string {
 	if columns(text) <= most {
 		return text
 	}
-	return displaywidth.TruncateString(style.ReplaceAllString(text, ""), most, "…")
+	return displaywidth.TruncateString(style().ReplaceAllString(text, ""), most, "…")
 }
 
 // Cell cuts text, or fills it with spaces, to the given number of terminal columns.
@@ -47,7 +48,7 @@ func Wrap(line string, width int) (parts []string) {
 		return []string{line}
 	}
 	part, at := "", 0
-	for g := displaywidth.StringGraphemes(style.ReplaceAllString(line, "")); g.Next(); at += g.Width() {
+	for g := displaywidth.StringGraphemes(style().ReplaceAllString(line, "")); g.Next(); at += g.Width() {
 		if at+g.Width() > width && part != "" {
 			parts = append(parts, part)
 			part, at = "", 0
@@ -61,7 +62,7 @@ func Wrap(line string, width int) (parts []string) {
 // characters, as is usual for Chinese or Japanese text, and fills each line that follows up to width. It returns any
 // other word whole.
 func breakWide(word string, first, width int) (parts []string) {
-	if columns(word) <= first || style.MatchString(word) {
+	if columns(word) <= first || style().MatchString(word) {
 		return []string{word}
 	}
 	part, at, room := "", 0, first

@@ -8,11 +8,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"mailtree/maildir/lazy"
 )
 
 // Entry is a line of a section: a variable, a file or an exit status, and what it means.
@@ -54,7 +55,7 @@ func write(c *cobra.Command, dir string, cfg Config) error {
 }
 
 // statuses matches the end of a command's description, if that is about exit statuses.
-var statuses = regexp.MustCompile(`(?s)(?:^|\s)((?:The e|E)xit status .*)$`)
+var statuses = lazy.Regexp(`(?s)(?:^|\s)((?:The e|E)xit status .*)$`)
 
 // Page returns the page of a command in man's format.
 func Page(c *cobra.Command, cfg Config) ([]byte, error) {
@@ -72,7 +73,7 @@ func Page(c *cobra.Command, cfg Config) ([]byte, error) {
 		section("FILES", cfg.Files)
 	}
 	long := c.Long
-	if own := statuses.FindStringSubmatchIndex(long); own != nil {
+	if own := statuses().FindStringSubmatchIndex(long); own != nil {
 		fmt.Fprintf(&more, ".SH EXIT STATUS\n%s\n", roff(long[own[2]:]))
 		c.Long = cmp.Or(strings.TrimSpace(long[:own[2]]), c.Short)
 	} else {

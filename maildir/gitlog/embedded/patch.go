@@ -4,17 +4,18 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
+
+	"mailtree/maildir/lazy"
 )
 
 // binaryPart is the number of bytes in which Git looks for NUL to decide whether a file is binary.
 const binaryPart = 8000
 
 var (
-	hunk      = regexp.MustCompile(`(?m)^@@ .* @@$`)
+	hunk      = lazy.Regexp(`(?m)^@@ .* @@$`)
 	omitsOnes = strings.NewReplacer(",1 ", " ")
 )
 
@@ -62,6 +63,6 @@ func (r *Repository) Patch(from, to Hash, path string) (string, error) {
 		return text.String(), nil
 	}
 	_, lines, _ := bytes.Cut(diff.Diff(old.name, old.data, now.name, now.data), []byte{'\n'})
-	text.WriteString(hunk.ReplaceAllStringFunc(string(lines), omitsOnes.Replace))
+	text.WriteString(hunk().ReplaceAllStringFunc(string(lines), omitsOnes.Replace))
 	return text.String(), nil
 }

@@ -1,9 +1,10 @@
 package tmux
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"mailtree/maildir/lazy"
 )
 
 // Activity is the state of a pane's program as shown on its screen.
@@ -27,10 +28,10 @@ type Screen struct {
 // for approval. Claude Code writes a no-break space (a0) after the marker. A dialog is a list whose selected line has
 // the marker and a number. While a client is working, it shows next to its prompt how to interrupt it.
 var (
-	prompt  = regexp.MustCompile(`^[\s│┃|]*([›❯>*])(?:[\s\x{a0}]|$)`)
-	choice  = regexp.MustCompile(`^[\s│┃|]*[›❯>●]\s*[0-9]+[.)]\s`)
-	working = regexp.MustCompile(`(?i)\besc\S* (to )?(interrupt|cancel)\b`)
-	shell   = regexp.MustCompile(`[$#%>❯›]\s*$`)
+	prompt  = lazy.Regexp(`^[\s│┃|]*([›❯>*])(?:[\s\x{a0}]|$)`)
+	choice  = lazy.Regexp(`^[\s│┃|]*[›❯>●]\s*[0-9]+[.)]\s`)
+	working = lazy.Regexp(`(?i)\besc\S* (to )?(interrupt|cancel)\b`)
+	shell   = lazy.Regexp(`[$#%>❯›]\s*$`)
 )
 
 // near is the number of lines above the prompt to search for a sign that the client is working.
@@ -42,7 +43,7 @@ func ReadScreen(captured string, cursor int) Screen {
 	lines := parseLines(captured)
 	at, asks := -1, false // index of the last marker: earlier output has markers too
 	for i, l := range lines {
-		if dialog := choice.MatchString(l.text()); dialog || prompt.MatchString(l.text()) {
+		if dialog := choice().MatchString(l.text()); dialog || prompt().MatchString(l.text()) {
 			at, asks = i, dialog
 		}
 	}
@@ -53,11 +54,11 @@ func ReadScreen(captured string, cursor int) Screen {
 		return Screen{Activity: Asking}
 	}
 	for _, l := range lines[max(0, at-near):] {
-		if working.MatchString(l.text()) {
+		if working().MatchString(l.text()) {
 			return Screen{Activity: Working}
 		}
 	}
-	line, marker := lines[at], prompt.FindStringSubmatchIndex(lines[at].text())
+	line, marker := lines[at], prompt().FindStringSubmatchIndex(lines[at].text())
 	m := len([]rune(line.text()[:marker[2]]))
 	if line[m].reverse {
 		return Screen{Activity: Asking}
@@ -76,7 +77,7 @@ func readCursorLine(lines []line, cursor int) Screen {
 		return Screen{Activity: Waiting}
 	}
 	text := strings.TrimSpace(lines[cursor].text())
-	if text == "" || shell.MatchString(text) {
+	if text == "" || shell().MatchString(text) {
 		return Screen{Activity: Waiting}
 	}
 	return Screen{Typing, text}
@@ -114,7 +115,7 @@ func (l line) typed() string {
 	return b.String()
 }
 
-var escape = regexp.MustCompile(`^\x1b(?:\[([0-9;:]*)([@-~])|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)`)
+var escape = lazy.Regexp(`^\x1b(?:\[([0-9;:]*)([@-~])|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)`)
 
 // parseLines parses text with SGR attributes. Attributes carry over to the next line.
 func parseLines(captured string) []line {
@@ -123,7 +124,7 @@ func parseLines(captured string) []line {
 	for text := range strings.SplitSeq(strings.TrimRight(captured, "\n"), "\n") {
 		var l line
 		for text != "" {
-			if m := escape.FindStringSubmatch(text); m != nil {
+			if m := escape().FindStringSubmatch(text); m != nil {
 				text = text[len(m[0]):]
 				if m[2] == "m" {
 					now.setAttributes(m[1])

@@ -10,9 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
+
+	"mailtree/maildir/lazy"
 )
 
 const (
@@ -28,14 +29,14 @@ type Session struct {
 }
 
 var (
-	variable = regexp.MustCompile(`^(/[^\x00-\x1f\x7f]+),([0-9]{1,19}),([0-9]{1,19})$`)
-	paneID   = regexp.MustCompile(`^%[0-9]{1,19}$`)
+	variable = lazy.Regexp(`^(/[^\x00-\x1f\x7f]+),([0-9]{1,19}),([0-9]{1,19})$`)
+	paneID   = lazy.Regexp(`^%[0-9]{1,19}$`)
 )
 
 // Parse parses the value of $TMUX, which consists of the path of the server's socket, the server's pid and the
 // session's number.
 func Parse(value string) (Session, error) {
-	m := variable.FindStringSubmatch(value)
+	m := variable().FindStringSubmatch(value)
 	if m == nil || len(value) > 4096 || filepath.Clean(m[1]) != m[1] {
 		return Session{}, errors.New("TMUX has an unexpected value (expected socket,pid,session)")
 	}
@@ -62,7 +63,7 @@ const facts = `#{pid} #{pane_id} #{pane_active} ` +
 func (s Session) Panes(ctx context.Context, pane string) ([]Pane, error) {
 	target := s.id
 	if pane != "" {
-		if !paneID.MatchString(pane) {
+		if !paneID().MatchString(pane) {
 			return nil, errors.New("TMUX_PANE has an unexpected value (expected %number)")
 		}
 		target = pane
@@ -74,7 +75,7 @@ func (s Session) Panes(ctx context.Context, pane string) ([]Pane, error) {
 	var panes []Pane
 	for line := range strings.Lines(out) {
 		f := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 5)
-		if len(f) < 5 || !paneID.MatchString(f[1]) {
+		if len(f) < 5 || !paneID().MatchString(f[1]) {
 			continue // rest of a folder name that contains a line break
 		}
 		if f[0] != s.pid {

@@ -41,7 +41,7 @@ func (s Session) Free(ctx context.Context, pane, text string) error {
 
 // screen reads the pane's screen. It returns the same errors as Panes.
 func (s Session) screen(ctx context.Context, pane string) (Screen, error) {
-	if !paneID.MatchString(pane) {
+	if !paneID().MatchString(pane) {
 		return Screen{}, errors.New("no pane")
 	}
 	out, err := s.run(ctx, "display-message", "-p", "-t", pane, "#{cursor_y}", ";", "capture-pane", "-e", "-p", "-t", pane)
@@ -64,7 +64,7 @@ func (s Session) screen(ctx context.Context, pane string) (Screen, error) {
 // break (https://github.com/dustinkirkland/byobu/issues/115). Type therefore pauses, and does not press Enter until the
 // screen shows the text.
 func (s Session) Type(ctx context.Context, pane, text string, pause time.Duration) error {
-	if !paneID.MatchString(pane) {
+	if !paneID().MatchString(pane) {
 		return errors.New("no pane")
 	}
 	if err := ctx.Err(); err != nil {

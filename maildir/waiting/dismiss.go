@@ -1,4 +1,4 @@
-package maildir
+package waiting
 
 import (
 	"context"
@@ -6,10 +6,12 @@ import (
 	"strings"
 	"time"
 
+	"mailtree/maildir/claims"
 	"mailtree/maildir/core"
 	"mailtree/maildir/dismissed"
 	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
+	"mailtree/maildir/wake"
 )
 
 // Dismissed says how many diagnostics of each kind were dismissed.
@@ -19,15 +21,15 @@ type Dismissed struct {
 	Broken  int `json:"broken"`
 }
 
-// Dismiss removes the diagnostics that Waits lists now from the agent's future lists: stops by claims, agents that cannot
+// Dismiss removes the diagnostics that List lists now from the agent's future lists: stops by claims, agents that cannot
 // be woken, and invalid files. Each of them appears again when it happens again: a newer stop, newer mail that wakes
 // nobody, or another error in the file. Dismiss returns faults of the tree and the index.
-func (b *Box) Dismiss(ctx context.Context) (*Dismissed, error) {
-	w, err := b.Waits(ctx, WaitsQuery{})
+func (l *Lister) Dismiss(ctx context.Context) (*Dismissed, error) {
+	w, err := l.List(ctx, Query{})
 	if err != nil {
 		return nil, err
 	}
-	keys, err := b.stillDismissed(ctx)
+	keys, err := l.stillDismissed(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -40,48 +42,63 @@ func (b *Box) Dismiss(ctx context.Context) (*Dismissed, error) {
 	for i := range w.Broken {
 		keys = append(keys, keyOfProblem(&w.Broken[i]))
 	}
-	if err := dismissed.Write(b.p.mail.Tree, b.agent, keys); err != nil {
+	if err := dismissed.Write(l.Mail.Tree, l.Agent, keys); err != nil {
 		return nil, err
 	}
-	b.p.mail.Store.Feed.RingAgent(b.p.mail.Slug, core.AnyAgent) // the page reads the list again
+	l.Mail.Store.Feed.RingAgent(l.Mail.Slug, core.AnyAgent) // the page reads the list again
 	return &Dismissed{len(w.Stopped), len(w.Asleep), len(w.Broken)}, nil
 }
 
 // stillDismissed returns the keys of the dismissed diagnostics that still exist.
-func (b *Box) stillDismissed(ctx context.Context) (dismissed.Keys, error) {
-	gone, err := dismissed.Read(b.p.mail.Tree, b.agent)
+func (l *Lister) stillDismissed(ctx context.Context) (dismissed.Keys, error) {
+	gone, err := dismissed.Read(l.Mail.Tree, l.Agent)
 	if err != nil || len(gone) == 0 {
 		return nil, err
 	}
-	stops, err := b.p.Claims.Stops(ctx)
+	stops, err := l.Claims.Stops(ctx)
 	if err != nil {
 		return nil, err
 	}
-	asleep, err := b.p.Sessions.Unwoken(ctx)
+	asleep, err := l.Sessions.Unwoken(ctx)
 	if err != nil {
 		return nil, err
 	}
-	broken, err := b.p.mail.Store.Index.Problems(ctx, b.p.mail.Slug, maxWaiting+len(gone))
+	broken, err := l.Mail.Store.Index.Problems(ctx, l.Mail.Slug, maxWaiting+len(gone))
 	if err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(gone, func(key string) bool {
-		return !slices.ContainsFunc(stops, func(s Stop) bool { return keyOfStop(&s) == key }) &&
-			!slices.ContainsFunc(asleep, func(u Unwoken) bool { return keyOfUnwoken(&u) == key }) &&
+		return !slices.ContainsFunc(stops, func(s claims.Stop) bool { return keyOfStop(&s) == key }) &&
+			!slices.ContainsFunc(asleep, func(u wake.Unwoken) bool { return keyOfUnwoken(&u) == key }) &&
 			!slices.ContainsFunc(broken, func(p format.Problem) bool { return keyOfProblem(&p) == key })
 	}), nil
 }
 
 // A key is a digest, so that the keys of many diagnostics fit in the file.
 
-func keyOfStop(s *Stop) string {
+func keyOfStop(s *claims.Stop) string {
 	return keyOf("stopped", s.Agent, s.Doing, s.At.UTC().Format(time.RFC3339Nano))
 }
 
-func keyOfUnwoken(u *Unwoken) string {
+func keyOfUnwoken(u *wake.Unwoken) string {
 	return keyOf("asleep", u.Agent, u.Since.UTC().Format(time.RFC3339Nano))
 }
 
 func keyOfProblem(p *format.Problem) string { return keyOf("broken", p.Path, p.Reason) }
 
 func keyOf(facts ...string) string { return tree.SHA256([]byte(strings.Join(facts, "\x00")))[:16] }
+
+// Stuck returns the other agents whose work was blocked by claims, and the agents with unread mail that cannot be woken,
+// without what the agent has dismissed.
+func (l *Lister) Stuck(ctx context.Context) (stopped []claims.Stop, asleep []wake.Unwoken, err error) {
+	gone, err := dismissed.Read(l.Mail.Tree, l.Agent)
+	if err != nil {
+		return nil, nil, err
+	}
+	if stopped, err = l.Claims.Stops(ctx); err != nil {
+		return nil, nil, err
+	}
+	stopped = slices.DeleteFunc(stopped, func(s claims.Stop) bool { return s.Agent == l.Agent || gone.Has(keyOfStop(&s)) })
+	asleep, err = l.Sessions.Unwoken(ctx)
+	return stopped, slices.DeleteFunc(asleep, func(u wake.Unwoken) bool { return gone.Has(keyOfUnwoken(&u)) }), err
+}

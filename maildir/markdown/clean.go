@@ -1,0 +1,89 @@
+package markdown
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// Policy lists the HTML elements that Clean keeps, with their attributes. Clean keeps a link only with its address, and
+// an image only with its source.
+type Policy map[string]Attributes
+
+// Attributes lists an element's attributes. The functions report whether a value is allowed.
+type Attributes map[string]func(value string) bool
+
+// Clean returns the text of page and the markup that the policy allows. Everything else becomes text or is dropped. Each
+// tag of the result is written by Clean, with quoted and escaped attributes, so the result contains no other tag. Each
+// link gets rel="nofollow noreferrer".
+func Clean(page string, allowed Policy) string {
+	var b strings.Builder
+	dropped := map[string]int{} // number of open links that were dropped, by element
+	for z := html.NewTokenizer(strings.NewReader(page)); ; {
+		switch z.Next() {
+		case html.ErrorToken:
+			return b.String()
+		case html.TextToken:
+			b.WriteString(html.EscapeString(z.Token().Data))
+		case html.StartTagToken, html.SelfClosingTagToken:
+			t := z.Token()
+			if !writeTag(&b, &t, allowed) {
+				dropped[t.Data]++
+			}
+		case html.EndTagToken:
+			t := z.Token()
+			if _, ok := allowed[t.Data]; !ok {
+				continue
+			}
+			if dropped[t.Data] > 0 {
+				dropped[t.Data]--
+				continue
+			}
+			b.WriteString("</" + t.Data + ">")
+		}
+	}
+}
+
+// needs lists elements that are kept only with a certain attribute.
+var needs = map[string]string{"a": "href", "img": "src"}
+
+// writeTag writes a start tag with its allowed attributes. It returns false if it dropped the tag.
+func writeTag(b *strings.Builder, t *html.Token, allowed Policy) bool {
+	attributes, ok := allowed[t.Data]
+	if !ok {
+		return false
+	}
+	kept := slices.DeleteFunc(t.Attr, func(a html.Attribute) bool {
+		fits := attributes[a.Key]
+		return a.Namespace != "" || fits == nil || !fits(a.Val)
+	})
+	if need := needs[t.Data]; need != "" && !slices.ContainsFunc(kept, func(a html.Attribute) bool { return a.Key == need }) {
+		return false
+	}
+	b.WriteString("<" + t.Data)
+	for _, a := range kept {
+		b.WriteString(" " + a.Key + `="` + html.EscapeString(a.Val) + `"`)
+	}
+	if t.Data == "a" {
+		b.WriteString(` rel="nofollow noreferrer"`)
+	}
+	b.WriteString(">")
+	return true
+}
+
+// WebAddress reports whether an address has the scheme http, https or mailto and can be parsed.
+func WebAddress(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && slices.Contains([]string{"http", "https", "mailto"}, u.Scheme)
+}
+
+// Bare allows elements without attributes.
+func Bare(names ...string) Policy {
+	p := Policy{}
+	for _, name := range names {
+		p[name] = nil
+	}
+	return p
+}

@@ -1,0 +1,255 @@
+// Package waiting lists what is waiting for an agent, and who is stuck. Commands and the page show its lists.
+package waiting
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"mailtree/maildir/claims"
+	"mailtree/maildir/core"
+	"mailtree/maildir/dismissed"
+	"mailtree/maildir/format"
+	"mailtree/maildir/holds"
+	"mailtree/maildir/index"
+	"mailtree/maildir/wake"
+)
+
+// Lister lists what is waiting for one agent in one project. It is safe for concurrent use.
+type Lister struct {
+	Mail     *core.Mail
+	Claims   *claims.Claims
+	Sessions *wake.Sessions
+	Holds    *holds.Holds
+	Agent    string
+}
+
+// List lists what is waiting for an agent in a project, in the order in which the agent should read it. The command
+// line and the page show this list. Clients' sessions instead get one notice for each message: see Tell.
+type List struct {
+	Project string `json:"project"` // its slug; "" for all projects
+	Agent   string `json:"agent"`   // need not exist; if not, only Stopped and the fields below it are filled
+
+	Prompts []wake.Prompt `json:"prompts"` // agents whose clients ask for permission; they belong to the first group
+
+	// Groups of threads, at most maxWaiting threads each unless the query says All. Urgent threads come first, then
+	// threads of high importance, then the newest. A thread is in the first group that it fits.
+	Blocked   []Thread `json:"blocked_on_you"`    // urgent and important mail that needs the agent's acknowledgement
+	Questions []Thread `json:"questions"`         // other mail that asks for the agent's acknowledgement or answer
+	New       []Thread `json:"new"`               // other unread mail
+	Owed      []Thread `json:"waiting_on_others"` // others owe the agent an acknowledgement or an answer
+	Totals    Totals   `json:"totals"`
+
+	// Threads that the agent has hidden with Later are in no group.
+	Later      int       `json:"later,omitempty"`
+	LaterUntil time.Time `json:"later_until,omitzero"` // when the first of them appears again
+
+	Unread int `json:"unread"` // number of all unread messages
+
+	// Alone means that the project has only users' agents, and that this agent has never received or sent mail.
+	Alone bool `json:"alone,omitempty"`
+
+	Stopped    []claims.Stop    `json:"stopped"`               // other agents whose work was blocked by claims
+	Asleep     []wake.Unwoken   `json:"asleep"`                // agents with unread mail that cannot be woken
+	Held       []holds.Held     `json:"held"`                  // agents that somebody holds
+	Broken     []format.Problem `json:"broken"`                // the first 50 invalid files
+	MoreBroken int              `json:"more_broken,omitempty"` // number of other invalid files
+
+	Invalid int `json:"invalid"` // number of all invalid files, dismissed or not
+
+	LeftOut map[string]string `json:"left_out,omitempty"` // why other projects could not be opened, by slug
+}
+
+// Totals counts the threads in the groups of List, listed or not. It considers the newest 1,000 messages of each
+// kind.
+type Totals struct {
+	Blocked   int `json:"blocked_on_you"` // without List.Prompts
+	Questions int `json:"questions"`
+	New       int `json:"new"`
+	Owed      int `json:"waiting_on_others"`
+}
+
+// More returns the number of threads that are not listed.
+func (w *List) More() (n int) {
+	for _, g := range w.Groups() {
+		n += g.Total - len(g.Threads)
+	}
+	return n
+}
+
+// BrokenFiles returns the number of invalid files that are not dismissed, listed or not.
+func (w *List) BrokenFiles() int { return len(w.Broken) + w.MoreBroken }
+
+// OwedID is the ID of the group of threads in which others owe the agent something.
+const OwedID = "owed"
+
+// Group is a group of List as commands and the page show it.
+type Group struct {
+	ID, Title string
+	Prompts   []wake.Prompt
+	Threads   []Thread
+	Total     int // number of threads, listed or not
+}
+
+// Groups returns the groups in their order, including empty ones.
+func (w *List) Groups() []Group {
+	return []Group{
+		{"blocked", "Blocked on you", w.Prompts, w.Blocked, w.Totals.Blocked},
+		{"questions", "Questions", nil, w.Questions, w.Totals.Questions},
+		{"new", "New", nil, w.New, w.Totals.New},
+		{OwedID, "Waiting on others", nil, w.Owed, w.Totals.Owed},
+	}
+}
+
+// Mail returns the threads that wait for the agent, in the order of their groups.
+func (w *List) Mail() []Thread { return slices.Concat(w.Blocked, w.Questions, w.New) }
+
+// Query selects what List lists.
+type Query struct {
+	Open bool // omit the bcc recipients that the agent is waiting for, because some readers must not see them (Invariant I7)
+	All  bool // list all threads of a group, not only the first maxWaiting
+}
+
+// Thread is a thread with waiting messages.
+type Thread struct {
+	Project string `json:"project,omitempty"` // in a list of all projects: the slug
+	Thread  string `json:"thread_id"`
+	Message string `json:"message_id"` // the most urgent, then newest, waiting message; for Owed the agent's own
+	Subject string `json:"subject"`    // the subject of the thread's first message, without "Re:"
+
+	// People are the authors of the waiting messages, newest first. The agent itself is listed only if there is no
+	// other author. For Owed, People are the agents that owe an acknowledgement or an answer.
+	People     []string `json:"people"`
+	Importance string   `json:"importance"` // the highest importance of the waiting messages
+
+	// Why is "needs acknowledgement", "needs an answer", "has not acknowledged" or "has not answered". The last two
+	// also occur with "have" instead of "has". If an agent has archived the question, Why ends in "archived it without
+	// an answer". Why is "" for mail that is merely new.
+	Why string `json:"why"`
+
+	// Decides says that maildir.Box.Decide can answer the message with yes or no.
+	Decides bool `json:"yes_no,omitempty"`
+
+	Line     string    `json:"line"`     // the beginning of the message's text, without markup, on one line
+	Messages int       `json:"messages"` // in the thread
+	Waiting  int       `json:"waiting"`  // how many of the messages are waiting
+	Files    int       `json:"files"`    // number of attachments in the thread
+	At       time.Time `json:"at"`       // when the message was created
+
+	IDs []string `json:"waiting_ids,omitempty"` // ids of the waiting messages, at most maxIDs; nil for Owed
+}
+
+// Limits of List.
+const (
+	askedFor   = 14 * 24 * time.Hour // how long a question stays listed after it was read, or if it is the agent's own
+	maxWaiting = 50                  // threads in a group, and invalid files
+	maxIDs     = 50                  // Thread.IDs
+	maxDue     = 1000                // how many of the newest messages of each kind are checked
+)
+
+// List returns what is waiting for the agent. It sets no marks. No list in the result is nil.
+//
+// A message is waiting for an answer if it is a question to the agent, and the agent has neither acknowledged nor
+// archived it, nor written in its thread since. The agent's own question is waiting until another agent has written in
+// the thread.
+func (l *Lister) List(ctx context.Context, q Query) (*List, error) {
+	w := &List{Project: l.Mail.Slug, Agent: l.Agent, Prompts: l.Sessions.Prompts(), Stopped: []claims.Stop{}, Asleep: []wake.Unwoken{},
+		Held: []holds.Held{}}
+	counts, err := l.Mail.Store.Index.Counts(ctx, l.Mail.Slug, l.Agent)
+	if err != nil {
+		return nil, err
+	}
+	w.Unread = counts.Unread
+	if counts.Total+counts.Sent == 0 {
+		agents, err := l.Mail.Store.Index.AgentsAfter(ctx, l.Mail.Slug, "", maxWaiting)
+		if err != nil {
+			return nil, err
+		}
+		w.Alone = !slices.ContainsFunc(agents, func(a index.AgentRow) bool { return a.Program != core.PersonProgram })
+	}
+	if err := l.listWaiting(ctx, w, q); err != nil {
+		return nil, err
+	}
+	stopped, asleep, err := l.Stuck(ctx)
+	if err != nil {
+		return nil, err
+	}
+	gone, err := dismissed.Read(l.Mail.Tree, l.Agent)
+	if err != nil {
+		return nil, err
+	}
+	w.Stopped, w.Asleep = append(w.Stopped, stopped...), append(w.Asleep, asleep...)
+	if w.Held, err = l.Holds.List(ctx); err != nil {
+		return nil, err
+	}
+	broken, err := l.Mail.Store.Index.Problems(ctx, l.Mail.Slug, maxWaiting+len(gone))
+	if err != nil {
+		return nil, err
+	}
+	listed := len(broken)
+	w.Broken = slices.DeleteFunc(broken, func(p format.Problem) bool { return gone.Has(keyOfProblem(&p)) })
+	w.Invalid, err = l.Mail.Store.Index.CountProblems(ctx, l.Mail.Slug)
+	w.MoreBroken = w.Invalid - listed + max(0, len(w.Broken)-maxWaiting)
+	w.Broken = w.Broken[:min(len(w.Broken), maxWaiting)]
+	for slug, why := range l.Mail.Store.Projects.LeftOut() {
+		if w.LeftOut == nil {
+			w.LeftOut = map[string]string{}
+		}
+		w.LeftOut[slug] = why.Error()
+	}
+	return w, err
+}
+
+// Together makes one list of what is waiting for an agent in several projects. Threads, prompts and holds get their
+// projects' slugs. Together does not change the lists in each.
+func Together(agent string, each []*List, q Query) *List {
+	all := &List{
+		Agent: agent, Prompts: []wake.Prompt{}, Blocked: []Thread{}, Questions: []Thread{}, New: []Thread{},
+		Owed: []Thread{}, Stopped: []claims.Stop{}, Asleep: []wake.Unwoken{}, Held: []holds.Held{}, Broken: []format.Problem{},
+	}
+	for _, w := range each {
+		all.add(w)
+	}
+	for _, group := range []*[]Thread{&all.Blocked, &all.Questions, &all.New, &all.Owed} {
+		slices.SortStableFunc(*group, func(a, b Thread) int {
+			return cmp.Or(cmp.Compare(rank(b.Importance), rank(a.Importance)), b.At.Compare(a.At))
+		})
+		if !q.All {
+			*group = (*group)[:min(len(*group), maxWaiting)]
+		}
+	}
+	slices.SortStableFunc(all.Prompts, func(a, b wake.Prompt) int { return a.Since.Compare(b.Since) })
+	return all
+}
+
+// add adds what waits in one project to a list of all projects.
+func (w *List) add(of *List) {
+	for _, p := range of.Prompts {
+		p.Project = of.Project
+		w.Prompts = append(w.Prompts, p)
+	}
+	for _, h := range of.Held {
+		h.Project = of.Project
+		w.Held = append(w.Held, h)
+	}
+	into := []*[]Thread{&w.Blocked, &w.Questions, &w.New, &w.Owed}
+	for i, g := range of.Groups() {
+		for _, t := range g.Threads {
+			t.Project = of.Project
+			*into[i] = append(*into[i], t)
+		}
+	}
+	w.Totals.Blocked += of.Totals.Blocked
+	w.Totals.Questions += of.Totals.Questions
+	w.Totals.New += of.Totals.New
+	w.Totals.Owed += of.Totals.Owed
+	w.Unread += of.Unread
+	if w.Later += of.Later; of.Later > 0 && (w.LaterUntil.IsZero() || of.LaterUntil.Before(w.LaterUntil)) {
+		w.LaterUntil = of.LaterUntil
+	}
+	w.Stopped, w.Asleep, w.Broken = append(w.Stopped, of.Stopped...), append(w.Asleep, of.Asleep...), append(w.Broken, of.Broken...)
+	w.MoreBroken += of.MoreBroken
+	w.Invalid += of.Invalid
+	w.LeftOut = of.LeftOut // the same for all projects
+}
