@@ -31,7 +31,7 @@
 //	.mailtree/                                untracked: tmp/ (staging), journal, seen/<Name> (when an agent was
 //	                                          last here), notified/<Name> (the mail it was notified about),
 //	                                          sessions/<client>-<hash> (the agent of a client's session),
-//	                                          stopped/<what>-<Name> (the work blocked by claims)
+//	                                          stopped/<what>-<Name>-<claim> (the work blocked by claims)
 //
 // Only format/layout.go spells out these names. When the server reads the tree, only the first two or three
 // elements of a path matter.

@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 
 	"mailtree/maildir/format"
@@ -10,25 +11,24 @@ import (
 
 // Finish records that the agent is done with messages in its inbox, without writing an answer: it marks them as read.
 // Each mark is a separate operation, and all of them together form one step. Finish returns the ids of the messages that
-// were unread. If one of the messages still asks the agent for an answer or an acknowledgement, Finish returns
-// ErrConflict and changes nothing. It also returns any error from Delivery and SetRead. Marks made before an error are
-// kept.
+// were unread. If the thread of one of the messages still asks the agent for an answer or an acknowledgement, as Waits
+// lists it, Finish returns ErrConflict and changes nothing. It also returns any error from Waits, Delivery and SetRead.
+// Marks made before an error are kept.
 func (b *Box) Finish(ctx context.Context, ids []string) (unread []string, err error) {
+	asking, err := b.p.lister(b.agent).Asking(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, id := range ids {
 		d, err := b.Delivery(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		asks, err := b.p.lister(b.agent).Asks(ctx, d)
-		if err != nil {
-			return nil, err
-		}
-		if asks {
+		if asking[cmp.Or(d.ThreadID, d.ID)] {
 			return nil, &Error{
-				What: refusal.Conflict("Message {name} asks for an answer, so nothing was changed. Reply to it, acknowledge it " +
-					"or archive it."),
-				Field: refusal.Message,
-				Name:  id,
+				What: refusal.Conflict("The thread {name} asks you for an answer, so nothing was changed: reply, or hide the " +
+					"thread until later."),
+				Name: d.Subject,
 			}
 		}
 		if !d.Read && !d.Archived && d.Kind != index.KindSent {

@@ -2,6 +2,8 @@ package maildir_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,7 +14,8 @@ import (
 )
 
 // TestStops checks that after a refused claim, an agent is listed as stopped while the conflicting claim is live, but
-// for no more than a day. A later refusal because of another claim does not replace the earlier one.
+// for no more than a day. A later refusal because of another claim does not replace the earlier one. A refusal also removes
+// what is not such a record, or an old one.
 func TestStops(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64
@@ -41,12 +44,27 @@ func TestStops(t *testing.T) {
 			t.Errorf("stopped is %q, not %q", got, want)
 		}
 	}
+	dir := filepath.Join(p.Dir(), filepath.FromSlash(format.StoppedDir))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	earlier := fmt.Sprintf(`{"at": %q, "agent": "Bob", "doing": "claim", "by": []}`, time.Now().Format(time.RFC3339))
+	if err := os.WriteFile(filepath.Join(dir, "claim-Bob"), []byte(earlier), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files := func(want int) {
+		t.Helper()
+		if all, err := os.ReadDir(dir); err != nil || len(all) != want {
+			t.Errorf("%d files of stops instead of %d: %v %v", len(all), want, all, err)
+		}
+	}
 	week := 7 * 24 * time.Hour
 	claims("Ann", claim.Request{Patterns: []string{"app", "doc", "web"}, TTL: week})
 	claims("Bob", claim.Request{Patterns: []string{"app/a"}, DryRun: true})
 	stops("")
 	claims("Bob", claim.Request{Patterns: []string{"app/a", "app/b", "doc/x", "free"}})
 	stops("Bob claim app[app/a app/b] doc[doc/x]")
+	files(2)
 	claims("Bob", claim.Request{Patterns: []string{"web/y"}})
 	stops("Bob claim web[web/y]Bob claim app[app/a app/b] doc[doc/x]")
 	if _, err := p.Box("Ann", format.Origin{}).Release(t.Context(), []string{"app", "web"}); err != nil {
@@ -57,4 +75,8 @@ func TestStops(t *testing.T) {
 	stops("Bob claim doc[doc/x]")
 	jump.Store(int64(25 * time.Hour))
 	stops("")
+	files(3)
+	claims("Bob", claim.Request{Patterns: []string{"app/c"}})
+	stops("Bob claim app[app/c]")
+	files(1)
 }

@@ -235,11 +235,13 @@ func stepsOf(all []history.Done) (steps [][]history.Done) {
 // actOf describes an agent's operation. The subject of a removed message comes from the history.
 func (p *Project) actOf(ctx context.Context, agent string, done *history.Done) (OperationInfo, error) {
 	act := OperationInfo{ID: done.ID, Operation: done.Verb, At: format.At(done.At)}
-	if done.ID == "" || history.BesideMessage(done.Verb) {
-		act.About = strings.TrimPrefix(done.Summary, agent+" ")
-		if !history.BesideMessage(done.Verb) {
-			_, act.About, _ = strings.Cut(act.About, " ") // cut off the word that says whether the claim is shared
-		}
+	if history.BesideMessage(done.Verb) {
+		act.About = history.AboutBeside(done.Verb, agent, done.Summary)
+		return act, nil
+	}
+	if done.ID == "" {
+		// cut off the word that says whether the claim is shared
+		_, act.About, _ = strings.Cut(strings.TrimPrefix(done.Summary, agent+" "), " ")
 		return act, nil
 	}
 	m, err := p.mail.Store.Index.Message(ctx, p.mail.Slug, done.ID, index.WithoutBody, nil)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/holds"
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 )
@@ -22,7 +23,7 @@ type Event struct {
 	Agent   string       `json:"agent,omitempty"` // the agent that caused the event; "" if unknown
 	ID      string       `json:"id,omitempty"`    // the message's id; "" if there is none
 	Thread  string       `json:"thread_id,omitempty"`
-	Text    string       `json:"text,omitempty"` // one line of details: recipients and subject, a path, or a status
+	Text    string       `json:"text,omitempty"` // one line of details: recipients and subject, a path, a status, or a sentence about a hold
 }
 
 // Values of Event.What.
@@ -34,6 +35,8 @@ const (
 	HappenedRelease  = "release"
 	HappenedStatus   = "status"
 	HappenedRegister = "register"
+	HappenedHold     = "hold"
+	HappenedGo       = "go"   // a hold has ended
 	HappenedEdit     = "edit" // a message was changed or removed
 )
 
@@ -113,6 +116,8 @@ func (p *Project) event(ctx context.Context, c index.Change) (*Event, error) {
 		h.What = HappenedAck
 	case c.Kind == format.KindProfile && c.Op == index.Added:
 		h.What = HappenedRegister
+	case c.Kind == format.KindHold:
+		return p.eventOfHold(ctx, c, h)
 	case c.Kind == format.KindStatus, c.Kind == format.KindClaim, c.Kind == format.KindReleased:
 		return p.eventOf(ctx, c, h)
 	default:
@@ -155,6 +160,21 @@ func (p *Project) eventOf(ctx context.Context, c index.Change, h *Event) (*Event
 	if c.Kind == format.KindReleased {
 		h.Agent = cmp.Or(p.Claims.ReleasedBy(c.Path), h.Agent)
 	}
+	return h, nil
+}
+
+// eventOfHold completes the event for an agent's hold. It returns nil if the hold no longer exists.
+func (p *Project) eventOfHold(ctx context.Context, c index.Change, h *Event) (*Event, error) {
+	if c.Op == index.Removed {
+		h.What, h.Agent, h.Text = HappenedGo, "", holds.Ended(c.Agent)
+		return h, nil
+	}
+	row, err := p.mail.Store.Index.Agent(ctx, p.mail.Slug, c.Agent)
+	if err != nil || row == nil || row.Hold == nil {
+		return nil, err
+	}
+	held := Held{Agent: row.Name, Hold: *row.Hold}
+	h.What, h.Agent, h.Text = HappenedHold, held.By, held.Sentence()
 	return h, nil
 }
 

@@ -19,11 +19,12 @@ type HoldAsk struct {
 
 // holdAgent holds an agent. Only users may do this.
 func (s *Server) holdAgent(ctx context.Context, p *maildir.Project, ask *HoldAsk) (*maildir.Held, error) {
-	if err := needPerson(ctx, p, ask.Person); err != nil {
+	agent, err := ask.toHold(ctx, p)
+	if err != nil {
 		return nil, err
 	}
 	return tool.Box(ctx, p, ask.Person).Hold(ctx, maildir.Holding{
-		Agent:  ask.Agent,
+		Agent:  agent,
 		Reason: ask.Reason,
 		For:    time.Duration(ask.Seconds) * time.Second,
 	})
@@ -31,20 +32,25 @@ func (s *Server) holdAgent(ctx context.Context, p *maildir.Project, ask *HoldAsk
 
 // endHold ends an agent's hold. Only users may do this.
 func (s *Server) endHold(ctx context.Context, p *maildir.Project, ask *HoldAsk) (*maildir.Held, error) {
-	if err := needPerson(ctx, p, ask.Person); err != nil {
+	agent, err := ask.toHold(ctx, p)
+	if err != nil {
 		return nil, err
 	}
-	return tool.Box(ctx, p, ask.Person).Go(ctx, ask.Agent)
+	return tool.Box(ctx, p, ask.Person).Go(ctx, agent)
 }
 
-// needPerson returns ErrInvalid if the name is not a user's.
-func needPerson(ctx context.Context, p *maildir.Project, name string) error {
-	is, err := p.Agents.IsPerson(ctx, name)
-	if err != nil || is {
-		return err
+// toHold returns the name of the agent to hold, which the user may write in another case. It returns ErrInvalid if
+// ask.Person is not a user.
+func (ask *HoldAsk) toHold(ctx context.Context, p *maildir.Project) (agent string, err error) {
+	is, err := p.Agents.IsPerson(ctx, ask.Person)
+	if err != nil {
+		return "", err
 	}
-	return &maildir.Error{
-		What: refusal.Invalid("{=name} is not a person, and only a person may hold an agent or end a hold."),
-		Name: name,
+	if !is {
+		return "", &maildir.Error{
+			What: refusal.Invalid("{=name} is not a person, and only a person may hold an agent or end a hold."),
+			Name: ask.Person,
+		}
 	}
+	return p.Agents.Named(ctx, ask.Agent)
 }

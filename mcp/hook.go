@@ -17,6 +17,7 @@ type HookEvent struct {
 	maildir.SessionEvent
 	Deaf  bool     `json:"deaf,omitempty"`  // the client cannot pass text to the model for this event
 	Paths []string `json:"paths,omitempty"` // absolute paths of the files that the tools have edited
+	Asks  string   `json:"asks,omitempty"`  // at HookAsk: what the client asks the user's permission for
 }
 
 // The kinds of HookEvent. They mean, in order, that a session begins or loses its context, the user enters a prompt,
@@ -67,6 +68,9 @@ func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookA
 		return e.nobody(err)
 	}
 	p.Sessions.SetAsking(v.SessionKey, e.Kind == HookAsk)
+	if e.Kind == HookAsk {
+		p.Sessions.SetTool(v.SessionKey, format.Cut(e.Asks, maxPath))
+	}
 	e.noteEdits(p, a.Agent)
 	switch e.Kind {
 	case HookSubagent, HookAsk:
@@ -134,7 +138,7 @@ func (e *HookEvent) tell(ctx context.Context, p *maildir.Project, k maildir.Sess
 	return strings.TrimSuffix(introduction(agent, p.HumanKey())+"\n"+news, "\n"), nil
 }
 
-// maxPath is the maximum length of a path in a notice, in bytes.
+// maxPath is the maximum length, in bytes, of a path in a notice, and of what a client asks the user's permission for.
 const maxPath = 200
 
 // meetings tells a model that other agents edited the same files.

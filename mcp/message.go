@@ -52,6 +52,25 @@ func (s *Server) later(ctx context.Context, p *maildir.Project, ask *LaterAsk) (
 	return tool.Box(ctx, p, ask.Agent).Later(ctx, ask.Thread, ask.For)
 }
 
+// FinishAsk is the body of POST /mailtree/finish.
+type FinishAsk struct {
+	Agent string   `json:"agent"`
+	IDs   []string `json:"message_ids"`
+}
+
+// Finished is the response to POST /mailtree/finish.
+type Finished struct {
+	IDs []string `json:"message_ids"` // the messages that were unread
+}
+
+func (s *Server) finishMessages(ctx context.Context, p *maildir.Project, ask *FinishAsk) (*Finished, error) {
+	read, err := tool.Box(ctx, p, ask.Agent).Finish(ctx, ask.IDs)
+	if err != nil {
+		return nil, err
+	}
+	return &Finished{read}, nil
+}
+
 func (s *Server) deleteMessage(ctx context.Context, p *maildir.Project, ask *MessageAsk) (*maildir.Deleted, error) {
 	return tool.Box(ctx, p, ask.Agent).Delete(ctx, ask.ID)
 }

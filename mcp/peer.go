@@ -81,6 +81,7 @@ func (s *Server) verbs() map[string]http.Handler {
 		"desk":           s.inProject(verb(s, s.desk)),
 		"dismiss":        s.inProject(verb(s, s.dismiss)),
 		"draft":          s.inProject(verb(s, s.newDraft)),
+		"finish":         s.inProject(verb(s, s.finishMessages)),
 		"folder":         verb(s, s.linkFolder),
 		"forward":        s.inProject(verb(s, s.forward)),
 		"free":           s.inProject(verb(s, s.free)),

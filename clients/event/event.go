@@ -51,6 +51,8 @@ type Event struct {
 	Subagent bool // it happened in an agent started by the session's agent
 
 	Paths []string // the files that a tool changes, absolute or relative to Dir; an Edit has at least one
+
+	Asks string // for an Ask: the tool and its file, or the first line of its command; "" if the client does not say
 }
 
 // Edited returns the absolute paths of the files that tools have changed. It returns nil before a change, and if the tool
@@ -103,6 +105,9 @@ func Parse(client string, stdin []byte, env func(name string) string) (Event, er
 	for _, t := range append(p.Calls, p.call, call{p.ToolName, p.ToolArgs}) {
 		c.addFiles(&e, t)
 	}
+	if e.Kind == Ask {
+		e.Asks = p.asks(e.Dir)
+	}
 	if e.Kind == Edit && len(e.Paths) == 0 {
 		e.Kind = ""
 	}
@@ -125,6 +130,7 @@ type payload struct {
 	Calls          []call   `json:"tool_calls"`
 	Invocation     *int     `json:"invocationNum"` // Antigravity's
 	Notification   string   `json:"notification_type"`
+	Message        string   `json:"message"`
 	Transcript     string   `json:"transcript_path"`
 	call
 
@@ -146,6 +152,17 @@ func (p *payload) unnamed() string {
 		return "PreToolUse"
 	}
 	return ""
+}
+
+// asks returns what the client asks the user's permission for. A file in dir is relative to it.
+func (p *payload) asks(dir string) string {
+	text := p.Message
+	if p.Tool != "" {
+		file := strings.TrimPrefix(first(p.Input.files()), dir+"/")
+		text = strings.TrimSuffix(p.Tool+": "+cmp.Or(file, p.Input.text("command")), ": ")
+	}
+	text, _, _ = strings.Cut(text, "\n")
+	return text
 }
 
 func first(l []string) string {

@@ -93,7 +93,7 @@ func (s *deskSource) List(ctx context.Context) (*fullscreen.List, error) {
 		for i := range g.Prompts {
 			a := &g.Prompts[i]
 			at := maildir.WaitingThread{Project: a.Project, At: a.Since}
-			rows = append(rows, fullscreen.Row{WaitingThread: at, Mark: "asks", Who: cli.Line(a.Agent), About: s.promptPlace(a)})
+			rows = append(rows, fullscreen.Row{WaitingThread: at, Mark: "asks", Who: cli.Line(a.Agent), About: promptIn(a) + ": " + s.wayTo(a)})
 		}
 		for i := range g.Threads {
 			cells := threadRow(d, &g.Threads[i], "", map[bool]string{true: "to "}[g.ID == maildir.OwedGroup]).Cells
@@ -194,14 +194,10 @@ func (s *deskSource) Do(ctx context.Context, key string, r fullscreen.Row, ids [
 			done.IDs = []string{a.ID}
 			return err
 		case "e":
-			for _, id := range ids {
-				ask := params{"project_key": d.Slug, "agent_name": d.Person, "message_id": id, "mark_read": true}
-				if err := d.Call(ctx, "check_my_messages", ask, &mail.Inbox{}); err != nil {
-					return err
-				}
-				done.IDs = append(done.IDs, id)
-			}
-			return nil
+			var a mcpserver.Finished
+			err := d.Ask(ctx, cli.Of(d.Slug, "finish"), mcpserver.FinishAsk{Agent: d.Person, IDs: ids}, &a)
+			done.IDs = a.IDs
+			return err
 		}
 		o := &sendOptions{tool: "reply_message", sent: func(a *mail.Sent) { done.IDs = []string{a.ID} }}
 		if key == "r" {

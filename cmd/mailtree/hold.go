@@ -102,22 +102,19 @@ func (p *program) agentsSession() (why string, err error) {
 	return "", nil
 }
 
-// heldLines prints the agents that are held, one line each, with the command that ends the hold.
-func heldLines(d *deskWork, all []maildir.Held, me string) {
-	for i := range all {
-		h := &all[i]
-		by, holds := h.By, "holds"
-		if by == me {
-			by, holds = "You", "hold"
+// heldLines returns a line for each agent that is held, with the command that ends the hold.
+func heldLines(d *deskWork, w *maildir.Waits) (lines []string) {
+	for i := range w.Held {
+		h := &w.Held[i]
+		text := h.Sentence()
+		if h.By == w.Agent {
+			text = "You hold " + strings.TrimPrefix(text, w.Agent+" holds ")
 		}
-		text := by + " " + holds + " " + h.Agent
-		if h.Reason != "" {
-			text += ": " + h.Reason
-		}
-		end := "mailtree go " + h.Agent
+		command := "mailtree go " + h.Agent
 		if h.Project != "" {
-			end += " --project " + h.Project
+			command += " --project " + h.Project
 		}
-		d.Tell("%s (%s left)   %s\n", cli.Line(text), d.In(h.Until.Format(time.RFC3339)), d.Faint(end))
+		lines = append(lines, fmt.Sprintf("%s (%s left)   %s", cli.Line(text), d.In(h.Until.Format(time.RFC3339)), d.Faint(command)))
 	}
+	return lines
 }

@@ -226,6 +226,7 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 		},
 		Deaf:  e.Deaf,
 		Paths: e.Edited(),
+		Asks:  e.Asks,
 	}
 	if e.Subagent { // a subagent's model gets no news
 		ask.Kind = mcpserver.HookSubagent

@@ -30,7 +30,7 @@ func laterCommand(p *program) *cobra.Command {
 			return usageError(c, fmt.Errorf("--for %w", err))
 		}
 		if long <= 0 || long > maildir.MaxLater {
-			return usageError(c, fmt.Errorf("--for is %s, but must be at most 30d, such as 2h or 3d", format.Quote(*given)))
+			return usageError(c, fmt.Errorf("--for is %s, but must be more than 0 and at most 30d, such as 2h or 3d", format.Quote(*given)))
 		}
 		p.step = format.NewStep()
 		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
@@ -40,7 +40,7 @@ func laterCommand(p *program) *cobra.Command {
 			for _, id := range d.IDs {
 				ask := mcpserver.LaterAsk{Agent: d.Person, Thread: id, For: long}
 				err := askVerb(ctx, d, "later", ask, func(a *maildir.Deferred) error {
-					d.Say(nil, "later: %s (%s)", cli.Line(a.Subject), d.In(a.Until.Format(time.RFC3339)))
+					d.Say(nil, "hidden for %s: %s", d.In(a.Until.Format(time.RFC3339)), cli.Line(a.Subject))
 					return nil
 				})
 				if err != nil {

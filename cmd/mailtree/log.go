@@ -156,6 +156,10 @@ func about(e *history.Entry) (what, to string) {
 	if e.Subject != "" {
 		return e.Subject, ""
 	}
+	verb := strings.TrimPrefix(strings.TrimPrefix(e.Verb, history.UndoPrefix), history.RedoPrefix)
+	if history.BesideMessage(verb) {
+		return history.AboutBeside(verb, e.Who, e.Summary), ""
+	}
 	if from, rest, found := strings.Cut(e.Summary, " -> "); found && e.ID != "" {
 		to, what, _ = strings.Cut(rest, ": ")
 		if e.Who != from {

@@ -226,17 +226,13 @@ func rowOfThread(last *lastList, given, project, thread string, ids []string) st
 			return parts[1]
 		}
 	}
-	if last.Project != project {
-		return ""
+	for row, id := range last.IDs {
+		of := row < len(last.Threads) && last.Threads[row] == thread || slices.Contains(ids, id)
+		if of && last.projectOf(row) == project {
+			return strconv.Itoa(row + 1)
+		}
 	}
-	row := slices.Index(last.Threads, thread)
-	if row < 0 {
-		row = slices.IndexFunc(last.IDs, func(id string) bool { return slices.Contains(ids, id) })
-	}
-	if row < 0 {
-		return ""
-	}
-	return strconv.Itoa(row + 1)
+	return ""
 }
 
 // store keeps the terminal's last list. It reports whether it could. If it could not, for example because the disk is
@@ -323,6 +319,8 @@ func (l *lastList) row(file, arg string) (int, error) {
 	case len(l.IDs) == 0 && l.Project == "":
 		return 0, &exitError{exitNothing, fmt.Errorf("%s is a row number, but this terminal has not shown a list yet: "+
 			"`mailtree` shows one", arg)}
+	case len(l.IDs) == 0:
+		return 0, &exitError{exitNothing, fmt.Errorf("there is no row %s, because the last list is empty: use a message id", arg)}
 	case n < 1 || n > len(l.IDs):
 		return 0, &exitError{exitNothing, fmt.Errorf("there is no row %s, because the last list has %s: use one of "+
 			"its row numbers, or a message id", arg, count(len(l.IDs), "row"))}

@@ -85,15 +85,15 @@ func (p *program) showWaits(c *cobra.Command, f *waitsFlags) error {
 	return err
 }
 
-// printWaits prints the list of what is waiting, with at most the given number of rows, and the line since. If most is 0, it prints as many
-// rows as fit the terminal, and if most is -1 or there is no terminal, all of them.
+// printWaits prints the list of what is waiting, with at most the given number of rows, and the line since. If most is 0, it
+// prints as many rows as fit the terminal, and if most is -1 or there is no terminal, all of them.
 func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most int) {
 	place := "all projects"
 	if d.Slug != "" {
 		place = cli.Line(filepath.Base(d.HumanKey))
 	}
 	d.Say(d.Faint, "%s · you are %s · %s", place, cli.Line(w.Agent), amountOf(w))
-	quiet, hint := quietLines(d, w), ""
+	quiet, held, hint := quietLines(d, w), heldLines(d, w), ""
 	if d.Slug != "" && len(w.Stopped)+len(w.Asleep)+len(w.Broken) > 0 {
 		hint = "to hide these: mailtree dismiss"
 	}
@@ -109,7 +109,8 @@ func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most i
 		for _, g := range w.Groups() {
 			titles += min(1, len(g.Prompts)+len(g.Threads))
 		}
-		most = max(d.Height-others-titles-lineCount(d, quiet)-len(w.Held), 3)
+		others += len(w.Prompts) // a prompt has two lines
+		most = max(d.Height-others-titles-lineCount(d, quiet)-lineCount(d, held), 3)
 	}
 	rows, left := p.waitRows(d, w, most)
 	d.Table(rows)
@@ -124,12 +125,14 @@ func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most i
 			d.Tell("%s\n", d.Faint(line))
 		}
 	}
-	heldLines(d, w.Held, w.Agent)
+	for _, line := range held {
+		d.Tell("%s\n", line)
+	}
 	if w.Alone && len(rows) == 0 {
 		d.Table([]cli.Row{
-			{Cells: []string{"1.", "mailtree setup claude", d.Faint("connects a client; mailtree setup --list lists the others")}},
+			{Cells: []string{"1.", "mailtree setup claude", d.Faint("connects a client (setup --list: others)")}},
 			{Cells: []string{"2.", "start the client in this folder", d.Faint("it becomes an agent of this project")}},
-			{Cells: []string{"3.", `mailtree send AGENT "text"`, d.Faint("writes to the agent; mailtree agents lists all")}},
+			{Cells: []string{"3.", `mailtree send AGENT "text"`, d.Faint("writes to an agent (agents: their names)")}},
 		})
 		return
 	}
@@ -218,22 +221,30 @@ func amountOf(w *maildir.Waits) string {
 	return cmp.Or(strings.Join(parts, ", "), "no mail is waiting")
 }
 
-// promptRow returns the row of a permission prompt, which says how to get to the client. It has no number, because the
-// prompt is not a message.
+// promptRow returns the row of a permission prompt. The way to the client is below the row, so that no column cuts it. The
+// row has no number, because the prompt is not a message.
 func (p *program) promptRow(d *deskWork, a *maildir.Prompt) cli.Row {
-	return cli.Row{Cells: []string{"", d.Warn("asks"), d.people("", []string{a.Agent}), d.Faint(storedir.SlugWord(a.Project)), p.promptPlace(a), "", d.Ago(a.Since.Format(time.RFC3339))}}
+	return cli.Row{
+		Cells: []string{"", d.Warn("asks"), d.people("", []string{a.Agent}), d.Faint(storedir.SlugWord(a.Project)), promptIn(a), "",
+			d.Ago(a.Since.Format(time.RFC3339))},
+		Below: p.wayTo(a),
+	}
 }
 
-// promptPlace says where a client asks for permission, and how to get there.
-func (p *program) promptPlace(a *maildir.Prompt) string {
-	return "permission prompt in " + a.Client + ": " + cli.Line(cmp.Or(p.wayTo(a.Pane), a.Dir))
+// promptIn says what a client asks the user's permission for or, if the client does not say, which client asks.
+func promptIn(a *maildir.Prompt) string {
+	if a.Tool != "" {
+		return "permission: " + cli.Line(a.Tool)
+	}
+	return "permission prompt in " + cli.Line(a.Client)
 }
 
-// wayTo returns the command that shows a tmux pane, or "" if there is no pane. The command depends on whether this
-// terminal belongs to the same tmux server.
-func (p *program) wayTo(at maildir.Pane) string {
+// wayTo returns the command that shows the tmux pane of a client that asks for permission or, if there is no pane, the
+// client's folder. The command depends on whether this terminal belongs to the same tmux server.
+func (p *program) wayTo(a *maildir.Prompt) string {
+	at := a.Pane
 	if at.Pane == "" {
-		return ""
+		return cli.Line(a.Dir)
 	}
 	socket, _, _ := strings.Cut(at.Tmux, ",")
 	mine, _, inside := strings.Cut(p.variable("TMUX"), ",")

@@ -21,7 +21,7 @@ func watchCommand(p *program) *cobra.Command {
 		Use:   "watch",
 		Short: "Follow a project's events, one per line",
 		Long: "Follow a project's events (with --all, every project's) until interrupted. Each event is one line: mail, read, ack,\n" +
-			"claim, release, status, register, edit. If the server stops, the command continues with the next server.",
+			"claim, release, hold, go, status, register, edit. If the server stops, the command continues with the next server.",
 		Args: cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)
@@ -87,7 +87,10 @@ func (w *watching) show(line json.RawMessage) error {
 	case h.What == "":
 		return nil
 	}
-	text := h.Text
+	text, who := h.Text, cli.Line(h.Agent)
+	if h.What == maildir.HappenedHold {
+		who = "" // the text says it
+	}
 	if h.ID != "" {
 		text = w.screen.ShortID(h.ID) + "  " + text
 	}
@@ -95,6 +98,6 @@ func (w *watching) show(line json.RawMessage) error {
 	if h.Project != "" {
 		cells = append(cells, h.Project)
 	}
-	w.screen.Table([]cli.Row{{Cells: append(cells, cli.Line(h.Agent), cli.Line(text))}})
+	w.screen.Table([]cli.Row{{Cells: append(cells, who, cli.Line(text))}})
 	return nil
 }

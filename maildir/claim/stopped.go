@@ -40,10 +40,14 @@ func NoteStopped(t *tree.Tree, at time.Time, agent, doing string, by []Blocked) 
 			_ = t.WriteRun(s.path(), data)
 		}
 	}
-	for _, s := range ReadStopped(context.Background(), t) { // otherwise there would be more files with each claim
-		if at.Sub(s.At) >= StoppedFor {
-			_ = t.RemoveRun(s.path())
+	var old []string // otherwise there would be more files with each claim
+	eachStopped(context.Background(), t, func(file string, s *Stopped) {
+		if s == nil || at.Sub(s.At) >= StoppedFor {
+			old = append(old, file)
 		}
+	})
+	for _, file := range old {
+		_ = t.RemoveRun(file)
 	}
 }
 
@@ -51,16 +55,29 @@ func (s *Stopped) path() string {
 	return format.StoppedDir + "/" + s.Doing + "-" + s.Agent + "-" + strings.TrimSuffix(path.Base(s.File), ".json")
 }
 
-// ReadStopped returns the records that NoteStopped wrote. It skips damaged records. If ctx ends, it returns only the
-// records read so far.
+// ReadStopped returns the records that NoteStopped wrote. If ctx ends, it returns only the records read so far.
 func ReadStopped(ctx context.Context, t *tree.Tree) (all []Stopped) {
-	_ = t.Walk(ctx, format.StoppedDir, func(file string, _ fs.DirEntry) error {
-		var s Stopped
-		data, _, err := t.Read(file, format.MaxSmall)
-		if err == nil && json.Unmarshal(data, &s) == nil && s.path() == file {
-			all = append(all, s)
+	eachStopped(ctx, t, func(_ string, s *Stopped) {
+		if s != nil {
+			all = append(all, *s)
 		}
-		return nil
 	})
 	return all
+}
+
+// eachStopped calls found for each file in format.StoppedDir that can be read, until ctx ends. If the file is not a record,
+// s is nil. Earlier versions wrote such files: one for each agent and Doing.
+func eachStopped(ctx context.Context, t *tree.Tree, found func(file string, s *Stopped)) {
+	_ = t.Walk(ctx, format.StoppedDir, func(file string, _ fs.DirEntry) error {
+		data, _, err := t.Read(file, format.MaxSmall)
+		if err != nil {
+			return nil
+		}
+		s := &Stopped{}
+		if json.Unmarshal(data, s) != nil || s.path() != file {
+			s = nil
+		}
+		found(file, s)
+		return nil
+	})
 }

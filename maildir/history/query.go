@@ -199,6 +199,19 @@ func BesideMessage(verb string) bool {
 	return verb == VerbRelease || verb == VerbHold || verb == VerbGo
 }
 
+// AboutBeside returns what an operation is about for whose verb BesideMessage returns true, such as "app/**" or "AmberFox:
+// wait for me". who is the agent that performed the operation, and summary is the operation's summary.
+func AboutBeside(verb, who, summary string) string {
+	about := strings.TrimPrefix(summary, who+" ")
+	switch verb {
+	case VerbHold:
+		about = strings.TrimPrefix(about, "holds ")
+	case VerbGo:
+		about = strings.TrimPrefix(about, "ends the hold of ")
+	}
+	return about
+}
+
 // DoorGit is the channel of an entry with VerbCommit.
 const DoorGit = "git"
 

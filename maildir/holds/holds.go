@@ -33,6 +33,12 @@ type Held struct {
 	ID string `json:"message_id,omitempty"` // the message that notified the agent, if this call sent one
 }
 
+// Sentence says who holds the agent and why: "robin holds AmberFox: wait for me". Its texts are untrusted.
+func (h *Held) Sentence() string { return hold.Sentence(&h.Hold, h.Agent) }
+
+// Ended says that an agent is no longer held.
+func Ended(agent string) string { return "the hold of " + agent + " has ended" }
+
 // Request is a request to hold an agent.
 type Request struct {
 	Agent  string
@@ -85,10 +91,7 @@ func (hs *Holds) Hold(ctx context.Context, by string, origin format.Origin, r Re
 				"refused. %s or another user can end the hold earlier. You get a message when it ends.\n",
 				cmp.Or(r.Reason, "No reason was given."), held.Until.UTC().Format("2006-01-02 15:04 MST"), by),
 		})
-		tx.Summary = by + " " + r.Agent
-		if r.Reason != "" {
-			tx.Summary += ": " + r.Reason
-		}
+		tx.Summary = held.Sentence()
 		return err
 	}
 	if err := hs.mail.Perform(ctx, by, tx); err != nil {
@@ -122,7 +125,7 @@ func (hs *Holds) Go(ctx context.Context, by string, origin format.Origin, agent 
 			Subject: subjectEnded,
 			Body:    fmt.Sprintf("%s has ended this hold:\n\n    %s\n\nYou can change files again.\n", by, hold.Sentence(row.Hold, agent)),
 		})
-		tx.Summary = by + " " + agent
+		tx.Summary = by + " ends the hold of " + agent
 		return err
 	}
 	if err := hs.mail.Perform(ctx, by, tx); err != nil {
@@ -195,7 +198,7 @@ func (hs *Holds) Sweep() *writer.Tx {
 				Subject: subjectEnded,
 				Body:    fmt.Sprintf("This hold has ended by itself:\n\n    %s\n\nYou can change files again.\n", hold.Sentence(h, a.Name)),
 			})
-			tx.Summary = a.Name + ", whose hold has ended"
+			tx.Summary = Ended(a.Name)
 			return err
 		}
 		return nil

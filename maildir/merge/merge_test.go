@@ -55,6 +55,8 @@ func TestMerge(t *testing.T) {
 		{name: "read here, unread there later", path: inbox + ".read", base: "1", ours: "2", later: true, want: ""},
 		{name: "unread there, read here later", path: inbox + ".read", base: "1", ours: "2", want: "2"},
 		{name: "unread here later, read there", path: inbox + ".read", base: "1", theirs: "2", want: ""},
+		{name: "hidden on both sides, later there", path: inbox + ".later", base: "1", ours: "2", theirs: "3", later: true, want: "3"},
+		{name: "hidden for longer there, shown here later", path: inbox + ".later", base: "1", theirs: "2", want: ""},
 
 		{name: "profile", path: "agents/Ann/profile.json", base: "a", ours: "b", theirs: "c", later: true, want: "c"},
 		{name: "profile here", path: "agents/Ann/profile.json", base: "a", ours: "b", theirs: "c", want: "b"},

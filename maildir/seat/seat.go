@@ -70,6 +70,7 @@ type Seat struct {
 	Working bool      `json:"working"`        // a turn is in progress
 	Turn    int       `json:"turn,omitempty"` // number of prompts reported so far; also the last turn's number
 	Asks    bool      `json:"asks,omitempty"` // the client is asking the user whether a tool may run
+	Tool    string    `json:"tool,omitempty"` // what the client asks about; "" if it does not ask, or does not say
 	Wake    Wake      `json:"wake,omitzero"`
 
 	// A message announced before Since is announced again. The reason is that the earlier notice is no longer in the

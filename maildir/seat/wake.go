@@ -51,7 +51,9 @@ const (
 // Be records the state of a session that has not ended.
 func (s *Seat) Be(is State) {
 	if s.Ended.IsZero() {
-		s.Asks = is == Asks
+		if s.Asks = is == Asks; !s.Asks {
+			s.Tool = ""
+		}
 		s.Working = is != Idles
 	}
 }

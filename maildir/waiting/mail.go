@@ -305,16 +305,19 @@ func (l *Lister) Decides(m *index.Delivery) bool {
 		!format.ServerName(m.From)
 }
 
-// Asks reports whether a message in the agent's inbox still asks the agent for an answer or an acknowledgement.
-func (l *Lister) Asks(ctx context.Context, d *index.Delivery) (bool, error) {
-	switch {
-	case d.Archived || d.Acked || d.Kind == index.KindSent:
-		return false, nil
-	case d.AckRequired:
-		return true, nil
-	case d.Kind != "to" || d.From == l.Agent || format.ServerName(d.From) || !d.Question:
-		return false, nil
+// Asking returns the threads that ask the agent for an answer or an acknowledgement, whether the agent has hidden them or
+// not. The key is the thread's id. It returns any error from the index.
+func (l *Lister) Asking(ctx context.Context) (map[string]bool, error) {
+	const open = false // only the agent reads the result
+	all, err := l.waitingMail(ctx, open)
+	if err != nil {
+		return nil, err
 	}
-	replied, err := l.Mail.Store.Index.Replied(ctx, l.Mail.Slug, l.Agent, []int64{d.Cursor})
-	return !replied[d.Cursor].ByAgent, err
+	asking := map[string]bool{}
+	for i := range all {
+		if g := all[i].group; g == isBlocked || g == isAsked {
+			asking[all[i].Thread] = true
+		}
+	}
+	return asking, nil
 }

@@ -188,7 +188,12 @@ func (ss *Sessions) turnEnded(agent string) {
 
 // SetAsking records whether a session's client is waiting for the user's permission to run a tool.
 func (ss *Sessions) SetAsking(k SessionKey, asks bool) {
-	ss.mail.Seats.Change(k, func(s *seat.Seat) { s.Asks = asks })
+	ss.mail.Seats.Change(k, func(s *seat.Seat) { s.Asks, s.Tool = asks, "" })
+}
+
+// SetTool records what a session's client asks the user's permission for, such as "Bash: make test".
+func (ss *Sessions) SetTool(k SessionKey, tool string) {
+	ss.mail.Seats.Change(k, func(s *seat.Seat) { s.Tool = tool })
 }
 
 // Asks reports whether one of the agent's sessions is waiting for the user's permission.
@@ -203,9 +208,10 @@ type Prompt struct {
 
 	Agent  string    `json:"agent"`
 	Client string    `json:"client"`
-	Dir    string    `json:"dir"`           // the folder in which the client was started
-	Pane   seat.Pane `json:"pane,omitzero"` // the client's tmux pane, if it runs in one
-	Since  time.Time `json:"since"`         // to the minute
+	Tool   string    `json:"tool,omitempty"` // what the client asks about, such as "Bash: make test"; "" if it does not say
+	Dir    string    `json:"dir"`            // the folder in which the client was started
+	Pane   seat.Pane `json:"pane,omitzero"`  // the client's tmux pane, if it runs in one
+	Since  time.Time `json:"since"`          // to the minute
 }
 
 // Prompts lists the permission prompts of the project's sessions, oldest first.
@@ -214,7 +220,7 @@ func (ss *Sessions) Prompts() []Prompt {
 	all := []Prompt{}
 	for _, s := range live {
 		if s.Asks {
-			all = append(all, Prompt{Agent: s.Agent, Client: s.Client, Dir: s.Dir, Pane: s.Pane, Since: s.Active})
+			all = append(all, Prompt{Agent: s.Agent, Client: s.Client, Tool: s.Tool, Dir: s.Dir, Pane: s.Pane, Since: s.Active})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Prompt) int { return a.Since.Compare(b.Since) })

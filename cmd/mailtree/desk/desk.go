@@ -38,8 +38,8 @@ type Source interface {
 	// project of the screen.
 	Search(ctx context.Context, project, query string) ([]Row, error)
 	// Do does what a key means for a row: "y" and "n" answer its message with yes or no, "h" hides its thread for a
-	// while, "e" marks the messages with the ids as read, and "r" and "R" let the user write a reply to everyone or to
-	// the sender, for which they may use the terminal.
+	// while, "e" marks the messages with the ids as read unless their thread asks the user for an answer, and "r" and "R"
+	// let the user write a reply to everyone or to the sender, for which they may use the terminal.
 	Do(ctx context.Context, key string, r Row, ids []string) (Done, error)
 	// Undo undoes what Do did.
 	Undo(ctx context.Context, d Done) error
@@ -182,6 +182,9 @@ func (d *Desk) refresh(ctx context.Context, live bool) {
 	}
 	before := d.focused()
 	d.list = list
+	if p := d.pending; p != nil && !slices.ContainsFunc(list.rows(), func(r Row) bool { return r.Message == p.row.Message && r.Decides }) {
+		d.pending, d.notice = nil, answers[p.key]+" to "+p.row.Who+" was not sent, because the question is no longer open."
+	}
 	if i := d.shown().indexOf(&before); i >= 0 {
 		d.focus = i
 	}
@@ -367,14 +370,11 @@ func (d *Desk) finish(ctx context.Context) {
 	if d.open != nil {
 		ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !d.open.seen[id] })
 	}
-	switch {
-	case len(r.IDs) > 0 && r.Why != "":
-		d.notice = "This asks you for an answer, so nothing was changed: y yes, n no, h later, r reply."
-	case len(ids) == 0:
+	if len(ids) == 0 {
 		d.notice = "Nothing that was on the screen is unread."
-	default:
-		_ = d.perform(ctx, "e", r, ids) // the screen shows the error
+		return
 	}
+	_ = d.perform(ctx, "e", r, ids) // the screen shows the error
 }
 
 // undo cancels the pending answer or, if there is none, undoes the last operation.

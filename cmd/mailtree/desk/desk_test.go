@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write what the screen shows to fixtures/desk")
 
-// world is a Source with a mailbox in memory. Do removes what it was done to.
+// world is a Source with a mailbox in memory. Do removes what it was done to, and refuses the key e on a thread that asks.
 type world struct {
 	list    List
 	threads map[string][]Message
@@ -56,6 +56,9 @@ func (w *world) Search(_ context.Context, _, query string) (rows []Row, err erro
 
 func (w *world) Do(_ context.Context, key string, r Row, ids []string) (Done, error) {
 	w.calls = append(w.calls, strings.TrimSpace(key+" "+r.Thread+" "+strings.Join(ids, ",")))
+	if key == "e" && r.Why != "" {
+		return Done{}, errors.New("the thread asks you for an answer, so nothing was changed")
+	}
 	if w.fails != nil {
 		return Done{}, w.fails
 	}
@@ -235,8 +238,8 @@ func TestKeys(t *testing.T) {
 		{"a message that is not fully on the screen", "j j j o y", "", "not fully on the screen"},
 		{"a message that is never fully on the screen", "j j j o space space space y", "", "not fully on the screen"},
 		{"a prompt", "o y", "", "ask you something"},
-		{"done leaves a question alone", "j e o e", "", "so nothing was changed"},
-		{"done in the list", "j j j j e e e", "e menu menu-1,menu-2; e price price-1", "so nothing was changed"},
+		{"done is refused for a question", "j e o e", "e stripe stripe-1; e stripe stripe-1", "so nothing was changed"},
+		{"done in the list", "j j j j e e e", "e menu menu-1,menu-2; e price price-1; e long long-1", "so nothing was changed"},
 		{"done with what was on the screen", "j j j j o e e", "e menu menu-1", "Nothing that was on the screen is unread"},
 		{"done with what was shown to its end", "j j j j o e space space b e", "e menu menu-1; e menu menu-2", "Did e"},
 		{"after done, the row that took its place", "j j j j o space space e j e", "e menu menu-1,menu-2; e price price-1", "Did e"},
@@ -315,6 +318,25 @@ func TestLive(t *testing.T) {
 	w.list.Groups[2].Rows = w.list.Groups[2].Rows[1:]
 	w.play(t, d, "live e")
 	if len(w.calls) > 0 {
+		t.Errorf("calls: %v", w.calls)
+	}
+}
+
+// TestSettled checks that an answer is not sent to a question that was answered elsewhere in the meantime.
+func TestSettled(t *testing.T) {
+	w := newWorld()
+	d := w.open()
+	w.play(t, d, "j o y live")
+	if d.pending == nil {
+		t.Fatal("a change of something else canceled the answer")
+	}
+	w.list.Groups[0].Rows = w.list.Groups[0].Rows[:1]
+	w.play(t, d, "live")
+	if want := "Yes to AmberFox was not sent, because the question is no longer open."; d.notice != want {
+		t.Errorf("the screen says %q", d.notice)
+	}
+	w.play(t, d, "wait n due")
+	if want := []string{"n call"}; !slices.Equal(w.calls, want) {
 		t.Errorf("calls: %v", w.calls)
 	}
 }

@@ -46,7 +46,11 @@ func (d *Desk) draw() []string {
 	} else if d.open != nil {
 		keys = "j k move  Space scroll"
 	}
-	keys = cli.Cell(" "+keys+"  r reply  e done  z undo  / search  ? keys  q quit", width)
+	keys += "  r reply  e done  z undo  / search  ? keys  q quit"
+	if d.query != nil {
+		keys = "Enter search  Esc cancel"
+	}
+	keys = cli.Cell(" "+keys, width)
 	return append(append(lines, foot...), d.screen.Faint(keys))
 }
 
