@@ -186,9 +186,14 @@ func (ss *Sessions) turnEnded(agent string) {
 	ss.mail.Store.Feed.RingIdle()
 }
 
-// SetAsking records whether a session's client is waiting for the user's permission to run a tool.
+// SetAsking records whether a session's client is waiting for the user's permission to run a tool. If that is news, it
+// wakes callers that are waiting for changes of the project.
 func (ss *Sessions) SetAsking(k SessionKey, asks bool) {
-	ss.mail.Seats.Change(k, func(s *seat.Seat) { s.Asks = asks })
+	news := false
+	ss.mail.Seats.Change(k, func(s *seat.Seat) { news, s.Asks = s.Asks != asks, asks })
+	if news {
+		ss.mail.Store.Feed.RingAgent(ss.mail.Slug, core.AnyAgent)
+	}
 }
 
 // Asks reports whether one of the agent's sessions is waiting for the user's permission.
