@@ -125,7 +125,7 @@ func TestAllDone(t *testing.T) {
 		}
 	}
 	text = b.see("/")
-	contains(t, text, `A claim stopped <bdi class="name">Ann</bdi>’s claim of <code>app/api/*.py</code>`, `<small>backend</small> <a href="`+s.base+`/claims#`,
+	contains(t, text, `A claim stopped <bdi class="name">Ann</bdi>’s claim of <code>app/api/*.py</code>`, `Bob</bdi>) in backend <a href="`+s.base+`/claims#`,
 		"2 files with errors", `/problems">show backend</a>, <a href="/p/`+front.Slug+`/problems">show front</a>`, `action="/dismiss"`)
 	if text = b.press("/", "/dismiss"); strings.Contains(text, "A claim stopped") || strings.Contains(text, "with errors") {
 		t.Errorf("after Dismiss:\n%s", text)

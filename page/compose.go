@@ -367,6 +367,11 @@ func faulty(err error) string {
 	return ""
 }
 
+// Extra reports whether the draft has recipients of a copy or an importance, which the form shows only then.
+func (d *draftShown) Extra() bool {
+	return d.CC != "" || d.Faulty == "cc" || d.Importance != "" && d.Importance != format.Normal
+}
+
 // chip is a recipient of a reply that the user can remove.
 type chip struct {
 	Field, Name    string // Field is "to" or "cc"

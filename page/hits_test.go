@@ -62,12 +62,12 @@ func TestBrowserLoads(t *testing.T) {
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Zebra", Body: "b"})
 	b.must("see mail arrive", said("a", "Zebra")) // the script loads the view a second time
 	mu.Lock()
-	defer mu.Unlock()
 	for at, want := range map[string]int{s.base + "/": 1, s.base + "/thread/" + sent.ID: 2, "/static/style.css": 1, "/static/script.js": 1} {
 		if n := loaded[at+" gzip"]; n != want {
 			t.Errorf("%s was loaded %d times: %v", at, n, loaded)
 		}
 	}
+	mu.Unlock()
 	if res, _ := s.browser().get(s.base + "/"); !res.Uncompressed {
 		t.Error("a view is not compressed")
 	}
