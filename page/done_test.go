@@ -386,6 +386,19 @@ func TestActivityDeeds(t *testing.T) {
 	has("Ann", "wrote", 1)
 }
 
+// TestActivityFold checks that three equal operations of one agent in a row are one line, and that two are two.
+func TestActivityFold(t *testing.T) {
+	s := open(t, page.Config{})
+	for _, from := range []string{"Ann", "Ann", "Ann", "Bob", "Bob"} {
+		s.send(from, maildir.Draft{To: []string{"pat"}, Subject: "by " + from, Body: "b"})
+	}
+	text := s.browser().see(s.base + "/activity")
+	if n := strings.Count(text, `<details class="fold"`); n != 1 {
+		t.Errorf("there are %d folds:\n%s", n, text)
+	}
+	contains(t, s.browser().words(s.base+"/activity", `<details class="fold"`, "</summary>"), "Ann wrote 3 times")
+}
+
 // TestActivityByHand checks that the activity shows who removed a message's files by hand: the user from Git's
 // configuration.
 func TestActivityByHand(t *testing.T) {

@@ -72,13 +72,13 @@ func New(now func() time.Time, changed func()) *Edits {
 // Edited records that an agent has just edited files. If another agent edited one of them within Together, both agents
 // get a Meeting, once for each file.
 func (e *Edits) Edited(agent string, files ...File) {
-	if e.record(agent, files) {
+	if e.noteEdits(agent, files) {
 		e.changed()
 	}
 }
 
-// record records the edits, and reports whether the agent has begun to edit another file.
-func (e *Edits) record(agent string, files []File) (another bool) {
+// noteEdits records the edits, and reports whether the agent has begun to edit another file.
+func (e *Edits) noteEdits(agent string, files []File) (another bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.now()

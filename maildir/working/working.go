@@ -90,7 +90,7 @@ func Files(ctx context.Context, cs *claims.Claims, edits *editing.Edits) ([]*Fil
 		for _, path := range c.Paths {
 			f := byPath[path]
 			if !known[path] {
-				f.hold(c.Claim.Agent)
+				f.setHolder(c.Claim.Agent)
 			}
 			if known[path] = true; c.Claim.Pattern != path {
 				f.Claims = append(f.Claims, Claim{Row: c.Claim})
@@ -112,8 +112,8 @@ func first(f *File) int {
 	return 1
 }
 
-// hold records that the file is claimed exclusively by an agent.
-func (f *File) hold(agent string) {
+// setHolder records that the file is claimed exclusively by an agent.
+func (f *File) setHolder(agent string) {
 	for i := range f.Editors {
 		if e := &f.Editors[i]; e.Agent != agent {
 			e.Holder = agent
