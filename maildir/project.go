@@ -73,7 +73,7 @@ func (s *Store) newProject(c *core.Mail, slug string) *Project {
 		Claims: claims.New(c),
 		Holds:  holds.New(c),
 		Code:   s.codebases.Of(c),
-		Edits:  editing.New(s.core.Now),
+		Edits:  editing.New(s.core.Now, func() { s.core.Feed.RingAgent(slug, core.AnyAgent) }),
 		Post:   post.New(c, &s.office),
 
 		carrier: s.carrier,

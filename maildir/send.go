@@ -31,6 +31,11 @@ func (b *Box) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {
 	return b.p.sender.Send(ctx, o)
 }
 
+// Addressees returns the recipients that the agent's reply to a message can have. See sending.Sender.Addressees.
+func (b *Box) Addressees(m *format.Message) sending.Addressees {
+	return b.p.sender.Addressees(m, b.agent)
+}
+
 // Forward sends the message id to the draft's recipients, below the draft's text. See sending.Sender.MakeForward. It
 // returns any error from MakeForward and Send.
 func (b *Box) Forward(ctx context.Context, id string, d Draft) (*Sent, error) {

@@ -67,10 +67,11 @@ func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookA
 	if a.Agent, err = p.Sessions.Begin(ctx, v); err != nil {
 		return e.nobody(err)
 	}
-	p.Sessions.SetAsking(v.SessionKey, e.Kind == HookAsk)
+	tool := ""
 	if e.Kind == HookAsk {
-		p.Sessions.SetTool(v.SessionKey, format.Cut(e.Asks, maxPath))
+		tool = format.Cut(e.Asks, maxPath)
 	}
+	p.Sessions.SetAsking(v.SessionKey, e.Kind == HookAsk, tool)
 	e.noteEdits(p, a.Agent)
 	switch e.Kind {
 	case HookSubagent, HookAsk:

@@ -198,18 +198,18 @@ func TestPrompt(t *testing.T) {
 	key := maildir.SessionKey{Client: "claude", ID: "one"}
 	_, err := d.p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: key, Agent: "Ann", Dir: "/p/shop"})
 	d.check(err)
-	d.p.Sessions.SetAsking(key, true)
+	d.p.Sessions.SetAsking(key, true, "")
 	d.look()
-	d.p.Sessions.SetAsking(key, false)
+	d.p.Sessions.SetAsking(key, false, "")
 	d.look()
 	d.want()
 	for range 2 {
-		d.p.Sessions.SetAsking(key, true)
+		d.p.Sessions.SetAsking(key, true, "")
 		d.look()
 		d.look()
 		d.look()
 		d.want("shop: Ann asks for permission (claude)")
-		d.p.Sessions.SetAsking(key, false)
+		d.p.Sessions.SetAsking(key, false, "")
 		d.look()
 	}
 	d.want()

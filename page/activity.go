@@ -21,7 +21,8 @@ type operation struct {
 	Who, What string // Who is "" if unknown
 	Link      string // to the message, or to its history if it is gone; "" for claims and agents
 	Subject   string
-	Gone      bool // the message no longer exists
+	To        fewNames // the recipients of a message that was written
+	Gone      bool     // the message no longer exists
 	Path      string
 }
 
@@ -162,6 +163,13 @@ func (a *activityReading) readDeeds() error {
 		if op := opOf(e.Verb); op != "" && e.ID != "" {
 			a.deeds[deed{e.ID, op}] = append(a.deeds[deed{e.ID, op}], *e)
 		}
+		for i := range e.Files { // of edits by hand
+			f := &e.Files[i]
+			if at := format.Locate(f.Path); !e.IsOperation() && at.Kind == format.KindCanonical && f.Op != history.Added {
+				of := deed{at.ID, map[string]string{history.Changed: index.Changed, history.Removed: index.Removed}[f.Op]}
+				a.deeds[of] = append(a.deeds[of], *e)
+			}
+		}
 		return nil
 	})
 }
@@ -273,6 +281,19 @@ func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 	return d, nil
 }
 
+// recipientsOf returns a message's recipients. If it has only bcc recipients, they are returned to its author.
+func (v *view) recipientsOf(m *index.MessageRow) []string {
+	all := slices.Concat(m.To, m.CC)
+	if len(all) > 0 || !v.Signed || m.From != v.Me {
+		return all
+	}
+	own, err := v.myInbox(index.InboxQuery{ID: m.ID})
+	if err != nil || len(own.Messages) == 0 {
+		return nil
+	}
+	return own.Messages[0].BCC
+}
+
 // tellMessage sets an operation's message. The result open reports whether everyone may know that the agent is involved
 // (Invariant I7).
 func (v *view) tellMessage(d *operation, c *index.Change) (open bool, err error) {
@@ -285,5 +306,8 @@ func (v *view) tellMessage(d *operation, c *index.Change) (open bool, err error)
 		return false, err
 	}
 	d.Subject, d.Link = m.Subject, v.linkTo(m)
+	if d.What == told[format.KindCanonical][index.Added] {
+		d.To = v.Few(v.recipientsOf(m))
+	}
 	return c.Kind == format.KindCanonical || slices.Contains(slices.Concat([]string{m.From}, m.To, m.CC), c.Agent), nil
 }

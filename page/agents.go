@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/editing"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/maildir/seat"
@@ -21,8 +22,9 @@ type agentShown struct {
 	Wakes      bool      // whether a nudge can reach the agent
 	Reaches    []maildir.WakeStatus
 	Hold       *format.Hold
-	On         string // the other machine to which the agent belongs; "" if none
-	Unwakeable string // why mail cannot wake the agent; "" if it can
+	Edit       *editing.Edit // its newest edit of a file; nil if none is known
+	On         string        // the other machine to which the agent belongs; "" if none
+	Unwakeable string        // why mail cannot wake the agent; "" if it can
 }
 
 // agentsMost is the maximum number of agents in one view.
@@ -37,8 +39,13 @@ func (h *Page) agents(v *view) error {
 	var all []agentShown
 	reaches := v.p.Sessions.WakeStatuses()
 	_, err := v.p.Agents.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
+		var edit *editing.Edit
+		if last, ok := v.p.Edits.Last(a.Name); ok {
+			edit = &last
+		}
 		all = append(all, agentShown{
 			AgentInfo:  *a,
+			Edit:       edit,
 			Reaches:    reaches[a.Name],
 			Hold:       v.p.Holds.Of(&a.AgentRow),
 			On:         v.p.MachineOf(&a.AgentRow),
@@ -81,6 +88,8 @@ var states = map[string]string{format.Ready: "ready", format.Work: "working", fo
 const (
 	asking = "asks"
 	held   = "held"
+	asleep = "can’t wake"
+	quiet  = "quiet"
 )
 
 // quietAfter is how long after its last call an agent that reports no state is shown as active.
@@ -97,7 +106,7 @@ func (v *view) stateOf(a *index.AgentRow) string {
 	case v.Now.Sub(a.LastActive) < quietAfter:
 		return "active"
 	}
-	return "quiet"
+	return quiet
 }
 
 // stuckAgent describes why an agent cannot continue on its own.
@@ -106,21 +115,12 @@ type stuckAgent struct{ state, why string }
 // stuck returns the agents that cannot continue on their own.
 func (v *view) stuck() (map[string]stuckAgent, error) {
 	all := map[string]stuckAgent{}
-	asleep, err := v.p.Sessions.Unwoken(v.ctx())
-	if err != nil {
-		return nil, err
+	unwoken, err := v.p.Sessions.Unwoken(v.ctx())
+	for i := range unwoken {
+		all[unwoken[i].Agent] = stuckAgent{asleep, unwoken[i].String()}
 	}
-	for i := range asleep {
-		all[asleep[i].Agent] = stuckAgent{"asleep", asleep[i].String()}
-	}
-	stops, err := v.p.Claims.Stops(v.ctx())
-	for _, s := range slices.Backward(stops) { // the newest stop wins
-		all[s.Agent] = stuckAgent{"stopped", "A claim held by " + s.By[0].Claim.Agent + " has stopped its " + s.Doing + "."}
-	}
-	for name := range v.p.Sessions.WakeStatuses() {
-		if v.p.Sessions.Asks(name) {
-			all[name] = stuckAgent{asking, "Its client is waiting for the user's permission."}
-		}
+	for _, p := range v.p.Sessions.Prompts() {
+		all[p.Agent] = stuckAgent{asking, "Its client is waiting for the user's permission: " + firstOf(p.Pane.Attach(), p.Dir)}
 	}
 	return all, err
 }

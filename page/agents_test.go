@@ -7,13 +7,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"mailtree/fixtures/waits"
 	"mailtree/maildir/claim"
+	"mailtree/maildir/editing"
 	"mailtree/maildir/format"
 	"mailtree/page"
 )
@@ -32,9 +34,9 @@ func TestAgents(t *testing.T) {
 	s := tell(t)
 	b := s.person()
 	for name, want := range map[string]string{
-		"RedStone":    "RedStone asleep Flaky tests 2 unread",
-		"GreenCastle": "GreenCastle active Users API and its migrations",
-		"BlueLake":    "BlueLake asleep Navbar and account menu 1 unread",
+		"RedStone":    "RedStone can’t wake Flaky tests 2 unread",
+		"GreenCastle": "GreenCastle active db/migrations/0042.sql 7m Which index for users?",
+		"BlueLake":    "BlueLake can’t wake app/api/users.py 7m Account menu is ready to look at 1 unread",
 		"pat":         "pat you",
 	} {
 		if got := b.words(s.base+"/agents", `<li id="`+name+`">`, "</div>"); !strings.HasPrefix(got, want) {
@@ -66,7 +68,7 @@ func TestHold(t *testing.T) {
 	contains(t, text, "Held. The agent has been notified.", "<small>held</small>", `aria-label="End the hold of BlueLake">Go</button>`)
 	shows("held held by pat: wait for me")
 	b.press(at, undoes.FindStringSubmatch(text)[1])
-	shows("asleep Navbar and account menu")
+	shows("can’t wake app/api/users.py 7m Account menu is ready to look at")
 	b.press(at, at+"/BlueLake/hold", "reason", "")
 	shows("held held by pat ")
 	waits.Until(t, "the hold is committed", func() bool {
@@ -75,7 +77,7 @@ func TestHold(t *testing.T) {
 	})
 	text = b.press(at, at+"/BlueLake/go")
 	contains(t, text, "The hold has ended.")
-	shows("asleep ")
+	shows("can’t wake ")
 	b.press(at, undoes.FindStringSubmatch(text)[1])
 	shows("held held by pat ")
 
@@ -87,8 +89,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestClaims checks that the claims are listed below their holders, starting with claims that have stopped another
-// agent. Claims that ended within the last day must follow.
+// TestClaims checks that one list shows each file that agents edit or claim now, starting with the files in which agents
+// clash. Claims that ended within the last day must follow. The rail must show the file that each agent edits or claims.
 func TestClaims(t *testing.T) {
 	c := &clock{now: time.Now()}
 	s := open(t, page.Config{Now: c.time})
@@ -100,34 +102,50 @@ func TestClaims(t *testing.T) {
 		}
 	}
 	claimAs("Ann", 48*time.Hour, "a.go", "z.go")
-	claimAs("Bob", 48*time.Hour, "b.go", "c.go")
+	claimAs("Bob", 48*time.Hour, "b/**", "c.go")
 	claimAs("Bob", time.Hour, "old.go")
 	claimAs("Ann", 48*time.Hour, "c.go") // this claim is refused
 	if _, err := s.p.Box("Ann", format.Origin{}).Release(t.Context(), []string{"z.go"}); err != nil {
 		t.Fatal(err)
 	}
 	c.pass(2 * time.Hour)
+	for _, path := range []string{"b/x.go", "e.go"} {
+		c.pass(time.Second)
+		s.p.Edits.Edited("Ann", editing.File{Disk: "/code/backend/" + path, Path: path})
+	}
+	c.pass(3 * time.Minute)
 	b := s.person()
-	paths := func() (all []string) {
-		for _, m := range regexp.MustCompile(`<code class="what">([^<]*)<`).FindAllStringSubmatch(b.see(s.base+"/claims"), -1) {
-			all = append(all, m[1])
+	rows := func() (all []string) {
+		for _, m := range regexp.MustCompile(`(?s)<div class="row"[^>]*>(.*?)<span class="act">`).FindAllStringSubmatch(b.see(s.base+"/claims"), -1) {
+			all = append(all, strings.Join(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(m[1], " ")), " "))
 		}
 		return all
 	}
-	if got := paths(); !slices.Equal(got, []string{"c.go", "b.go", "a.go", "old.go", "z.go"}) {
-		t.Errorf("the claims are %v", got)
+	want := []string{
+		"b/x.go Ann edits Bob ’s file 3m ago", "Bob claims b/** 1d 21h left", "c.go Bob claims it 1d 21h left",
+		"a.go Ann claims it 1d 21h left", "b/** Bob claims it 1d 21h left", "e.go Ann edits it 3m ago",
+		"old.go Bob ’s, expired 1h ago", "z.go Ann ’s, released 2h ago",
+	}
+	if diff := cmp.Diff(want, rows()); diff != "" {
+		t.Errorf("the files (-want +got)\n%s", diff)
 	}
 	text := b.see(s.base + "/claims")
-	contains(t, text, "/compose?to=Bob&amp;subject=May%20I%20have%20c.go%3f", "Bob</bdi>’s, expired", "Ann</bdi>’s, released", "1h ago")
-	said := b.words(s.base+"/claims", `class="stopped"`, "</li>")
-	if !strings.Contains(said, "1d 22h left Ask Release stopped Ann ’s claim of c.go 2h ago") {
-		t.Errorf("%q", said)
+	contains(t, text, "/compose?to=Bob&amp;subject=May%20I%20have%20c.go%3f", "/compose?to=Bob&amp;subject=May%20I%20have%20b%2fx.go%3f",
+		`title="edits e.go"><span class="hidden">edits </span><bdi>e.go</bdi></small>`)
+	contains(t, b.words(s.base+"/claims", `>c.go</code>`, "</li>"), "Ask Release stopped Ann ’s claim of c.go 2h ago")
+	contains(t, text, `<form class="small quiet" method="post" action="`+s.base+`/claims/release">`) // Ask is louder
+	if agents := b.see(s.base + "/agents"); strings.Contains(agents, "stopped") {
+		t.Errorf("an agent that a claim refused is not stopped:\n%s", agents)
 	}
-	b.press(s.base+"/claims", s.base+"/claims/release", "agent", "Bob", "path", "b.go")
+	for _, anchor := range regexp.MustCompile(`/claims#([^"]+)"`).FindAllStringSubmatch(b.see(s.base+"/agents")+b.see(s.base+"/"), -1) {
+		contains(t, text, `<div class="row" id="`+anchor[1]+`">`)
+	}
+	b.press(s.base+"/claims", s.base+"/claims/release", "agent", "Bob", "path", "b/**")
 	contains(t, b.see(s.base+"/claims"), "Bob</bdi>’s, released by <bdi class=\"name\">pat</bdi>")
-	c.pass(23 * time.Hour) // by then, Ann's stop has been forgotten
-	if got := paths(); !slices.Equal(got, []string{"a.go", "c.go", "b.go"}) {
-		t.Errorf("a day later the claims are %v", got)
+	c.pass(23 * time.Hour) // by then, Ann's stop and edits have been forgotten
+	want = []string{"a.go Ann claims it 22h 57m left", "c.go Bob claims it 22h 57m left", "b/** Bob ’s, released by pat 23h ago"}
+	if diff := cmp.Diff(want, rows()); diff != "" {
+		t.Errorf("a day later (-want +got)\n%s", diff)
 	}
 }
 

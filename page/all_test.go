@@ -1,8 +1,14 @@
 package page_test
 
 import (
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
@@ -13,15 +19,7 @@ import (
 // that an answer leads on to the next thread in another project, where it can be undone.
 func TestAllProjects(t *testing.T) {
 	s := open(t, page.Config{})
-	front, err := s.store.EnsureProject(t.Context(), "/code/front")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"Xia", "pat"} {
-		if err := front.Agents.EnsureAgent(t.Context(), name, maildir.Registration{Program: "test"}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	front := s.second()
 	mine := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which?", Body: "b"}).ID
 	theirs, err := front.Box("Xia", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"pat"}, Subject: "May I?", Body: "b"})
 	if err != nil {
@@ -52,4 +50,122 @@ func TestAllProjects(t *testing.T) {
 	}
 	b.press(thread, undo[1])
 	contains(t, b.see("/"), "May I?")
+}
+
+// second creates another project, in which Xia and pat work.
+func (s *site) second() *maildir.Project {
+	s.Helper()
+	front, err := s.store.EnsureProject(s.Context(), "/code/front")
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, name := range []string{"Xia", "pat"} {
+		if err := front.Agents.EnsureAgent(s.Context(), name, maildir.Registration{Program: "test"}); err != nil {
+			s.Fatal(err)
+		}
+	}
+	return front
+}
+
+// TestAllDone checks that rows of all projects can be marked as done at once, and that one click undoes that. A thread that
+// asks for an answer must not change. Diagnostics of all projects must have one line for each kind, and be dismissed at once.
+func TestAllDone(t *testing.T) {
+	s := open(t, page.Config{})
+	front := s.second()
+	mine := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Mine", Body: "b"}).ID
+	theirs, err := front.Box("Xia", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"pat"}, Subject: "Theirs", Body: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which?", Body: "b"}).ID
+	b := s.person()
+	rows := []string{s.p.Slug + ":" + mine, front.Slug + ":" + theirs.ID}
+	contains(t, b.see("/"), `action="/done"`, `name="message" value="`+rows[0]+`"`, `name="message" value="`+rows[1]+`"`)
+	contains(t, b.see(s.base+"/thread/"+asks+"?in=all"), `action="/done"`, `name="message" value="`+rows[1]+`"`)
+	if text := b.see("/"); strings.Contains(text, `value="`+s.p.Slug+":"+asks) {
+		t.Errorf("a row that asks can be marked as done:\n%s", text)
+	}
+	text := b.press("/", "/done", "message", strings.Join(rows, ","))
+	contains(t, text, "Marked as read: 2 messages.", "Which?")
+	if strings.Contains(text, "Theirs") || s.marks(mine) != "read" {
+		t.Errorf("the marks are %q:\n%s", s.marks(mine), text)
+	}
+	contains(t, b.press("/", undoes.FindStringSubmatch(text)[1]), "Undone", "Mine", "Theirs", "Which?")
+	text = b.press("/", "/done", "message", rows[1])
+	contains(t, text, "Marked as read: <bdi>Theirs</bdi>")
+
+	form := b.form("/")
+	form.Set("message", front.Slug+":"+theirs.ID+","+s.p.Slug+":"+asks)
+	if res, text := b.post("/done", form); res.StatusCode != http.StatusConflict || s.marks(asks) != "" {
+		t.Errorf("a thread that asks: %s\n%s", res.Status, text)
+	}
+	for _, wrong := range []string{"nothing:" + mine, mine, ":" + mine} {
+		form.Set("message", wrong)
+		if res, text := b.post("/done", form); res.StatusCode != http.StatusNotFound {
+			t.Errorf("%q: %s\n%s", wrong, res.Status, text)
+		}
+	}
+	form.Set("csrf", "x")
+	for _, path := range []string{"/done", "/dismiss", "/message/" + rows[0] + "/undo"} {
+		if res, _ := b.post(path, form); res.StatusCode != http.StatusForbidden {
+			t.Errorf("POST %s: %s", path, res.Status)
+		}
+	}
+
+	for _, p := range []*maildir.Project{s.p, front} {
+		bad := filepath.Join(p.Dir(), "claims", "bad.json")
+		err := errors.Join(os.MkdirAll(filepath.Dir(bad), 0o700), os.WriteFile(bad, []byte("{"), 0o600), p.Rescan(t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, who := range []string{"Bob", "Ann"} {
+		if _, err := s.p.Box(who, format.Origin{}).Claim(t.Context(), claimOf(who, "app/api/*.py")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text = b.see("/")
+	contains(t, text, `A claim stopped <bdi class="name">Ann</bdi>’s claim of <code>app/api/*.py</code>`, `Bob</bdi>) in backend <a href="`+s.base+`/claims#`,
+		"2 files with errors", `/problems">show backend</a>, <a href="/p/`+front.Slug+`/problems">show front</a>`, `action="/dismiss"`)
+	if text = b.press("/", "/dismiss"); strings.Contains(text, "A claim stopped") || strings.Contains(text, "with errors") {
+		t.Errorf("after Dismiss:\n%s", text)
+	}
+	if text = b.see(s.base + "/"); strings.Contains(text, "A claim stopped") || strings.Contains(text, "with errors") {
+		t.Errorf("after Dismiss, in the project:\n%s", text)
+	}
+}
+
+// TestBrowserAll checks the keys x, X and e in the list of all projects. An answer that was written in one of the threads and
+// not sent must keep e from marking it.
+func TestBrowserAll(t *testing.T) {
+	s := open(t, page.Config{})
+	front := s.second()
+	first := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "One", Body: "b"}).ID
+	for _, subject := range []string{"Two", "Three"} {
+		d := maildir.Draft{To: []string{"pat"}, Subject: subject, Body: "b"}
+		if _, err := front.Box("Xia", format.Origin{}).Send(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := s.tab()
+	b.hold()
+	b.enter()
+	b.must("see all of them", said("a", "One"), said("a", "Three"))
+	b.must("open the last", press("j"), press("j"), press("j"), press("o"), chromedp.WaitVisible(`#reply-body`))
+	b.must("write", press("r"), chromedp.SendKeys(`#reply-body`, "Half of it"), chromedp.Blur(`#reply-body`), press("u"), chromedp.WaitVisible(`.idle`), ready)
+	if _, err := s.p.Box("pat", format.Origin{}).SetRead(t.Context(), first, false); err != nil {
+		t.Fatal(err)
+	}
+	b.must("see it as unread", said("a", "One"))
+	b.pass("1.1")
+	b.must("be done with it", chromedp.Focus(`//a[contains(., "One")]`), press("e"), said("p", "You have written an answer there"))
+	b.must("select the others", chromedp.Focus(`//a[contains(., "Three")]`), press("x"), press("j"), press("X"))
+	b.expect("2", `String(document.querySelectorAll("[name=message]:checked").length)`)
+	b.must("be done with them", press("e"), said("p", "Marked as read: 2 messages."))
+	b.expect("One", `[...document.querySelectorAll(".list .what")].map(e => e.textContent).join()`)
+	b.expect("/", `location.pathname`)
+	b.must("undo", press("z"), said("p", "Undone"), said("a", "Three"), said("a", "Two"))
+	if got := s.marks(first); got != "" {
+		t.Errorf("the first is %q", got)
+	}
 }

@@ -150,6 +150,8 @@ func TestBrowserLive(t *testing.T) {
 	answer.Body = "A third"
 	s.send("Bob", answer)
 	b.must("hear of an answer", said(`*[@id="stale"]`, "1 new."))
+	b.expect("above the list", `(r => r.right <= document.querySelector(".side").getBoundingClientRect().left && r.bottom < 140 ? "above the list" : r.right + " " + r.bottom)(
+		document.getElementById("stale").getBoundingClientRect())`)
 	b.expect("Is this live?", `getSelection().toString()`)
 	b.must("ask for it", chromedp.Click(`#stale button`), said("article", "A third"))
 }
@@ -314,7 +316,7 @@ func TestBrowserDesk(t *testing.T) {
 	}
 
 	b.must("open the one that asks", press("k"), press("k"), press("k"), press("o"), chromedp.WaitVisible(`#reply-body`))
-	const to = `[...document.querySelectorAll("[name=to]:checked")].map(e => e.value).join()`
+	const to = `[...document.querySelectorAll(".to :checked")].map(e => e.value).join()`
 	b.expect("Ann,Bob", to)
 	b.must("answer its author only", press("R"))
 	b.expect("Ann reply-body", to+` + " " + document.activeElement.id`)

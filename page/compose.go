@@ -23,8 +23,8 @@ type draftShown struct {
 	*view
 	ReplyTo    *index.MessageRow // the message being answered; nil for a new message
 	To, CC     string
-	Off        []string // recipients among To that are not selected
-	Only       string   // the author of ReplyTo if other agents received it too; otherwise ""
+	Off        []string // recipients among To and CC that are not selected
+	Only       string   // the recipients of a reply to the author alone, if there are others too; otherwise ""
 	Subject    string
 	Body       string
 	Importance string
@@ -51,39 +51,24 @@ func (d *draftShown) Levels() []string {
 	return []string{format.Normal, format.Low, format.High, format.Urgent}
 }
 
-// isMe reports whether a sender or recipient is the user, named by name or by an address at one of the store's domains.
-func (v *view) isMe(party string) bool {
-	if party == v.Me {
-		return true
-	}
-	name := v.page.cfg.Store.Domains().Named(party)
-	before, _, _ := strings.Cut(name, "+")
-	return name != party && (strings.EqualFold(name, v.Me) || strings.EqualFold(before, v.Me))
-}
-
-// replyTo returns the form for a reply to a message. The reply goes to the author and all recipients except the user.
-// If the user wrote the message, the reply goes to that message's recipients. If the author is at another domain, only
-// the author is selected. If the request has a "to" parameter, the reply goes to the names in it instead.
+// replyTo returns the form for a reply to a message. The reply goes to everyone on the message. If the author is at another
+// domain, only the author is selected. If the request has a "to" parameter, the reply goes to the names in it instead.
 func (v *view) replyTo(m *index.MessageRow) (*draftShown, error) {
-	var to []string
-	for _, name := range slices.Concat([]string{m.From}, m.To, m.CC) {
-		if !v.isMe(name) && !slices.Contains(to, name) {
-			to = append(to, name)
-		}
+	all := v.box().Addressees(&m.Message)
+	others := slices.Concat(all.To, all.CC)
+	d := &draftShown{view: v, ReplyTo: m, To: joined(slices.Concat(all.Author, all.To)), CC: joined(all.CC)}
+	if len(others) > 0 {
+		d.Only = joined(all.Author)
 	}
-	d := &draftShown{view: v, ReplyTo: m, To: strings.Join(to, ", ")}
-	if !v.isMe(m.From) && len(to) > 1 {
-		d.Only = m.From
-	}
-	if v.Outside(m.From) && d.Only != "" {
-		d.Off = to[1:] // the author is the first
+	if all.Outside && d.Only != "" {
+		d.Off = others
 	}
 	if only := v.asked("to"); only != "" {
-		d.To, d.Off = only, nil
+		d.To, d.CC, d.Off = only, "", nil
 	}
 	if again := v.undoneDraft(); again != nil && again.reply == m.ID {
 		d.Off = nil
-		d.To, d.BCC, d.Body, d.Lost = again.to, again.bcc, again.body, again.files > 0
+		d.To, d.CC, d.BCC, d.Body, d.Lost = again.to, again.cc, again.bcc, again.body, again.files > 0
 	}
 	return d, v.listAgents(d)
 }
@@ -198,8 +183,11 @@ func (v *view) undoneDraft() *undoneDraft {
 // again is the URL parameter that fills the form with the text of an undone message.
 const again = "again"
 
-// errNoText means that the message has no text.
-var errNoText = errors.New("the message has no text")
+// errNoText means that the message has no text, and errNobody that the user has selected no recipient of a reply.
+var (
+	errNoText = errors.New("the message has no text")
+	errNobody = errors.New("no recipient is selected")
+)
 
 // errUnsent means that a form marks a thread as done and contains an answer.
 var errUnsent = errors.New("an answer has not been sent")
@@ -224,7 +212,8 @@ func (h *Page) sending(do func(*view) (to string, err error)) func(*view) error 
 // written an answer in the same form, it does not call do, and shows the answer again.
 func (h *Page) finishing(do func(*view) (to string, err error)) func(*view) error {
 	check := func(v *view) (string, error) {
-		if strings.TrimSpace(v.r.PostForm.Get("body")) != "" || len(v.uploads()) > 0 {
+		written := strings.TrimSpace(v.r.PostForm.Get("body")) != "" || len(v.uploads()) > 0
+		if written && v.p != nil { // in a list of all projects, there is nothing to write
 			return "", errUnsent
 		}
 		return do(v)
@@ -245,7 +234,7 @@ func (v *view) formDraft() *draftShown {
 	form := v.r.PostForm
 	d := &draftShown{
 		To:         strings.Join(form["to"], ", "),
-		CC:         form.Get("cc"),
+		CC:         strings.Join(form["cc"], ", "),
 		Subject:    form.Get("subject"),
 		Body:       form.Get("body"),
 		Importance: form.Get("importance"),
@@ -271,7 +260,7 @@ func (h *Page) send(v *view) (to string, err error) {
 	d := maildir.Draft{
 		Body:        v.formBody(),
 		To:          names(strings.Join(form["to"], ",")),
-		CC:          names(form.Get("cc")),
+		CC:          names(strings.Join(form["cc"], ",")),
 		Subject:     form.Get("subject"),
 		Importance:  form.Get("importance"),
 		AckRequired: form.Get("ack") != "",
@@ -291,6 +280,12 @@ func (h *Page) send(v *view) (to string, err error) {
 			return "", err
 		}
 		return v.saying(v.linkTo(&index.MessageRow{Message: sent.Message}), "sent", sent.ID, nil), nil
+	}
+	if len(d.To) == 0 {
+		d.To, d.CC = d.CC, nil
+	}
+	if len(d.To) == 0 { // otherwise Reply would choose the recipients
+		return "", errNobody
 	}
 	sent, err := v.box().Reply(v.ctx(), original, d)
 	if err != nil {
@@ -354,6 +349,8 @@ func faulty(err error) string {
 	switch {
 	case errors.Is(err, errNoText):
 		return "body"
+	case errors.Is(err, errNobody):
+		return "to"
 	case !errors.As(err, &refused):
 		return ""
 	}
@@ -370,8 +367,27 @@ func faulty(err error) string {
 	return ""
 }
 
+// Extra reports whether the draft has recipients of a copy or an importance, which the form shows only then.
+func (d *draftShown) Extra() bool {
+	return d.CC != "" || d.Faulty == "cc" || d.Importance != "" && d.Importance != format.Normal
+}
+
+// chip is a recipient of a reply that the user can remove.
+type chip struct {
+	Field, Name    string // Field is "to" or "cc"
+	Selected, Sole bool   // whether the reply goes there, and whether a reply to the author alone does
+}
+
 // Chips returns the recipients of a reply.
-func (d *draftShown) Chips() []string { return names(d.To) }
+func (d *draftShown) Chips() (all []chip) {
+	for _, name := range names(d.To) {
+		all = append(all, chip{"to", name, d.Selected(name), slices.Contains(names(d.Only), name)})
+	}
+	for _, name := range names(d.CC) {
+		all = append(all, chip{"cc", name, d.Selected(name), false})
+	}
+	return all
+}
 
 // Selected reports whether a recipient of a reply is selected.
 func (d *draftShown) Selected(name string) bool { return !slices.Contains(d.Off, name) }
@@ -419,44 +435,64 @@ func (h *Page) mark(v *view) (to string, err error) {
 // undo undoes the user's last operation on each of the given messages. If that operation was sending the message, the
 // form contains the message's text again.
 func (h *Page) undo(v *view) (to string, err error) {
-	ids := names(v.r.PathValue("id"))
-	var readers []string
+	each, err := v.byProject(names(v.r.PathValue("id")))
+	if err != nil {
+		return "", err
+	}
+	var ids, readers []string
 	to = v.back()
-	for i := range ids {
-		id, err := v.p.FullID(v.ctx(), ids[i])
-		if err != nil {
+	for _, in := range each {
+		if err := in.becomeAgent(); err != nil {
 			return "", err
 		}
-		ids[i] = id
-		m, err := v.p.Message(v.ctx(), id)
-		if err != nil && !errors.Is(err, maildir.ErrNotFound) {
-			return "", err
-		}
-		var bcc []string
-		if own, err := v.myInbox(index.InboxQuery{ID: id}); err == nil && len(own.Messages) == 1 && own.Messages[0].From == v.Me {
-			bcc = own.Messages[0].BCC
-		}
-		undone, err := v.box().Undo(v.ctx(), maildir.Undoing{ID: id})
-		if err != nil {
-			return "", err
-		}
-		readers = slices.Concat(readers, undone.Readers, undone.Outside)
-		switch undone.Operation {
-		case "delete":
-			if back, err := v.p.MessageHead(v.ctx(), undone.ID); err == nil {
-				to = v.linkTo(back)
+		for i := range in.ids {
+			more, at, err := in.undoOne(&in.ids[i])
+			if err != nil {
+				return "", err
 			}
-		case "send", "reply":
-			if m == nil { // its file has reappeared in the meantime
-				break
-			}
-			v.keepUndone(m, bcc)
-			to = v.at("compose")
-			if of, err := v.p.MessageHead(v.ctx(), m.InReplyTo); m.InReplyTo != "" && err == nil {
-				to = v.at("thread", cmp.Or(of.ThreadID, of.ID)) + "?reply=" + url.QueryEscape(of.ID)
-			}
-			to = with(to, url.Values{again: {m.ID}}) + "#reply"
+			readers, to = append(readers, more...), cmp.Or(at, to)
 		}
+		if v.p == nil {
+			in.ids = idsIn(in.Slug(), in.ids)
+		}
+		ids = append(ids, in.ids...)
 	}
 	return v.saying(to, "undone", joined(ids), readers), nil
+}
+
+// undoOne undoes the user's last operation on a message, and completes its id. It returns the recipients that had read the
+// message or received it at another domain, and the address that shows the result, or "" if there is none.
+func (v *view) undoOne(id *string) (readers []string, to string, err error) {
+	if *id, err = v.p.FullID(v.ctx(), *id); err != nil {
+		return nil, "", err
+	}
+	m, err := v.p.Message(v.ctx(), *id)
+	if err != nil && !errors.Is(err, maildir.ErrNotFound) {
+		return nil, "", err
+	}
+	var bcc []string
+	if own, err := v.myInbox(index.InboxQuery{ID: *id}); err == nil && len(own.Messages) == 1 && own.Messages[0].From == v.Me {
+		bcc = own.Messages[0].BCC
+	}
+	undone, err := v.box().Undo(v.ctx(), maildir.Undoing{ID: *id})
+	if err != nil {
+		return nil, "", err
+	}
+	switch undone.Operation {
+	case "delete":
+		if back, err := v.p.MessageHead(v.ctx(), undone.ID); err == nil {
+			to = v.linkTo(back)
+		}
+	case "send", "reply":
+		if m == nil { // its file has reappeared in the meantime
+			break
+		}
+		v.keepUndone(m, bcc)
+		to = v.at("compose")
+		if of, err := v.p.MessageHead(v.ctx(), m.InReplyTo); m.InReplyTo != "" && err == nil {
+			to = v.at("thread", cmp.Or(of.ThreadID, of.ID)) + "?reply=" + url.QueryEscape(of.ID)
+		}
+		to = with(to, url.Values{again: {m.ID}}) + "#reply"
+	}
+	return slices.Concat(undone.Readers, undone.Outside), to, nil
 }

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -110,7 +113,7 @@ func TestUndoRelease(t *testing.T) {
 	if _, err := s.p.Box("pat", format.Origin{}).Undo(t.Context(), maildir.Undoing{Verb: history.VerbRelease}); !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("pat has released nothing: %v", err)
 	}
-	contains(t, b.press(s.base+"/claims", s.base+"/claims/release"), "Released.", `claims/undo"`, "No files are claimed.", "Ended", "released")
+	contains(t, b.press(s.base+"/claims", s.base+"/claims/release"), "Released.", `claims/undo"`, "No files are claimed or edited.", "Ended", "released")
 	s.send("pat", maildir.Draft{To: []string{"Bob"}, Subject: "Later", Body: "b"})
 	contains(t, b.press(s.base+"/compose", s.base+"/claims/undo"), "Undone.", "app/api/*.py")
 	contains(t, b.see(s.base+"/threads"), "Later")
@@ -381,6 +384,65 @@ func TestActivityDeeds(t *testing.T) {
 	}
 	has("pat", "changed", 1)
 	has("Ann", "wrote", 1)
+}
+
+// TestActivityFold checks that three equal operations of one agent in a row are one line, and that two are two.
+func TestActivityFold(t *testing.T) {
+	s := open(t, page.Config{})
+	for _, from := range []string{"Ann", "Ann", "Ann", "Bob", "Bob"} {
+		s.send(from, maildir.Draft{To: []string{"pat"}, Subject: "by " + from, Body: "b"})
+	}
+	text := s.browser().see(s.base + "/activity")
+	if n := strings.Count(text, `<details class="fold"`); n != 1 {
+		t.Errorf("there are %d folds:\n%s", n, text)
+	}
+	contains(t, s.browser().words(s.base+"/activity", `<details class="fold"`, "</summary>"), "Ann wrote 3 times")
+}
+
+// TestActivityByHand checks that the activity shows who removed a message's files by hand: the user from Git's
+// configuration.
+func TestActivityByHand(t *testing.T) {
+	s := open(t, page.Config{})
+	gone := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Gone", Body: "b"})
+	if err := s.p.FlushHistory(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range map[string]string{"user.name": "Robin Roe", "user.email": "robin@example.org"} {
+		if out, err := exec.Command("git", "-C", s.p.Dir(), "config", key, value).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	m, err := s.p.MessageHead(t.Context(), gone.ID)
+	if err == nil {
+		err = errors.Join(os.Remove(filepath.Join(s.p.Dir(), m.Path)), s.p.Rescan(t.Context()), s.p.FlushHistory(t.Context()))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, s.person().see(s.base+"/activity"), `<bdi class="name">Robin Roe</bdi></span>`+"\n"+`<span class="why">removed</span>`)
+}
+
+// TestActivityNotice checks that the notice of a change is shown with the agents that it went to, to its author only.
+func TestActivityNotice(t *testing.T) {
+	s := open(t, page.Config{Person: "pat"})
+	sent := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Plan", Body: "old", ThreadID: "T-1"})
+	old, err := s.p.Amendable(t.Context(), sent.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := maildir.Amendment{ID: sent.ID, Text: strings.Replace(old.Text, "old", "new", 1)}
+	if _, err := s.p.Box("pat", format.Origin{}).Amend(t.Context(), change); err != nil {
+		t.Fatal(err)
+	}
+	activity, thread := s.base+"/activity", s.base+"/thread/T-1"
+	contains(t, s.person().see(activity), `<bdi>Changed: Plan</bdi> <small>to <bdi class="name">Ann</bdi></small>`,
+		`<bdi>Plan</bdi> <small>to <bdi class="name">Bob</bdi></small>`)
+	contains(t, s.person().see(thread), `<summary>bcc <bdi class="name">Ann</bdi>`)
+	for _, view := range []string{activity, thread} {
+		if text := s.browser().see(view); strings.Contains(text, `bcc <bdi`) || strings.Contains(text, `to <bdi class="name">Ann`) {
+			t.Errorf("without a session:\n%s", text)
+		}
+	}
 }
 
 // TestActivityGone checks that the activity shows that a deleted message is gone, and links to its history. The agent

@@ -111,6 +111,9 @@ func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 			return errNoWrite
 		}
 		handle := func() (string, error) {
+			if v.p == nil { // do becomes an agent in each project that the form concerns
+				return do(v)
+			}
 			if err := v.becomeAgent(); err != nil {
 				return "", err
 			}
@@ -169,7 +172,7 @@ type outcome struct {
 }
 
 // didWhat, didID and didIn are the URL parameters that say what was done, to which messages (joined with commas), and in
-// which project. The variable dones contains all parameters that describe an outcome.
+// which project. If there is no project, each message has its own: see byProject. The variable dones contains all parameters that describe an outcome.
 const (
 	didWhat = "did"
 	didID   = "of"
@@ -204,16 +207,14 @@ func (v *view) Done() *outcome {
 	if !hmac.Equal([]byte(v.asked("by")), []byte(v.page.signature("done", said.Encode()))) {
 		return nil
 	}
-	p, err := v.page.cfg.Store.Project(v.ctx(), v.asked(didIn))
+	in, err := v.inside(v.asked(didIn))
 	if err != nil {
 		return nil // it was removed in the meantime
 	}
-	in := *v
-	in.p, in.Project = p, shownProject(p)
 	return in.done(what, of)
 }
 
-// done returns the outcome of what the user has done to messages in the view's project.
+// done returns the outcome of what the user has done to messages in the view's project or, without one, in several.
 func (v *view) done(what, of string) *outcome {
 	d := &outcome{Text: didWords[what]}
 	for _, name := range names(v.asked("readers")) {
@@ -250,7 +251,12 @@ func (v *view) done(what, of string) *outcome {
 
 // subjectOf returns the subject of a message or of an undone message's text, or "" if there is neither.
 func (v *view) subjectOf(id string) string {
-	if m, err := v.p.MessageHead(v.ctx(), id); err == nil && v.Signed {
+	each, err := v.byProject([]string{id})
+	if err != nil {
+		return ""
+	}
+	in, id := each[0].view, each[0].ids[0]
+	if m, err := in.p.MessageHead(v.ctx(), id); err == nil && v.Signed {
 		return m.Subject
 	}
 	if d := v.undoneDraft(); d != nil && d.id == id {

@@ -76,14 +76,14 @@ func TestIcon(t *testing.T) {
 func TestAllMail(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	seen := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Seen", Body: "b"})
-	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Fresh", Body: "b"})
+	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Re: Fresh", Body: "b"})
 	const read = true
 	if _, err := s.p.Box("pat", format.Origin{}).SetRead(t.Context(), seen.ID, read); err != nil {
 		t.Fatal(err)
 	}
 	text := s.browser().see(s.base + "/inbox")
 	_, fresh, _ := strings.Cut(text, `<li class="unread">`)
-	if fresh, _, _ = strings.Cut(fresh, "</li>"); strings.Count(text, `class="unread"`) != 1 || !strings.Contains(fresh, "Fresh") {
+	if fresh, _, _ = strings.Cut(fresh, "</li>"); strings.Count(text, `class="unread"`) != 1 || !strings.Contains(fresh, "<bdi>Fresh</bdi>") {
 		t.Errorf("the unread row is %q:\n%s", fresh, text)
 	}
 }

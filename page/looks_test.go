@@ -1,6 +1,7 @@
 package page_test
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +14,9 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"mailtree/maildir"
+	"mailtree/maildir/attachment"
 	"mailtree/maildir/claim"
+	"mailtree/maildir/editing"
 	"mailtree/maildir/format"
 	"mailtree/page"
 )
@@ -112,8 +115,12 @@ func (s *story) late() {
 		Subject:    "Account menu is ready to look at",
 		Body:       "It is on the branch `account-menu`. The narrow view is new.",
 		Importance: "high",
+		Files:      []attachment.File{attachment.Named("menu.css", []byte(".menu { width: 320px }\n"))},
 	})
-	s.clock.pass(24 * time.Minute)
+	s.clock.pass(21 * time.Minute)
+	s.edits("GreenCastle", "db/migrations/0042.sql")
+	s.edits("BlueLake", "app/api/users.py")
+	s.clock.pass(3 * time.Minute)
 	s.ask()
 	s.foreign("messages/2026/11/notes.md", "Lunch at one?\n")
 	s.clock.pass(4 * time.Minute)
@@ -145,6 +152,11 @@ func (s *story) claim(agent string, ttl time.Duration, why string, patterns ...s
 	}
 }
 
+// edits makes an agent edit a file.
+func (s *story) edits(agent, path string) {
+	s.p.Edits.Edited(agent, editing.File{Disk: "/code/website/" + path, Path: path})
+}
+
 // acknowledge makes an agent acknowledge a message.
 func (s *story) acknowledge(agent, id string) {
 	if _, err := s.p.Box(agent, format.Origin{}).Acknowledge(s.Context(), id); err != nil {
@@ -169,7 +181,7 @@ func (s *story) foreign(path, text string) {
 // views returns the addresses of all views of the story's project, each of which has something to show.
 func (s *story) views() []string {
 	return []string{
-		"/", "/inbox", "/threads", "/thread/users-api", "/search", "/search?q=users", "/search?q=zirconium", "/compose",
+		"/", "/inbox", "/threads", "/thread/users-api", "/thread/" + s.asked, "/search", "/search?q=users", "/search?q=zirconium", "/compose",
 		"/agents", "/claims", "/activity", "/problems", "/more", "/nothing", "/message/" + s.asked + "/history",
 	}
 }
@@ -182,14 +194,26 @@ func scheme(name string) chromedp.Action {
 // shape makes the window as wide as given.
 func shape(width int64) chromedp.Action { return chromedp.EmulateViewport(width, 800) }
 
+var pictures = flag.Bool("pictures", false, "write the pictures in docs/")
+
 // TestBrowserLooks checks that each view fits in 360 pixels and follows the preference for a dark theme, and that axe
-// finds no accessibility problems. If SCREENSHOTS is set, the test writes pictures to that folder. MAILTREE_AXE must be
-// the path of axe-core's axe.min.js.
+// finds no accessibility problems. If SCREENSHOTS is set, the test writes pictures to that folder, and with -pictures those
+// in docs/. MAILTREE_AXE must be the path of axe-core's axe.min.js.
 func TestBrowserLooks(t *testing.T) {
 	s := tell(t)
+	s.asks("BlueLake", maildir.Pane{Tmux: "/tmp/tmux-1000/default,12,0", Pane: "%3"})
 	b := s.tab()
 	axe := readAxe(t)
 	b.enter()
+	if *pictures {
+		b.must("light", scheme("light"), chromedp.EmulateViewport(1440, 900))
+		b.visit("/thread/" + s.asked)
+		b.save("../docs/page-waiting.png")
+		b.must("dark", scheme("dark"), chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile, chromedp.EmulateTouch))
+		b.visit("/")
+		b.save("../docs/page-narrow.png")
+		b.must("a mouse", emulation.SetTouchEmulationEnabled(false))
+	}
 	const lightness = `String(getComputedStyle(document.body).backgroundColor.match(/\d+/g).reduce((a, n) => a + +n, 0) > 384)`
 	for _, view := range s.views() {
 		b.must("light", scheme("light"), shape(1440))
@@ -282,10 +306,15 @@ func (b *tab) shoot(name string) {
 	if folder == "" {
 		return
 	}
-	name = strings.Trim(strings.Map(nameRune, name), "-")
+	b.save(filepath.Join(folder, strings.Trim(strings.Map(nameRune, name), "-")+".png"))
+}
+
+// save takes a picture.
+func (b *tab) save(file string) {
+	b.Helper()
 	var picture []byte
 	b.must("a picture", chromedp.CaptureScreenshot(&picture))
-	if err := os.WriteFile(filepath.Join(folder, name+".png"), picture, 0o644); err != nil {
+	if err := os.WriteFile(file, picture, 0o644); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -3,12 +3,15 @@ package page
 import (
 	"cmp"
 	"encoding/json"
+	"path"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 )
 
@@ -20,8 +23,21 @@ type menu struct {
 	Now    []nowShown
 }
 
-// nowShown is an agent and its state, in one word.
-type nowShown struct{ Name, State string }
+// nowShown is an agent and what it is doing.
+type nowShown struct {
+	Name, State string
+	Doing       string // "edits" or "claims"; "" if the state matters more
+	File        string // the file that it edits, or the pattern that it claimed last
+}
+
+// Short returns the end of the file's path.
+func (n nowShown) Short() string {
+	dir, file := path.Split(n.File)
+	if strings.Contains(file, "*") && dir != "" {
+		return path.Base(dir) + "/" + file
+	}
+	return file
+}
 
 // nowMost is the maximum number of agents in the rail: those that were active last.
 const nowMost = 12
@@ -75,7 +91,7 @@ func (v *view) countMenu() (err error) {
 	}
 	const ended = false
 	claims, err := v.p.Claims.List(v.ctx(), ended)
-	m.Agents, m.Claims, m.Now = len(agents), len(claims), v.now(agents)
+	m.Agents, m.Claims, m.Now = len(agents), len(claims), v.now(agents, claims)
 	return err
 }
 
@@ -87,25 +103,42 @@ func (h *Page) more(v *view) error {
 	return v.show("more", nil)
 }
 
-// now returns the agents that were active last, except the user. Agents that ask for permission come first.
-func (v *view) now(agents []index.AgentRow) (all []nowShown) {
+// now returns the agents that were active last, except the user, along with the files that they edit or claim. Agents that
+// ask for permission come first.
+func (v *view) now(agents []index.AgentRow, claims []claim.Row) (all []nowShown) {
 	agents = slices.DeleteFunc(slices.Clone(agents), func(a index.AgentRow) bool { return a.Name == v.Me })
-	asks := map[string]bool{}
-	for _, a := range agents {
-		asks[a.Name] = v.p.Sessions.Asks(a.Name)
+	is := map[string]string{} // the agents' states
+	for i := range agents {
+		is[agents[i].Name] = v.stateOf(&agents[i])
+	}
+	for _, u := range v.Menu.Waits.Asleep {
+		if is[u.Agent] != held {
+			is[u.Agent] = asleep
+		}
+	}
+	for _, p := range v.Menu.Waits.Prompts {
+		is[p.Agent] = asking
 	}
 	slices.SortStableFunc(agents, func(a, b index.AgentRow) int {
-		if asks[a.Name] != asks[b.Name] {
-			return map[bool]int{true: -1, false: 1}[asks[a.Name]]
+		if a, b := is[a.Name] == asking, is[b.Name] == asking; a != b {
+			return map[bool]int{true: -1, false: 1}[a]
 		}
 		return b.LastActive.Compare(a.LastActive)
 	})
-	for _, a := range agents[:min(len(agents), nowMost)] {
-		state := v.stateOf(&a)
-		if asks[a.Name] {
-			state = asking
+	edits := v.p.Edits.Recent()
+	for i := range agents[:min(len(agents), nowMost)] {
+		n := nowShown{Name: agents[i].Name, State: is[agents[i].Name]}
+		for _, c := range claims { // the newest are the last
+			if c.Agent == n.Name && !slices.Contains([]string{asking, held, asleep, states[format.Offline], quiet}, n.State) {
+				n.Doing, n.File = "claims", c.Pattern
+			}
 		}
-		all = append(all, nowShown{a.Name, state})
+		for _, e := range slices.Backward(edits) { // the oldest first
+			if e.Agent == n.Name && n.State != asking && n.State != held {
+				n.Doing, n.File = "edits", e.Path
+			}
+		}
+		all = append(all, n)
 	}
 	return all
 }

@@ -114,9 +114,12 @@ func (h *Page) mount() {
 		"POST /p/{project}/send":                    h.sending(h.send),
 		"POST /p/{project}/message/{id}/decide":     h.sending(h.decide),
 		"POST /p/{project}/done":                    h.finishing(h.done),
+		"POST /done":                                h.finishing(h.done),
 		"POST /p/{project}/dismiss":                 h.write(h.dismiss),
+		"POST /dismiss":                             h.write(h.dismiss),
 		"POST /p/{project}/message/{id}/mark":       h.finishing(h.mark),
 		"POST /p/{project}/message/{id}/undo":       h.write(h.undo),
+		"POST /message/{id}/undo":                   h.write(h.undo),
 		"POST /p/{project}/agents/{agent}/nudge":    h.write(h.nudge),
 		"POST /p/{project}/agents/{agent}/hold":     h.write(h.holdAgent),
 		"POST /p/{project}/agents/{agent}/go":       h.write(h.endHold),
@@ -230,12 +233,16 @@ func (v *view) reason(err error) (status int, text string) {
 		return http.StatusForbidden, "You can read this page; " + err.Error() + "."
 	case errors.Is(err, errAsks):
 		return http.StatusConflict, "Nothing was changed: the thread asks you for an answer. Reply to it, acknowledge it or archive it."
+	case errors.Is(err, errAsksThere):
+		return http.StatusConflict, "A thread asks you for an answer, so nothing was changed in its project."
 	case errors.Is(err, errFiles):
 		return http.StatusBadRequest, "Nothing was sent: Yes and No send no files. Use Send, or remove the files."
 	case errors.Is(err, errNotPerson):
 		return http.StatusForbidden, "Nothing was changed: you are signed in as an agent, and only a person may hold agents."
 	case errors.Is(err, errNoText):
 		return http.StatusBadRequest, "Nothing was sent: the message has no text."
+	case errors.Is(err, errNobody):
+		return http.StatusBadRequest, "Nothing was sent: no recipient is selected."
 	case errors.Is(err, maildir.ErrNotFound):
 		status = http.StatusNotFound
 	case errors.Is(err, maildir.ErrInvalid):
@@ -310,11 +317,15 @@ func (v *view) origin() format.Origin {
 // asked returns the value of a URL parameter.
 func (v *view) asked(name string) string { return v.r.URL.Query().Get(name) }
 
-// at returns the address of a view of the current project.
+// at returns the address of a view of the current project, or of all projects.
 func (v *view) at(elements ...string) string { return inProject(v.Slug(), elements...) }
 
+// inProject returns the address of a view of a project, or of all projects if slug is "".
 func inProject(slug string, elements ...string) string {
-	path := "/p/" + url.PathEscape(slug) + "/"
+	path := "/"
+	if slug != "" {
+		path = "/p/" + url.PathEscape(slug) + "/"
+	}
 	for i, e := range elements {
 		if i > 0 {
 			path += "/"

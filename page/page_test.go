@@ -149,7 +149,7 @@ func (b *browser) post(path string, form url.Values, head ...string) (*http.Resp
 	return b.do(r)
 }
 
-var hidden = regexp.MustCompile(`<input type="(?:hidden" name="(\w+)" value="([^"]*)">|checkbox" name="(to|kept)" value="([^"]*)" checked)`)
+var hidden = regexp.MustCompile(`<input type="(?:hidden" name="(\w+)" value="([^"]*)">|checkbox" name="(to|cc|kept)" value="([^"]*)" checked)`)
 
 // form returns the values of the hidden fields and of the chips in a view.
 func (b *browser) form(path string) url.Values {
@@ -343,7 +343,36 @@ func TestReplyToAll(t *testing.T) {
 	if err := s.p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	contains(t, b.see(s.base+"/thread/hand"), `value="eve@example.net" checked data-sole`, `value="Ann">`)
+	contains(t, b.see(s.base+"/thread/hand"), `name="to" value="eve@example.net" checked data-sole`, `name="cc" value="Ann">`)
+}
+
+// TestReplyRecipients checks that a reply keeps the copies of the message, as at a terminal, that it goes to nobody whom the
+// user has not selected, and that it is refused if nobody is selected.
+func TestReplyRecipients(t *testing.T) {
+	s := open(t, page.Config{})
+	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, CC: []string{"Bob", "pat"}, Subject: "s", Body: "b"})
+	b := s.person()
+	for _, c := range []struct{ to, cc, want string }{{"Ann", "Bob", "Ann/Bob"}, {"Ann", "", "Ann/"}, {"", "Bob", "Bob/"}, {"", "", "refused"}} {
+		form := b.form(s.base + "/thread/" + sent.ID + "?reply=" + sent.ID)
+		if got := form.Get("to") + "/" + form.Get("cc"); got != "Ann/Bob" {
+			t.Fatalf("the form has %q", got)
+		}
+		form.Set("to", c.to)
+		form.Set("cc", c.cc)
+		form.Set("body", "to "+c.want)
+		res, text := b.post(s.base+"/send", form)
+		if c.want == "refused" {
+			contains(t, text, "no recipient is selected", `id="to" name="to"`, `aria-invalid="true"`)
+			continue
+		}
+		m, err := s.p.MessageHead(t.Context(), s.newest(sent.ID))
+		if err != nil || res.StatusCode != http.StatusSeeOther {
+			t.Fatal(res.Status, text, err)
+		}
+		if got := strings.Join(m.To, ",") + "/" + strings.Join(m.CC, ","); got != c.want {
+			t.Errorf("it goes to %q, not %q", got, c.want)
+		}
+	}
 }
 
 // TestWrites checks that each form does what it says on behalf of the session's user.

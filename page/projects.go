@@ -2,6 +2,8 @@ package page
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"mailtree/maildir"
 )
@@ -20,7 +22,10 @@ func (h *Page) all(v *view) (err error) {
 	if err := v.lay(nil); err != nil {
 		return err
 	}
-	return v.show("all", nil)
+	if err := v.catchUp(); err != nil {
+		return err
+	}
+	return v.show("waiting", nil)
 }
 
 const allTitle = "All projects"
@@ -30,9 +35,142 @@ const othersLast = 300
 
 // waitsIn returns what is waiting for the user in a project.
 func (v *view) waitsIn(p *maildir.Project) (*maildir.Waits, error) {
+	of := v.of(p)
+	return v.page.waitsOf(of).read(of, othersLast)
+}
+
+// of returns the view for a project.
+func (v *view) of(p *maildir.Project) *view {
 	of := *v
-	of.p = p
-	return v.page.waitsOf(&of).read(&of, othersLast)
+	of.p, of.Project = p, shownProject(p)
+	return &of
+}
+
+// inside returns the view for the project with the given slug, or for all projects if slug is "".
+func (v *view) inside(slug string) (*view, error) {
+	if slug == "" {
+		all := *v
+		all.p, all.Project = nil, nil
+		return &all, nil
+	}
+	p, err := v.page.cfg.Store.Project(v.ctx(), slug)
+	if err != nil {
+		return nil, err
+	}
+	return v.of(p), nil
+}
+
+// inOne contains messages of one project, and the view for that project.
+type inOne struct {
+	*view
+	ids []string
+}
+
+// byProject groups messages by project. In a view of all projects, each id must have the slug of its project and a colon
+// before it.
+func (v *view) byProject(ids []string) (each []*inOne, err error) {
+	for _, id := range ids {
+		in := v
+		if v.p == nil {
+			slug, own, _ := strings.Cut(id, ":")
+			if in, err = v.inside(slug); err != nil {
+				return nil, err
+			}
+			if id = own; in.p == nil {
+				return nil, errNoView
+			}
+		}
+		at := slices.IndexFunc(each, func(o *inOne) bool { return o.p == in.p })
+		if at < 0 {
+			at, each = len(each), append(each, &inOne{view: in})
+		}
+		each[at].ids = append(each[at].ids, id)
+	}
+	return each, nil
+}
+
+// idsIn returns the ids of a project's messages as byProject reads them, for a view of that project or of all.
+func idsIn(slug string, ids []string) (all []string) {
+	for _, id := range ids {
+		if slug != "" {
+			id = slug + ":" + id
+		}
+		all = append(all, id)
+	}
+	return all
+}
+
+// diagnostics contains the quiet lines below a list: what happened that the user need not answer. For each kind there is one line.
+type diagnostics struct {
+	*view
+	Stopped *stoppedLine // nil if a claim has stopped nobody
+	Asleep  *asleepLine  // nil if all agents can be woken
+	Broken  []brokenIn   // the projects with invalid files
+	Files   int          // number of invalid files
+}
+
+// stoppedLine shows one of the agents that claims have stopped, and asleepLine an agent that cannot be woken. The view is
+// that of the agent's project, and More is the number of others.
+type (
+	stoppedLine struct {
+		*view
+		Stop maildir.Stop
+		More int
+	}
+	asleepLine struct {
+		*view
+		Agent maildir.Unwoken
+		More  int
+	}
+	brokenIn struct{ Slug, Name string }
+)
+
+// Any reports whether there is something to show.
+func (q *diagnostics) Any() bool { return q.Stopped != nil || q.Asleep != nil || q.Files > 0 }
+
+// Quiet returns the diagnostics of the projects in the list. A project that cannot be read now has none.
+func (v *view) Quiet() *diagnostics {
+	q := &diagnostics{view: v}
+	for _, p := range v.listed() {
+		w, err := v.waitsIn(p)
+		if err != nil {
+			continue
+		}
+		of := v.of(p)
+		for _, s := range w.Stopped {
+			if q.Stopped == nil {
+				q.Stopped = &stoppedLine{view: of, Stop: s, More: -1}
+			}
+			q.Stopped.More++
+		}
+		for _, a := range w.Asleep {
+			if q.Asleep == nil {
+				q.Asleep = &asleepLine{view: of, Agent: a, More: -1}
+			}
+			q.Asleep.More++
+		}
+		if n := w.BrokenFiles(); n > 0 {
+			q.Files += n
+			q.Broken = append(q.Broken, brokenIn{p.Slug, of.Project.Name})
+		}
+	}
+	return q
+}
+
+// listed returns the projects in the list of what is waiting.
+func (v *view) listed() []*maildir.Project {
+	if v.p == nil || v.list() == inAll {
+		return v.page.cfg.Store.Projects()
+	}
+	return []*maildir.Project{v.p}
+}
+
+// ListAction returns the address of an action on rows of the list.
+func (v *view) ListAction(name string) string {
+	if v.list() == inAll {
+		return inProject("", name)
+	}
+	return v.at(name)
 }
 
 // everywhere returns what is waiting for the user in all projects.

@@ -291,6 +291,18 @@ func (v *view) Heard(m messageShown) string {
 	return "none of the " + strconv.Itoa(all) + " has read it"
 }
 
+// Blind returns the bcc recipients of a message that the user may see: the user, or those of the user's own message if it has
+// no other recipients.
+func (v *view) Blind(m messageShown) []string {
+	switch {
+	case len(m.To)+len(m.CC) == 0:
+		return v.recipientsOf(&m.MessageRow)
+	case m.Mine == nil:
+		return nil
+	}
+	return m.Mine.BCC
+}
+
 // message redirects to a message within its thread.
 func (h *Page) message(v *view) error {
 	m, err := v.p.MessageHead(v.ctx(), v.r.PathValue("id"))

@@ -86,8 +86,11 @@ func (v *view) in(section, title string) error {
 // Verified returns who vouches for a message.
 func (v *view) Verified(m index.MessageRow) string {
 	voucher, ok := v.page.cfg.Store.VerifiedIn(&m)
-	if !ok {
+	switch {
+	case !ok:
 		return "not verified"
+	case format.ServerName(m.From):
+		return "the server"
 	}
 	return voucher.String()
 }
@@ -128,7 +131,6 @@ var functions = template.FuncMap{
 	"either":  func(a, b string) string { return firstOf(a, b) },
 	"same":    sameSubject,
 	"counted": counted,
-	"more":    more,
 	"urgent":  urgent,
 	"names":   func(all []string) string { return strings.Join(all, ", ") },
 	"anchor":  claimAnchor,
@@ -174,7 +176,7 @@ func parseTemplates() map[string]*template.Template {
 	base := template.Must(template.New("base").Funcs(functions).ParseFS(sources, "templates/base.html", "templates/parts.html", "templates/record.html"))
 	all := map[string]*template.Template{}
 	for _, name := range []string{
-		"refused", "all", "waiting", "thread", "compose", "reply", "agents", "claims", "activity",
+		"refused", "waiting", "thread", "compose", "reply", "agents", "claims", "activity",
 		"problems", "history", "more",
 	} {
 		all[name] = template.Must(template.Must(base.Clone()).ParseFS(sources, "templates/"+name+".html"))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,16 +89,7 @@ type group struct {
 	ID, Title string
 	Prompts   []maildir.Prompt
 	Rows      []rowShown
-}
-
-// Count returns the number of threads that are waiting. A thread that is being read stays in the group but is not
-// counted.
-func (g group) Count() int {
-	n := len(g.Prompts)
-	for _, r := range g.Rows {
-		n += min(r.Waiting, 1)
-	}
-	return n
+	Count     int // number of prompts and threads, listed or not, without a thread that is being read and stays in the group
 }
 
 // rowShown is one thread in the list.
@@ -117,6 +107,9 @@ type rowShown struct {
 	fresh      bool   // whether the thread is new mail
 	Unread     string // ids of the unread messages, joined; "" if the thread asks the user for something
 }
+
+// IsDesk reports whether the list shows what is waiting, in the project or in all of them.
+func (d *desk) IsDesk() bool { return d.In == "" || d.In == inAll }
 
 // waiting shows what is waiting for the user and what has happened since the user last looked.
 func (h *Page) waiting(v *view) error {
@@ -210,7 +203,7 @@ func (v *view) layWaiting(w *maildir.Waits, open *threadShown) {
 			g.Threads = fresh
 		}
 		if len(g.Threads)+len(g.Prompts) > 0 {
-			d.Groups = append(d.Groups, group{g.ID, g.Title, g.Prompts, v.rows(g.Threads, g.ID)})
+			d.Groups = append(d.Groups, group{g.ID, g.Title, g.Prompts, v.rows(g.Threads, g.ID), len(g.Prompts) + g.Total})
 		}
 	}
 }
@@ -241,8 +234,8 @@ func (v *view) row(t maildir.WaitingThread, group string) rowShown {
 	if t.Project != "" {
 		r.In = v.NameOf(t.Project)
 	}
-	if r.Asks = r.Waits && t.Why != ""; r.Waits && !r.Asks && r.In == "" {
-		r.Unread = joined(t.IDs)
+	if r.Asks = r.Waits && t.Why != ""; r.Waits && !r.Asks {
+		r.Unread = joined(idsIn(t.Project, t.IDs))
 	}
 	return r
 }
@@ -269,7 +262,7 @@ func (v *view) layInbox() error {
 		t := maildir.WaitingThread{
 			Thread:     cmp.Or(m.ThreadID, m.ID),
 			Message:    m.ID,
-			Subject:    m.Subject,
+			Subject:    index.WithoutRe(m.Subject),
 			People:     []string{m.From},
 			Importance: m.Importance,
 			Files:      len(m.Attachments),
@@ -342,36 +335,60 @@ func (v *view) nextLink() string {
 	return to.String()
 }
 
-// more returns how many elements a list has beside its first one, as " +3", or "" if there is none.
-func more(list any) string {
-	if n := reflect.ValueOf(list).Len() - 1; n > 0 {
-		return fmt.Sprintf(" +%d", n)
-	}
-	return ""
-}
-
 // dismiss hides the diagnostics that are listed now.
 func (h *Page) dismiss(v *view) (to string, err error) {
-	_, err = v.box().Dismiss(v.ctx())
-	return v.saidAt(v.at(), "Dismissed. What happens again appears again."), err
+	for _, p := range v.listed() {
+		in := v.of(p)
+		w, err := in.waitsIn(p)
+		if err != nil {
+			return "", err
+		}
+		if len(w.Stopped)+len(w.Asleep)+len(w.Broken) == 0 {
+			continue
+		}
+		if err := in.becomeAgent(); err != nil {
+			return "", err
+		}
+		if _, err := in.box().Dismiss(v.ctx()); err != nil {
+			return "", err
+		}
+	}
+	return v.saidAt(v.at(), "Dismissed. What happens again appears again."), nil
 }
 
-// errAsks means that a thread asks the user for something, so the user is not done with it.
-var errAsks = errors.New("the thread asks for an answer")
+// These errors mean that a thread asks the user for something, so the user is not done with it. Other threads may have been
+// marked as read before errAsksThere.
+var (
+	errAsks      = errors.New("the thread asks for an answer")
+	errAsksThere = errors.New("a thread of one of the projects asks for an answer")
+)
 
 // done marks messages as read: the rows that the user selected, or the messages of the thread that the user reads. See
 // maildir.Box.Finish.
 func (h *Page) done(v *view) (to string, err error) {
-	var ids []string
-	for _, row := range v.r.PostForm["message"] {
-		ids = append(ids, names(row)...)
+	each, err := v.byProject(names(strings.Join(v.r.PostForm["message"], ",")))
+	if err != nil {
+		return "", err
 	}
-	read, err := v.box().Finish(v.ctx(), ids)
-	if errors.Is(err, maildir.ErrConflict) {
-		return "", errAsks
+	var read []string
+	for _, in := range each {
+		if err := in.becomeAgent(); err != nil {
+			return "", err
+		}
+		ids, err := in.box().Finish(v.ctx(), in.ids)
+		if errors.Is(err, maildir.ErrConflict) {
+			return "", map[bool]error{true: errAsks, false: errAsksThere}[len(each) == 1]
+		}
+		if err != nil {
+			return "", err
+		}
+		if v.p == nil {
+			ids = idsIn(in.Slug(), ids)
+		}
+		read = append(read, ids...)
 	}
-	if err != nil || len(read) == 0 {
-		return v.back(), err
+	if len(read) == 0 {
+		return v.back(), nil
 	}
 	return v.saying(v.back(), "read", joined(read), nil), nil
 }
@@ -379,7 +396,7 @@ func (h *Page) done(v *view) (to string, err error) {
 // back returns the address of the view that contained the form, or of the list if that is unknown.
 func (v *view) back() string {
 	from, err := url.Parse(v.r.Referer())
-	if err != nil || from.Host != v.r.Host || len(from.Path) < len(v.at()) || from.Path[:len(v.at())] != v.at() {
+	if err != nil || from.Host != v.r.Host || !strings.HasPrefix(from.Path, v.at()) || strings.HasPrefix(from.Path, "//") {
 		return v.at()
 	}
 	q := from.Query()
@@ -396,6 +413,9 @@ const awayAfter = 10 * time.Minute
 // unknown. The browser stores this time in a cookie for the project, so each browser has its own.
 func (v *view) lastLooked() (looked time.Time) {
 	name := "looked-" + cookieName(v.r)
+	if v.p == nil {
+		name = "all-" + name
+	}
 	var before, last int64 // times of the last two visits, in seconds
 	if c, err := v.r.Cookie(name); err == nil {
 		_, _ = fmt.Sscanf(c.Value, "%d.%d", &before, &last) // a damaged cookie is treated like a missing one

@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"context"
+	"html"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -72,6 +73,17 @@ func TestWaiting(t *testing.T) {
 	waits(true, "Nothing needs you.")
 }
 
+// TestBegin checks that the list of a new project says how to begin, without asking for more than one step at a time.
+func TestBegin(t *testing.T) {
+	s := bare(t, page.Config{Person: "pat"})
+	text := s.browser().see(s.base + "/")
+	contains(t, text, "Nothing needs you.", "<code>mailtree setup claude</code>", "<code>/code/backend</code>", `<a href="`+s.base+`/compose">Send it a message.</a>`)
+	s = open(t, page.Config{Person: "pat"})
+	if text := s.browser().see(s.base + "/"); strings.Contains(text, "mailtree setup") {
+		t.Errorf("with agents:\n%s", text)
+	}
+}
+
 // TestAsleep checks that a nudge is offered only for agents that it can reach.
 func TestAsleep(t *testing.T) {
 	var jump atomic.Int64
@@ -87,7 +99,7 @@ func TestAsleep(t *testing.T) {
 	s.send("pat", maildir.Draft{To: []string{"Ann", "Bob"}, Subject: "s", Body: "b"})
 	jump.Store(int64(time.Hour))
 	b := s.person()
-	contains(t, b.see(s.base+"/"), "Can’t wake", " &#43;1", "it never had a session")
+	contains(t, b.see(s.base+"/"), "Can’t wake", " +1: it never had a session")
 	text := b.see(s.base + "/agents")
 	contains(t, text, `aria-label="Nudge Bob"`)
 	if strings.Contains(text, `aria-label="Nudge Ann"`) {
@@ -147,6 +159,9 @@ func TestMenu(t *testing.T) {
 	text := b.see(s.base + "/")
 	contains(t, text, "1 more</a>")
 	has(text, "Needs you 51", "Now 3")
+	contains(t, text, `id="g-new">New <small>51</small>`)
+	thread = regexp.MustCompile(`href="([^"]+new=1)#`).FindStringSubmatch(text)[1]
+	contains(t, b.see(html.UnescapeString(thread)), `id="g-new">New <small>51</small>`)
 
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
 	has(b.part("/agents", longPast), "Needs you 51", "Now 3")

@@ -242,19 +242,11 @@ func promptIn(a *maildir.Prompt) string {
 // wayTo returns the command that shows the tmux pane of a client that asks for permission or, if there is no pane, the
 // client's folder. The command depends on whether this terminal belongs to the same tmux server.
 func (p *program) wayTo(a *maildir.Prompt) string {
-	at := a.Pane
-	if at.Pane == "" {
-		return cli.Line(a.Dir)
-	}
-	socket, _, _ := strings.Cut(at.Tmux, ",")
 	mine, _, inside := strings.Cut(p.variable("TMUX"), ",")
-	switch {
-	case inside && mine == socket:
-		return "tmux switch-client -t " + at.Pane
-	case filepath.Base(socket) == "default":
-		return "tmux attach -t " + at.Pane
+	if a.Pane.Pane != "" && inside && mine == a.Pane.Socket() {
+		return "tmux switch-client -t " + a.Pane.Pane
 	}
-	return "tmux -S " + socket + " attach -t " + at.Pane
+	return cmp.Or(a.Pane.Attach(), cli.Line(a.Dir))
 }
 
 // threadRow returns a thread's row: its name, urgency, agents, subject, extent and age.

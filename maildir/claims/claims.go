@@ -241,6 +241,22 @@ func (cs *Claims) Of(ctx context.Context, agent string) ([]claim.Row, error) {
 	})
 }
 
+// Covering lists the live exclusive claims that cover any of the files, earliest first, each with the files that it
+// covers. The paths are relative to the root of the code repository. It returns any error from List.
+func (cs *Claims) Covering(ctx context.Context, paths []string) ([]claim.Blocked, error) {
+	fold, err := cs.code.IgnoresCase(cs.mail.HumanKey())
+	if err != nil {
+		return nil, refusal.Disk(err)
+	}
+	const ended = false
+	live, err := cs.List(ctx, ended)
+	if err != nil {
+		return nil, err
+	}
+	const anyone = "" // so the claims of all agents block the change
+	return claim.NewIntent(anyone, paths, fold, cs.mail.Store.Now()).Blocking(live), nil
+}
+
 // Select lists the claims that pass accepts, in the same order as List. The argument live says whether the claim is
 // live.
 func (cs *Claims) Select(ctx context.Context, pass func(c *claim.Row, live bool) bool) (rows []claim.Row, err error) {

@@ -3,8 +3,10 @@
 package editing
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -38,9 +40,16 @@ type Meeting struct {
 	Ago   time.Duration // how long ago that edit was when Meetings returned it
 }
 
+// Editor is an agent and its newest edit of a file.
+type Editor struct {
+	Agent string
+	Edit
+}
+
 // Edits remembers the edits of a project's agents. It is safe for concurrent use.
 type Edits struct {
-	now func() time.Time
+	now     func() time.Time
+	changed func()
 
 	mu    sync.Mutex
 	last  map[string]Edit          // each agent's newest edit
@@ -51,24 +60,34 @@ type Edits struct {
 // at is when an agent edited a file, and which other agents it met there.
 type at struct {
 	time time.Time
+	path string // File.Path
 	met  map[string]bool
 }
 
-// New returns an empty Edits. It gets the time from now.
-func New(now func() time.Time) *Edits {
-	return &Edits{now: now, last: map[string]Edit{}, files: map[string]map[string]at{}, met: map[string][]Meeting{}}
+// New returns an empty Edits. It gets the time from now, and calls changed when an agent begins to edit another file.
+func New(now func() time.Time, changed func()) *Edits {
+	return &Edits{now: now, changed: changed, last: map[string]Edit{}, files: map[string]map[string]at{}, met: map[string][]Meeting{}}
 }
 
 // Edited records that an agent has just edited files. If another agent edited one of them within Together, both agents
 // get a Meeting, once for each file.
 func (e *Edits) Edited(agent string, files ...File) {
+	if e.noteEdits(agent, files) {
+		e.changed()
+	}
+}
+
+// noteEdits records the edits, and reports whether the agent has begun to edit another file.
+func (e *Edits) noteEdits(agent string, files []File) (another bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.now()
 	for _, f := range files {
+		last := e.last[agent]
+		another = another || last.Path != f.Path || now.Sub(last.At) > Together
 		e.last[agent] = Edit{f.Path, now}
 		editors := e.editorsOf(f.Disk, now)
-		own := at{now, editors[agent].met}
+		own := at{now, f.Path, editors[agent].met}
 		if own.met == nil {
 			own.met = map[string]bool{}
 		}
@@ -82,6 +101,7 @@ func (e *Edits) Edited(agent string, files ...File) {
 			e.meet(other, Meeting{Other: agent, Edit: Edit{f.Path, now}})
 		}
 	}
+	return another
 }
 
 func (e *Edits) meet(agent string, m Meeting) {
@@ -137,4 +157,29 @@ func (e *Edits) Last(agent string) (edit Edit, ok bool) {
 	defer e.mu.Unlock()
 	edit, ok = e.last[agent]
 	return edit, ok
+}
+
+// Recent lists the agents that have edited a file within Together, newest edit first. An agent that has edited a file in
+// several working trees is listed once for that file.
+func (e *Edits) Recent() (all []Editor) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.now()
+	for _, editors := range e.files {
+		for agent, a := range editors {
+			if now.Sub(a.time) <= Together {
+				all = append(all, Editor{agent, Edit{a.path, a.time}})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Editor) int {
+		return cmp.Or(b.At.Compare(a.At), strings.Compare(a.Path, b.Path), strings.Compare(a.Agent, b.Agent))
+	})
+	type pair struct{ agent, path string }
+	listed := map[pair]bool{}
+	return slices.DeleteFunc(all, func(a Editor) bool {
+		again := listed[pair{a.Agent, a.Path}]
+		listed[pair{a.Agent, a.Path}] = true
+		return again
+	})
 }

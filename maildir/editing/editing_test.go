@@ -35,7 +35,7 @@ func TestMeetings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := start
-			e := New(func() time.Time { return now })
+			e := New(func() time.Time { return now }, func() {})
 			var got []string
 			for _, line := range tt.lines {
 				var agent, file, tree string
@@ -71,7 +71,7 @@ func TestMeetings(t *testing.T) {
 // TestBounded checks that the memory for edits is bounded.
 func TestBounded(t *testing.T) {
 	now := time.Now()
-	e := New(func() time.Time { return now })
+	e := New(func() time.Time { return now }, func() {})
 	e.Edited("Ann", File{"/first", "first"})
 	for n := range maxFiles + 10 {
 		now = now.Add(time.Millisecond)
@@ -87,5 +87,43 @@ func TestBounded(t *testing.T) {
 	e.Edited("Cat", File{"/first", "first"})
 	if e.Meetings("Cat") != nil {
 		t.Error("the oldest file was not forgotten")
+	}
+}
+
+// TestRecent checks who edits what now: only edits of the last ten minutes count, each agent and path once. The function
+// changed must be called when an agent begins to edit another file, and not for more edits of the same file.
+func TestRecent(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	now, changes := start, 0
+	e := New(func() time.Time { return now }, func() { changes++ })
+	for _, step := range []struct {
+		agent, disk, path string
+		changes           int
+	}{
+		{"Ann", "/one/old", "old", 1},
+		{"Ann", "/one/a", "a", 2},
+		{"Ann", "/one/a", "a", 2},
+		{"Ann", "/two/a", "a", 2},
+		{"Bob", "/two/a", "a", 3},
+		{"Cat", "/one/b", "b", 4},
+	} {
+		if e.Edited(step.agent, File{step.disk, step.path}); changes != step.changes {
+			t.Errorf("%d changes after %+v", changes, step)
+		}
+		now = now.Add(2 * time.Minute)
+	}
+	var got []string
+	for _, a := range e.Recent() {
+		got = append(got, fmt.Sprint(a.Agent, " ", a.Path, " ", now.Sub(a.At)))
+	}
+	if d := cmp.Diff([]string{"Cat b 2m0s", "Bob a 4m0s", "Ann a 6m0s"}, got); d != "" {
+		t.Error(d)
+	}
+	now = now.Add(Together)
+	if all := e.Recent(); len(all) != 0 {
+		t.Errorf("ten minutes later: %v", all)
+	}
+	if e.Edited("Cat", File{"/one/b", "b"}); changes != 5 {
+		t.Error("an edit after a break is no change")
 	}
 }

@@ -19,7 +19,9 @@ import (
 	"encoding/json"
 	"io/fs"
 	"maps"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"mailtree/maildir/format"
@@ -55,6 +57,24 @@ type Pane struct {
 	Tmux   string `json:"tmux"`             // value of its $TMUX: socket, pid of the tmux server, session
 	Pane   string `json:"pane"`             // value of its $TMUX_PANE
 	Window string `json:"window,omitempty"` // the window's name if it is also the agent's name; "" if the agent has its own name
+}
+
+// Socket returns the path of the tmux server's socket.
+func (p Pane) Socket() string {
+	socket, _, _ := strings.Cut(p.Tmux, ",")
+	return socket
+}
+
+// Attach returns the command that shows the pane in a terminal outside tmux, or "" if there is no pane.
+func (p Pane) Attach() string {
+	switch socket := p.Socket(); {
+	case p.Pane == "":
+		return ""
+	case filepath.Base(socket) == "default":
+		return "tmux attach -t " + p.Pane
+	default:
+		return "tmux -S " + socket + " attach -t " + p.Pane
+	}
 }
 
 // Seat is the recorded state of a session or a window.

@@ -34,58 +34,84 @@ func (s *Sender) MakeReply(ctx context.Context, id string, d *Order) error {
 	if d.Importance == "" && d.AckRequired && (orig.Importance == format.High || orig.Importance == format.Urgent) {
 		d.Importance = orig.Importance
 	}
-	if len(d.To) == 0 {
-		everyone := d.Audience == Everyone || d.Audience == EveryoneInside && !s.isFromOutside(orig)
-		if p := s.mail.Store.PartyOf(orig.From); p.Project != "" {
-			if err := s.needAuthor(ctx, d, orig); err != nil {
-				return err
-			}
-			d.To = []string{orig.From}
-		} else if s.mail.Store.IsElsewhere(orig.From) {
-			d.To = s.answersTo(orig, d.From)
-		} else if orig.From != d.From {
-			ok, err := s.mail.HasAgent(ctx, orig.From)
-			if err == nil && !ok {
-				err = s.mail.Sure()
-			}
-			if err != nil {
-				return err
-			}
-			if !ok {
-				return &refusal.Error{
-					What: refusal.NotFound("Message {id} was written by {name}, who is not an agent of project {=other} " +
-						"and has no inbox. " +
-						"{answer somebody else}"),
-					Name:  orig.From,
-					Other: s.mail.Name(),
-					ID:    orig.ID,
-				}
-			}
-			d.To = []string{orig.From}
-		} else {
-			d.To = orig.To
-			if len(d.CC) == 0 {
-				d.CC = orig.CC
-			}
-			everyone = false
-		}
-		if everyone {
-			isMe := func(party string) bool { return s.mail.IsAgentAt(d.From, party) }
-			to, cc := Others(&orig.Message, isMe)
-			d.To, d.CC = add(d.To, to), add(d.CC, cc)
+	if len(d.To) > 0 {
+		return nil
+	}
+	if err := s.checkAuthor(ctx, d, orig); err != nil {
+		return err
+	}
+	to := s.Addressees(&orig.Message, d.From)
+	d.To = to.Author
+	switch everyone := d.Audience == Everyone || d.Audience == EveryoneInside && !to.Outside; {
+	case len(to.Author) > 0 && everyone:
+		d.To, d.CC = add(d.To, to.To), add(d.CC, to.CC)
+	case len(to.Author) == 0:
+		if d.To = to.To; len(d.CC) == 0 {
+			d.CC = to.CC
 		}
 	}
 	return nil
 }
 
+// checkAuthor returns an error if a reply cannot reach the author of a message of this project or another one.
+func (s *Sender) checkAuthor(ctx context.Context, d *Order, m *index.MessageRow) error {
+	switch {
+	case s.mail.Store.PartyOf(m.From).Project != "":
+		return s.needAuthor(ctx, d, m)
+	case s.mail.Store.IsElsewhere(m.From) || m.From == d.From:
+		return nil
+	}
+	ok, err := s.mail.HasAgent(ctx, m.From)
+	if err == nil && !ok {
+		err = s.mail.Sure()
+	}
+	if err != nil || ok {
+		return err
+	}
+	return &refusal.Error{
+		What: refusal.NotFound("Message {id} was written by {name}, who is not an agent of project {=other} " +
+			"and has no inbox. " +
+			"{answer somebody else}"),
+		Name:  m.From,
+		Other: s.mail.Name(),
+		ID:    m.ID,
+	}
+}
+
+// Addressees are the recipients that a reply to a message can have. No agent is listed twice, and the sender of the reply
+// is listed only if nobody else is.
+type Addressees struct {
+	Author  []string // for Audience Author; nil if the sender of the reply wrote the message
+	To, CC  []string // the others, as the message lists them
+	Outside bool     // the message came from another domain, so EveryoneInside means Author
+}
+
+// Addressees returns the recipients that an agent's reply to a message can have. It does not check whether they exist.
+func (s *Sender) Addressees(m *format.Message, agent string) Addressees {
+	isMe := func(party string) bool { return s.mail.IsAgentAt(agent, party) }
+	a := Addressees{Outside: s.isFromOutside(m)}
+	switch {
+	case isMe(m.From):
+	case s.mail.Store.IsElsewhere(m.From):
+		a.Author = s.answersTo(m, agent)
+	default:
+		a.Author = []string{m.From}
+	}
+	a.To, a.CC = others(m, func(party string) bool { return isMe(party) || slices.Contains(a.Author, party) })
+	if len(a.Author)+len(a.To)+len(a.CC) == 0 {
+		a.To = m.To
+	}
+	return a
+}
+
 // isFromOutside reports whether a message came from another domain.
-func (s *Sender) isFromOutside(m *index.MessageRow) bool {
+func (s *Sender) isFromOutside(m *format.Message) bool {
 	return m.Door == format.DoorGateway || s.mail.Store.IsElsewhere(m.From)
 }
 
-// Others returns the recipients of a message for whom isMe returns false. cc contains those that only receive a copy.
+// others returns the recipients of a message for whom isMe returns false. cc contains those that only receive a copy.
 // Both leave out the author.
-func Others(m *format.Message, isMe func(party string) bool) (to, cc []string) {
+func others(m *format.Message, isMe func(party string) bool) (to, cc []string) {
 	for _, name := range m.To {
 		if name != m.From && !isMe(name) {
 			to = add(to, []string{name})
@@ -131,8 +157,8 @@ func (s *Sender) needAuthor(ctx context.Context, d *Order, m *index.MessageRow) 
 
 // answersTo returns the recipients of an answer to a message from another domain. These are the message's Reply-To
 // addresses if the agent's mailbox trusts the sender, and otherwise the sender.
-func (s *Sender) answersTo(m *index.MessageRow, agent string) []string {
-	auth, _ := s.mail.Store.VerifiedHere(&m.Message)
+func (s *Sender) answersTo(m *format.Message, agent string) []string {
+	auth, _ := s.mail.Store.VerifiedHere(m)
 	if len(m.ReplyTo) > 0 && m.Door == format.DoorGateway && s.mail.TrustsSender(agent, m.From, auth) {
 		return m.ReplyTo
 	}

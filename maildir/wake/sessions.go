@@ -186,14 +186,17 @@ func (ss *Sessions) turnEnded(agent string) {
 	ss.mail.Store.Feed.RingIdle()
 }
 
-// SetAsking records whether a session's client is waiting for the user's permission to run a tool.
-func (ss *Sessions) SetAsking(k SessionKey, asks bool) {
-	ss.mail.Seats.Change(k, func(s *seat.Seat) { s.Asks, s.Tool = asks, "" })
-}
-
-// SetTool records what a session's client asks the user's permission for, such as "Bash: make test".
-func (ss *Sessions) SetTool(k SessionKey, tool string) {
-	ss.mail.Seats.Change(k, func(s *seat.Seat) { s.Tool = tool })
+// SetAsking records whether a session's client is waiting for the user's permission to run a tool, and for what, such as
+// "Bash: make test" ("" if the client does not say). If that is news, it rings for the project's readers.
+func (ss *Sessions) SetAsking(k SessionKey, asks bool, tool string) {
+	news := false
+	ss.mail.Seats.Change(k, func(s *seat.Seat) {
+		news = s.Asks != asks || s.Tool != tool
+		s.Asks, s.Tool = asks, tool
+	})
+	if news {
+		ss.mail.Store.Feed.RingAgent(ss.mail.Slug, core.AnyAgent)
+	}
 }
 
 // Asks reports whether one of the agent's sessions is waiting for the user's permission.

@@ -104,7 +104,7 @@ if (url) {
 }
 
 // Drafts are kept until they are sent. Text from the server takes precedence.
-const place = "mailtree draft " + project + " ", slot = (form) => place + form.dataset.draft;
+const slot = (form) => "mailtree draft " + project + " " + form.dataset.draft;
 // The fields of a form that the user has changed, by key.
 const draft = (at) => JSON.parse(localStorage.getItem(at) || "{}");
 const fields = (form) => [...form.elements].filter((e) => e.name && !/hidden|file|submit/.test(e.type));
@@ -280,7 +280,7 @@ function done() {
   const only = $("a.row:not([aria-current])", current()?.parentNode || stale), picked = $$("main li:has(:checked) > a.row"), at = $("[data-done]");
   const which = picked[0] ? picked : only ? [only] : [], asks = !picked[0] && (only || $("#reply"))?.matches("[data-asks]");
   if (!which[0] && unsent($("#reply form"))) { $("#unsent").hidden = false; $("#unsent button").focus(); }
-  else if (which.some((e) => draft(place + "reply " + row(e)).body)) tell("You have written an answer there. Open it first.");
+  else if (which.some((e) => draft("mailtree draft " + row(e)).body)) tell("You have written an answer there. Open it first.");
   else if (asks) tell(asked);
   else if (which[0] ? !which.every(pick) : !at) tell("Nothing here is unread.");
   else if (!which[0]) at.click();
@@ -292,7 +292,7 @@ function done() {
 }
 function answer(only) {
   const to = $("#reply #to");
-  if (only && $("#reply [data-sole]")) { $$("#reply [name=to][type=checkbox]").forEach((e) => { e.checked = "sole" in e.dataset; }); to.value = ""; keep(to.form); }
+  if (only && $("#reply [data-sole]")) { $$("#reply .to [type=checkbox]").forEach((e) => { e.checked = "sole" in e.dataset; }); to.value = ""; keep(to.form); }
   $("#reply-body")?.focus();
 }
 const keys = {

@@ -1,0 +1,134 @@
+// Package working lists the files of a code base that agents work on now: the files that they edit, and the patterns that
+// they claim.
+package working
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"mailtree/maildir/claim"
+	"mailtree/maildir/claims"
+	"mailtree/maildir/editing"
+)
+
+// maxEdits is the maximum number of edits in a list. The newest are listed.
+const maxEdits = 200
+
+// File is a file that agents edit, or a pattern that they claim.
+type File struct {
+	Path    string   // relative to the root of the code repository
+	Editors []Editor // newest edit first
+	Claims  []Claim  // live; for a file that agents edit, also exclusive claims of other patterns that cover it; earliest first
+}
+
+// Editor is an agent that edits a file.
+type Editor struct {
+	editing.Editor
+	Holder string // the agent whose exclusive claim the edit ignores; "" if none
+}
+
+// Claim is a claim along with what it has stopped.
+type Claim struct {
+	claim.Row
+	Stopped []Stopped // newest first
+}
+
+// Stopped is an agent that was stopped by a claim. See claims.Stop.
+type Stopped struct {
+	claims.Stop
+	Paths []string // the paths or patterns that the claim covers
+}
+
+// Clashes reports whether agents are in each other's way: two of them edit the file, one of them edits a file that
+// another has claimed, or a claim has stopped one of them.
+func (f *File) Clashes() bool {
+	return len(f.Editors) > 1 || slices.ContainsFunc(f.Editors, func(e Editor) bool { return e.Holder != "" }) ||
+		slices.ContainsFunc(f.Claims, func(c Claim) bool { return c.Pattern == f.Path && len(c.Stopped) > 0 })
+}
+
+// Files lists the files that agents edit or claim now, sorted by path, but those in which agents clash come first. It
+// returns any error from claims.Claims.
+func Files(ctx context.Context, cs *claims.Claims, edits *editing.Edits) ([]*File, error) {
+	const ended = false
+	live, err := cs.List(ctx, ended)
+	if err != nil {
+		return nil, err
+	}
+	stops, err := cs.Stops(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []*File
+	byPath := map[string]*File{}
+	at := func(path string) *File {
+		if byPath[path] == nil {
+			byPath[path] = &File{Path: path}
+			all = append(all, byPath[path])
+		}
+		return byPath[path]
+	}
+	var paths []string
+	recent := edits.Recent()
+	for _, e := range recent[:min(len(recent), maxEdits)] {
+		f := at(e.Path)
+		if f.Editors = append(f.Editors, Editor{Editor: e}); len(f.Editors) == 1 {
+			paths = append(paths, e.Path)
+		}
+	}
+	for i := range live {
+		f := at(live[i].Pattern)
+		f.Claims = append(f.Claims, Claim{live[i], stoppedBy(stops, live[i].Path)})
+	}
+	covering, err := cs.Covering(ctx, paths)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{} // the files whose earliest claim has been seen: later ones are not valid
+	for _, c := range covering {
+		for _, path := range c.Paths {
+			f := byPath[path]
+			if !known[path] {
+				f.setHolder(c.Claim.Agent)
+			}
+			if known[path] = true; c.Claim.Pattern != path {
+				f.Claims = append(f.Claims, Claim{Row: c.Claim})
+			}
+		}
+	}
+	for _, f := range all {
+		slices.SortStableFunc(f.Claims, func(a, b Claim) int { return a.Created.Compare(b.Created) })
+	}
+	slices.SortStableFunc(all, func(a, b *File) int { return cmp.Or(first(a)-first(b), strings.Compare(a.Path, b.Path)) })
+	return all, nil
+}
+
+// first returns the rank of a file in the list.
+func first(f *File) int {
+	if f.Clashes() {
+		return 0
+	}
+	return 1
+}
+
+// setHolder records that the file is claimed exclusively by an agent.
+func (f *File) setHolder(agent string) {
+	for i := range f.Editors {
+		if e := &f.Editors[i]; e.Agent != agent {
+			e.Holder = agent
+		}
+	}
+}
+
+// stoppedBy returns the agents that a claim, by its file, has stopped.
+func stoppedBy(stops []claims.Stop, file string) (all []Stopped) {
+	for _, s := range stops {
+		for _, by := range s.By {
+			if by.Claim.Path == file {
+				all = append(all, Stopped{s, by.Paths})
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,72 @@
+package page_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"mailtree/fixtures/tmuxtest"
+	"mailtree/fixtures/waits"
+	"mailtree/maildir"
+	"mailtree/page"
+)
+
+// asks makes the client of an agent, in a pane, ask for permission. The result ends that.
+func (s *site) asks(agent string, at maildir.Pane) (answered func()) {
+	s.Helper()
+	k := maildir.SessionKey{Client: "claude", ID: agent}
+	if _, err := s.p.Sessions.Begin(s.Context(), maildir.SessionEvent{SessionKey: k, Dir: "/code/backend/<web>", Agent: agent, Pane: at}); err != nil {
+		s.Fatal(err)
+	}
+	s.p.Sessions.SetAsking(k, true, "")
+	return func() { s.p.Sessions.SetAsking(k, false, "") }
+}
+
+// TestPrompt checks the row of a permission prompt, for a client that sends no words about the tool: it says which agent's
+// client asks, and how to get to its tmux pane or, if it runs in none, its folder. The row must be counted, and its link
+// must lead to the agent, which shows the same.
+func TestPrompt(t *testing.T) {
+	s := open(t, page.Config{})
+	b := s.person()
+	for agent, c := range map[string]struct {
+		pane maildir.Pane
+		want string
+	}{
+		"Ann": {maildir.Pane{Tmux: "/tmp/tmux-1000/default,12,0", Pane: "%3"}, "tmux attach -t %3"},
+		"Bob": {maildir.Pane{Tmux: "/run/work,12,0", Pane: "%4"}, "tmux -S /run/work attach -t %4"},
+		"Cat": {maildir.Pane{}, "/code/backend/&lt;web&gt;"},
+	} {
+		if err := s.p.Agents.EnsureAgent(t.Context(), agent, maildir.Registration{Program: "test"}); err != nil {
+			t.Fatal(err)
+		}
+		answered := s.asks(agent, c.pane)
+		contains(t, b.words(s.base+"/", `id="g-blocked">`, "</ul>"), "Blocked on you 1 "+agent+" asks now permission prompt in claude in its terminal "+c.want)
+		contains(t, b.see(s.base+"/"), `Needs you <b>1</b>`, `<a class="row" href="`+s.base+`/agents#`+agent+`">`)
+		contains(t, b.words(s.base+"/agents", `<li id="`+agent+`">`, "</li>"), agent+" asks ", "waiting for the user&#39;s permission: "+c.want)
+		answered()
+		if text := b.see(s.base + "/"); strings.Contains(text, "permission prompt") {
+			t.Errorf("%s's prompt was answered:\n%s", agent, text)
+		}
+	}
+}
+
+// TestBrowserPrompt checks that a permission prompt appears on an open page and disappears when it is answered, and that the
+// command in its row leads to the pane of the client.
+func TestBrowserPrompt(t *testing.T) {
+	agents, desk := tmuxtest.Start(t), tmuxtest.Start(t)
+	asking := agents.Window("work", "asking", t.TempDir())
+	agents.Run("select-window", "-t", agents.Window("work", "other", t.TempDir()).Pane)
+	s := open(t, page.Config{})
+	b := s.tab()
+	b.enter()
+	answered := s.asks("Bob", maildir.Pane{Tmux: asking.Tmux, Pane: asking.Pane})
+	b.must("see the prompt", said(`a[contains(@class, "row")]`, "permission prompt in claude"))
+	b.shoot("prompt")
+	var command string
+	b.must("read the command", chromedp.Text(`.list .row code`, &command))
+	desk.Program("terminal", "exec env TMUX= "+command)
+	waits.Until(t, "the command leads to the pane", func() bool { return agents.Run("list-clients", "-F", "#{pane_id}") == asking.Pane })
+	answered()
+	b.must("see it go", said("p", "Nothing needs you."))
+}
