@@ -257,6 +257,7 @@ func TestForeignMachine(t *testing.T) {
 	}
 	reads := map[string]func(b *maildir.Box) []any{
 		"AwaitReply": nil,                                                               // it waits
+		"Addressees": nil,                                                               // it answers from the message alone
 		"Decides":    nil,                                                               // it decides from the message alone
 		"Dismiss":    func(b *maildir.Box) []any { return all(b.Dismiss(t.Context())) }, // changes nothing that others see
 		"Counts":     func(b *maildir.Box) []any { return all(b.Counts(t.Context())) },

@@ -43,7 +43,7 @@ func (s *site) tab() *tab {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(s.profile()), chromedp.WSURLReadTimeout(time.Minute))
-	ctx, stop := context.WithTimeout(s.Context(), 4*time.Minute)
+	ctx, stop := context.WithTimeout(s.Context(), 20*time.Minute)
 	s.Cleanup(stop)
 	ctx, stop = chromedp.NewExecAllocator(ctx, options...)
 	s.Cleanup(stop)
