@@ -41,6 +41,9 @@ type deskWork struct {
 	listed   []string     // ids of the messages that this command has listed so far
 
 	rowProjects []string // in a list of all projects: the projects of the listed messages
+
+	// at is " --project SLUG" if a command without --project would mean another project here, or none.
+	at string
 }
 
 // deskFlags are the flags that all of a user's commands have.
@@ -133,8 +136,12 @@ func (p *program) askDesk(
 			return err
 		}
 		var err error
-		if d.places, err = storedir.NewResolver(p.cfg.Store, p.cfg.Scope).Places(); err != nil {
+		resolver := storedir.NewResolver(p.cfg.Store, p.cfg.Scope)
+		if d.places, err = resolver.Places(); err != nil {
 			return err
+		}
+		if f.project != "" || named.Project != "" {
+			d.at = p.toReach(resolver, d.Slug)
 		}
 		placed = true
 		if listed := named.Project; listed != "" && listed != d.Slug {
@@ -151,6 +158,20 @@ func (p *program) askDesk(
 	}
 	return err
 }
+
+// toReach returns the flag that makes a command here reach the project, or "" if none is needed.
+func (p *program) toReach(resolver *storedir.Resolver, slug string) string {
+	here, err := p.projectKey("")
+	if err == nil {
+		if m, err := resolver.ResolveKey(here); err == nil && m.Slug == slug {
+			return ""
+		}
+	}
+	return " --project " + slug
+}
+
+// undoing returns the command that undoes what this command has done.
+func (d *deskWork) undoing() string { return "mailtree undo" + d.at }
 
 // projectKey returns the key that identifies a project to the server. An empty key is this folder's project.
 func (p *program) projectKey(given string) (string, error) {

@@ -187,7 +187,7 @@ func (d *deskWork) templateFuncs(name string) template.FuncMap {
 	return template.FuncMap{
 		"ago": d.Ago, "in": d.In, "shortID": d.ShortID, "exact": cli.Exact, "bold": d.Bold, "faint": d.Faint,
 		"more": func(cursor string) string { return d.tellMore(name, cursor) },
-		"some": some, "presence": presence,
+		"some": some, "presence": presence, "undoing": func() string { return "undo: " + d.undoing() },
 		"noBecause": noBecause, "reason": reason, "howFar": howFar, "seen": d.seen, "madeAt": d.madeAt,
 		"count": count, "strong": func() string { return cli.Strong }, "head": func() string { return cli.Head },
 		"matched": matched, "quoted": func(text string) string { return `"` + cli.Line(text) + `"` },

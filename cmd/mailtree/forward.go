@@ -39,7 +39,7 @@ func forwardCommand(p *program) *cobra.Command {
 			return askVerb(ctx, d, "forward", ask, func(s *mcpserver.Forwarded) error {
 				d.Say(nil, "forwarded as %s to %s: %s", d.ShortID(s.ID), d.people("", s.To), cli.Line(s.Subject))
 				d.tellQueued(s.Queued, "delivered")
-				d.Tell("%s\n", d.Faint("undo: mailtree undo"))
+				d.Tell("%s\n", d.Faint("undo: "+d.undoing()))
 				return nil
 			})
 		})

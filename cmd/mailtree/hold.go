@@ -35,7 +35,7 @@ func holdCommand(p *program) *cobra.Command {
 		ask := mcpserver.HoldAsk{Agent: args[0], Reason: strings.Join(args[1:], " "), Seconds: int(ttl.Seconds())}
 		return p.askHold(c.Context(), f, "hold", ask, func(d *deskWork, h *maildir.Held) {
 			d.Tell("%s is held for %s and was notified (%s)\n", h.Agent, d.In(h.Until.Format(time.RFC3339)), d.ShortID(h.ID))
-			d.Tell("%s\n", d.Faint("to end it: mailtree go "+h.Agent+"   undo: mailtree undo"))
+			d.Tell("%s\n", d.Faint("to end it: mailtree go "+h.Agent+d.at+"   undo: "+d.undoing()))
 		})
 	}
 	return c
@@ -53,7 +53,7 @@ func goCommand(p *program) *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.askHold(c.Context(), f, "go", mcpserver.HoldAsk{Agent: args[0]}, func(d *deskWork, h *maildir.Held) {
 			d.Tell("%s can continue and was notified (%s)\n", h.Agent, d.ShortID(h.ID))
-			d.Tell("%s\n", d.Faint("undo: mailtree undo"))
+			d.Tell("%s\n", d.Faint("undo: "+d.undoing()))
 		})
 	}
 	return c

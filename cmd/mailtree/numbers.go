@@ -375,7 +375,7 @@ func (p *program) tellNext(ctx context.Context, d *deskWork, did string) {
 	if me, err := p.me(); err == nil && d.Person != maildir.PersonName(me) { // sent with --from
 		text += "MAILTREE_ME=" + d.Person + " "
 	}
-	text += "mailtree undo"
+	text += d.undoing()
 	if next, err := p.firstWaiting(ctx, d); err == nil { // on an error, say nothing: the action itself succeeded
 		text += " · next: " + d.rowOf(next.Message) + " " + cli.Line(next.Subject)
 	}

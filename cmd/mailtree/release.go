@@ -75,7 +75,7 @@ func freeClaim(ctx context.Context, d *deskWork, o *releaseOptions, path string)
 	ask := mcpserver.FreeAsk{Person: d.Person, Holder: o.of, Path: path, Reason: o.reason}
 	return askVerb(ctx, d, "free", ask, func(a *mcpserver.Freed) error {
 		d.Printf("released %s and notified %s (%s)\n", a.Path, a.Holder, d.ShortID(a.ID))
-		d.Printf("%s\n", d.Faint("undo: mailtree undo"))
+		d.Printf("%s\n", d.Faint("undo: "+d.undoing()))
 		return nil
 	})
 }

@@ -115,7 +115,11 @@ func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most i
 	rows, left := p.waitRows(d, w, most)
 	d.Table(rows)
 	if left > 0 {
-		d.Tell("%s\n", d.Faint(fmt.Sprintf("+ %d more: mailtree --rows all", left)))
+		all := ""
+		if w.Project == "" {
+			all = " --all"
+		}
+		d.Tell("%s\n", d.Faint(fmt.Sprintf("+ %d more: mailtree%s --rows all", left, all)))
 	}
 	for _, line := range quiet {
 		d.Tell("%s\n", d.Faint(line))
