@@ -159,7 +159,7 @@ func (s *deskSource) Search(ctx context.Context, project, query string) (rows []
 	}
 	var h mail.Hits
 	err = s.forRow(ctx, project, func(ctx context.Context, d *deskWork) error {
-		return d.Call(ctx, "search_messages", params{"project_key": d.Slug, "query": query}, &h)
+		return d.Call(ctx, "search_messages", params{"project_key": d.Slug, "agent_name": d.Person, "query": query}, &h)
 	})
 	byThread(h.Hits)
 	for i := range h.Hits {

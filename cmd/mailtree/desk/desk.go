@@ -115,6 +115,7 @@ type opened struct {
 	top      int             // the first line that is shown; -1: not chosen yet
 	page     int             // number of lines that are shown
 	whole    map[string]bool // messages that are fully on the screen
+	long     map[string]bool // messages that never are
 	seen     map[string]bool // messages whose end has been on the screen
 }
 
@@ -306,6 +307,8 @@ func (d *Desk) answerable() (r Row, why string) {
 		why = "Open the message first, with o."
 	case !r.Decides:
 		why = "Yes, No and Later are for verified messages of this store that ask you something. To reply, press r."
+	case d.open.long[r.Message]:
+		why = "The message that asks is longer than the screen, so it needs a written reply: press r."
 	case !d.open.whole[r.Message]:
 		why = "The message that asks is not fully on the screen. Scroll with Space and b, or press r."
 	}

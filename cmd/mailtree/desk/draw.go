@@ -151,8 +151,9 @@ func (d *Desk) drawPane(width, height int) []string {
 	if len(lines)-bottom == 1 { // there is room for it instead of the number
 		bottom++
 	}
-	o.whole = map[string]bool{}
+	o.whole, o.long = map[string]bool{}, map[string]bool{}
 	for i, m := range o.messages {
+		o.long[m.ID] = m.Truncated || ends[i]-begins[i] > o.page
 		if ends[i] > o.top && ends[i] <= bottom && !m.Truncated {
 			o.seen[m.ID], o.whole[m.ID] = true, begins[i] >= o.top
 		}
