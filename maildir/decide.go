@@ -27,7 +27,7 @@ type Decided struct {
 // Decide answers a message that asks with "Yes." or "No.", followed by the decision's text. The answer goes to the asker
 // alone. Like any reply, it marks the message as read and, if the message requests that, as acknowledged. Decide returns
 // ErrNotFound if the message is not in the agent's inbox, ErrInvalid if the message does not ask or cannot be answered
-// this way, and any error from Reply.
+// this way, ErrConflict if the agent has answered or acknowledged it already, and any error from Reply.
 func (b *Box) Decide(ctx context.Context, d Decision) (*Decided, error) {
 	if err := b.p.mail.NeedThisMachine(ctx, b.agent); err != nil {
 		return nil, err
@@ -47,6 +47,17 @@ func (b *Box) Decide(ctx context.Context, d Decision) (*Decided, error) {
 		return nil, &Error{
 			What: refusal.Invalid("Message {name} cannot be answered with yes or no, because it is not verified mail of " +
 				"another agent of this store: write a reply instead."),
+			Field: refusal.Message,
+			Name:  m.ID,
+		}
+	}
+	replied, err := b.p.mail.Store.Index.Replied(ctx, b.p.mail.Slug, b.agent, []int64{m.Cursor})
+	if err != nil {
+		return nil, err
+	}
+	if m.Acked || replied[m.Cursor].ByAgent {
+		return nil, &Error{
+			What:  refusal.Conflict("You have already answered message {name}: to say something else, write a reply."),
 			Field: refusal.Message,
 			Name:  m.ID,
 		}

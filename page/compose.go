@@ -302,15 +302,22 @@ func (v *view) formBody() string {
 // errFiles means that a form answers yes or no and contains files.
 var errFiles = errors.New("yes and no send no files")
 
+// errAs means that a form answers neither yes nor no.
+var errAs = errors.New("the answer is neither yes nor no")
+
 // decide answers a message that asks with yes or no, followed by the text in the form. Then the next thread in the list is
 // shown.
 func (h *Page) decide(v *view) (to string, err error) {
 	if len(v.uploads())+len(v.r.PostForm["kept"]) > 0 {
 		return "", errFiles
 	}
+	as := v.r.PostForm.Get("as")
+	if as != "yes" && as != "no" {
+		return "", errAs
+	}
 	answer := maildir.Decision{
 		ID:   v.r.PathValue("id"),
-		Yes:  v.r.PostForm.Get("as") == "yes",
+		Yes:  as == "yes",
 		Text: strings.TrimSpace(v.formBody()),
 	}
 	decided, err := v.box().Decide(v.ctx(), answer)

@@ -94,6 +94,12 @@ func TestDecide(t *testing.T) {
 	contains(t, text, "Yes and No send no files.")
 
 	form = b.form(s.base + "/thread/" + asked)
+	form.Set("as", "maybe")
+	if res, _ := b.post(s.base+"/message/"+asked+"/decide", form); res.StatusCode != http.StatusBadRequest || s.answers(asked) != "" {
+		t.Errorf("with another word: %s, %q", res.Status, s.answers(asked))
+	}
+
+	form = b.form(s.base + "/thread/" + asked)
 	form.Set("as", "later")
 	form.Set("body", "My answer")
 	_, text = b.post(s.base+"/message/"+asked+"/mark", form)

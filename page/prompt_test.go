@@ -36,6 +36,9 @@ func TestPrompt(t *testing.T) {
 		"Ann": {maildir.Pane{Tmux: "/tmp/tmux-1000/default,12,0", Pane: "%3"}, "tmux attach -t %3"},
 		"Bob": {maildir.Pane{Tmux: "/run/work,12,0", Pane: "%4"}, "tmux -S /run/work attach -t %4"},
 		"Cat": {maildir.Pane{}, "/code/backend/&lt;web&gt;"},
+		"Dan": {maildir.Pane{Tmux: "/tmp/x;touch y,12,0", Pane: "%4"}, "/code/backend/&lt;web&gt;"},
+		"Eve": {maildir.Pane{Tmux: "/tmp/x\x1b]0;y\a,12,0", Pane: "%4"}, "/code/backend/&lt;web&gt;"},
+		"Flo": {maildir.Pane{Tmux: "/tmp/x,12,0", Pane: "%4;id"}, "/code/backend/&lt;web&gt;"},
 	} {
 		if err := s.p.Agents.EnsureAgent(t.Context(), agent, maildir.Registration{Program: "test"}); err != nil {
 			t.Fatal(err)

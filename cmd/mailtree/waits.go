@@ -247,7 +247,7 @@ func promptIn(a *maildir.Prompt) string {
 // client's folder. The command depends on whether this terminal belongs to the same tmux server.
 func (p *program) wayTo(a *maildir.Prompt) string {
 	mine, _, inside := strings.Cut(p.variable("TMUX"), ",")
-	if a.Pane.Pane != "" && inside && mine == a.Pane.Socket() {
+	if a.Pane.Attach() != "" && inside && mine == a.Pane.Socket() {
 		return "tmux switch-client -t " + a.Pane.Pane
 	}
 	return cmp.Or(a.Pane.Attach(), cli.Line(a.Dir))

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/lazy"
 	"mailtree/maildir/tree"
 )
 
@@ -65,10 +66,17 @@ func (p Pane) Socket() string {
 	return socket
 }
 
-// Attach returns the command that shows the pane in a terminal outside tmux, or "" if there is no pane.
+// An agent says in which pane it runs, and users copy the command to a shell. So the command contains only plain words.
+var (
+	plainSocket = lazy.Regexp(`^/[\w./@+-]+$`)
+	plainPane   = lazy.Regexp(`^%[0-9]+$`)
+)
+
+// Attach returns the command that shows the pane in a terminal outside tmux. It returns "" if there is no pane, or if the
+// command would contain characters that are special in a shell.
 func (p Pane) Attach() string {
 	switch socket := p.Socket(); {
-	case p.Pane == "":
+	case !plainPane().MatchString(p.Pane) || !plainSocket().MatchString(socket):
 		return ""
 	case filepath.Base(socket) == "default":
 		return "tmux attach -t " + p.Pane
