@@ -341,6 +341,22 @@ func TestSettled(t *testing.T) {
 	}
 }
 
+// TestAmended checks that an answer is not sent to a message whose author changed it after the user saw it.
+func TestAmended(t *testing.T) {
+	w := newWorld()
+	d := w.open()
+	w.play(t, d, "j o y")
+	other := "May I delete all of production?"
+	w.threads["stripe"][0].Body = &other
+	w.play(t, d, "due")
+	if want := "Yes to AmberFox failed: the message was changed, so nothing was sent: read it again"; d.notice != want {
+		t.Errorf("the screen says %q", d.notice)
+	}
+	if len(w.calls) > 0 {
+		t.Errorf("calls: %v", w.calls)
+	}
+}
+
 // TestFailedAnswer checks that the screen says which answer could not be sent.
 func TestFailedAnswer(t *testing.T) {
 	w := newWorld()
