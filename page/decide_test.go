@@ -14,6 +14,7 @@ import (
 
 	"mailtree/fixtures/waits"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/page"
 )
 
@@ -94,6 +95,20 @@ func TestDecide(t *testing.T) {
 	contains(t, text, "Yes and No send no files.")
 
 	form = b.form(s.base + "/thread/" + asked)
+	form.Set("as", "yes")
+	ann := s.p.Box("Ann", format.Origin{})
+	old, err := s.p.Amendable(t.Context(), asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ann.Amend(t.Context(), maildir.Amendment{ID: asked, Text: strings.TrimRight(old.Text, "\n") + " and c\n"}); err != nil {
+		t.Fatal(err)
+	}
+	if res, _ := b.post(s.base+"/message/"+asked+"/decide", form); res.StatusCode != http.StatusConflict || s.answers(asked) != "" {
+		t.Errorf("after a change: %s, %q", res.Status, s.answers(asked))
+	}
+
+	form = b.form(s.base + "/thread/" + asked)
 	form.Set("as", "maybe")
 	if res, _ := b.post(s.base+"/message/"+asked+"/decide", form); res.StatusCode != http.StatusBadRequest || s.answers(asked) != "" {
 		t.Errorf("with another word: %s, %q", res.Status, s.answers(asked))
@@ -116,7 +131,7 @@ func TestDecide(t *testing.T) {
 			t.Errorf("offered for %s", what)
 		}
 	}
-	if res := decide("hand", "yes", ""); res.StatusCode != http.StatusBadRequest || s.answers("hand") != "" {
+	if res := decide("hand", "yes", ""); res.StatusCode != http.StatusConflict || s.answers("hand") != "" {
 		t.Errorf("an answer to foreign mail: %s", res.Status)
 	}
 }
