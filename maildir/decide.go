@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
 )
 
 // Decision is the answer yes or no to a message that asks.
@@ -11,7 +12,13 @@ type Decision struct {
 	ID   string `json:"message_id"` // the message that asks
 	Yes  bool   `json:"yes"`
 	Text string `json:"text,omitempty"` // follows the word; "" for the word alone
+
+	// Shown is the TextSum of the message that the user saw. If it is "", the message may have changed since.
+	Shown string `json:"shown,omitempty"`
 }
+
+// TextSum returns a digest of a message's subject and text.
+func TextSum(subject, body string) string { return tree.SHA256([]byte(subject + "\n" + body)) }
 
 // Decided is a decision that was sent.
 type Decided struct {
@@ -27,7 +34,8 @@ type Decided struct {
 // Decide answers a message that asks with "Yes." or "No.", followed by the decision's text. The answer goes to the asker
 // alone. Like any reply, it marks the message as read and, if the message requests that, as acknowledged. Decide returns
 // ErrNotFound if the message is not in the agent's inbox, ErrInvalid if the message does not ask or cannot be answered
-// this way, ErrConflict if the agent has answered or acknowledged it already, and any error from Reply.
+// this way, ErrConflict if the agent has answered or acknowledged it already, or if it is not
+// the message that the user saw, and any error from Reply.
 func (b *Box) Decide(ctx context.Context, d Decision) (*Decided, error) {
 	if err := b.p.mail.NeedThisMachine(ctx, b.agent); err != nil {
 		return nil, err
@@ -35,6 +43,17 @@ func (b *Box) Decide(ctx context.Context, d Decision) (*Decided, error) {
 	m, err := b.Delivery(ctx, d.ID)
 	if err != nil {
 		return nil, err
+	}
+	whole, err := b.p.Message(ctx, m.ID)
+	if err != nil {
+		return nil, err
+	}
+	if d.Shown != "" && d.Shown != TextSum(whole.Subject, whole.Body) {
+		return nil, &Error{
+			What:  refusal.Conflict("Message {name} has changed since you saw it, so nothing was sent: read it again."),
+			Field: refusal.Message,
+			Name:  m.ID,
+		}
 	}
 	if !m.Question {
 		return nil, &Error{
@@ -61,10 +80,6 @@ func (b *Box) Decide(ctx context.Context, d Decision) (*Decided, error) {
 			Field: refusal.Message,
 			Name:  m.ID,
 		}
-	}
-	whole, err := b.p.Message(ctx, m.ID)
-	if err != nil {
-		return nil, err
 	}
 	body := "No."
 	if d.Yes {

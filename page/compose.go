@@ -2,8 +2,6 @@ package page
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
 	"net/http"
@@ -41,7 +39,7 @@ type draftShown struct {
 
 	Asks   bool   // the thread asks the user for an answer or an acknowledgement
 	YesNo  bool   // Yes and No can answer ReplyTo
-	Shown  string // textSum of ReplyTo, if YesNo is set
+	Shown  string // maildir.TextSum of ReplyTo, if YesNo is set
 	Unread string // ids of the unread messages in the view, joined; "" if the thread asks the user for something
 	Unsent bool   // the user marked the thread as done but had written an answer
 }
@@ -305,15 +303,6 @@ func (v *view) formBody() string {
 // errFiles means that a form answers yes or no and contains files.
 var errFiles = errors.New("yes and no send no files")
 
-// errChanged means that a form answers yes or no to a message that has changed since it was shown.
-var errChanged = errors.New("the message has changed")
-
-// textSum identifies the subject and the text of a message.
-func textSum(m *index.MessageRow) string {
-	sum := sha256.Sum256([]byte(m.Subject + "\n" + m.Body))
-	return hex.EncodeToString(sum[:12])
-}
-
 // errAs means that a form answers neither yes nor no.
 var errAs = errors.New("the answer is neither yes nor no")
 
@@ -327,17 +316,11 @@ func (h *Page) decide(v *view) (to string, err error) {
 	if as != "yes" && as != "no" {
 		return "", errAs
 	}
-	now, err := v.p.Message(v.ctx(), v.r.PathValue("id"))
-	if err != nil {
-		return "", err
-	}
-	if v.r.PostForm.Get("shown") != textSum(now) {
-		return "", errChanged
-	}
 	answer := maildir.Decision{
-		ID:   now.ID,
-		Yes:  as == "yes",
-		Text: strings.TrimSpace(v.formBody()),
+		ID:    v.r.PathValue("id"),
+		Yes:   as == "yes",
+		Text:  strings.TrimSpace(v.formBody()),
+		Shown: v.r.PostForm.Get("shown"),
 	}
 	decided, err := v.box().Decide(v.ctx(), answer)
 	if err != nil {

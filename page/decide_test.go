@@ -131,7 +131,7 @@ func TestDecide(t *testing.T) {
 			t.Errorf("offered for %s", what)
 		}
 	}
-	if res := decide("hand", "yes", ""); res.StatusCode != http.StatusConflict || s.answers("hand") != "" {
+	if res := decide("hand", "yes", ""); res.StatusCode != http.StatusBadRequest || s.answers("hand") != "" {
 		t.Errorf("an answer to foreign mail: %s", res.Status)
 	}
 }

@@ -237,8 +237,6 @@ func (v *view) reason(err error) (status int, text string) {
 		return http.StatusConflict, "A thread asks you for an answer, so nothing was changed in its project."
 	case errors.Is(err, errFiles):
 		return http.StatusBadRequest, "Nothing was sent: Yes and No send no files. Use Send, or remove the files."
-	case errors.Is(err, errChanged):
-		return http.StatusConflict, "Nothing was sent: the message has changed since it was shown. Read it again."
 	case errors.Is(err, errAs):
 		return http.StatusBadRequest, "Nothing was sent: the form says neither Yes nor No."
 	case errors.Is(err, errNotPerson):

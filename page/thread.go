@@ -129,7 +129,7 @@ func (h *Page) thread(v *view) error {
 		shown.Reply, form.Asks = form, shown.Asks
 		form.YesNo = answers.Asks && answers.BodyNext == 0 && v.box().Decides(answers.Mine)
 		if form.YesNo {
-			form.Shown = textSum(&answers.MessageRow)
+			form.Shown = maildir.TextSum(answers.Subject, answers.Body)
 		}
 		if !shown.Asks && !v.opens() {
 			form.Unread = joined(shown.unread())

@@ -184,7 +184,7 @@ func (s *deskSource) Do(ctx context.Context, key string, r fullscreen.Row, ids [
 		switch key {
 		case "y", "n":
 			var a maildir.Decided
-			ask := mcpserver.DecideAsk{Agent: d.Person, Decision: maildir.Decision{ID: r.Message, Yes: key == "y"}}
+			ask := mcpserver.DecideAsk{Agent: d.Person, Decision: maildir.Decision{ID: r.Message, Yes: key == "y", Shown: r.Shown}}
 			err := d.Ask(ctx, cli.Of(d.Slug, "decide"), ask, &a)
 			done.IDs = []string{a.ID}
 			return err

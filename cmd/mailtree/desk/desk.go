@@ -10,7 +10,6 @@ package desk
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,6 +68,7 @@ type Row struct {
 	maildir.WaitingThread        // IDs, Why and Decides are empty if the thread is not waiting for the user
 	Mark                  string // a word such as "urgent"; "" for none
 	Who, About            string // the authors and the subject
+	Shown                 string // for an answer: see maildir.Decision
 }
 
 // Message is a message of a thread.
@@ -122,10 +122,9 @@ type opened struct {
 
 // pending is an answer that is not sent yet.
 type pending struct {
-	key  string // y or n
-	row  Row
-	text string // of the message, as the user saw it
-	due  <-chan time.Time
+	key string // y or n
+	row Row
+	due <-chan time.Time
 }
 
 // answers contains what the keys answer.
@@ -331,31 +330,17 @@ func (d *Desk) decide(ctx context.Context, key string) {
 		return
 	}
 	if key != "h" {
-		d.pending = &pending{key, r, textOf(d.open.messages, r.Message), d.after(sendsAfter)}
+		for i := range d.open.messages {
+			if m := &d.open.messages[i]; m.ID == r.Message && m.Body != nil {
+				r.Shown = maildir.TextSum(m.Subject, *m.Body)
+			}
+		}
+		d.pending = &pending{key, r, d.after(sendsAfter)}
 		d.focus = max(0, min(d.shown().indexOf(&r)+1, len(d.shown().rows())-1))
 	}
 	notice := d.notice
 	d.openRow(ctx)
 	d.appeared, d.notice = d.screen.Now(), notice
-}
-
-// textOf returns the subject and the text of one of the messages.
-func textOf(messages []Message, id string) string {
-	for i := range messages {
-		if m := &messages[i]; m.ID == id && m.Body != nil {
-			return m.Subject + "\n" + *m.Body
-		}
-	}
-	return ""
-}
-
-// checkShown returns an error if the message of a pending answer is no longer what the user saw.
-func (d *Desk) checkShown(ctx context.Context, p *pending) error {
-	messages, err := d.source.Thread(ctx, p.row)
-	if err == nil && textOf(messages, p.row.Message) != p.text {
-		err = errors.New("the message was changed, so nothing was sent: read it again")
-	}
-	return err
 }
 
 // flush sends the pending answer. It returns an error if that fails.
@@ -365,10 +350,7 @@ func (d *Desk) flush(ctx context.Context) error {
 		return nil
 	}
 	d.pending = nil
-	err := d.checkShown(ctx, p)
-	if err == nil {
-		err = d.perform(ctx, p.key, p.row, nil)
-	}
+	err := d.perform(ctx, p.key, p.row, nil)
 	if err != nil {
 		err = fmt.Errorf("%s to %s failed: %w", answers[p.key], p.row.Who, err)
 		d.notice = err.Error()
