@@ -46,6 +46,9 @@ var readings = []string{"read", "pop", "unread"}
 type Undoing struct {
 	ID   string // the newest operation on this message (may be shortened); "": on any message, except readings
 	Verb string // the newest operation with this verb; "": with any verb
+
+	// ByAgent says that the request comes from an agent's session. It may not undo or redo a hold, or the end of a hold.
+	ByAgent bool
 }
 
 // isUndoable reports whether operations with that verb can be undone.
@@ -89,7 +92,8 @@ type Undone struct {
 // Without an id, Undo undoes every operation of the same step (format.InStep). The newest operation may then also be
 // one on claims: claimed paths are released, and released paths are claimed again. It is then never a reading.
 //
-// Undo returns ErrNotFound if there is no such operation or message. It returns ErrConflict if a file has changed
+// Undo returns ErrNotFound if there is no such operation or message, and ErrDenied if an agent's session may not undo the
+// operation. It returns ErrConflict if a file has changed
 // since, if another agent now holds the paths, or if the operation cannot be distinguished from others in its commit.
 func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	const undone = false
@@ -270,7 +274,7 @@ func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, e
 		u.ID = id
 	}
 	q := history.DoneQuery{Agent: b.agent, ID: u.ID, Wants: u.wants, Undone: undone, Most: 1}
-	if u == (Undoing{}) {
+	if u.ID == "" && u.Verb == "" {
 		q.Along = isUndoable
 		q.Most++ // for Undone.Next
 	}
@@ -302,7 +306,13 @@ func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, e
 			Other: b.agent,
 		}
 	}
-	return b.describeStep(ctx, stepsOf(all))
+	steps := stepsOf(all)
+	changesHold := func(d history.Done) bool { return d.Verb == history.VerbHold || d.Verb == history.VerbGo }
+	if u.ByAgent && slices.ContainsFunc(steps[0], changesHold) {
+		return nil, &Error{What: refusal.Denied("The operation is a hold, or the end of one. Only users may change holds, and this " +
+			"command seems to come from an agent's session.")}
+	}
+	return b.describeStep(ctx, steps)
 }
 
 // describeStep describes the first of one or two steps. The second step becomes Next of the first operation.

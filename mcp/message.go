@@ -13,8 +13,9 @@ type MessageAsk struct {
 	Agent string `json:"agent"` // the user's agent
 	ID    string `json:"id,omitempty"`
 
-	Text    string `json:"text,omitempty"`    // only for POST /mailtree/amend; see maildir.Amendable
-	Version string `json:"version,omitempty"` // only for POST /mailtree/amend
+	ByAgent bool   `json:"by_agent,omitempty"` // only for POST /mailtree/undo and redo; see maildir.Undoing
+	Text    string `json:"text,omitempty"`     // only for POST /mailtree/amend; see maildir.Amendable
+	Version string `json:"version,omitempty"`  // only for POST /mailtree/amend
 }
 
 // Archived is the response to POST /mailtree/archive.
@@ -76,11 +77,11 @@ func (s *Server) deleteMessage(ctx context.Context, p *maildir.Project, ask *Mes
 }
 
 func (s *Server) undo(ctx context.Context, p *maildir.Project, ask *MessageAsk) (*maildir.Undone, error) {
-	return tool.Box(ctx, p, ask.Agent).Undo(ctx, maildir.Undoing{ID: ask.ID})
+	return tool.Box(ctx, p, ask.Agent).Undo(ctx, maildir.Undoing{ID: ask.ID, ByAgent: ask.ByAgent})
 }
 
 func (s *Server) redo(ctx context.Context, p *maildir.Project, ask *MessageAsk) (*maildir.Undone, error) {
-	return tool.Box(ctx, p, ask.Agent).Redo(ctx, maildir.Undoing{ID: ask.ID})
+	return tool.Box(ctx, p, ask.Agent).Redo(ctx, maildir.Undoing{ID: ask.ID, ByAgent: ask.ByAgent})
 }
 
 // Undoable is the response to POST /mailtree/undoable.

@@ -40,10 +40,7 @@ func undoCommand(p *program) *cobra.Command {
 			if err := p.confirmMessages(ctx, d, "Undo your last action on", d.IDs); err != nil {
 				return err
 			}
-			return askAbout(ctx, d, "undo", strings.Join(d.IDs, ""), func(a *maildir.Undone) error {
-				showUndone(d, "undone", "undo", a)
-				return nil
-			})
+			return p.askUndoing(ctx, d, "undo", "undone")
 		})
 	}
 	return c
@@ -66,13 +63,23 @@ func redoCommand(p *program) *cobra.Command {
 			if err := p.confirmMessages(ctx, d, "Redo your last action on", d.IDs); err != nil {
 				return err
 			}
-			return askAbout(ctx, d, "redo", strings.Join(d.IDs, ""), func(a *maildir.Undone) error {
-				showUndone(d, "redone", "redo", a)
-				return nil
-			})
+			return p.askUndoing(ctx, d, "redo", "redone")
 		})
 	}
 	return c
+}
+
+// askUndoing makes the server undo or redo an operation, and prints the answer.
+func (p *program) askUndoing(ctx context.Context, d *deskWork, verb, done string) error {
+	session, err := p.agentsSession()
+	if err != nil {
+		return err
+	}
+	ask := mcpserver.MessageAsk{Agent: d.Person, ID: strings.Join(d.IDs, ""), ByAgent: session != ""}
+	return askVerb(ctx, d, verb, ask, func(a *maildir.Undone) error {
+		showUndone(d, done, verb, a)
+		return nil
+	})
 }
 
 // showUndone prints what was undone or redone, and what the same command would undo or redo next.
