@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -22,6 +23,7 @@ type Terminal struct {
 	before  *term.State
 	shown   []string // what the screen shows
 	pasting bool
+	partial string // the beginning of a sequence or character, whose rest has not been read yet
 }
 
 // TakeOver switches the terminal to its second screen, and makes it send each key at once. It returns an error if the
@@ -73,9 +75,22 @@ var keyNames = [...][2]string{
 	{"\x1b", "esc"}, {"\r", "enter"}, {"\n", "enter"}, {"\x7f", "backspace"}, {"\b", "backspace"}, {"\x03", "ctrl+c"},
 }
 
+// incomplete reports whether text is only the beginning of a sequence or character. By itself, ESC is the key.
+func (t *Terminal) incomplete(text string) bool {
+	if text == "\x1b" {
+		return t.pasting
+	}
+	begins := func(k [2]string) bool { return len(text) < len(k[0]) && strings.HasPrefix(k[0], text) }
+	return slices.ContainsFunc(keyNames[:], begins) || !utf8.FullRuneInString(text)
+}
+
 // keys returns the keys in what a terminal has sent.
 func (t *Terminal) keys(sent string) (keys []string) {
-	for sent != "" {
+	for sent = t.partial + sent; sent != ""; {
+		if t.partial = ""; t.incomplete(sent) {
+			t.partial = sent
+			break
+		}
 		_, n := utf8.DecodeRuneInString(sent)
 		key := sent[:n]
 		for _, k := range keyNames {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -21,9 +22,18 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%q: %q, want %q", tt.sent, got, tt.want)
 		}
 	}
+	const sent = "a\x1b[200~yé\x1b[201~\x1b[Aéq"
+	for i := range len(sent) + 1 {
+		k := &Terminal{}
+		if got := append(k.keys(sent[:i]), k.keys(sent[i:])...); !slices.Equal(got, []string{"a", "up", "é", "q"}) &&
+			!strings.HasSuffix(sent[:i], "\x1b") { // the key Esc
+			t.Errorf("%q, read in two parts that end at %d: %q", sent, i, got)
+		}
+	}
 	k := &Terminal{}
-	if got := append(k.keys("\x1b[200~y"), k.keys("y\x1b[201~q")...); !slices.Equal(got, []string{"q"}) {
-		t.Errorf("text that was pasted in two parts: %q", got)
+	k.keys("\x1b[200~y\x1b") // in pasted text, ESC is not a key
+	if got := k.keys("[201~q"); !slices.Equal(got, []string{"q"}) {
+		t.Errorf("an end mark that was read in two parts: %q", got)
 	}
 }
 

@@ -13,7 +13,12 @@ import (
 var style = lazy.Regexp("\x1b\\[[0-9;]+m")
 
 // columns returns the width of text in terminal columns.
-func columns(text string) int { return displaywidth.String(style().ReplaceAllString(text, "")) }
+func columns(text string) int {
+	if strings.Contains(text, "\x1b") {
+		text = style().ReplaceAllString(text, "")
+	}
+	return displaywidth.String(text)
+}
 
 // Fit cuts text to the given number of terminal columns. Text that has to be cut loses its style.
 func Fit(text string, most int) string {

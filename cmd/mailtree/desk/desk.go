@@ -118,6 +118,7 @@ type opened struct {
 	whole    map[string]bool // messages that are fully on the screen
 	long     map[string]bool // messages that never are
 	seen     map[string]bool // messages whose end has been on the screen
+	drawn    map[string]drawnText // the messages' texts
 }
 
 // pending is an answer that is not sent yet.
@@ -145,7 +146,8 @@ func (l *List) rows() (all []Row) {
 // indexOf returns the index of the row about the same thing as r, or -1.
 func (l *List) indexOf(r *Row) int {
 	return slices.IndexFunc(l.rows(), func(o Row) bool {
-		return r.Project == o.Project && r.Thread == o.Thread && (r.Thread != "" || r.Who == o.Who && r.About == o.About)
+		same := r.Thread != "" || r.Who == o.Who && r.About == o.About && r.At.Equal(o.At)
+		return same && r.Project == o.Project && r.Thread == o.Thread
 	})
 }
 
@@ -274,7 +276,7 @@ func (d *Desk) step(ctx context.Context, by int) {
 
 // openRow opens the thread of the row with the focus.
 func (d *Desk) openRow(ctx context.Context) {
-	d.open, d.appeared, d.notice = &opened{row: d.focused(), top: -1, seen: map[string]bool{}}, time.Time{}, ""
+	d.open, d.appeared, d.notice = &opened{row: d.focused(), top: -1, seen: map[string]bool{}, drawn: map[string]drawnText{}}, time.Time{}, ""
 	switch err := d.loadThread(ctx); {
 	case err != nil:
 		d.open, d.notice = nil, err.Error()

@@ -165,21 +165,40 @@ func (d *Desk) drawPane(width, height int) []string {
 	return fill(shown, width, height)
 }
 
+// drawnText is a message's text, as lines of the given width.
+type drawnText struct {
+	body, below string
+	width       int
+	lines       []string
+}
+
+// drawText returns the lines of a message's text. It keeps them, because breaking long texts into lines takes long.
+func (o *opened) drawText(m *Message, screen *cli.Screen) []string {
+	t := o.drawn[m.ID]
+	body := *cmp.Or(m.Body, new(string))
+	if t.lines == nil || t.body != body || t.below != m.Below || t.width != screen.Width {
+		shown := strings.ReplaceAll(screen.Markdown(body, 0), "\t", "    ")
+		if m.Truncated {
+			shown += "The rest: mailtree read " + screen.ShortID(m.ID) + "\n"
+		}
+		t = drawnText{body, m.Below, screen.Width, wrapped(strings.TrimSuffix(shown+m.Below, "\n"), "", screen.Width)}
+		o.drawn[m.ID] = t
+	}
+	return t.lines
+}
+
 // drawThread returns the lines of the opened thread, and for each message the index of the line after its last one. An
 // empty line separates messages.
 func (d *Desk) drawThread(width int) (lines []string, ends []int) {
 	pane := *d.screen
 	pane.Width = width
-	for i, m := range d.open.messages {
+	for i := range d.open.messages {
+		m := &d.open.messages[i]
 		if i > 0 {
 			lines = append(lines, cli.Cell("", width))
 		}
 		lines = append(lines, d.screen.Bold(cli.Ends(m.Head, d.screen.Ago(m.Created), width)))
-		text := strings.ReplaceAll(pane.Markdown(*cmp.Or(m.Body, new(string)), 0), "\t", "    ")
-		if m.Truncated {
-			text += "The rest: mailtree read " + d.screen.ShortID(m.ID) + "\n"
-		}
-		lines = append(lines, wrapped(strings.TrimSuffix(text+m.Below, "\n"), "", width)...)
+		lines = append(lines, d.open.drawText(m, &pane)...)
 		ends = append(ends, len(lines))
 	}
 	return lines, ends
