@@ -113,11 +113,11 @@ type Desk struct {
 type opened struct {
 	row      Row
 	messages []Message
-	top      int             // the first line that is shown; -1: not chosen yet
-	page     int             // number of lines that are shown
-	whole    map[string]bool // messages that are fully on the screen
-	long     map[string]bool // messages that never are
-	seen     map[string]bool // messages whose end has been on the screen
+	top      int                  // the first line that is shown; -1: not chosen yet
+	page     int                  // number of lines that are shown
+	whole    map[string]bool      // messages that are fully on the screen
+	long     map[string]bool      // messages that never are
+	seen     map[string]bool      // messages whose end has been on the screen
 	drawn    map[string]drawnText // the messages' texts
 }
 
