@@ -80,15 +80,19 @@ func (x *Index) Due(ctx context.Context, q index.DueQuery) ([]index.Due, error) 
 	return slices.Concat(received, owed, sent), err
 }
 
-// repliedText is SQL for each message's replies: whether an agent wrote in its thread later, and whether anyone other
-// than the sender did.
+// repliedText is SQL for each message's replies: whether an agent wrote to its sender in its thread later, and whether
+// anyone other than the sender wrote there.
 const repliedText = "SELECT m.row, " +
-	"EXISTS (SELECT 1 FROM messages r WHERE " + later + " AND r.sender = ?2), " +
+	"EXISTS (SELECT 1 FROM messages r WHERE " + later + " AND r.sender = ?2 AND " + toSender + "), " +
 	"EXISTS (SELECT 1 FROM messages r WHERE " + later + " AND r.sender <> m.sender) " +
 	"FROM json_each(?3) j CROSS JOIN messages m ON m.row = j.value"
 
 // inThreadOf is SQL for whether a message r has the thread of a message m as its thread id.
 const inThreadOf = "r.pid = ?1 AND r.thread <> '' AND r.thread = " + threadOf + " COLLATE NOCASE AND r.thread = " + threadOf
+
+// toSender is SQL for whether a message r was sent to the sender of a message m. It counts every message if the sender has
+// an address outside the project, because replies may go to another address of that sender.
+const toSender = "(instr(m.sender, '@') OR instr(' ' || r.tos || ' ' || r.ccs || ' ', ' ' || m.sender || ' '))"
 
 // later is SQL for whether a message r is in the thread of a message m and comes after m.
 const later = inThreadOf + " AND r.row > m.row"

@@ -106,7 +106,7 @@ func (x *Index) Receipts(ctx context.Context, slug string, ids ...string) (map[s
 		return nil, err
 	}
 	const text = `SELECT m.id, a.name, d.fact, d.read, d.read_at, d.ack, d.ack_at, d.archived AND m.question AND NOT d.ack
-		AND NOT EXISTS (SELECT 1 FROM messages r WHERE ` + later + ` AND r.sender = a.name) FROM json_each(?2) j
+		AND NOT EXISTS (SELECT 1 FROM messages r WHERE ` + later + ` AND r.sender = a.name AND ` + toSender + `) FROM json_each(?2) j
 		CROSS JOIN messages m ON m.pid = ?1 AND m.id = j.value
 		CROSS JOIN files f ON f.pid = m.pid AND f.name = m.id || '.md' AND f.kind = 6 AND f.valid
 		CROSS JOIN agents a ON a.aid = f.aid

@@ -346,7 +346,7 @@ type Due struct {
 
 // Replied says who has written in a message's thread since that message.
 type Replied struct {
-	ByAgent  bool // the agent in the query
+	ByAgent  bool // the agent in the query, to the message's sender
 	ByOthers bool // anyone other than the message's sender
 }
 
