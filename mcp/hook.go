@@ -92,9 +92,12 @@ func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookA
 	return a, err
 }
 
+// maxEdits is the maximum number of files in an event whose edits are recorded. Each one is looked up on disk.
+const maxEdits = 256
+
 // noteEdits records the edits that the tools have made.
 func (e *HookEvent) noteEdits(p *maildir.Project, agent string) {
-	for _, path := range e.Paths {
+	for _, path := range e.Paths[:min(len(e.Paths), maxEdits)] {
 		if f, ok := p.Code.File(path); ok {
 			p.Edits.Edited(agent, f)
 		}
