@@ -55,8 +55,8 @@ const subjectEnded = "You can continue: the hold has ended"
 func fact(agent string) string { return "hold " + agent }
 
 // Hold holds an agent for by, and sends the agent a message. An earlier hold is replaced. Both files belong to one
-// operation, so undo reverses them together. The caller must ensure that by is a user. Hold returns ErrInvalid, and
-// ErrNotFound for an unknown agent.
+// operation, so undo reverses them together. The caller must ensure that by is a user. Hold returns ErrInvalid,
+// ErrNotFound for an unknown agent, and ErrConflict if something else is in the place of the file.
 func (hs *Holds) Hold(ctx context.Context, by string, origin format.Origin, r Request) (held *Held, err error) {
 	r.For = cmp.Or(r.For, DefaultLength)
 	switch {
@@ -77,8 +77,11 @@ func (hs *Holds) Hold(ctx context.Context, by string, origin format.Origin, r Re
 		held.Hold = format.Hold{By: by, Reason: r.Reason, Since: g.Now, Until: g.Now.Add(r.For)}
 		path := format.HoldPath(r.Agent)
 		old, _, err := hs.mail.Tree.Read(path, format.MaxSmall)
-		if tree.FaultOf(err) == tree.FaultMachine {
+		switch tree.FaultOf(err) {
+		case tree.FaultMachine:
 			return err
+		case tree.FaultFile:
+			return &refusal.Error{What: refusal.HoldBlocked, Other: path, Why: tree.PlainFileError(err)}
 		}
 		if err := g.Replace(tx, path, format.FormatHold(held.Hold, old)); err != nil {
 			return err

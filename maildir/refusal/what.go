@@ -59,6 +59,8 @@ var (
 	NowhereFound      = NotFound("No {=other} {name} in any project. {look anywhere}")
 	MarkBlocked       = Conflict("{=other} in the mail tree is not a readable mark ({why}), so the mark cannot be " +
 		"written. Remove {=other}, then try again.")
+	HoldBlocked = Conflict("{=other} in the mail tree is not a readable file ({why}), so the hold cannot be written. " +
+		"Remove {=other}, then try again.")
 	NotUndone = Conflict("The last action of {=other} ({why}) shares a commit with another action, so it cannot be " +
 		"undone this way. {undo something else}")
 	ChangedSince = Conflict("{=other} has changed since then, so the {why} cannot be undone. {undo something " +
