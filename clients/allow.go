@@ -9,9 +9,9 @@ import "mailtree/clients/edit"
 // permission describes how to make a client allow mailtree's tools without a prompt. The zero value means that there is
 // no known way.
 type permission struct {
-	item string   // an item in a list in the client's hooks file, without the entry's name
+	item string   // an item for a list in the client's hooks file; setup appends the entry's name
 	list []string // the path of that list
-	key  edit.Key // or a key in the entry
+	key  edit.Key // or, instead of an item, a key in the entry
 
 	hinted bool // the client asks only about tools whose hints say that they are destructive: see docs/tools.md
 }
@@ -33,7 +33,7 @@ func (s Setup) AsksFor() (bool, error) {
 	return true, nil
 }
 
-// allowed reports whether a file in the setup's own scope allows mailtree's tools. It returns the same errors as Add.
+// allowed reports whether the file in the setup's scope allows mailtree's tools. It returns the same errors as Add.
 func (s Setup) allowed() (bool, error) {
 	p := s.Client.permission
 	file, err := s.config()

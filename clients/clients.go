@@ -9,7 +9,7 @@
 //	policy.go    settings that keep a client from running hooks
 //	allow.go     the permission to call tools without asking the user
 //	file.go      reading and replacing one file that belongs to another program
-//	plugin/      plugins, which bring what a setup writes; the hooks of a client that runs modules instead of commands
+//	plugin/      plugins that contain what a setup would write; the hook module for opencode, which runs no commands
 //	edit/        changing the bytes of an entry or a handler, and nothing else
 //
 // An entry is ours if it has exactly our command (mailtree stdio) or address (/mcp of this machine). A hook is ours if
@@ -48,7 +48,8 @@ const program = "mailtree"
 // Scope selects the configuration to change.
 type Scope string
 
-// The scopes: everything that the user does, or one code base, for everyone who works on it.
+// The scopes: the user's own configuration, which applies everywhere, or the configuration of one code base, which
+// applies to everyone who works on it.
 const (
 	User    Scope = "user"
 	Project Scope = "project"
@@ -58,12 +59,12 @@ const (
 type Site struct {
 	Home string                   // absolute path of the user's home folder
 	Dir  string                   // absolute path of the code base, without symbolic links
-	Git  string                   // Git's own folder for Dir's working tree, such as .git; "": none
+	Git  string                   // the Git folder of Dir's working tree, such as .git; "": none
 	Env  func(name string) string // "" for an unset variable
 	Mac  bool                     // on macOS, where some programs keep their files in other places
 }
 
-// Server is how a client reaches mailtree: by an address, or by running a command.
+// Server says how a client reaches mailtree: at a URL, or by running a command.
 type Server struct {
 	URL     string   // http://…/mcp; "": use the command
 	Args    []string // mailtree's arguments: stdio, and possibly others
@@ -78,7 +79,7 @@ func (s Server) String() string {
 	return program + " " + strings.Join(s.Args, " ")
 }
 
-// byHand reports whether a user wrote the entry, that is, whether it has flags that setup does not write, such as --as.
+// byHand reports whether a user wrote the entry: it then has flags that setup does not write, such as --as.
 func (s Setup) byHand(leads *Server) bool {
 	if leads.URL != "" {
 		return false
@@ -114,8 +115,8 @@ type Setup struct {
 	Scope  Scope
 	Store  string // absolute path of the store that hooks use; "": the default store
 
-	// Missing is not "" if the setup is the content of a plugin. Then the hooks do nothing if mailtree is not on the
-	// PATH, but print this text, one line for the user, when a session starts. They run `mailtree hook` with --plugin.
+	// Missing is set if the setup's files are for a plugin. If mailtree is not on the PATH, a plugin's hooks do
+	// nothing except print this one line for the user when a session starts. They run `mailtree hook` with --plugin.
 	Missing string
 
 	// Toolset is "" for the mail toolset, or Email. Email has neither hooks nor lines for agents. Setting up one
@@ -278,7 +279,7 @@ func byFile(parts []part) (files []part) {
 	return files
 }
 
-// part is one thing that a setup puts into a file, with functions that put it there, remove it, and check for it.
+// part is one piece of content that a setup adds to a file, with functions that add it, remove it, and check for it.
 type part struct {
 	file  string
 	put   func(data []byte) ([]byte, error)
@@ -359,7 +360,7 @@ func (s Setup) entry(file string, server Server, allow bool) part {
 			}
 			return form.Cut(data, s.path())
 		},
-		ours: func(data []byte) bool { // of either toolset: there is one backup for both
+		ours: func(data []byte) bool { // check both toolsets, because they share one backup
 			for _, toolset := range []string{"", Email} {
 				of := s
 				of.Toolset = toolset
@@ -376,7 +377,8 @@ func (s Setup) entry(file string, server Server, allow bool) part {
 
 func (p part) putting() (*Change, error) { return p.change(p.put) }
 
-// cutting returns the change that removes the part and restores the file as it was before.
+// cutting returns the change that removes the part. If possible, the change restores the file as it was before the
+// setup.
 func (p part) cutting() (*Change, error) {
 	c, err := p.change(p.cut)
 	if c != nil {

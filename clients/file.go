@@ -65,8 +65,8 @@ func open(base, name string) (file, error) {
 	return f, err
 }
 
-// stayInside returns an error if links lead out of the file's base. Someone else's code base may contain a link to any
-// of the user's files. The error contains the file that would have been changed.
+// stayInside returns an error if links lead out of the file's base. Someone else's code base may contain a link to
+// any of the user's files. The error names the file that would have been changed.
 func (f *file) stayInside() error {
 	if f.base == "" {
 		return nil
@@ -130,8 +130,9 @@ func (c *Change) Kept() string {
 // Gone reports whether the change removes the file.
 func (c *Change) Gone() bool { return c.gone }
 
-// restore makes a removal restore the backup if nothing else has changed since the setup. To find out, it puts the part
-// into the backup again: the result must equal the current file. It also removes a backup that equals what is left.
+// restore makes c, which removes a part, restore the backup if nothing else in the file has changed since the setup.
+// To check that, it adds the part to the backup: the result must equal the current file. If the removal leaves
+// exactly the backup's content, the backup is deleted too.
 func (c *Change) restore(p part) {
 	kept, err := open("", c.kept)
 	if err == nil && kept.is {

@@ -32,7 +32,7 @@ func claudeHooks() hooks {
 		off:     claudeOff,
 		events: []hookEvent{
 			{name: "SessionStart", seconds: 10},
-			{name: "SessionStart", seconds: claudeWait, wait: true}, // also wakes a session without a completed turn
+			{name: "SessionStart", seconds: claudeWait, wait: true}, // also wakes a session before its first turn
 			{name: "UserPromptSubmit", seconds: 5},
 			{name: "UserPromptSubmit", seconds: claudeWait, wait: true}, // the previous hook may have ended to start this turn
 			{name: "PreToolUse", matcher: "Edit|MultiEdit|Write|NotebookEdit", seconds: 5},
@@ -89,8 +89,8 @@ func geminiHooks() hooks {
 	}
 }
 
-// qwenHooks writes timeouts in milliseconds. Every version of Qwen Code reads a number from 1000 in this way. Earlier
-// versions read smaller numbers in the same way, and later ones read them as seconds.
+// qwenHooks writes timeouts in milliseconds. Every version of Qwen Code reads numbers of 1000 or more as
+// milliseconds. Smaller numbers are milliseconds in earlier versions and seconds in later ones.
 func qwenHooks() hooks {
 	return hooks{
 		user:    place{env: "QWEN_HOME", base: ".qwen", files: []string{"settings.json"}},
@@ -204,7 +204,7 @@ func shellHandler(e hookEvent, l line) []edit.Key {
 	}
 }
 
-// namedHandler has a name, and its timeout in milliseconds.
+// namedHandler returns a handler that has a name and a timeout in milliseconds.
 func namedHandler(e hookEvent, l line) []edit.Key {
 	return []edit.Key{
 		{Name: "type", Value: "command"},

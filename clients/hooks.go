@@ -13,19 +13,19 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// hooks describes how a client runs `mailtree hook CLIENT` at its events. The zero value is a client that runs no
-// hooks.
+// hooks describes how a client runs `mailtree hook CLIENT` at its events. The zero value means that the client runs
+// no hooks.
 type hooks struct {
 	user    place       // the user's file
-	project string      // file of a project, relative to the code base; "" if there is none
+	project string      // a project's file, relative to the code base; "" if there is none
 	format  edit.JSON   // of both files
-	path    []string    // the names above the events
+	path    []string    // the path of the object that contains the events
 	flat    bool        // handlers are directly in the events' lists, not in groups
 	root    []edit.Key  // other keys at the root of the file
 	handler handlerForm // returns a handler
 	events  []hookEvent
-	missing func(text string) any // what a hook prints when a session starts, so that the client shows the text
-	guarded bool                  // the handlers' commands never fail: see guard. A plugin's never do
+	missing func(text string) any // returns the answer that shows the text when a session starts
+	guarded bool                  // the handlers' commands never fail, as in every plugin: see guard
 	plugin  bool                  // the file is a module that we write as a whole
 	top     bool                  // in a subfolder, the client also reads the project file at the top of the code base
 	trust   string                // what the user must do before the hooks run; "": nothing
@@ -52,7 +52,7 @@ var errNoHooks = fmt.Errorf("it does not run hooks: %w", ErrNoFile)
 //go:embed plugin/opencode.js
 var opencodePlugin string
 
-// These lines of the module contain the command, the entry, and what the model is told if mailtree is missing.
+// These lines of the module contain the command, the entry, and the text for the model if mailtree is missing.
 const (
 	pluginCommand = `const command = ["mailtree", "hook", "opencode"]`
 	pluginEntry   = `const entry = null`
@@ -75,7 +75,7 @@ func (s Setup) command(e hookEvent) []string {
 	return command
 }
 
-// line returns what a handler's shell runs at an event.
+// line returns the shell command of the handler for an event.
 func (s Setup) line(e hookEvent) line {
 	command := s.command(e)
 	switch h := s.Client.hooks; {
@@ -88,21 +88,21 @@ func (s Setup) line(e hookEvent) line {
 	return line{posix: shell(command)}
 }
 
-// sessionStart is the event at which a plugin reports that mailtree is missing. Each client that has plugins with
-// commands gives it this name.
+// sessionStart is the event at which a plugin reports that mailtree is missing. Every client whose plugins run
+// commands uses this name.
 const sessionStart = "SessionStart"
 
-// forUser is the answer to an event that makes a client show the text to the user.
+// forUser returns an answer to an event that makes the client show the text to the user.
 func forUser(text string) any {
 	return map[string]string{"systemMessage": text}
 }
 
-// forModel is the answer to an event for Copilot CLI, which shows answers only to the model.
+// forModel returns an answer to an event that tells the model the text. Copilot CLI shows answers only to the model.
 func forModel(text string) any {
 	return map[string]string{"additionalContext": text}
 }
 
-// forQwen is the same for Qwen Code.
+// forQwen is like forModel, in the form that Qwen Code expects.
 func forQwen(text string) any {
 	return map[string]any{"hookSpecificOutput": map[string]string{"hookEventName": sessionStart, "additionalContext": text}}
 }
@@ -124,7 +124,7 @@ type Hooks struct {
 	File  string
 	Have  int
 	Want  int    // number of hooks that a setup writes
-	Some  bool   // the file contains hooks of ours, wanted or not
+	Some  bool   // the file contains hooks of ours, even if they are outdated
 	Old   bool   // a hook stops waiting for mail after eight hours
 	Trust string // what the user must do before the hooks run; "": nothing
 }
@@ -187,9 +187,9 @@ func (s Setup) handlers() edit.Handlers {
 	return all
 }
 
-// ownHandler returns the command of handler if the handler is ours, that is, if the command is exactly what c.command
-// returns for some store. Otherwise it returns "". A handler in a form that earlier setups wrote gets a different name,
-// so that setup replaces it and a check reports it as missing.
+// ownHandler returns the command of handler if the handler is ours, that is, if the command is exactly what
+// Setup.command returns for some store. Otherwise it returns "". A handler in a form that earlier setups wrote gets a
+// different name, so that setup replaces it and a check reports it as missing.
 func (c Client) ownHandler(handler map[string]any) string {
 	line, _ := handler["command"].(string)
 	if text, ok := handler["bash"].(string); ok {
@@ -223,12 +223,12 @@ const oldWait = "(28,800 s)"
 // waits reports whether one of our commands waits for mail.
 func waits(command string) bool { return strings.Contains(command, " --wait") }
 
-// found begins a shell command that succeeds and does nothing if mailtree is not on the PATH.
+// found is the beginning of shell commands that do nothing and succeed if mailtree is not on the PATH.
 const found = "command -v " + program + " >/dev/null "
 
 // guard returns a command for a POSIX shell that succeeds even if mailtree fails or is missing, because a client may
-// interpret a failed hook as a refusal. For example, Copilot CLI then denies every tool, and it also runs the code
-// base's hooks for Claude Code. Only a waiting command returns its own exit status, because that status wakes the
+// interpret a failed hook as a refusal. For example, Copilot CLI, which also runs a code base's hooks for Claude
+// Code, then denies every tool. Only a waiting command returns its own exit status, because that status wakes the
 // session.
 func guard(command []string) line {
 	text := shell(command)
@@ -250,8 +250,8 @@ func guardLoudly(command []string, missing string) line {
 	}
 }
 
-// unguard returns the command inside a line that guard returned. It returns any other line unchanged, and reports
-// false.
+// unguard returns the command inside a line that guard returned. For any other line, it returns the line unchanged
+// and false.
 func unguard(line string) (command string, guarded bool) {
 	if rest, ok := strings.CutPrefix(line, found+"|| exit 0; exec "); ok && waits(rest) {
 		return rest, true
@@ -263,10 +263,10 @@ func unguard(line string) (command string, guarded bool) {
 	return line, false
 }
 
-// ownCommand matches the results of command, as shell writes them.
+// ownCommand matches the commands that Setup.command returns, as shell formats them.
 var ownCommand = lazy.Regexp(`^` + program + ` hook [a-z]+( --wait)?( --plugin)?( --store ` + anyWord + `)?$`)
 
-// anyWord matches one word as shell writes it.
+// anyWord matches one word as shell formats it.
 const anyWord = `([\w./@+-]+|'([^']|'\\'')*')`
 
 // plainWord matches a word that needs no quotes in any shell.
@@ -331,7 +331,7 @@ func (s Setup) pluginPart(file string) part {
 }
 
 // plugin returns the module that runs the command at the client's events. The module of a plugin also contains the
-// entry, and the text about a missing mailtree.
+// entry, and the text for the model if mailtree is missing.
 func (s Setup) plugin() []byte {
 	text := strings.Replace(opencodePlugin, pluginCommand, constant("command", s.command(hookEvent{})), 1)
 	if s.Missing != "" {

@@ -18,7 +18,7 @@ func TestOff(t *testing.T) {
 		{"claude", "home/.claude/settings.json", `{"disableAllHooks": true}`, "disableAllHooks in home/.claude/settings.json"},
 		{"claude", "code/.claude/settings.local.json", `{"disableAllHooks": true}`, "disableAllHooks in code/.claude/settings.local.json"},
 		{"claude", "code/.claude/settings.json", `{"disableAllHooks": false}`, ""},
-		{"claude", "code/.claude/settings.json", `{"allowManagedHooksOnly": true}`, ""}, // works only in managed files
+		{"claude", "code/.claude/settings.json", `{"allowManagedHooksOnly": true}`, ""}, // has an effect only in managed files
 		{"codex", "code/.codex/config.toml", "features.hooks = false\n", "features.hooks in code/.codex/config.toml"},
 		{"gemini", "home/.gemini/settings.json", `{"hooksConfig": {"enabled": false}}`, "hooksConfig.enabled in home/.gemini/settings.json"},
 		{"gemini", "home/.gemini/settings.json", `{"hooksConfig": {"disabled": ["x"]}}`, ""},
@@ -86,7 +86,7 @@ func TestEntryOff(t *testing.T) {
 		{"claude", User, "home/.claude.json", `{"projects": {"ROOT/other": {"disabledMcpServers": ["mail"]}}}`, ""},
 		{"claude", Project, "code/.claude/settings.local.json", `{"disabledMcpjsonServers": ["mail"]}`,
 			"disabledMcpjsonServers in code/.claude/settings.local.json"},
-		{"claude", User, "code/.claude/settings.local.json", `{"disabledMcpjsonServers": ["mail"]}`, ""}, // of .mcp.json only
+		{"claude", User, "code/.claude/settings.local.json", `{"disabledMcpjsonServers": ["mail"]}`, ""}, // applies only to .mcp.json
 		{"windsurf", Project, "home/.codeium/windsurf/mcp_config.json", `{}`, ""},
 	} {
 		root, at := siteWith(t, of.file, of.text)

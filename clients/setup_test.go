@@ -18,8 +18,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the files after a setup in fixtures/clients")
 
-// TestSetup sets clients up in given homes and code bases, and compares the files with fixtures/clients. A second setup
-// changes nothing, and removal restores the files byte for byte. README.md in that folder explains the form of a case.
+// TestSetup sets up clients in the homes and code bases of the cases in fixtures/clients, and compares the resulting
+// files. A second setup changes nothing, and removal restores the files byte for byte. README.md there explains the
+// form of a case.
 func TestSetup(t *testing.T) {
 	t.Parallel()
 	cases, err := filepath.Glob("../fixtures/clients/*.txtar")
@@ -60,13 +61,13 @@ func inside(a *txtar.Archive, dir string) (files []txtar.File) {
 	return files
 }
 
-// attempt is one case: a setup in a folder of its own, whose files may be changed beforehand.
+// attempt is one case: a setup in its own folder, whose files may be changed beforehand.
 type attempt struct {
 	t      *testing.T
 	root   string
 	setup  Setup
 	wanted Wanted
-	crlf   bool // all files have CRLF line ends
+	crlf   bool // all files have CRLF line endings
 	again  bool // the initial files contain our entry
 	before map[string]string
 	dirs   []string // the initial folders
@@ -282,7 +283,7 @@ func (c *attempt) changed(now map[string]string) (files []txtar.File) {
 		}
 		mode, data, _ := strings.Cut(text, "\n")
 		was, _, ok := strings.Cut(c.before[name], "\n")
-		if !ok { // a new file: only the user may read it if it is one of the user's own
+		if !ok { // a new file among the user's own: no other user may read it
 			was = map[Scope]string{User: "-rw-------", Project: "-rw-r--r--"}[c.setup.Scope]
 		}
 		if was != mode {

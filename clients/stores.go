@@ -28,7 +28,7 @@ type Uses struct {
 	ByHand string   // the command of an entry that Remove keeps, because a user wrote it; "": none
 }
 
-// storeFlag matches the store in one of our commands, as shell writes it.
+// storeFlag matches the --store flag in one of our commands, as shell formats it.
 var storeFlag = lazy.Regexp(` --store (` + anyWord + `)`)
 
 // Uses returns what the setup's files contain. It returns the same errors as Add.
@@ -86,7 +86,7 @@ func (s Setup) hookCommands() (commands []string, err error) {
 	return names.All, s.Client.fileError(file, err)
 }
 
-// unquote returns the word that shell wrote.
+// unquote returns the original of a word that shell may have quoted.
 func unquote(word string) string {
 	if quoted, ok := strings.CutPrefix(word, "'"); ok {
 		return strings.ReplaceAll(strings.TrimSuffix(quoted, "'"), `'\''`, "'")

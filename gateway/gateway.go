@@ -5,11 +5,11 @@
 //	outgoing.go sends the mail queued by a store's projects
 //	setup.go    the folder of the domains' keys; check.go explains what would happen to mail for an address
 //	in/         receives mail over SMTP and LMTP
-//	spool/      limits the memory and temporary files for mail that is being received
+//	spool/      limits the memory and temporary files used by mail that is being received
 //	out/        composes, signs and sends mail, with retries
 //	message/    parses an email into a neutral struct
-//	auth/       checks who vouches for a sender: SPF, DKIM, DMARC
-//	dns/        a domain's records and key
+//	auth/       checks which domain vouches for a sender: SPF, DKIM, DMARC
+//	dns/        a domain's DNS records and key
 //
 // See docs/email.md, "The gateway".
 package gateway

@@ -18,18 +18,18 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Incoming stores mail from other domains. It implements in.Directory and in.Deliverer. For these interfaces, it
-// identifies a mailbox by its agent's name, because addresses are unique within a store.
+// Incoming stores mail from other domains. It implements in.Directory and in.Deliverer. In both, a mailbox is
+// identified by its agent's name, because addresses are unique within a store.
 type Incoming struct {
 	Store *maildir.Store
 	Spool *spool.Spool // required if the server listens
 	Log   *slog.Logger
-	// Bounce receives the delivery status reports sent by the null sender. If it is nil, reports are not passed on.
+	// Bounce receives delivery status reports from the null sender. It may be nil.
 	Bounce func(ctx context.Context, b *message.Bounce) error
 }
 
 // Server returns the server that receives mail according to the configuration, without starting it. socketGID is the
-// group of its Unix sockets. If it is 0, the sockets belong to the process's group.
+// group of its Unix sockets. If socketGID is 0, the sockets belong to the process's group.
 func (i *Incoming) Server(c *Config, socketGID int) *in.Server {
 	return in.New(in.Config{
 		Listen:     c.Listen,
@@ -159,7 +159,7 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 		email.Attachments = append(email.Attachments, attachment.Named(a.Name, a.Data))
 	}
 	_, domain, _ := strings.Cut(m.From, "@")
-	forged := d.Auth.Domain == "" && i.Store.Domains().Has(domain) // falsely claims to be from one of our domains
+	forged := d.Auth.Domain == "" && i.Store.Domains().Has(domain) // the sender falsely claims to be in one of our domains
 	if m.From == "" || forged || i.onThisMachine(m.From) {
 		email.From = maildir.UnknownSender
 	}
@@ -173,16 +173,16 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 	return email, err
 }
 
-// onThisMachine reports whether an address is local to this machine, that is, belongs neither to another domain nor to
-// one of the store's domains. A reply to such an address, for example root@localhost, would not reach its author. An
-// address that has the form of another project's agent is local too: an email never comes from one.
+// onThisMachine reports whether an address is local to this machine, so it belongs neither to another domain nor to
+// one of the store's domains. A reply to such an address, for example root@localhost, would not reach its author. The
+// address of an agent in another project is local, too, because emails never come from such an address.
 func (i *Incoming) onThisMachine(address string) bool {
 	a, err := format.ParseAddress(address)
 	return err == nil && (a.OnThisMachine() || i.Store.InAnotherProject(address)) && !i.Store.Domains().Has(a.Domain)
 }
 
-// parties replaces the addresses of the project's agents with their names. It removes duplicates, and addresses that do
-// not reach anyone.
+// parties replaces the addresses of the project's agents with their names. It removes duplicates and unreachable
+// addresses.
 func (i *Incoming) parties(ctx context.Context, p *maildir.Project, addresses []string) (all []string, err error) {
 	for _, address := range addresses {
 		owner, agent, err := i.mailbox(ctx, address)
@@ -202,8 +202,8 @@ func (i *Incoming) parties(ctx context.Context, p *maildir.Project, addresses []
 	return all, nil
 }
 
-// mailbox returns the mailbox of an address, with or without a suffix after a plus sign. If the address is not one of
-// ours, p is nil.
+// mailbox returns the mailbox of an address, with or without a suffix after a plus sign. If the address is not in one
+// of our domains, p is nil.
 func (i *Incoming) mailbox(ctx context.Context, address string) (p *maildir.Project, agent string, err error) {
 	local, domain, _ := strings.Cut(address, "@")
 	if !i.Store.Domains().Has(domain) {

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// desk is a store and its Incoming. The mailbox build belongs to a project of its own, and the mailbox ops to the
+// desk is a store with its Incoming. The mailbox build belongs to a separate project, and the mailbox ops to the
 // default project.
 type desk struct {
 	*Incoming
@@ -82,8 +82,8 @@ func (d *desk) newest(p *maildir.Project, agent string, want int) *index.Deliver
 	return &page.Messages[0]
 }
 
-// TestParties checks that the addresses in an email are replaced with agents' names if they belong to mailboxes of the
-// same project. A sender must be a single address. It may be in one of our domains only if that domain vouches for it.
+// TestParties checks that addresses of mailboxes in the same project are replaced with agents' names. A sender must
+// be a single address. It may be in one of our domains only if that domain vouches for it.
 func TestParties(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})
@@ -99,7 +99,7 @@ func TestParties(t *testing.T) {
 		{"Subject: none", "", maildir.UnknownSender},
 		{"From: root@localhost", "", maildir.UnknownSender},
 		{"From: root@127.0.0.1", "", maildir.UnknownSender},
-		{"From: Ann@frontend", "", maildir.UnknownSender}, // the form of an agent of another project
+		{"From: Ann@frontend", "", maildir.UnknownSender}, // like the address of an agent of another project
 	} {
 		err := d.deliver("build", "a@example.org", c.proven, c.from, "To: Build+tag@mailtree.local, ops@mailtree.local, BUILD@mailtree.local",
 			"Cc: who@mailtree.local, x@127.0.0.1, x@sub.localhost, Ann@frontend, x@example.net", "Message-ID: <"+c.want+c.proven+">", "", "Hi")
@@ -137,7 +137,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestAutomatic checks that the stored message records that it was written by a program.
+// TestAutomatic checks that the stored message records that a program wrote it.
 func TestAutomatic(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})
@@ -151,8 +151,8 @@ func TestAutomatic(t *testing.T) {
 	}
 }
 
-// TestHiddenRecipient checks that a mailbox that the email does not list, such as the postmaster@ or catch-all mailbox,
-// also shows who vouches for the sender.
+// TestHiddenRecipient checks that a message shows which domain vouches for its sender even in a mailbox that the
+// email does not list, such as the postmaster@ or catch-all mailbox.
 func TestHiddenRecipient(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})
@@ -172,7 +172,7 @@ func TestHiddenRecipient(t *testing.T) {
 	}
 }
 
-// TestLookup checks that an address is matched to its mailbox regardless of case. If a mailbox is full, lookups must
+// TestLookup checks that an address is matched to its mailbox regardless of case. If a mailbox is full, Lookup must
 // report that, and deliveries to it must be refused.
 func TestLookup(t *testing.T) {
 	t.Parallel()

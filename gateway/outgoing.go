@@ -28,7 +28,7 @@ type Outgoing struct {
 	sends bool // whether the configuration allows sending mail
 }
 
-// NewOutgoing returns the queue of a store that is about to be opened. It does not start the queue.
+// NewOutgoing returns the queue for a store that will be opened later. It does not start the queue.
 func NewOutgoing(cfg *Config, name string, log *slog.Logger) *Outgoing {
 	i := &items{log: log, open: map[string]outgoing.Item{}}
 	var transport out.Transport = &out.MX{Resolver: cfg.NameServer(), Name: name}
@@ -40,8 +40,8 @@ func NewOutgoing(cfg *Config, name string, log *slog.Logger) *Outgoing {
 	return &Outgoing{out.NewQueue(i, transport, time.Now, log), i, len(cfg.Allow) > 0}
 }
 
-// Run sends mail until ctx is done. If this server may not send mail, it leaves mail queued by another server alone,
-// because its own settings do not say how to send that mail.
+// Run sends mail until ctx is done. If this server may not send mail, Run does not touch mail that another server has
+// queued, because this server's settings do not say how to send it.
 func (o *Outgoing) Run(ctx context.Context) {
 	if o.sends {
 		o.Queue.Run(ctx)
@@ -59,7 +59,7 @@ func (o *Outgoing) Queued(all []outgoing.Item) {
 // Use sets the store. It must be called before Run.
 func (o *Outgoing) Use(store *maildir.Store) { o.items.store = store }
 
-// items is the queue of all projects. It implements out.Store. It also keeps items that have not ended in memory, and
+// items is the queue of all projects. It implements out.Store. It keeps items that have not ended in memory, and
 // reads their files only once.
 type items struct {
 	store *maildir.Store
@@ -68,7 +68,7 @@ type items struct {
 	mu     sync.Mutex
 	open   map[string]outgoing.Item // by id
 	pruned time.Time                // the zero time means that the files have not been read yet
-	warned bool                     // the log already says that mail is not signed
+	warned bool                     // whether the log says that mail is not signed
 }
 
 // keep keeps an item in memory until the item has ended.
@@ -157,7 +157,8 @@ func (s *items) Get(ctx context.Context, id string) (outgoing.Item, error) {
 	return outgoing.Item{}, out.ErrNoItem
 }
 
-// Save implements out.Store. If an item's project has been removed, Save forgets the item, which is then not sent.
+// Save implements out.Store. If an item's project has been removed, Save drops the item from memory, and the item is
+// not sent.
 func (s *items) Save(ctx context.Context, i outgoing.Item) error {
 	p, err := s.store.Project(ctx, i.Project)
 	if errors.Is(err, maildir.ErrNotFound) {
@@ -288,14 +289,14 @@ func (s *items) sign(raw []byte) ([]byte, error) {
 	return (&out.Signer{Domain: domain, Selector: selector, Key: key}).Sign(raw)
 }
 
-// Report implements out.Store. It does not report messages that were undone.
+// Report implements out.Store. It does not report on messages that were undone.
 func (s *items) Report(ctx context.Context, all []outgoing.Item) error {
 	p, m, err := s.original(ctx, &all[0])
 	var refusal *out.Refusal
 	switch {
 	case errors.Is(err, out.ErrTakenBack):
 		return nil
-	case errors.As(err, &refusal): // the copy was changed, so take the sender from the items
+	case errors.As(err, &refusal): // the copy was changed, so use the sender in the items
 		from, _, _ := strings.Cut(all[0].From, "@")
 		m = &format.Message{ID: all[0].Message, From: from, Subject: all[0].Message}
 	case err != nil:

@@ -142,10 +142,10 @@ func TestReport(t *testing.T) {
 		}
 	}
 	last := slices.MaxFunc(all, func(a, b outgoing.Item) int { return strings.Compare(a.ID, b.ID) })
-	if err := s.Report(t.Context(), []outgoing.Item{last}); err != nil { // as if killed between the two writes
+	if err := s.Report(t.Context(), []outgoing.Item{last}); err != nil { // as if the server had been killed between the two writes
 		t.Fatal(err)
 	}
-	all[0].Queued = all[0].Queued.Add(time.Hour) // the user has sent it again
+	all[0].Queued = all[0].Queued.Add(time.Hour) // as if the user had sent it again
 	if err := s.Report(t.Context(), all[:1]); err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestBouncedLater(t *testing.T) {
 	}
 }
 
-// TestSaveGone checks that none of a project's mail is sent if the project was moved away, because the result could not
+// TestSaveGone checks that if a project has been moved away, none of its mail is sent, because the result could not
 // be saved.
 func TestSaveGone(t *testing.T) {
 	t.Parallel()

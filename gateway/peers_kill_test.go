@@ -28,13 +28,13 @@ import (
 
 const kills = 100
 
-// load sends mail in both directions while the server is being killed.
+// load sends mail in both directions while the test kills the server.
 type load struct {
 	*office
 
 	mu       sync.Mutex
 	begun    int             // number of emails in both directions
-	answered map[string]bool // whether an email has been answered, by subject
+	answered map[string]bool // whether an email was accepted, by subject
 	taken    map[string]int  // number of times the smarthost accepted an email, by subject
 }
 
@@ -46,7 +46,7 @@ func (o *load) next(direction string) string {
 	return direction + strconv.Itoa(o.begun)
 }
 
-// answer records that an email was accepted.
+// answer records that an email with the given subject was accepted.
 func (o *load) answer(subject string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -96,7 +96,7 @@ func (o *load) try(raw string) error {
 	return err
 }
 
-// send sends one email after another with the tool. It does not repeat calls that were not answered.
+// send sends one email after another with the tool. It does not repeat calls that got no response.
 func (o *load) send(ctx context.Context) {
 	for ctx.Err() == nil {
 		one, cancel := context.WithTimeout(ctx, time.Minute)
@@ -149,7 +149,7 @@ func (h hop) Data(r io.Reader) error {
 	return nil
 }
 
-// newLoad starts an office, and a smarthost for its outgoing mail.
+// newLoad starts an office and a smarthost for the office's outgoing mail.
 func newLoad(t *testing.T) *load {
 	t.Helper()
 	o := &load{answered: map[string]bool{}, taken: map[string]int{}}
@@ -166,9 +166,9 @@ func newLoad(t *testing.T) *load {
 	return o
 }
 
-// TestPeerKilled kills the server a hundred times under load in both directions. Every email that was accepted with 250
-// must be in the tree exactly once. The smarthost must have received every sent email exactly once, unless the email's
-// state is unknown.
+// TestPeerKilled kills the server a hundred times under load in both directions. Every email that was accepted with
+// 250 must be in the tree exactly once. The smarthost must have received every sent email exactly once, except for
+// emails whose state is unknown.
 func TestPeerKilled(t *testing.T) {
 	peers(t)
 	o := newLoad(t)
@@ -193,7 +193,7 @@ func TestPeerKilled(t *testing.T) {
 	kept := map[string]int{}
 	for _, m := range o.box(t, "inbox") {
 		kept[m.Subject]++
-		if !strings.HasPrefix(m.Subject, "in") { // this is a report from Postmaster
+		if !strings.HasPrefix(m.Subject, "in") { // a report from Postmaster
 			continue
 		}
 		if _, err := m.raw(); err != nil {

@@ -50,7 +50,7 @@ func (o *office) command(ctx context.Context, args ...string) *exec.Cmd {
 	return c
 }
 
-// tools returns a command that serves the aimx toolset.
+// tools returns a command that serves the aimx toolset over stdio.
 func (o *office) tools(ctx context.Context) *exec.Cmd {
 	return o.command(ctx, "stdio", "--toolset", "aimx", "--no-start", "--project", "/work/shop")
 }
@@ -96,7 +96,7 @@ func (o *office) start() {
 	})
 }
 
-// kill ends the server without giving it a chance to clean up.
+// kill kills the server, so that it cannot clean up.
 func (o *office) kill() {
 	o.cmd.Process.Kill()
 	o.cmd.Wait()

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// reads is a program that parses a message with Python's own library.
+// reads is a Python program that parses a message with the standard library.
 const reads = `
 import email, email.policy, json, sys
 m = email.message_from_binary_file(sys.stdin.buffer, policy=email.policy.default)

@@ -16,7 +16,7 @@ import (
 	"mailtree/gateway/in"
 )
 
-// large replaces placeholders with text that is too long for the file.
+// large replaces placeholders with texts that would be too long to write into the file.
 var large = strings.NewReplacer(
 	"{{x*400}}", strings.Repeat("x", 400),
 	"{{x*9000}}", strings.Repeat("x", 9000),
@@ -29,15 +29,15 @@ var large = strings.NewReplacer(
 // replied matches the last line of each server reply in the output of swaks.
 var replied = regexp.MustCompile(`(?m)^<[-~*]+ +(\d{3} .*)$`)
 
-// TestPeerSwaks plays the sessions in testdata/swaks.txtar. It checks that each session gets the expected replies, that
-// the server keeps only the expected mail, and that no domain vouches for a forged sender.
+// TestPeerSwaks runs the sessions in testdata/swaks.txtar. It checks that each session gets the expected replies,
+// that the server stores only the expected mail, and that no domain vouches for a forged sender.
 func TestPeerSwaks(t *testing.T) {
 	peers(t)
 	archive, err := txtar.ParseFile("testdata/swaks.txtar")
 	if err != nil || len(archive.Files) < 40 {
 		t.Fatalf("%d sessions, %v", len(archive.Files), err)
 	}
-	web := httptest.NewTLSServer(nil) // only its certificate is used
+	web := httptest.NewTLSServer(nil) // started only for its certificate
 	defer web.Close()
 	resolver := names(t, `friend.example. IN TXT "v=spf1 ip4:127.0.0.1 -all"`, `_dmarc.friend.example. IN TXT "v=DMARC1; p=reject"`,
 		`bank.example. IN TXT "v=spf1 ip4:192.0.2.1 -all"`, `_dmarc.bank.example. IN TXT "v=DMARC1; p=reject"`)
@@ -59,7 +59,7 @@ func TestPeerSwaks(t *testing.T) {
 			}
 			c := exec.CommandContext(t.Context(), "swaks", args...)
 			c.Env = append(os.Environ(), "HOME="+t.TempDir())
-			screen, _ := c.CombinedOutput() // swaks returns an error if the server refuses
+			screen, _ := c.CombinedOutput() // swaks fails if the server refuses something
 			screen = regexp.MustCompile(`(?m)^ .*\n`).ReplaceAll(screen, nil)
 			last := ""
 			for _, reply := range replied.FindAllStringSubmatch(string(screen), -1) {

@@ -30,14 +30,14 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// These tests run other programs, which .ci/campaign installs: postfix, opendkim, swaks, mutt and python3. The tests
-// run as root, and only if MAILTREE_PEERS is set to the path of our program.
+// These tests run other programs, which .ci/campaign installs: postfix, opendkim, swaks, mutt and python3. They need
+// root, and run only if MAILTREE_PEERS is set to the path of our program.
 const (
 	ours   = "mail.ours.example"
 	theirs = "peer.example"
 )
 
-// peers skips the test unless the test run may start other programs.
+// peers skips the test unless MAILTREE_PEERS is set.
 func peers(t *testing.T) {
 	t.Helper()
 	if os.Getenv("MAILTREE_PEERS") == "" {
@@ -90,7 +90,7 @@ func port(t *testing.T) string {
 	return p
 }
 
-// until waits until another program has had an effect.
+// until waits until done returns true.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	waits.Until(t, what, done)
@@ -137,7 +137,7 @@ func names(t *testing.T, records ...string) string {
 	return conn.LocalAddr().String()
 }
 
-// domain creates a key for a domain. It returns the key's file, the key, and the domain's records.
+// domain creates a key for a domain. It returns the key's file, the key, and the domain's DNS records.
 func domain(t *testing.T, name string) (path string, private *rsa.PrivateKey, records []string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
@@ -344,7 +344,7 @@ func opendkim(t *testing.T, message string, records []string) string {
 	return fmt.Sprintf("%s%v", out, err)
 }
 
-// letter returns one of our signed messages. Its content needs encoding.
+// letter returns a message of ours and its signed email. The content contains everything that needs encoding.
 func letter(t *testing.T, private *rsa.PrivateKey) (m *out.Mail, raw []byte) {
 	t.Helper()
 	m = &out.Mail{
@@ -364,8 +364,8 @@ func letter(t *testing.T, private *rsa.PrivateKey) (m *out.Mail, raw []byte) {
 	return m, raw
 }
 
-// TestPeerPostfix checks mail that Postfix delivers to us, some of it signed by OpenDKIM. We must vouch for signed mail
-// and for mail with a result from Postfix, but not for mail with a forged result.
+// TestPeerPostfix checks mail that Postfix delivers to us, some of it signed by OpenDKIM. Signed mail and mail with a
+// result from Postfix must pass, but mail with a forged result must not.
 func TestPeerPostfix(t *testing.T) {
 	peers(t)
 	file, _, records := domain(t, theirs)
@@ -377,7 +377,7 @@ func TestPeerPostfix(t *testing.T) {
 	for i, c := range []struct{ sender, from, raw, auth string }{
 		{"ann@" + theirs, "ann@" + theirs, "Subject: Grüße\r\n\r\n.\r\nHello =\r\n", "dmarc:" + theirs},
 		{"eve@evil.example", "ann@bank.example", forged + "Subject: Pay\r\n\r\nNow.\r\n", "none"},
-		{"pal@friend.example", "pal@friend.example", "Subject: Hi\r\n\r\nIt is me.\r\n", "dmarc:friend.example"}, // according to Postfix
+		{"pal@friend.example", "pal@friend.example", "Subject: Hi\r\n\r\nIt is me.\r\n", "dmarc:friend.example"}, // based on Postfix's result
 		{"", "daemon@bank.example", "Subject: Returned\r\n\r\nNo.\r\n", "none"},
 	} {
 		p.send(t, c.sender, "build@"+ours, "From: <"+c.from+">\r\n"+c.raw)
@@ -415,8 +415,8 @@ func TestPeerPostfix(t *testing.T) {
 	}
 }
 
-// TestPeerSmarthost checks that Postfix accepts our signed mail, and that OpenDKIM finds the signature valid, but
-// invalid after any change.
+// TestPeerSmarthost checks that Postfix accepts our signed mail. OpenDKIM must consider the signature valid, but not
+// after any change to the mail.
 func TestPeerSmarthost(t *testing.T) {
 	peers(t)
 	_, private, records := domain(t, ours)

@@ -18,11 +18,12 @@ import (
 
 const keyExt = ".pem"
 
-// KeyFolder returns the folder of the keys that sign a domain's mail. Each key is in a file named SELECTOR.pem.
+// KeyFolder returns the folder that contains the keys that sign a domain's mail. Each key is in a file named
+// SELECTOR.pem.
 func KeyFolder(store, domain string) string { return filepath.Join(store, storedir.GatewayDir, domain) }
 
 // KeyFile returns the file and the selector of the key that signs a domain's mail. If there are several keys, it
-// returns the last one by name, which is the newest. If the domain has no key, KeyFile returns fs.ErrNotExist. It also
+// returns the newest, whose name sorts last. If the domain has no key, KeyFile returns fs.ErrNotExist. It also
 // returns errors from reading the folder.
 func KeyFile(store, domain string) (file, selector string, err error) {
 	folder := KeyFolder(store, domain)
@@ -49,8 +50,8 @@ func LoadKey(store, domain string) (key *rsa.PrivateKey, selector string, err er
 	return key, selector, err
 }
 
-// MakeKey creates a key if the domain has none, and names it after the year. If the domain already has a key, made is
-// false. MakeKey returns write errors.
+// MakeKey creates a key for the domain, named after the year. If the domain already has a key, MakeKey does nothing
+// and made is false. It returns read and write errors.
 func MakeKey(store, domain string, now time.Time) (made bool, err error) {
 	if _, _, err := KeyFile(store, domain); !errors.Is(err, fs.ErrNotExist) {
 		return false, err
@@ -62,7 +63,7 @@ func MakeKey(store, domain string, now time.Time) (made bool, err error) {
 	return err == nil, err
 }
 
-// RecordState is a record that a domain must publish and any problem with the published record.
+// RecordState is a record that a domain must publish, with the result of looking it up.
 type RecordState struct {
 	dns.Record
 	Problem error // nil if the record is published

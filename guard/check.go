@@ -33,22 +33,22 @@ const (
 	Trouble = 2 // wrong usage, or the check failed
 )
 
-// Question says what to check. Only Store, Env and Err are required.
+// Question specifies what to check. Only Store, Env and Err are required.
 type Question struct {
 	Store   string         // absolute path
 	Scope   storedir.Scope // the scope of the store's server
-	Project string         // slug or absolute path; "": the installed guard's if ByHand, otherwise that of Dir's repository
+	Project string         // slug or absolute path; "": the installed guard's project if ByHand, otherwise the project of Dir's repository
 	Hook    string         // PreCommit (also ""), PreMergeCommit, PrePush
-	Fixed   bool           // Store was given for this check, so an installed guard of another store is ignored
-	ByHand  bool           // a user runs the check by hand, so a failed check is an error
+	Fixed   bool           // the caller specified Store, so an installed guard of another store is ignored
+	ByHand  bool           // a user, not a hook, runs the check, so a failed check is an error
 	Paths   []string       // files to check instead of the staged ones, relative to the repository's root
 
-	Dir     string    // where git runs; "": in the working directory
-	Env     []string  // the environment: Git's own variables, AGENT_NAME, GUARD_*
+	Dir     string    // the folder in which git runs; "": the working directory
+	Env     []string  // the environment, including Git's variables, AGENT_NAME and GUARD_*
 	Stdin   io.Reader // standard input of a pre-push hook
 	Now     time.Time // zero means the current time
-	Program string    // path of mailtree for the suggested command; "": on the PATH
-	Usual   string    // the store that mailtree uses without --store; suggested commands name any other store
+	Program string    // path of mailtree for suggested commands; "": mailtree is on the PATH
+	Usual   string    // the store that mailtree uses without --store; for any other store, suggested commands include --store
 
 	// Person returns the agent name of the user at the terminal, or "" if no user is there. If Person is nil, no user
 	// runs the check. Check calls Person only if nothing else identifies the committer.
@@ -57,12 +57,12 @@ type Question struct {
 	Words refusal.Words // how refusals are worded
 }
 
-// Verdict is the answer to a Question.
+// Verdict is the result of a check.
 type Verdict struct {
-	Agent   string           // the agent that is asking; "" if unknown
-	Held    *Held            // stops the change; nil if the agent is not held
-	Blocked []Blocked        // claims that stop the change; not looked up if Held is set
-	Damaged []format.Problem // files of claims and holds that cannot be read and therefore block nothing
+	Agent   string           // the agent that makes the change; "" if unknown
+	Held    *Held            // the hold that stops the change; nil if the agent is not held
+	Blocked []Blocked        // claims that stop the change; not determined if Held is set
+	Damaged []format.Problem // files of claims and holds that cannot be read and are therefore ignored
 	Code    int              // exit status
 }
 
@@ -73,8 +73,8 @@ type Blocked struct {
 	Project       string // the claim's project in the form that a tool call uses
 }
 
-// Check answers the question, prints an explanation to w, and returns the verdict with its exit status. If claims block
-// the change, it also records that in the store. A hold stops the change without a look at claims.
+// Check performs the check, prints an explanation to w, and returns the verdict with its exit status. If claims block
+// the change, Check also records that in the store. If the agent is held, Check does not check claims.
 func Check(ctx context.Context, q Question, w io.Writer) Verdict {
 	pol, err := readPolicy(q.Env, "GUARD_MODE")
 	if err != nil {
@@ -123,8 +123,8 @@ type check struct {
 	git    *git
 }
 
-// run compares the changes with the claims of the question's project, and of every other project whose folder is in the
-// working tree.
+// run compares the changes with the claims of the question's project and of every other project whose folder is in
+// the working tree.
 func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 	all, err := c.projects(ctx)
 	defer func() {
@@ -173,7 +173,7 @@ func (c *check) lookUp(ctx context.Context, p project, changes []changed) (v Ver
 	if v.Held, v.Damaged, err = p.held(who.name, c.q.Now); err != nil || v.Held != nil {
 		return v, who, err
 	}
-	const fold = true // ask Git only if a claim might match
+	const fold = true // ignore case for now; ask Git about case only if a claim might match
 	claims, damaged, err := claim.Files(p.tree, claim.NewIntent("", paths, fold, c.q.Now).Concerns)
 	v.Damaged = append(v.Damaged, damaged...)
 	if err != nil || len(claims) == 0 {
@@ -216,7 +216,8 @@ func (c *check) changes(ctx context.Context) ([]changed, error) {
 	return []changed{{paths: paths}}, err
 }
 
-// author returns the agent that made a change. An agent's commit remains the agent's even if someone else pushes it.
+// author returns the agent that made a change. A commit belongs to the agent that is its author, even if someone else
+// pushes it.
 func (c *check) author(t *tree.Tree, ch changed, who identity) (string, error) {
 	if agent, _, err := storedir.AgentNamed(t, ch.author); err != nil || agent != "" {
 		return agent, err
@@ -224,7 +225,7 @@ func (c *check) author(t *tree.Tree, ch changed, who identity) (string, error) {
 	return who.name, nil
 }
 
-// merge adds b's claims to a, without duplicates. The claim that was made first comes first.
+// merge adds b's claims to a, without duplicates, and sorts all claims by creation time.
 func merge(a, b []Blocked) []Blocked {
 	for _, x := range b {
 		i := slices.IndexFunc(a, func(y Blocked) bool { return y.File == x.File })
@@ -240,9 +241,9 @@ func merge(a, b []Blocked) []Blocked {
 	return a
 }
 
-// FromRoot converts paths relative to dir into paths relative to the root of the code repository around dir. A path in
-// a linked working tree or another clone is treated as the same path in the repository. It returns ErrInvalid for a folder or for a path
-// outside the repository, and errors from git.
+// FromRoot converts paths relative to dir into paths relative to the root of the code repository that contains dir. A
+// path in a linked working tree or another clone is treated as the same path in the repository. FromRoot returns
+// ErrInvalid for a folder or for a path outside the repository, and errors from git.
 func (q *Question) FromRoot(ctx context.Context, dir string, paths []string) ([]string, error) {
 	g := &git{dir: dir, env: q.Env}
 	top, err := g.line(ctx, "rev-parse", "--show-toplevel")

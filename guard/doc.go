@@ -3,20 +3,21 @@
 // checks a file before it is edited, without Git. Both also stop an agent that a user holds (maildir/hold).
 //
 //	mailtree guard install     writes hooks into the code repository (hook.sh); existing hooks are kept and run first
-//	mailtree guard check       what the hooks call: 0 pass, 1 blocked, 2 wrong call or could not check
-//	mailtree guard status      what is installed where, and whether it works
+//	mailtree guard check       what the hooks call; exits with 0 (pass), 1 (blocked) or 2 (error)
+//	mailtree guard status      shows what is installed where, and whether it works
 //	mailtree guard uninstall   restores the earlier hooks, byte for byte
 //
-// A commit changes the files whose index entries differ from HEAD: additions, changes, deletions, and both names of a
-// rename. A merge changes only the files that differ from each of its parents. A file taken unchanged from one parent
-// was already checked when that parent's commit was created. An amended commit is compared with the commit that it
-// replaces.
+// A commit changes the files whose index entries differ from HEAD: added, changed and deleted files, and both names
+// of a renamed file. A merge changes only the files that differ from each of its parents. A file that is the same as
+// in one parent was already checked when that parent was committed. An amended commit is compared with the commit
+// that it replaces.
 //
-// Sometimes a guard cannot check, because its program or store is gone or because Git fails. It then prints a clear
-// warning and lets the commit pass, unless GUARD_MODE=block is set. The reason is that claims are advisory, and a guard
-// that cannot be overridden is worse than none.
+// If a guard cannot check, because its program or store is gone or because Git fails, it prints a clear warning and
+// lets the commit pass, unless GUARD_MODE=block is set. The reason is that claims are advisory, and a guard that
+// cannot be overridden is worse than none.
 //
-// The guard never executes anything that the code repository's configuration specifies. It calls only Git plumbing that
-// runs no filter, textconv, external diff or pager, and it turns off fsmonitor, hooks and transports. Installing the
-// guard writes only to the hooks folder of the code repository (invariant I8). See docs/guard.md, "What it checks".
+// The guard never executes anything that the code repository's configuration specifies. It calls only Git plumbing
+// commands that run no filter, textconv, external diff or pager, and it turns off fsmonitor, hooks and transports.
+// Installing the guard writes only to the hooks folder of the code repository (invariant I8). See docs/guard.md,
+// "What it checks".
 package guard

@@ -15,10 +15,10 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// editing is the Question.Hook of an edit, because Git has no hook for edits.
+// editing is the value of Question.Hook for an edit. Git has no hook for edits.
 const editing = "edit"
 
-// Edit asks whether an agent may change files now. Now and Program may be zero.
+// Edit describes a change that an agent is about to make to files. Now and Program may be zero.
 type Edit struct {
 	Store   string                 // absolute path
 	Usual   string                 // as in Question
@@ -32,10 +32,9 @@ type Edit struct {
 	Words   refusal.Words          // as in Question
 }
 
-// CheckEdit checks whether the agent may change the files. It returns in deny why the agent must not, or in warn what
-// the agent should know about them. Both are "" if neither a claim nor a hold applies. CheckEdit needs only files,
-// neither a server nor Git. The claims and holds that apply are the same as for a commit of the files. See
-// docs/guard.md, "Before the edit".
+// CheckEdit checks whether the agent may change the files. If not, deny says why. Otherwise, warn says what the agent
+// should know about them. If no claim or hold applies, both are "". CheckEdit needs neither a server nor Git. The
+// same claims and holds apply as for a commit of the files. See docs/guard.md, "Before the edit".
 func CheckEdit(e Edit) (deny, warn string) {
 	if e.Now.IsZero() {
 		e.Now = time.Now()
@@ -78,8 +77,8 @@ func CheckEdit(e Edit) (deny, warn string) {
 	return "", text.String()
 }
 
-// blocking returns the agent's hold or, if there is none, other agents' claims that cover at least one of the files,
-// from every project whose folder contains one. It also identifies the agent that is asking.
+// blocking returns the agent's hold or, if there is none, other agents' claims that cover at least one of the files.
+// It considers every project whose folder contains one of the files. It also identifies the agent that is editing.
 func (e Edit) blocking(pol policy) (held *Held, all []Blocked, who identity, err error) {
 	projects, err := storedir.ProjectNames(e.Store)
 	if err != nil {
@@ -121,7 +120,7 @@ func (e Edit) blocking(pol policy) (held *Held, all []Blocked, who identity, err
 // relative to the project's folder.
 func (e Edit) lookUp(pol policy, n storedir.ProjectName, paths []string) (held *Held, found []Blocked, who identity, err error) {
 	t, err := storedir.OpenTree(e.Store, n.Slug, 0)
-	if errors.Is(err, fs.ErrNotExist) { // removed after the projects were listed
+	if errors.Is(err, fs.ErrNotExist) { // the project was removed after the projects were listed
 		return nil, nil, who, nil
 	}
 	if err != nil {
@@ -154,13 +153,13 @@ func (e Edit) lookUp(pol policy, n storedir.ProjectName, paths []string) (held *
 	return nil, found, who, nil
 }
 
-// alias is one absolute path of a file, and the top of the working tree that contains this path. top is "" if the path
-// is not in a working tree.
+// alias is one absolute path of a file, with the top of the working tree that contains this path. If the path is not
+// in a working tree, top is "".
 type alias struct{ path, top string }
 
-// aliases lists the paths of a file: the given path, the path without links, the path in the main working tree, and the
-// path in the folder that names the project. If the file is a link, it also lists the paths of the link's target. It
-// returns an error only for a machine fault.
+// aliases lists the paths of a file: the given path, the path with links resolved, the path in the main working tree,
+// and the path in the folder that the project's key names. If the file is a link, it also lists the paths of the
+// link's target. It returns an error only for a machine fault.
 func aliases(file string, others repo.Folders) (all []alias, err error) {
 	dir, base := filepath.Split(filepath.Clean(file))
 	dir = filepath.Clean(dir)

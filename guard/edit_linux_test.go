@@ -8,8 +8,8 @@ import (
 	"mailtree/fixtures/trap"
 )
 
-// TestEditUnchecked checks that, if the claims cannot be read, the edit continues with a warning unless the environment
-// says otherwise.
+// TestEditUnchecked checks that if the claims cannot be read, the edit continues with a warning, unless the
+// environment sets CLAIM_MODE to block.
 func TestEditUnchecked(t *testing.T) {
 	t.Parallel()
 	store, dir := editScene(t)

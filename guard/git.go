@@ -11,12 +11,12 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// git runs the git program in one folder, in such a way that it executes nothing that the repository configures.
+// git runs the git program in one folder, so that it executes nothing that the repository configures.
 type git struct {
 	dir string   // "" for the working directory
 	env []string // the caller's environment; in a hook, it points to the index and the repository
 
-	hooks bool // let git use core.hooksPath, to find the hooks folder
+	hooks bool // do not override core.hooksPath; needed to find the hooks folder
 }
 
 // hardened contains settings that override the repository's own.
@@ -29,13 +29,13 @@ var hardened = []string{
 // configuration specifies.
 var shield = []string{"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"}
 
-// elsewhere lists the variables in a hook's environment that point Git to the hook's repository.
+// elsewhere lists the environment variables of a hook that direct Git to the hook's repository.
 var elsewhere = []string{
 	"GIT_DIR=", "GIT_WORK_TREE=", "GIT_INDEX_FILE=", "GIT_COMMON_DIR=",
 	"GIT_OBJECT_DIRECTORY=", "GIT_NAMESPACE=", "GIT_PREFIX=",
 }
 
-// outside returns a git that works in dir even if the caller's environment points to another repository.
+// outside returns a git that works in dir even if the caller's environment directs Git to another repository.
 func outside(dir string, env []string) *git {
 	g := &git{dir: dir}
 	for _, e := range env {
@@ -99,7 +99,7 @@ func (g *git) line(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSuffix(out, "\n"), err
 }
 
-// names is like run, for output that is a list of names, each followed by NUL.
+// names is like run, for output that is a list of NUL-terminated names.
 func (g *git) names(ctx context.Context, stdin io.Reader, args ...string) ([]string, error) {
 	out, err := g.run(ctx, stdin, args...)
 	if err != nil || out == "" {
@@ -108,7 +108,7 @@ func (g *git) names(ctx context.Context, stdin io.Reader, args ...string) ([]str
 	return strings.Split(strings.TrimSuffix(out, "\x00"), "\x00"), nil
 }
 
-// exited reports whether git ran and ended with the given status.
+// exited reports whether git ran and exited with the given status.
 func exited(err error, code int) bool {
 	var e *gitError
 	return errors.As(err, &e) && e.code == code

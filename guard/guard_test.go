@@ -30,8 +30,8 @@ func TestShellQuote(t *testing.T) {
 	}
 }
 
-// TestHookIsReadBack checks hooks with odd strings in every field: parseHook reads back what was rendered and notices
-// any change, and a shell accepts the script.
+// TestHookIsReadBack renders hooks with odd strings in every field. It checks that parseHook returns the original
+// hook and notices any change, and that a shell accepts the script.
 func TestHookIsReadBack(t *testing.T) {
 	for i, s := range odd {
 		h := &hook{Name: PrePush, Program: "/p/" + s, Guards: [1]guarding{{"/s/" + s, "slug"}}}
@@ -61,7 +61,7 @@ func TestHookIsReadBack(t *testing.T) {
 	}
 }
 
-// TestShellFor checks which shell, if any, reads an earlier hook written by another tool.
+// TestShellFor checks which shell, if any, runs an earlier hook that another tool wrote.
 func TestShellFor(t *testing.T) {
 	for script, want := range map[string]string{
 		"#!/usr/bin/env sh\n. \"$(dirname \"$0\")/h\"":        "/usr/bin/env sh",
@@ -82,8 +82,8 @@ func TestShellFor(t *testing.T) {
 	}
 }
 
-// TestReportIsPlain puts odd strings everywhere in a refusal. It checks that the output contains nothing that a
-// terminal would act on, and that the suggested command is still a single command.
+// TestReportIsPlain puts odd strings everywhere in a report. It checks that the output contains nothing that could
+// control a terminal, and that the suggested command is still a single command.
 func TestReportIsPlain(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, s := range append(slices.Clone(odd), "\xff", "\u009b31m") {
@@ -107,7 +107,7 @@ func TestReportIsPlain(t *testing.T) {
 	}
 }
 
-// TestShellText checks that a string becomes a single shell word, in double quotes if they are harmless.
+// TestShellText checks that a string becomes a single shell word, in double quotes if they preserve it.
 func TestShellText(t *testing.T) {
 	for s, want := range map[string]string{
 		"May I have app/*.py?": `"May I have app/*.py?"`,
@@ -120,8 +120,8 @@ func TestShellText(t *testing.T) {
 	}
 }
 
-// TestInstallStops checks that, between any two steps of an installation, the folder contains either the complete
-// earlier hook or ours.
+// TestInstallStops checks that between any two steps of an installation, the folder contains either the complete
+// earlier hook or our hook.
 func TestInstallStops(t *testing.T) {
 	dir := t.TempDir()
 	old := []byte("#!/bin/sh\nexit 0\n")

@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/hold"
 )
 
-// Held is a hold that stops an agent's change, whatever files it touches.
+// Held is a hold that stops an agent's changes, no matter which files they affect.
 type Held struct {
 	format.Hold
 	Agent   string
@@ -16,8 +16,9 @@ type Held struct {
 	Project string // the hold's project in the form that a tool call uses
 }
 
-// held returns the hold of an agent of the project, or nil if the agent is not held. bad is the problem of an invalid
-// file, which holds nobody. An unidentified agent cannot be held. held returns any error from hold.Read.
+// held returns the hold of an agent of the project, or nil if the agent is not held. If the hold's file is invalid,
+// the agent is not held, and bad contains the problem. An unidentified agent cannot be held. held returns any error
+// from hold.Read.
 func (p project) held(agent string, now time.Time) (h *Held, bad []format.Problem, err error) {
 	found, problem, err := hold.Read(p.tree, agent)
 	if problem != nil {
@@ -29,7 +30,7 @@ func (p project) held(agent string, now time.Time) (h *Held, bad []format.Proble
 	return &Held{*found, agent, filepath.Join(p.tree.Dir(), format.HoldPath(agent)), p.name}, bad, nil
 }
 
-// held prints that the agent is held, and what the agent can do.
+// held prints that the agent is held, and what it can do.
 func (r *report) held(h *Held, warn bool) {
 	short := h.Hold
 	short.Reason = clip(short.Reason, 200)

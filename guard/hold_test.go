@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// TestHeld checks which edits a hold of BlueLake in the project code stops, and what the agent gets to read.
+// TestHeld checks which edits are stopped by a hold on BlueLake in the project code, and which text the agent gets.
 func TestHeld(t *testing.T) {
 	t.Parallel()
 	store, dir := editScene(t)
@@ -24,7 +24,7 @@ func TestHeld(t *testing.T) {
 		path, agent string
 		env         string
 		later       time.Duration
-		deny, warn  string // part of the text; "" if there is none
+		deny, warn  string // part of the text; "" if there is no text
 	}{
 		{name: "a file that nobody claims", file: valid, path: "code/free", agent: "BlueLake", deny: says},
 		{name: "the time left", file: valid, path: "code/free", agent: "BlueLake", deny: "another 1h 30m, until 2026-01-01 13:30 UTC"},
@@ -70,7 +70,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestHeldCommits checks that a hold stops commits that change the folder of its project, and no others.
+// TestHeldCommits checks that a hold stops only commits that change files in the folder of its project.
 func TestHeldCommits(t *testing.T) {
 	t.Parallel()
 	store, dir := editScene(t)
@@ -83,9 +83,9 @@ func TestHeldCommits(t *testing.T) {
 		project, paths, agent string
 		code                  int
 	}{
-		{"code-nested", "", "BlueLake", Pass}, // nothing changes in its folder
+		{"code-nested", "", "BlueLake", Pass}, // nothing changes in the project's folder
 		{"code-nested", "nested/b.txt", "BlueLake", Stop},
-		{"code", "nested/b.txt", "BlueLake", Stop}, // its folder is in the working tree
+		{"code", "nested/b.txt", "BlueLake", Stop}, // the project's folder is in the working tree
 		{"code", "free", "BlueLake", Pass},
 		{"code", "", "BlueLake", Pass},
 		{"code-nested", "", "GreenCastle", Pass},

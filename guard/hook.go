@@ -15,12 +15,12 @@ import (
 //go:embed hook.sh
 var hookScript string
 
-// hook contains the data from which one of our hooks was written. The hook's script contains these data too.
+// hook contains the data from which one of our hooks is generated. The hook's script contains this data, too.
 type hook struct {
 	Name    string      `json:"hook"`
 	Program string      `json:"program"` // path of mailtree at the time of installation
-	Shell   []string    `json:"shell"`   // reads the earlier hook under its old name; empty if the hook is executed
-	Guards  [1]guarding `json:"guards"`  // a list, because earlier versions wrote several into a shared folder
+	Shell   []string    `json:"shell"`   // the shell that runs the earlier hook under its old name; empty if the hook is executed directly
+	Guards  [1]guarding `json:"guards"`  // a list, because earlier versions could write several into a shared hook
 }
 
 // guarding identifies the project whose claims apply.
@@ -29,7 +29,7 @@ type guarding struct {
 	Project string `json:"project"` // slug
 }
 
-// behind is the suffix added to the name of an earlier hook.
+// behind is the suffix that is added to the name of an earlier hook.
 const behind = ".before-mailtree"
 
 const (
@@ -62,7 +62,7 @@ func (h *hook) render() ([]byte, error) {
 	return []byte(strings.Replace(text, sumPrefix+"@SUM@\n", sumPrefix+sumOf(text)+"\n", 1)), nil
 }
 
-// sumOf returns the checksum of a script, computed without the line that contains the checksum.
+// sumOf returns the checksum of a script, without its checksum line.
 func sumOf(text string) string {
 	before, rest, _ := strings.Cut(text, sumPrefix)
 	_, after, _ := strings.Cut(rest, "\n")
@@ -70,8 +70,8 @@ func sumOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// parseHook parses a hook's script. It returns nil for a hook that is not ours. If changed is true, our hook was
-// modified.
+// parseHook parses a hook's script. It returns nil for a hook that is not ours. If our hook was modified, changed is
+// true.
 func parseHook(data []byte) (h *hook, changed bool) {
 	text := string(data)
 	if !bytes.HasPrefix(data, []byte("#!/bin/sh\n"+marker)) {
@@ -93,12 +93,13 @@ var (
 	shells  = map[string]bool{"sh": true, "bash": true, "dash": true, "ash": true, "ksh": true, "zsh": true}
 )
 
-// shellFor returns the shell that must read an earlier hook under its old name, or nil for a hook that can simply run.
+// shellFor returns the shell that must run an earlier hook under its old name, or nil if the hook can be executed
+// directly.
 //
-// The earlier hook now has another name, but some hooks depend on their own name. For example, husky's hooks find the
-// file to run by basename "$0" next to dirname "$0". If a shell reads the script, $0 keeps the old name. However, a
-// script that compares $0 with BASH_SOURCE would then do nothing, so such a script is executed, like everything that is
-// not a shell script.
+// The earlier hook has been renamed, but some hooks depend on their own names. For example, husky's hooks find the
+// file to run through basename "$0" and dirname "$0". If a shell reads the script, $0 can keep the old name. However,
+// a script that compares $0 with BASH_SOURCE would then do nothing, so such a script is executed directly, like any
+// hook that is not a shell script.
 func shellFor(script []byte) []string {
 	if !ownName().Match(script) || bytes.Contains(script, []byte("BASH_SOURCE")) || bytes.IndexByte(script, 0) >= 0 {
 		return nil

@@ -10,17 +10,18 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// identity identifies the agent that is committing.
+// identity identifies the agent that makes a change.
 type identity struct {
 	name   string // "" if unknown
-	hint   string // a sentence about a name that does not belong to any agent
+	hint   string // a sentence for the user about a name that is not an agent of the project
 	person bool   // the agent is the user at the terminal
 }
 
-// identify finds out which agent is committing. AGENT_NAME takes precedence. Otherwise, identify uses the first of the
-// following names that belongs to an agent of the project: the commit's author, the name of the tmux window, and the
-// user at the terminal. Git passes the author in GIT_AUTHOR_NAME to pre-commit hooks only; in other hooks, identify
-// asks Git for the author. It returns ErrUnavailable. See docs/guard.md, "Install".
+// identify finds out which agent is committing. AGENT_NAME takes precedence. Otherwise, identify uses the first of
+// the following names that belongs to an agent of the project: the commit's author, the name of the tmux window, and
+// the user at the terminal. Git passes the author in GIT_AUTHOR_NAME to pre-commit hooks only. In other hooks,
+// identify asks Git for the author. If the agents cannot be read, identify returns ErrUnavailable. See docs/guard.md,
+// "Install".
 func (c *check) identify(ctx context.Context, t *tree.Tree) (identity, error) {
 	g := c.git
 	if who, err := agentOf(t, "AGENT_NAME", strings.TrimSpace(lookup(g.env, "AGENT_NAME"))); err != nil || who.name != "" {
@@ -42,8 +43,8 @@ func (c *check) identify(ctx context.Context, t *tree.Tree) (identity, error) {
 	return identity{name: agent, person: true}, err
 }
 
-// agentOf returns the project's agent with the given name, or an unknown identity if there is none. source says where
-// the name comes from. It returns ErrUnavailable.
+// agentOf returns the project's agent with the given name, or an unknown identity if there is no such agent. source
+// says where the name comes from. If the agents cannot be read, agentOf returns ErrUnavailable.
 func agentOf(t *tree.Tree, source, name string) (identity, error) {
 	if name == "" {
 		return identity{}, nil
@@ -59,7 +60,7 @@ func agentOf(t *tree.Tree, source, name string) (identity, error) {
 	return identity{name: name, hint: hint}, nil
 }
 
-// author returns the name that Git would put into a commit, or "" if there is none.
+// author returns the author name that Git would use for a commit, or "" if there is none.
 func (g *git) author(ctx context.Context) string {
 	ident, err := g.line(ctx, "var", "GIT_AUTHOR_IDENT")
 	name, _, ok := strings.Cut(ident, " <")
@@ -69,7 +70,7 @@ func (g *git) author(ctx context.Context) string {
 	return name
 }
 
-// tmuxWindow returns the agent name of the tmux window in which the commit is made, or "" outside tmux.
+// tmuxWindow returns the name of the tmux window in which the commit is made, or "" outside tmux.
 func tmuxWindow(ctx context.Context, env []string) string {
 	pane := lookup(env, "TMUX_PANE")
 	if lookup(env, "TMUX") == "" || pane == "" {

@@ -21,7 +21,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Site says where a guard is or will be installed.
+// Site specifies where a guard is or will be installed.
 type Site struct {
 	Repo string   // any path in the code repository
 	Env  []string // environment for git
@@ -29,7 +29,7 @@ type Site struct {
 	Words refusal.Words // how Status words refusals
 }
 
-// Setup describes an installation. Store and Program are required.
+// Setup specifies what to install. Store and Program are required.
 type Setup struct {
 	Store   string // absolute path
 	Scope   storedir.Scope
@@ -39,11 +39,11 @@ type Setup struct {
 }
 
 // Install writes the guard's hooks and returns a sentence for each change it made. It keeps an earlier hook next to
-// ours, and our hook runs the earlier one first. A second call changes only what differs. Each hook is replaced
+// ours, and our hook runs the earlier one first. A second call writes only hooks that differ. Each hook is replaced
 // atomically.
 //
-// Install returns ErrNotFound and ErrInvalid for the repository or project, ErrDenied for a hooks folder that is not
-// the repository's own, and ErrConflict if another file is in the way.
+// Install returns ErrNotFound or ErrInvalid for the repository or project, ErrDenied for a hooks folder that does not
+// belong to the repository alone, and ErrConflict if another file is in the way.
 func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
@@ -79,7 +79,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	}
 	names := []string{PreCommit, PreMergeCommit}
 	_, old, _, err := f.installed(PrePush)
-	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, refusal.ErrConflict) { // other errors do not matter here
+	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, refusal.ErrConflict) { // if pre-push is wanted, f.plan returns any other error
 		return nil, err
 	}
 	if s.Push || old != nil {
@@ -103,11 +103,11 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	return append(done, r.notes(ctx, f)...), nil
 }
 
-// refuseMail returns ErrInvalid if the repository contains the mail of one of the store's projects.
+// refuseMail returns ErrInvalid if the repository is the mail folder of one of the store's projects.
 func (r *repository) refuseMail(store string) error {
 	names, err := storedir.ProjectNames(store)
 	if err != nil {
-		return nil // opening the project will report this error
+		return nil // opening the project reports this error
 	}
 	for _, n := range names {
 		if dir, err := filepath.EvalSymlinks(storedir.Repo(store, n.Slug)); err == nil && dir == r.top {
@@ -135,7 +135,8 @@ func (r *repository) notes(ctx context.Context, f *hooksFolder) []string {
 	return out
 }
 
-// hooksFolder is an open hooks folder. Access goes through the open folder, so that no name can lead outside it.
+// hooksFolder is an open hooks folder. Files are accessed through the open folder, so that no name can lead outside
+// it.
 type hooksFolder struct {
 	repo *repository
 	dir  string
@@ -164,8 +165,8 @@ func openHooks(r *repository) (*hooksFolder, error) {
 	return &hooksFolder{repo: r, dir: r.hooks, root: root}, nil
 }
 
-// lock waits until no other process installs or uninstalls hooks in the folder. Closing the folder or ending the
-// process releases the lock.
+// lock locks the folder. It waits while another process installs or uninstalls hooks in it. The lock is released when
+// the folder is closed or the process ends.
 func (f *hooksFolder) lock(ctx context.Context) error {
 	if f.root == nil {
 		return nil
@@ -193,7 +194,7 @@ func (f *hooksFolder) lock(ctx context.Context) error {
 	}
 }
 
-// lockPause is the time to wait before the next attempt to take the lock.
+// lockPause is the time between two attempts to acquire the lock.
 const lockPause = 5 * time.Millisecond
 
 func (f *hooksFolder) close() {
@@ -209,7 +210,7 @@ func fileError(what string, err error) error {
 	return &refusal.Own{Kind: refusal.ErrUnavailable, Text: what + ": " + safe(err.Error()) + ".", Err: err}
 }
 
-// maxHook is the maximum number of bytes to read from a hook. A larger hook is treated as a program.
+// maxHook is the maximum number of bytes to read from a hook. A larger hook is treated as a binary.
 const maxHook = 1 << 20
 
 // read returns up to maxHook bytes of a hook, and the hook's FileInfo. It returns nil if the hook does not exist, and
@@ -226,7 +227,7 @@ func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, fileError("The hook "+name+" cannot be read", err)
 	}
 	switch {
-	case fi.Mode()&fs.ModeSymlink != 0: // a link to another hook, whose content only shellFor needs
+	case fi.Mode()&fs.ModeSymlink != 0: // a link to another hook; only shellFor needs its content
 		data, err := f.follow(name)
 		if tree.FaultOf(err) == tree.FaultMachine {
 			return nil, nil, fileError("The hook "+name+" cannot be read", err)
@@ -265,15 +266,15 @@ func (f *hooksFolder) ours(name string) (*hook, bool, error) {
 	return h, changed, nil
 }
 
-// plan says what to do for one hook.
+// plan describes what to do for one hook.
 type plan struct {
 	name   string
 	file   string // the file to write: the hook's name, or the file that the pre-commit framework runs
 	text   []byte
 	keep   bool     // the existing hook becomes the earlier hook that runs first
-	same   bool     // nothing has to be written
+	same   bool     // the file already has this text
 	before bool     // there is an earlier hook that runs first
-	stale  []string // copies of our hook to remove
+	stale  []string // renamed copies of our hook to remove
 }
 
 // plan decides what to do for one hook. It changes nothing.
@@ -317,7 +318,7 @@ func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 	return p, err
 }
 
-// twins reports whether the hook and the hook that was set aside are the same, which happens after an interrupted
+// twins reports whether the hook and the copy next to it are the same. That is the case after an interrupted
 // installation.
 func (f *hooksFolder) twins(name string, a, b []byte) bool {
 	x, errX := f.root.Lstat(name)
@@ -325,8 +326,8 @@ func (f *hooksFolder) twins(name string, a, b []byte) bool {
 	return errX == nil && errY == nil && (os.SameFile(x, y) || x.Mode() == y.Mode() && x.Size() == y.Size() && bytes.Equal(a, b) && len(a) > 0)
 }
 
-// write carries out a plan. It first gives the existing hook a second name. If the process is killed at any moment,
-// either the earlier hook remains, or ours is in place with the earlier hook next to it.
+// write carries out a plan. It first gives the existing hook a second name. If the process is killed, either the
+// earlier hook is still in place, or our hook is in place with the earlier hook next to it.
 func (f *hooksFolder) write(p *plan) (string, error) {
 	full := safe(filepath.Join(f.dir, p.file))
 	if p.keep {
@@ -357,15 +358,15 @@ func (f *hooksFolder) write(p *plan) (string, error) {
 	return "installed " + full, nil
 }
 
-// copyAside gives the hook a second name. The second name is the same file or, for a link, the same link.
+// copyAside gives the hook a second name. Both names are the same file or, if the hook is a link, equal links.
 func (f *hooksFolder) copyAside(name string) error {
 	aside := name + behind
 	if old, err := f.root.Lstat(aside); err == nil {
 		is, err := f.root.Lstat(name)
 		if err != nil || os.SameFile(old, is) {
-			return err // an interrupted installation left it there
+			return err // an interrupted installation left the copy
 		}
-		if err := f.root.Remove(aside); err != nil { // plan found that this copy is outdated
+		if err := f.root.Remove(aside); err != nil { // plan has found that this copy is outdated
 			return err
 		}
 	}
@@ -375,8 +376,7 @@ func (f *hooksFolder) copyAside(name string) error {
 	return f.root.Link(name, aside)
 }
 
-// replace writes a hook atomically. The temporary name is random, so that nobody can plant a link or a pipe under that
-// name.
+// replace writes a hook atomically. The temporary name is random, so an attacker cannot place a link or a pipe there.
 func (f *hooksFolder) replace(name string, text []byte) error {
 	tmp := "." + name + ".mailtree-" + rand.Text()
 	w, err := f.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o755)
@@ -405,8 +405,8 @@ func (f *hooksFolder) sync() error {
 }
 
 // Uninstall removes the guard's hooks and restores the earlier hooks with their modes. It returns a sentence for each
-// change it made. If the repository has no guard, that is not an error. Uninstall returns the same errors as Install.
-// If one of our hooks was changed, it returns ErrConflict and does nothing.
+// change it made. It returns no error if the repository has no guard. Otherwise, it returns the same errors as
+// Install. If one of our hooks was changed, Uninstall returns ErrConflict and does nothing.
 func Uninstall(ctx context.Context, at Site) ([]string, error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
@@ -460,7 +460,7 @@ func Uninstall(ctx context.Context, at Site) ([]string, error) {
 	return done, f.sync()
 }
 
-// remove removes one of our hooks, which is in the given file, and restores the earlier hook.
+// remove removes one of our hooks from the given file, and restores the earlier hook.
 func (f *hooksFolder) remove(name, file string) (string, error) {
 	full := safe(filepath.Join(f.dir, file))
 	before, fi, err := f.read(name + behind)
@@ -469,7 +469,7 @@ func (f *hooksFolder) remove(name, file string) (string, error) {
 		return "", err
 	case fi == nil:
 		return "removed " + full, errors.Join(f.root.Remove(file), f.sync())
-	case file != name && managerOf(before) == framework: // the framework must not run its own earlier hook
+	case file != name && managerOf(before) == framework: // otherwise, the framework would run its own earlier hook
 		return "removed " + full, errors.Join(f.root.Remove(file), f.root.Remove(name+behind), f.sync())
 	}
 	return "restored the earlier " + full, errors.Join(f.root.Rename(name+behind, file), f.sync())

@@ -38,7 +38,7 @@ func newSite(t *testing.T) (Site, Setup) {
 	return Site{Repo: code, Env: env}, Setup{Store: store, Project: "shop", Program: "/p/mailtree"}
 }
 
-// TestInstallsAtOnce installs and uninstalls concurrently. It checks that, after each round, the earlier hook is
+// TestInstallsAtOnce runs Install and Uninstall concurrently. It checks that after each round, the earlier hook is
 // complete in one place and nothing else is left.
 func TestInstallsAtOnce(t *testing.T) {
 	at, s := newSite(t)
@@ -93,8 +93,8 @@ func TestInstallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestInstallWaits holds the lock. It checks that a waiting installation can be canceled, and otherwise continues once
-// the lock is free.
+// TestInstallWaits runs Install while the hooks folder is locked. It checks that Install can be canceled while it
+// waits, and otherwise continues once the lock is released.
 func TestInstallWaits(t *testing.T) {
 	at, s := newSite(t)
 	r, err := openRepository(t.Context(), at.Repo, at.Env)
@@ -127,7 +127,7 @@ func TestInstallWaits(t *testing.T) {
 	}
 }
 
-// TestTemporaryName puts a link and a pipe under the first name that replace tries for its temporary file. It checks
+// TestTemporaryName creates a link and a pipe with predictable names for the temporary file of replace. It checks
 // that nothing is written through them.
 func TestTemporaryName(t *testing.T) {
 	at, s := newSite(t)

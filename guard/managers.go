@@ -7,9 +7,9 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Other programs write hooks too, and they rename a hook that is already there. The pre-commit framework renames it to
-// pre-commit.legacy and runs it first. lefthook renames it to pre-commit.old, never runs it, and fails if that name is
-// taken.
+// Other programs write hooks, too, and rename existing hooks. The pre-commit framework renames pre-commit to
+// pre-commit.legacy, and runs it first. lefthook renames it to pre-commit.old, never runs it, and fails if that name
+// is taken.
 const (
 	legacySuffix = ".legacy"
 	oldSuffix    = ".old"
@@ -38,14 +38,15 @@ func managerOf(data []byte) manager {
 	return unmanaged
 }
 
-// supersedes reports whether a hook replaces the earlier hook that was kept, because the same program wrote both.
+// supersedes reports whether hook replaces before, the earlier hook that was kept. It does if the same program wrote
+// both.
 func supersedes(hook, before []byte) bool {
 	m := managerOf(hook)
 	return m != unmanaged && m == managerOf(before)
 }
 
-// installed finds our hook. It is either the file with the hook's name, or the file that the pre-commit framework's
-// hook runs. If there is neither, file is the hook's name. If changed is true, our hook was modified.
+// installed finds our hook. Its file has the hook's name, or it is the file that the pre-commit framework's hook
+// runs. If our hook is not installed, file is the hook's name. If our hook was modified, changed is true.
 func (f *hooksFolder) installed(name string) (file string, h *hook, changed bool, err error) {
 	data, _, err := f.read(name)
 	if err != nil {
@@ -61,8 +62,8 @@ func (f *hooksFolder) installed(name string) (file string, h *hook, changed bool
 	return name, h, changed, err
 }
 
-// stale lists the copies of our hook that another program has renamed and that nothing runs. file is the path of
-// our hook, whether or not the hook is installed yet.
+// stale lists the copies of our hook that another program has renamed and that nothing runs. file is the name of our
+// hook's file, even if our hook is not installed yet.
 func (f *hooksFolder) stale(name, file string) (files []string, err error) {
 	for _, suffix := range []string{legacySuffix, oldSuffix} {
 		moved := name + suffix
@@ -77,7 +78,7 @@ func (f *hooksFolder) stale(name, file string) (files []string, err error) {
 	return files, nil
 }
 
-// oursIfAny is like ours, but returns nil if the name does not belong to a file.
+// oursIfAny is like ours, but returns nil if the name belongs to something other than a file or link.
 func (f *hooksFolder) oursIfAny(name string) (h *hook, changed bool, err error) {
 	h, changed, err = f.ours(name)
 	if errors.Is(err, refusal.ErrConflict) {

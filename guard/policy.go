@@ -10,17 +10,18 @@ import (
 // policy contains the guard's settings from the environment.
 type policy struct {
 	mode    string // block, warn, off
-	sure    bool   // whether the environment sets mode
+	sure    bool   // the environment sets mode
 	unknown string // block, warn
 	bypass  bool
 }
 
-// stops reports whether other agents' claims stop the agent. If not, they only cause a warning.
+// stops reports whether other agents' claims stop the agent. Otherwise, they only cause a warning.
 func (p policy) stops(who identity) bool {
 	return p.mode == "block" && (who.name != "" || p.unknown == "block")
 }
 
-// readPolicy reads GUARD_UNKNOWN, GUARD_BYPASS and the variable named mode. It returns ErrInvalid for an invalid value.
+// readPolicy reads GUARD_UNKNOWN, GUARD_BYPASS, and the variable whose name is in mode. It returns ErrInvalid for an
+// invalid value.
 func readPolicy(env []string, mode string) (p policy, err error) {
 	p.mode, p.sure, err = choice(env, mode, "block", "warn", "off")
 	if err != nil {
@@ -34,7 +35,7 @@ func readPolicy(env []string, mode string) (p policy, err error) {
 	return p, err
 }
 
-// choice returns a variable's value, or the first allowed value if the variable is empty or not set.
+// choice returns a variable's value. If the variable is empty or not set, choice returns the first allowed value.
 func choice(env []string, name string, allowed ...string) (v string, set bool, err error) {
 	if v = lookup(env, name); v == "" {
 		return allowed[0], false, nil

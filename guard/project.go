@@ -19,7 +19,7 @@ import (
 type project struct {
 	tree   *tree.Tree // open
 	name   string     // in the form that a tool call uses
-	folder string     // claims are relative to this folder of the working tree; has slashes; "" for the top
+	folder string     // the folder of the working tree that claims are relative to, with slashes; "": the top
 }
 
 // projects opens the question's project, and every other project whose folder is in the working tree. The caller must
@@ -73,14 +73,15 @@ func (c *check) projects(ctx context.Context) (all []project, err error) {
 	return all, nil
 }
 
-// placed is the working tree of a check, and what the store knows about it.
+// placed is the working tree of a check, with the store's projects and other clones.
 type placed struct {
 	repo.Place
 	others repo.Folders
 	names  []storedir.ProjectName
 }
 
-// placeOf reads from the store what is needed to find the projects of the working tree that contains dir.
+// placeOf returns the working tree that contains dir, with the data from the store that is needed to find its
+// projects.
 func (q *Question) placeOf(dir string) (in placed, err error) {
 	if in.Place, err = repo.PlaceOf(dir); err != nil || in.Top == "" {
 		return in, err
@@ -92,15 +93,15 @@ func (q *Question) placeOf(dir string) (in placed, err error) {
 	return in, err
 }
 
-// othersOf returns the folders on this machine that contain the same code base as a project's folder.
+// othersOf returns the other folders on this machine that contain the code base of a project.
 func othersOf(store string, scope storedir.Scope, names []storedir.ProjectName) (repo.Folders, error) {
 	r := storedir.NewResolver(store, scope)
 	r.Names = func() ([]storedir.ProjectName, error) { return names, nil }
 	return r.Places()
 }
 
-// folderOf returns the path, from the top of the working tree, of the folder that contains a project's code base. human is
-// the project's human key. If the working tree contains no such folder, inside is false.
+// folderOf returns the path of a project's folder, relative to the top of the working tree. human is the project's
+// human key. If the folder is not in the working tree, inside is false.
 func (in *placed) folderOf(human string) (rel string, inside bool) {
 	for _, top := range []string{in.Top, in.BareTop} {
 		if rel, inside := folderBelow(top, human); inside {
@@ -117,8 +118,8 @@ func (in *placed) folderOf(human string) (rel string, inside bool) {
 	return "", false
 }
 
-// relative returns an absolute path relative to the top of the working tree: see repo.Folders.Relative. Two folders of
-// one code base have the same paths.
+// relative converts an absolute path into a path relative to the top of a working tree: see repo.Folders.Relative.
+// The path may also be in another clone of the same code base.
 func (in *placed) relative(top, path string) (rel string, ok bool, err error) {
 	if rel, ok, err = in.others.Relative(top, path); err != nil || ok {
 		return rel, ok, err
@@ -130,8 +131,8 @@ func (in *placed) relative(top, path string) (rel string, ok bool, err error) {
 	return in.others.Relative(here.Path, path)
 }
 
-// noProject returns the error for a code base whose project cannot be opened, if the caller named no project. An
-// ErrNotFound then does not advise to name another one. Other errors, and nil, are returned unchanged.
+// noProject rewords the error from opening a code base's project if the caller specified no project. In that case, an
+// ErrNotFound must not suggest specifying another one. noProject returns any other error unchanged.
 func noProject(err error) error {
 	var e *refusal.Error
 	if !errors.Is(err, refusal.ErrNotFound) || !errors.As(err, &e) {
@@ -150,8 +151,8 @@ func (c *check) adoptInstalled(ctx context.Context, dir string) {
 	}
 }
 
-// Enforced returns the slug of the project whose claims the guard that is installed in dir's repository enforces, or ""
-// if no guard of that store is installed or it cannot be read.
+// Enforced returns the slug of the project whose claims are enforced by the guard in dir's repository. It returns ""
+// if no guard of that store is installed or the guard cannot be read.
 func Enforced(ctx context.Context, dir, store string, env []string) (slug string) {
 	if g := installedIn(ctx, dir, env); g != nil && g.Store == store {
 		return g.Project
@@ -159,8 +160,8 @@ func Enforced(ctx context.Context, dir, store string, env []string) (slug string
 	return ""
 }
 
-// installedIn returns what the guard that is installed in dir's repository enforces, or nil if there is none or it cannot
-// be read.
+// installedIn returns the project that the guard in dir's repository enforces. It returns nil if no guard is
+// installed or the guard cannot be read.
 func installedIn(ctx context.Context, dir string, env []string) *guarding {
 	r, err := openRepository(ctx, dir, env)
 	if err != nil {
@@ -187,7 +188,7 @@ func folderBelow(top, folder string) (rel string, inside bool) {
 	return filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(folder, top), "/")), true
 }
 
-// below returns those of the paths that are in the project's folder, relative to that folder.
+// below returns the paths that are in the project's folder, relative to that folder.
 func (p project) below(paths []string) []string {
 	if p.folder == "" {
 		return paths
@@ -201,7 +202,7 @@ func (p project) below(paths []string) []string {
 	return all
 }
 
-// note records in the project that its claims stopped an agent.
+// note records in the project that its claims have stopped an agent.
 func (p project) note(now time.Time, who identity, doing string, by []Blocked) {
 	if len(by) == 0 {
 		return
@@ -216,7 +217,8 @@ func (p project) note(now time.Time, who identity, doing string, by []Blocked) {
 	claim.NoteStopped(p.tree, now, who.name, doing, all)
 }
 
-// blocked adds the files and the project to the claims, and makes their paths relative to the top of the working tree.
+// blocked adds the file and the project to each claim, and makes the blocked paths relative to the top of the working
+// tree.
 func (p project) blocked(all []claim.Blocked) []Blocked {
 	var out []Blocked
 	for _, b := range all {

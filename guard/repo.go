@@ -17,13 +17,13 @@ import (
 type repository struct {
 	git    *git
 	top    string // its working tree
-	common string // the .git folder that all worktrees of the repository share, without links
-	hooks  string // without links, as far as the path exists
+	common string // the .git folder that all worktrees of the repository share; links are resolved
+	hooks  string // links are resolved as far as the path exists
 	config string // core.hooksPath; "" if it is not set
 	place  place
 }
 
-// place says where a hooks folder is.
+// place is the location of a hooks folder.
 type place int
 
 const (
@@ -44,13 +44,13 @@ func denied(format string, args ...any) error {
 	return &refusal.Own{Kind: refusal.ErrDenied, Text: fmt.Sprintf(format, args...)}
 }
 
-// notGuardable returns the refusal of a repository that cannot be guarded.
+// notGuardable returns a refusal for a repository that cannot be guarded.
 func notGuardable(what refusal.What, path string) *refusal.Error {
 	return &refusal.Error{What: what, Field: refusal.Repository, Name: path}
 }
 
-// openRepository examines the repository around path. It returns ErrNotFound, and ErrInvalid if the path is not in a
-// working tree.
+// openRepository examines the repository that contains path. It returns ErrNotFound if path is not a readable folder,
+// and ErrInvalid if it is not in a working tree.
 func openRepository(ctx context.Context, path string, env []string) (*repository, error) {
 	if !utf8.ValidString(path) || strings.ContainsRune(path, 0) {
 		return nil, notGuardable(refusal.Invalid("{name} {arg} cannot be the path of a repository: specify the path of a Git "+
@@ -108,7 +108,7 @@ func (r *repository) findHooks(ctx context.Context) error {
 		r.hooks = real
 	case !errors.Is(err, fs.ErrNotExist):
 		return invalid("The hooks folder %s of %s cannot be used: fix core.hooksPath.", safe(r.hooks), safe(r.top))
-	default: // parents of the folder may be links
+	default: // parents of the missing folder may be links
 		dir, base := filepath.Split(r.hooks)
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
 			r.hooks = filepath.Join(real, base)
@@ -134,8 +134,8 @@ func below(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, dir+string(filepath.Separator))
 }
 
-// writable refuses a hooks folder that Git tracks or that does not belong to this repository alone. The error contains
-// a line that a user can add to guard such a folder.
+// writable returns an error for a hooks folder that Git tracks or that does not belong to this repository alone. The
+// error contains a line that a user can add to the hooks in such a folder.
 func (r *repository) writable(ctx context.Context, s Setup) error {
 	const line = "Add this line yourself at the end of %s and of pre-merge-commit:\n  mailtree guard check --hook pre-commit%s || exit"
 	to, store := safe(filepath.Join(r.hooks, PreCommit)), " --store "+ShellWord(s.Store)

@@ -22,8 +22,8 @@ import (
 // mostPaths is the maximum number of claims in a report, and of files listed for each claim.
 const mostPaths = 10
 
-// report tells the user the result of a check. Names and other texts are untrusted, so report escapes characters that
-// could control the terminal.
+// report prints the result of a check. Names and other texts are untrusted, so report escapes characters that could
+// control the terminal.
 type report struct {
 	w   io.Writer
 	q   *Question
@@ -32,7 +32,7 @@ type report struct {
 
 func (r *report) say(format string, args ...any) { fmt.Fprintf(r.w, format+"\n", args...) }
 
-// doing returns the action that the hook would stop.
+// doing returns a word for the action that is checked.
 func (q *Question) doing() string {
 	switch {
 	case len(q.Paths) > 0:
@@ -47,7 +47,7 @@ func (q *Question) doing() string {
 	return "commit"
 }
 
-// unchecked prints that the check failed, and what happens next.
+// unchecked prints that the check failed, and what happens now.
 func (r *report) unchecked(err error, stops bool) {
 	r.say("mailtree guard: NOT CHECKED: %s", format.Printable(r.q.Words.Explain(err)))
 	mode, more := "GUARD_MODE", "mailtree guard status"
@@ -91,7 +91,7 @@ func (r *report) blocked(all []Blocked, warn bool) {
 	r.advise(all[:min(len(all), mostPaths)])
 }
 
-// advise prints what the caller can do about the claims, with each command on a line of its own.
+// advise prints what the caller can do about the claims, with each command on a separate line.
 func (r *report) advise(all []Blocked) {
 	asks := r.asks(all)
 	ends, whom, means := "the claim ends or is released", "its holder", ""
@@ -120,7 +120,7 @@ func (r *report) advise(all []Blocked) {
 	r.override()
 }
 
-// override prints how to let a Git command through.
+// override prints how to override the guard for one Git command.
 func (r *report) override() {
 	if len(r.q.Paths) == 0 {
 		r.say("To override the guard once (or use git %s --no-verify):", r.q.doing())
@@ -128,7 +128,7 @@ func (r *report) override() {
 	}
 }
 
-// asker prints which agent the caller is assumed to be, if that may be wrong.
+// asker prints which agent the guard assumes the caller to be, if that may be wrong.
 func (r *report) asker() {
 	switch {
 	case r.who.hint != "":
@@ -164,8 +164,8 @@ func (r *report) claim(b Blocked) {
 	r.say("    claim file: %s", safe(b.File))
 }
 
-// asks returns a command for each holder of the claims, in each project, that asks the holder for its claims. The
-// commands are quoted for the caller's shell.
+// asks returns one command for each holder and project. The command asks the holder for its claims. The commands are
+// quoted for the caller's shell.
 func (r *report) asks(all []Blocked) (commands []string) {
 	type holder struct{ agent, project string }
 	patterns := map[holder][]string{}
@@ -193,7 +193,7 @@ func (r *report) ask(agent, project string, patterns []string) string {
 // message returns a command that sends a text to an agent.
 func (r *report) message(agent, project, text string) string {
 	var b strings.Builder
-	if r.who.name != "" && r.who.hint == "" && !r.who.person { // an agent: `mailtree send` would write as the user
+	if r.who.name != "" && r.who.hint == "" && !r.who.person { // without this, `mailtree send` would send the message as the user
 		b.WriteString("MAILTREE_ME=" + ShellWord(r.who.name) + " ")
 	}
 	holder := "…"
@@ -204,7 +204,7 @@ func (r *report) message(agent, project, text string) string {
 	return b.String()
 }
 
-// release returns the command with which a user releases the claim from any folder in the working tree.
+// release returns a command that releases the claim. A user can run it in any folder of the working tree.
 func (r *report) release(c claim.Row, project string) string {
 	at := c.Pattern
 	if filepath.IsAbs(project) {
@@ -213,8 +213,8 @@ func (r *report) release(c claim.Row, project string) string {
 	return r.q.command() + " release --of " + ShellWord(c.Agent) + r.where(project) + " " + ShellWord(at)
 }
 
-// where returns the flags that name the store and the project of a command, if the command would otherwise use
-// different ones.
+// where returns the flags that specify a command's store and project, if the command would otherwise use different
+// ones.
 func (r *report) where(project string) (flags string) {
 	if r.q.Store != r.q.Usual {
 		flags += " --store " + ShellWord(r.q.Store)
@@ -225,7 +225,7 @@ func (r *report) where(project string) (flags string) {
 	return flags
 }
 
-// command returns the word with which a shell calls mailtree.
+// command returns the shell word that runs mailtree.
 func (q *Question) command() string {
 	if onPath, err := exec.LookPath("mailtree"); q.Program == "" || safe(q.Program) != q.Program || err == nil && onPath == q.Program {
 		return "mailtree"
@@ -251,7 +251,7 @@ func (q *Question) isHere(project string) bool {
 	return project == cmp.Or(storedir.HumanKeyOf(t), slug)
 }
 
-// safe returns plain text unchanged. It quotes any other text and escapes characters that a terminal might act on.
+// safe returns plain text unchanged. It quotes any other text, and escapes characters that could control a terminal.
 func safe(s string) string {
 	if s == "" || s[0] == ' ' || s[len(s)-1] == ' ' || strings.ContainsAny(s, `"\`) {
 		return format.Literal(s)
@@ -261,8 +261,8 @@ func safe(s string) string {
 
 var plainWord = lazy.Regexp(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)
 
-// ShellWord returns s as a single shell word, for users to read. It quotes only if necessary, and returns "…" for text
-// that a terminal might act on.
+// ShellWord returns s as a single shell word, for users to read. It quotes s only if necessary, and returns "…" for
+// text that could control a terminal.
 func ShellWord(s string) string {
 	switch {
 	case plainWord().MatchString(s):
@@ -282,7 +282,7 @@ func shellText(s string) string {
 	return `"` + s + `"`
 }
 
-// clip returns up to n bytes of s.
+// clip returns s, or the beginning of s with "…" if s is longer than n bytes.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

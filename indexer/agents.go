@@ -12,12 +12,12 @@ import (
 	"mailtree/maildir/index"
 )
 
-// agentColumns are an agent's row and the time of its last activity, which is the newest time among its inception,
-// sent messages, marks and claims.
+// agentColumns are the columns of an agent, including the time of its last activity. That is the newest time among
+// its inception, sent messages, marks and claims.
 const agentColumns = "a.name, a.profile, a.program, a.model, a.task, a.inception, a.machine, a.status, a.hold, a.total, a.unread, " +
 	"a.archived, a.sent, " + lastActive + ", coalesce((SELECT m.subject " + lastSent + "), '')"
 
-// lastSent is the newest message that an agent sent.
+// lastSent is the end of a query, from FROM on, that selects the newest message that an agent has sent.
 const lastSent = "FROM deliveries d CROSS JOIN messages m USING (row) WHERE d.box = -a.aid ORDER BY d.row DESC LIMIT 1"
 
 const lastActive = `(SELECT max(at) FROM (
@@ -35,7 +35,7 @@ func (x *Index) agents(ctx context.Context, columns, text string, args ...any) (
 		var hold string
 		err := scan(&r.Name, &r.HasProfile, &r.Program, &r.Model, &r.Task, instant{&r.Inception}, &r.Machine, &r.Status, &hold,
 			&r.Total, &r.Unread, &r.Archived, &r.Sent, instant{&r.LastActive}, &r.LastSubject)
-		if h, bad := format.ParseHold([]byte(hold)); hold != "" && bad == nil { // setHold wrote it
+		if h, bad := format.ParseHold([]byte(hold)); hold != "" && bad == nil { // setHold wrote the text
 			r.Hold = &h
 		}
 		return err
@@ -51,17 +51,17 @@ func (x *Index) Agent(ctx context.Context, slug, name string) (*index.AgentRow, 
 	return &rows[0], nil
 }
 
-// Agents lists a project's agents by name: see index.Index.
+// Agents lists a project's agents, ordered by name: see index.Index.
 func (x *Index) Agents(ctx context.Context, slug string) ([]index.AgentRow, error) {
 	return x.agents(ctx, shortColumns, "a.pid = ? ORDER BY a.name", x.pid(slug))
 }
 
-// AgentsAfter lists some of a project's agents by name: see index.Index.
+// AgentsAfter lists the agents that follow a given name, ordered by name: see index.Index.
 func (x *Index) AgentsAfter(ctx context.Context, slug, after string, limit int) ([]index.AgentRow, error) {
 	return x.agents(ctx, agentColumns, "a.pid = ? AND a.name > ? ORDER BY a.name LIMIT ? + 0", x.pid(slug), after, limit)
 }
 
-// Held lists the agents with a valid hold by name: see index.Index.
+// Held lists the agents with a valid hold, ordered by name: see index.Index.
 func (x *Index) Held(ctx context.Context, slug string) ([]index.AgentRow, error) {
 	return x.agents(ctx, shortColumns, "a.pid = ? AND a.hold <> '' ORDER BY a.name", x.pid(slug))
 }

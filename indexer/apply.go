@@ -10,19 +10,19 @@ import (
 	"mailtree/maildir/format"
 )
 
-// stored is a message as stored in the tables.
+// stored describes a message that is already in the tables.
 type stored struct {
 	row            int64
 	thread, sender string
-	src            string // path of the file that contains its content
+	src            string // path of the file with the message's content
 	urgent, asks   bool
 }
 
-// letter is the state of one message id that a batch touches.
+// letter is a message that a batch touches, before and after the change.
 type letter struct {
 	id      string
 	message                 // the message derived from its current files
-	files   []*file         // the message's rows of files in the tables
+	files   []*file         // the message's files
 	holders map[string]bool // the holders whose deliveries the batch writes
 	stored  *stored         // the message's rows in the tables; nil if there are none
 	msg     *format.Message // the new content; nil if the content does not change
@@ -32,8 +32,8 @@ type letter struct {
 	words   string // the message's facets
 }
 
-// apply writes the rows for the observations: it deletes the rows of each touched message that may differ, and
-// inserts the rows that derive returns.
+// apply writes the rows for the observations. For each touched message, it deletes the rows that may have changed,
+// and inserts the rows that derive returns.
 func (b *batch) apply() error {
 	letters, err := b.letters()
 	if err != nil {
@@ -50,9 +50,8 @@ func (b *batch) apply() error {
 	return nil
 }
 
-// letters collects the messages that the observations concern. If the batch needs the content of a file that it has
-// not read, letters reads the file. If that file has changed in the meantime, letters adds an observation to the
-// batch.
+// letters collects the messages that the observations concern. If the content of a file is needed and has not been
+// read yet, letters reads it. If that file has changed in the meantime, letters adds an observation to the batch.
 func (b *batch) letters() ([]*letter, error) {
 	byID := map[string]*letter{}
 	// marked lists the holders of changed marks, by message id. A nil entry means that other files changed too.
@@ -115,8 +114,9 @@ func (b *batch) letters() ([]*letter, error) {
 	return all, nil
 }
 
-// content finds a message's content if the tables do not contain it. It returns false if the file's bytes have changed
-// in the meantime or the file cannot be read. In that case, content has changed the batch's observations.
+// content sets a message's new content if it differs from the content in the tables. It returns false if the file's
+// bytes have changed in the meantime or the file cannot be read. In both cases, content has changed the batch's
+// observations.
 func (b *batch) content(t *letter) (found bool, err error) {
 	s := t.source
 	if s == nil {
@@ -144,7 +144,7 @@ func (b *batch) content(t *letter) (found bool, err error) {
 	return true, nil
 }
 
-// loadLetters reads the messages in the tables.
+// loadLetters reads the messages' rows from the tables.
 func (b *batch) loadLetters(byID map[string]*letter) error {
 	if b.new || len(byID) == 0 {
 		return nil
@@ -160,8 +160,8 @@ func (b *batch) loadLetters(byID map[string]*letter) error {
 	})
 }
 
-// files writes the rows of files: new and changed rows first, then deletions. In this order, a folder or agent that
-// keeps at least one file is not dropped in between.
+// files writes the rows of files. It deletes rows last. Otherwise, a trigger could drop a folder or agent that gets
+// new files in the same batch.
 func (b *batch) files([]*letter) error {
 	var put []*file
 	for _, lk := range slices.Concat(b.stats, b.order) {
@@ -229,8 +229,8 @@ func (b *batch) problems(letters []*letter) error {
 	return nil
 }
 
-// messages writes the rows of messages and the full-text index: first all deletions, then all insertions, each in row
-// order.
+// messages writes the rows of messages and the full-text index. All deletions come before all insertions, and both
+// are in row order.
 func (b *batch) messages(letters []*letter) error {
 	var out []int64
 	var in []*letter

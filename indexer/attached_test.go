@@ -10,7 +10,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestAttached checks that an agent has an attachment as long as it has a copy of a message that lists the attachment.
+// TestAttached checks that Attached returns an agent as long as the agent has a copy of a message that lists the
+// attachment.
 func TestAttached(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -16,8 +16,7 @@ import (
 // These benchmarks measure only the index, without file creation, history or HTTP. Packages mcp, maildir and
 // cmd/mailtree have the end-to-end benchmarks. See README, Speed.
 
-// benchFile returns the index file of m. The index is stored next to its tree, and an index from an earlier run is
-// reused.
+// benchFile returns the index file of m. The file is next to the tree, and the index of an earlier run is reused.
 func benchFile(b *testing.B, m bulk.Mail) string {
 	b.Helper()
 	store := m.Store(b)
@@ -64,8 +63,8 @@ func BenchmarkRebuild(b *testing.B) {
 	}
 }
 
-// BenchmarkIngest measures the cost of ingesting a group of sends. It passes only the names, as for a user's files, or
-// also the bytes that the writer has just written.
+// BenchmarkIngest measures the cost of ingesting a group of sends. It passes only the files' names, as for a user's
+// edits, or also the bytes, as for the server's own writes.
 func BenchmarkIngest(b *testing.B) {
 	for _, group := range []int{1, 64} {
 		b.Run(fmt.Sprintf("names/group=%d", group), func(b *testing.B) { benchIngest(b, group, false) })
@@ -124,7 +123,7 @@ func benchIngest(b *testing.B, group int, written bool) {
 	each.Report(b, "")
 }
 
-// benchSizes returns the amounts of mail to measure with. The results must not depend on the amount.
+// benchSizes returns the amounts of mail for the benchmarks. The results must not depend on the amount.
 func benchSizes(b *testing.B) []bulk.Mail {
 	switch {
 	case testing.Short():
@@ -149,8 +148,8 @@ func BenchmarkInbox(b *testing.B) {
 	}
 }
 
-// BenchmarkSearch reads a page of 20 results with snippets, newest first. "floor" is a query on the same connection
-// pool that finds nothing. The other benchmarks cannot be faster.
+// BenchmarkSearch reads a page of 20 results with snippets, newest first. "floor" is a query that finds nothing. No
+// other query can be faster.
 func BenchmarkSearch(b *testing.B) {
 	hour := bulk.Start().Add(time.Hour).Format(time.RFC3339)
 	queries := []struct{ name, text string }{
@@ -202,7 +201,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// timed runs a query that must find 20 results.
+// timed measures a query that must find 20 results.
 func timed(b *testing.B, query func() (int, error)) {
 	var each bulk.Times
 	b.ResetTimer()

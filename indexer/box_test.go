@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestBox checks that copies are listed by name, last first, regardless of their time. A second copy of an id and
-// invalid files are not listed, and do not take up space on a page.
+// TestBox checks that copies are listed by name in descending order, regardless of their time. A second copy with the
+// same id and invalid files are not listed, and do not take up space on a page.
 func TestBox(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -93,7 +93,7 @@ func TestFilesCost(t *testing.T) {
 	}
 }
 
-// planOf returns the steps in which SQLite executes a query.
+// planOf returns the steps of SQLite's plan for a query.
 func planOf(t *testing.T, x *Index, text string, args ...any) (plan []string) {
 	t.Helper()
 	err := x.each(t.Context(), "EXPLAIN QUERY PLAN "+text, args, func(scan scanner) error {

@@ -8,13 +8,13 @@ import (
 	"sync/atomic"
 )
 
-// SQLite runs its own checkpoint inside the first commit that finds a thousand pages in the log. Such a checkpoint
-// syncs twice, and every caller has to wait for that commit. Therefore a goroutine runs checkpoints concurrently with
-// the writer. The writer waits for a checkpoint only if the log grows faster than checkpoints can copy it. Checkpoints
-// are rare, so a page that many messages change is copied only once for all of them.
+// By default, SQLite runs a checkpoint as part of the first commit that finds a thousand pages in the log. Such a
+// checkpoint syncs twice, and every caller has to wait for that commit. Therefore, a goroutine runs checkpoints
+// concurrently with the writer. The writer waits for a checkpoint only if the log grows faster than checkpoints can
+// copy it. Checkpoints are rare, so a page that many messages change is copied only once for all of them.
 const (
 	checkpointFiles  = 4096     // files ingested between two checkpoints
-	transactionFiles = 8        // extra cost of a transaction, in files
+	transactionFiles = 8        // the cost of a transaction, counted as files
 	checkpointPages  = 32 << 10 // number of pages in the log (64 MiB) at which the writer waits
 )
 
@@ -26,7 +26,7 @@ type checkpoints struct {
 }
 
 // checkpoint counts ingested files, and starts a checkpoint in the background after enough of them. The caller holds
-// write. Close waits for the checkpoint.
+// x.write. Close waits for the checkpoint.
 func (x *Index) checkpoint(files int) {
 	if x.wal.files += files + transactionFiles; x.wal.files < checkpointFiles || x.reads == x.writes ||
 		!x.wal.busy.CompareAndSwap(false, true) {
@@ -49,17 +49,18 @@ func (x *Index) checkpointNow() error {
 	left, err := passive(db)
 	if err == nil && left >= checkpointPages {
 		x.write.Lock()
-		_, err = passive(db) // the next transaction then starts the log from its beginning
+		_, err = passive(db) // afterward, the next transaction overwrites the log from the start
 		x.write.Unlock()
 	}
 	return errors.Join(err, db.Close())
 }
 
-// passive copies the log pages that no reader needs to the database, and returns the number of pages in the log.
+// passive copies log pages to the database, except those that readers still need, and returns the number of pages in
+// the log.
 func passive(db *sql.DB) (pages int, err error) {
 	var busy, done int
-	// This does not use a caller's context, because a checkpoint outlives the batch that starts it. Close waits for
-	// the checkpoint.
+	// passive does not use a caller's context, because a checkpoint may outlive the batch that starts it. Close waits
+	// for the checkpoint.
 	err = db.QueryRowContext(context.Background(), "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &pages, &done)
 	return pages, err
 }

@@ -43,22 +43,22 @@ const (
 // changes to about twenty pages, and SQLite writes whole pages.
 const newPages = "PRAGMA page_size = 2048;"
 
-// errStale means that this version cannot use the file as an index. Open replaces the file.
+// errStale means that this version cannot use the file as an index. Open then replaces the file.
 var errStale = errors.New("the index cannot be used")
 
-// errVersion is the errStale for an intact index that another version of the program created.
+// errVersion is an errStale. It means that the index is intact, but another version of the program created it.
 var errVersion = fmt.Errorf("%w: it is from another version", errStale)
 
 // IsLocked reports whether an error from an Index means that another program has locked the database.
 func IsLocked(err error) bool { return isCode(err, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) }
 
-// dsn returns the name of the database file, which must exist, with its pragmas, each "name(value)".
+// dsn returns the data source name for an existing database file. Each pragma has the form "name(value)".
 func dsn(path string, pragmas ...string) string {
 	q := url.Values{"_pragma": pragmas, "mode": {"rw"}}
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
 
-// open opens a database for writing. It creates a missing or empty database unless existing is set.
+// open opens a database for writing. If the database is missing or empty, open creates it, unless existing is set.
 func open(ctx context.Context, path string, existing bool) (db *sql.DB, fresh bool, err error) {
 	if !existing {
 		if err := private(path); err != nil {
@@ -78,8 +78,8 @@ func open(ctx context.Context, path string, existing bool) (db *sql.DB, fresh bo
 	return db, fresh, nil
 }
 
-// private creates the file for a missing database, accessible only to its owner. SQLite creates its other files with
-// the same mode.
+// private creates the database file if it is missing. Only its owner can access it. SQLite creates its other files
+// with the same mode.
 func private(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -129,8 +129,8 @@ func prepare(ctx context.Context, db *sql.DB, existing bool) (fresh bool, err er
 	return false, writable(ctx, db)
 }
 
-// writable returns an error if the index cannot be written. SQLite itself would open such a file read-only, and
-// transactions on it could still begin.
+// writable returns an error if the index cannot be written. SQLite itself would open the database read-only, and
+// transactions could still begin.
 func writable(ctx context.Context, db *sql.DB) error {
 	if _, err := db.ExecContext(ctx, fmt.Sprintf("BEGIN IMMEDIATE; PRAGMA user_version = %d; ROLLBACK", schemaVersion)); err != nil {
 		return fmt.Errorf("the index cannot be written: %w", diskFault(err))
@@ -183,7 +183,8 @@ func wipe(path string) error {
 	return nil
 }
 
-// schemaParts splits the schema into the tables and the indexes. A load creates the indexes last.
+// schemaParts splits the schema into the tables and the indexes. When a whole index is built, the indexes are created
+// last.
 func schemaParts() (tables, indexes string) {
 	tables, indexes, _ = strings.Cut(schema, "-- indexes")
 	return tables, "-- indexes" + indexes

@@ -9,22 +9,22 @@ import (
 	"mailtree/maildir/format"
 )
 
-// message is the result of applying the rules in docs/tree.md, "Copies", to all files with the same message id. It is a
-// pure function of the rows for these files.
+// message is the result of applying the rules in docs/tree.md, "Copies", to all files with the same message id. The
+// result depends only on the rows of these files.
 type message struct {
 	source *file             // the file with the content; nil if there is no message
-	outbox *file             // the sender's copy that is used
+	outbox *file             // the sender's copy; nil if there is none
 	boxes  map[string]box    // deliveries by holder
-	twins  map[string]string // the reasons why valid files are ignored, by path
+	twins  map[string]string // why valid files are ignored, by path
 }
 
 // box is the delivery of a message to one agent.
 type box struct {
 	copy, ack, archived, later *file
-	read                       *file // the mark that makes the message read: see docs/tree.md, "Marks"
+	read                       *file // the mark because of which the message is read: see docs/tree.md, "Marks"
 }
 
-// derive applies the rules to all files with the same id, which may be in any order.
+// derive applies the rules to all files with the same id. The files may be in any order.
 func derive(files []*file) message {
 	slices.SortFunc(files, func(a, b *file) int { return strings.Compare(a.path, b.path) })
 	m := message{boxes: map[string]box{}, twins: map[string]string{}}
@@ -68,7 +68,7 @@ func derive(files []*file) message {
 	return m
 }
 
-// first assigns a role to the first file that has it. Any other file with that role is reported as a problem.
+// first assigns the role to f if no earlier file has it. Otherwise, it reports f as a problem.
 func (m *message) first(role **file, f *file) {
 	if *role == nil {
 		*role = f

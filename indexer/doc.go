@@ -14,13 +14,13 @@
 //
 //	projects    pid 1, slug "backend-1a2b3c4d", max_file 8388608
 //	folders     fol 7, pid 1, path "agents/BlueLake/inbox/2025/10/23" ("." is the tree itself),
-//	            files 12 (its rows in files), messages 0 (with content from one of these files)
+//	            files 12 (number of its files), messages 0 (number of messages whose content is in one of them)
 //	files       pid 1, name "msg_….md", fol 7, kind 6 (format.Kind), aid 3 (the agent that exists
-//	            because of the file; 0: none), stamp (a hash of its state; even: reread it), hash
-//	            (half a SHA-256; NULL if the content has no meaning), valid 1, bad 0 (1: has a problem
-//	            of its own), at NULL (a mark's time, µs), fact "cc" (inbox: kind of the delivery;
+//	            because of the file; 0: none), stamp (a hash of its state; even: reread the file), hash
+//	            (half a SHA-256; NULL if the index ignores the content), valid 1, bad 0 (1: the file itself
+//	            has a problem), at NULL (a mark's time, µs), fact "cc" (inbox: kind of the delivery;
 //	            outbox: the bcc names)
-//	agents      aid 3, pid 1, name "BlueLake", files 29 (because of which it exists), total 20, unread
+//	agents      aid 3, pid 1, name "BlueLake", files 29 (the agent exists as long as it has files), total 20, unread
 //	            4, archived 2 (of the total), sent 9, profile 1, program, model, task, inception (µs),
 //	            machine "1f2e…", status "work", hold "{…}" (the hold's file as the server writes it; "": none)
 //	messages    row 4066…, pid 1, id "msg_…", thread "TKT-123", sender "GreenCastle", tos "BlueLake
@@ -40,18 +40,20 @@
 //	            thread, at; the newest million. The removal of a project has pid 0 and the
 //	            slug as its agent
 //
-// A message's row number encodes its time (rowid.go). The table and the full-text index are therefore in the same order
-// as a page of results, and a page costs the same no matter how much mail there is. Only fact contains the bcc
-// recipients. The tables messages and search never contain them.
+// A message's row number encodes its time (rowid.go). The table and the full-text index are therefore in the same
+// order as a page of results, and a page costs the same no matter how much mail there is. Only the column fact
+// contains bcc recipients. The tables messages and search never contain them.
 //
-// The cost of a send depends on the number of pages it writes, not the number of bytes. Its three files have the same
-// name, so their rows are on one page of the table files, and pages are small. If a folder loses files, only its
-// count shows the loss. Finding out which files are gone takes a scan of the project's rows in files.
+// The cost of a send depends on the number of database pages that it writes, not on the number of bytes. The three
+// files of a message have the same name, so their rows in the table files are on one page, and pages are small. If
+// files disappear from a folder, only the folder's count shows that. To find out which files are gone, the index
+// scans all of the project's rows in files.
 //
 // # Invalid and other files
 //
-// An invalid file has a row in files, which keeps it from being read again, and a row in problems. It has no other row.
-// An agent exists as long as its folder contains any file of a known kind, even a damaged one. Regular files without a
-// meaning for the index (KindOther, drafts, attachments) have a row in files, but the index never opens them. A Change
-// reports an invalid file as KindOther. When the file becomes valid, a Change reports it as Added with its own kind.
+// An invalid file has a row in files, which keeps it from being read again, and a row in problems. It has no other
+// row. An agent exists as long as its folder contains any file of a known kind, even a damaged one. Regular files
+// that the index does not use (KindOther, drafts, attachments) have a row in files, but the index never opens them. A
+// Change reports an invalid file as KindOther. When the file becomes valid, a Change reports it as Added with its own
+// kind.
 package indexer

@@ -12,10 +12,10 @@ import (
 // threadOf is SQL for the thread of a message m. If m has no thread id, the thread is m's own id.
 const threadOf = "ifnull(nullif(m.thread, ''), m.id)"
 
-// dueColumns are the columns of a message m that come first in each of the queries below.
+// dueColumns are the columns of a message m that the queries below select first.
 const dueColumns = "SELECT m.row, " + threadOf + ", m.sender, m.subject, m.importance, m.question, m.id, "
 
-// receivedText lists an agent's deliveries that may be waiting for the agent. Its parts have no rows in common.
+// receivedText lists the deliveries that may be waiting for an agent. No row matches more than one of its parts.
 var receivedText = dueColumns + "d.fact, (d.read = 0) + 2 * (d.asks AND NOT d.ack) FROM (" +
 	receivedPart("INDEXED BY deliveries_unread", "read = 0 AND urgent = 0") + " UNION ALL " +
 	receivedPart("INDEXED BY deliveries_urgent", "read = 0 AND urgent = 1") + " UNION ALL " +
@@ -23,25 +23,25 @@ var receivedText = dueColumns + "d.fact, (d.read = 0) + 2 * (d.asks AND NOT d.ac
 	receivedPart("", "row >= ?3 AND read = 1 AND asks = 0 AND ack = 0 AND archived = 0 AND fact = 'to'") +
 	") d CROSS JOIN messages m ON m.row = d.row"
 
-// receivedPart is SQL for the newest deliveries to an agent that meet a condition.
+// receivedPart returns SQL for an agent's newest deliveries that meet a condition.
 func receivedPart(by, where string) string {
 	return "SELECT * FROM (SELECT row, fact, read, asks, ack FROM deliveries " + by + " WHERE box = " + agentID + " AND " + where +
 		" ORDER BY row DESC LIMIT ?4 + 0)"
 }
 
-// owedText lists the messages that an agent sent and that other agents still have to acknowledge, with the names of
-// these agents. If ?4 is set, it considers only recipients in to and cc. It includes agents of other projects, by their
-// addresses: their copies c are in these projects.
+// owedText lists an agent's sent messages that other agents still have to acknowledge, with these agents' names. If
+// ?4 is set, it considers only recipients in to and cc. Agents of other projects are included, by address. Their
+// copies c are in their own projects.
 const owedText = dueColumns + "group_concat(a.name || iif(c.pid = ?1, '', '@' || p.slug), ' ' ORDER BY c.pid <> ?1, a.name) " +
 	"FROM deliveries d INDEXED BY deliveries_asking CROSS JOIN messages c ON c.row = d.row CROSS JOIN agents a ON a.aid = d.box " +
 	"CROSS JOIN projects p ON p.pid = c.pid CROSS JOIN messages m ON " + ownOfCopy +
 	" WHERE d.asks = 1 AND d.ack = 0 AND " + copyOfOwn + " AND NOT (c.pid = ?1 AND a.name = ?2) " +
 	"AND (NOT ?4 OR d.fact <> 'bcc') GROUP BY m.row ORDER BY m.row DESC LIMIT ?3 + 0"
 
-// copyOfOwn is SQL for whether a message c is one that agent ?2 of project ?1 sent, in that project or in another one.
+// copyOfOwn is an SQL condition: agent ?2 of project ?1 sent message c. The message c may be in any project.
 const copyOfOwn = "c.sender = iif(c.pid = ?1, ?2, ?2 || '@' || (SELECT slug FROM projects WHERE pid = ?1))"
 
-// ownOfCopy is SQL for whether a message m is the one in the sender's project that a message c is a copy of.
+// ownOfCopy is an SQL condition: message m is the original of message c, in the sender's project.
 const ownOfCopy = "m.pid = ?1 AND m.id = c.id AND m.sender = ?2"
 
 // sentText lists the newest messages that an agent sent without asking for an acknowledgement.
@@ -80,21 +80,21 @@ func (x *Index) Due(ctx context.Context, q index.DueQuery) ([]index.Due, error) 
 	return slices.Concat(received, owed, sent), err
 }
 
-// repliedText is SQL for each message's replies: whether an agent wrote to its sender in its thread later, and whether
+// repliedText selects, for each message, whether agent ?2 wrote to the message's sender in its thread later, and whether
 // anyone other than the sender wrote there.
 const repliedText = "SELECT m.row, " +
 	"EXISTS (SELECT 1 FROM messages r WHERE " + later + " AND r.sender = ?2 AND " + toSender + "), " +
 	"EXISTS (SELECT 1 FROM messages r WHERE " + later + " AND r.sender <> m.sender) " +
 	"FROM json_each(?3) j CROSS JOIN messages m ON m.row = j.value"
 
-// inThreadOf is SQL for whether a message r has the thread of a message m as its thread id.
+// inThreadOf is an SQL condition: the thread id of message r is the thread of message m.
 const inThreadOf = "r.pid = ?1 AND r.thread <> '' AND r.thread = " + threadOf + " COLLATE NOCASE AND r.thread = " + threadOf
 
-// toSender is SQL for whether a message r was sent to the sender of a message m. It counts every message if the sender has
-// an address outside the project, because replies may go to another address of that sender.
+// toSender is an SQL condition: message r was sent to the sender of message m. If the sender has an address outside the
+// project, the condition is always true, because replies may go to another address of that sender.
 const toSender = "(instr(m.sender, '@') OR instr(' ' || r.tos || ' ' || r.ccs || ' ', ' ' || m.sender || ' '))"
 
-// later is SQL for whether a message r is in the thread of a message m and comes after m.
+// later is an SQL condition: message r is in the thread of message m and comes after m.
 const later = inThreadOf + " AND r.row > m.row"
 
 // Replied reports which messages have replies: see index.Index.
@@ -110,7 +110,7 @@ func (x *Index) Replied(ctx context.Context, slug, agent string, cursors []int64
 	return all, err
 }
 
-// hiddenText lists an agent's threads with a live .later mark.
+// hiddenText lists an agent's threads with a .later mark that has not expired.
 const hiddenText = "SELECT " + threadOf + ", max(d.row), max(d.later) FROM deliveries d INDEXED BY deliveries_later " +
 	"CROSS JOIN messages m ON m.row = d.row WHERE d.box = " + agentID + " AND d.later > ?3 + 0 GROUP BY 1"
 

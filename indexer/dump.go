@@ -12,12 +12,12 @@ import (
 	"mailtree/maildir/format"
 )
 
-// table is a table of the canonical dump. Its query returns the project, the key and the row as JSON, and is ordered
-// by project and key.
+// table is a table of the canonical dump. Its query returns the project, the key and the row as JSON, ordered by
+// project and key.
 type table struct{ name, query string }
 
-// dumped lists the tables of the dump, without row numbers, stamps, positions in the feed and the times at which
-// files were read. A stray is a delivery whose agent or message is missing. A sound index has no strays.
+// dumped lists the tables of the dump. They omit row numbers, stamps, positions in the feed and the times at which
+// files were read. A stray is a delivery whose agent or message is missing. A correct index has no strays.
 var dumped = []table{
 	{"project", "SELECT p.slug, '', json_array('project', p.slug) FROM projects p"},
 	{"folder", "SELECT p.slug, o.path, json_array('folder', p.slug, o.path, o.files, o.messages) FROM folders o JOIN projects p USING (pid)"},
@@ -56,7 +56,7 @@ func kindName() string {
 }
 
 // Dump writes the content of the index as one JSON array per line, with the table's name first. Equal trees always
-// produce equal bytes, whatever their history. Dump reads one state of the index and does not block writers.
+// produce equal bytes, no matter how they came about. Dump reads one state of the index and does not block writers.
 func (x *Index) Dump(ctx context.Context, w io.Writer) error {
 	b := bufio.NewWriter(w)
 	for text, err := range x.lines(ctx) {

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// file is a row of the table files. It contains a path, what can be derived from the path, the stamp and hash of the
-// bytes read, and the few facts from which derive builds deliveries without rereading the file.
+// file is a row of the table files. It contains the path and data derived from it, the stamp, the content's hash, and
+// the few facts from which derive builds deliveries without rereading the file.
 type file struct {
 	path   string
 	fol    int64 // number of its folder; 0 until the folder is stored
@@ -21,18 +21,18 @@ type file struct {
 	agent  string
 	id     string    // id of a message, copy or mark; "" for other files, or if the path is not valid
 	stamp  int64     // see stampOf
-	hash   []byte    // digest of the content; nil if the content has no meaning
+	hash   []byte    // digest of the content; nil if the index ignores the content
 	valid  bool      // whether the index uses the file
 	at     time.Time // the time in a mark; zero: none
 	fact   string    // inbox: to, cc or bcc; outbox: the bcc names, separated by spaces
-	reason string    // the problem, or ""; for a loaded row, only whether there is one
+	reason string    // the problem, or "" if there is none; "known" if the file was loaded from a row with a problem
 	line   int
 }
 
-// stampOf returns a hash of a file's size, times and inode. If the file's content has no meaning, the hash omits the
-// ctime, because a mode change would change it. The stamp is odd if the state proves the content, which means that
-// any other content would have a different state. If the state does not prove the content, the next observation
-// rereads the file.
+// stampOf returns a hash of a file's state: its size, times and inode. If the index ignores the file's content, the
+// hash omits the ctime, because a mode change would change the ctime. The stamp is odd if the state proves the
+// content, which means that the file cannot have changed without changing its state. If the stamp is even, the next
+// observation rereads the file.
 func stampOf(k format.Kind, st tree.FileStat, proven bool) int64 {
 	var b [32]byte
 	binary.LittleEndian.PutUint64(b[0:], uint64(st.Size))
@@ -53,10 +53,10 @@ func (f *file) read(st tree.FileStat, at int64) {
 	f.stamp = stampOf(f.kind, st, st.CTime < at-int64(tree.Racy))
 }
 
-// level reports whether st proves that the file still has the bytes that were read.
+// level reports whether st proves that the file's content has not changed since it was read.
 func (f *file) level(st tree.FileStat) bool { return f.stamp == stampOf(f.kind, st, true) }
 
-// says reports whether two observations of a path have the same meaning.
+// says reports whether the index would treat f and g, two observations of the same path, the same.
 func (f *file) says(g *file) bool {
 	if f.valid != g.valid || (f.reason != "") != (g.reason != "") {
 		return false
@@ -67,7 +67,7 @@ func (f *file) says(g *file) bool {
 	return f.stamp|1 == g.stamp|1 // ignoring whether the states prove the content
 }
 
-// hasContent reports whether the content of files of kind k has a meaning.
+// hasContent reports whether the index uses the content of files of kind k.
 func hasContent(k format.Kind) bool {
 	switch k {
 	case format.KindIgnored, format.KindOther, format.KindDraft, format.KindAttachment:

@@ -78,9 +78,9 @@ func (x *Index) Deliveries(ctx context.Context, slug, agent string, ids []string
 	return deliveries(ctx, x, slug, agent, text, x.pid(slug), agent, string(list))
 }
 
-// awaitingText lists the messages that are waiting for an acknowledgement. Both halves read a partial index, so the
-// cost depends on the number of waiting messages, not on the total number of messages. The table messages is read
-// only for the rows of the page, and for copies in other projects.
+// awaitingText lists the messages that are waiting for an acknowledgement. Both halves of the query use a partial
+// index, so the cost depends on the number of waiting messages, not on the total number of messages. The query reads
+// the table messages only for the rows of the page, and for copies in other projects.
 const awaitingText = "SELECT " + messageColumns + withoutBody + deliveryColumns + " FROM (" +
 	"SELECT row, fol, fact, read, read_at, ack, ack_at, archived " +
 	"FROM deliveries INDEXED BY deliveries_awaiting WHERE box = " + agentID + " AND asks = 1 AND ack = 0 AND row < ?3 " +
@@ -123,8 +123,8 @@ func (x *Index) Receipts(ctx context.Context, slug string, ids ...string) (map[s
 	return all, err
 }
 
-// Inbox lists deliveries newest first: see index.Index. Each filter has an index, so a page costs the same no matter
-// how large the inbox is. Without INDEXED BY, SQLite would choose the primary key and read the whole inbox.
+// Inbox lists deliveries newest first: see index.Index. Each filter has an index, so the cost of a page does not
+// depend on the size of the inbox. Without INDEXED BY, SQLite would choose the primary key and read the whole inbox.
 func (x *Index) Inbox(ctx context.Context, q index.InboxQuery) (page []index.Delivery, c index.Counts, err error) {
 	text, args := inboxQuery(x.pid(q.Project), q)
 	v, err := x.view(ctx, text, countsText, bodyPiece)
@@ -174,8 +174,8 @@ func inboxQuery(pid int64, q index.InboxQuery) (text string, args []any) {
 		[]any{pid, q.Agent, before, after, since, pageSize(q.Limit), q.ReplyTo, "\n" + strings.Join(q.Trusted, "\n") + "\n"}
 }
 
-// fromTrusted is SQL that is true if the sender's domain vouches for a message m, and ?8 has a line with the sender or
-// the sender's domain.
+// fromTrusted is an SQL condition: the sender's domain vouches for message m, and ?8 has a line with the sender's
+// address or domain.
 const fromTrusted = "m.auth = 'dmarc:' || substr(m.sender, instr(m.sender, '@') + 1) AND " +
 	"(instr(?8, char(10) || lower(m.sender) || char(10)) OR instr(?8, char(10) || substr(m.sender, instr(m.sender, '@')) || char(10)))"
 
@@ -186,7 +186,7 @@ func (x *Index) OldestUnread(ctx context.Context, slug, agent string, n int) ([]
 		" AND d.read = 0 ORDER BY d.row LIMIT ?3 + 0", x.pid(slug), agent, n)
 }
 
-// Box lists copies by file name in descending order: see index.Index.
+// Box lists copies in descending order of their file names: see index.Index.
 func (x *Index) Box(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error) {
 	text, kind := boxQuery(q)
 	args := []any{x.pid(q.Project), q.Agent, int(kind), q.ID + q.Before + q.Prefix, q.Limit, q.Offset}
@@ -204,8 +204,8 @@ func (x *Index) Box(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, erro
 	})
 }
 
-// boxQuery returns the SQL for Box. SQLite uses the index files_copies only for a query that repeats the index's
-// condition. If several files have the same name, the row of deliveries determines which file is used.
+// boxQuery returns the SQL for Box. SQLite uses the partial index files_copies only if the query repeats the index's
+// condition. If several files have the same name, the row in deliveries determines which file is used.
 func boxQuery(q index.BoxQuery) (text string, kind format.Kind) {
 	kind = format.KindInbox
 	box, read, holders, where := "f.aid", "d.read", "0", ""

@@ -222,7 +222,7 @@ func (x *Index) project(slug string) *project {
 	return x.projects[slug]
 }
 
-// pid returns the number of an attached project, or 0, which no row uses, if the project is not attached.
+// pid returns the number of an attached project. If the project is not attached, it returns 0, which no row uses.
 func (x *Index) pid(slug string) int64 {
 	if p := x.project(slug); p != nil {
 		return p.pid
@@ -230,7 +230,7 @@ func (x *Index) pid(slug string) int64 {
 	return 0
 }
 
-// attached lists the attached projects, or only the named project.
+// attached returns all attached projects. If slug is not "", it returns only the project with that slug.
 func (x *Index) attached(slug string) []*project {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -285,7 +285,7 @@ func each(ctx context.Context, s *sql.Stmt, args []any, row func(scan scanner) e
 	return readError(rows.Err())
 }
 
-// readError wraps an error from a query to say that the index was being read. It returns nil for nil.
+// readError adds "read the index" to a query's error. It returns nil for nil.
 func readError(err error) error {
 	if err == nil {
 		return nil
@@ -299,8 +299,8 @@ type view struct {
 	stmts map[string]*sql.Stmt
 }
 
-// view starts a view for queries with these texts. The caller must close the view. The queries are prepared first,
-// because a caller that already has a connection must not wait for a second one.
+// view starts a view for queries with these texts. The caller must close the view. The queries are prepared before
+// the view takes a connection, because a caller that already has a connection must not wait for a second one.
 func (x *Index) view(ctx context.Context, texts ...string) (*view, error) {
 	v := &view{stmts: map[string]*sql.Stmt{}}
 	for _, text := range texts {

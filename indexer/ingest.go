@@ -18,8 +18,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Ingest updates the rows that come from the files at paths: see index.Index. If another program writes to a path in
-// written at the same time, the watcher reports the path, and another Ingest follows.
+// Ingest updates the rows that come from the files at paths: see index.Index. If another program modifies a file in
+// written at the same time, the watcher reports the file, and another Ingest follows.
 func (x *Index) Ingest(ctx context.Context, slug string, paths []string, written map[string]tree.Written) (index.Ingested, error) {
 	p := x.project(slug)
 	if p == nil {
@@ -45,13 +45,13 @@ type batch struct {
 	p   *project
 	w   *writer
 	l   *observer
-	new bool // the index has no rows for these files and their messages, so the batch does not read any
+	new bool // the index has no rows for these files and their messages, so the batch reads no rows
 
 	known  map[string]*file        // rows in the tables, by path
 	loaded map[string]bool         // ids of the messages whose files are all in known
 	seen   map[string]*observation // all observations, by path
 	order  []*observation          // the observations that differ from known, in the order they were made
-	stats  []*observation          // the observations that found the same content with a different stamp
+	stats  []*observation          // the observations of files with the same content but a different stamp
 	// unreadable contains the paths that the batch could not examine because of a machine fault. Their rows do not
 	// change.
 	unreadable map[string]error
@@ -91,7 +91,7 @@ func (b *batch) ingest(ctx context.Context, paths []string) error {
 			return err
 		}
 	}
-	// The paths that the caller has just written are not folders.
+	// Paths that the caller has just written are files, so nothing can be below them.
 	clean = slices.DeleteFunc(clean, func(p string) bool { _, ok := b.l.given[p]; return ok })
 	if err := b.visitGone(clean); err != nil {
 		return err
@@ -131,9 +131,9 @@ func (b *batch) visit(ctx context.Context, p string) error {
 	return err
 }
 
-// visitGone examines the files below paths that the index contains but no visit found. Such a file is gone, its folder
-// is gone, or its folder has become a file. visitGone reads a folder's rows only if the index has more files in the
-// folder than the visits found, because reading them scans all rows of the project's files.
+// visitGone examines the files below paths that are in the index but that no visit found. Such a file is gone, its
+// folder is gone, or its folder has become a file. To read a folder's rows, visitGone must scan the rows of all of
+// the project's files. So it reads them only if the index has more files in the folder than the visits found.
 func (b *batch) visitGone(paths []string) error {
 	const below = "SELECT o.fol, o.files FROM json_each(?2) j CROSS JOIN folders o ON o.pid = ?1 AND o.path >= " + given +
 		" AND o.path < " + given + " || '0' WHERE o.path = " + given + " OR substr(o.path, length(" + given + ") + 1, 1) = '/'"
@@ -144,7 +144,7 @@ func (b *batch) visitGone(paths []string) error {
 	if slices.Contains(paths, ".") {
 		text, args = "SELECT fol, files FROM folders WHERE pid = ?1", args[:1]
 	}
-	unmet := map[int64]int{} // files by folder
+	unmet := map[int64]int{} // number of files in the index that no visit found, by folder
 	err := b.w.each(text, args, func(scan scanner) error {
 		var fol int64
 		var files int
@@ -185,7 +185,7 @@ func (b *batch) visitGone(paths []string) error {
 	return b.loadKnown(paths)
 }
 
-// given is SQL for a name in a list that listed encodes.
+// given is SQL for a name in a list that listed has encoded.
 const given = "CAST(unhex(j.value) AS TEXT)"
 
 // listed encodes a list of names for json_each. The names are in hex, because JSON cannot represent a name that is
@@ -213,7 +213,7 @@ func (b *batch) look(p string) *observation {
 	return lk
 }
 
-// left lists the unreadable paths in order.
+// left returns the unreadable paths, sorted.
 func (b *batch) left() []tree.Unreadable {
 	var all []tree.Unreadable
 	for _, p := range slices.Sorted(maps.Keys(b.unreadable)) {
@@ -251,7 +251,7 @@ func (b *batch) again(p string) *observation {
 	return lk
 }
 
-// leaveOut drops the observations of a message whose content could not be read because of err. The message's rows
+// leaveOut drops the observations of a message, because err prevented its content from being read. The message's rows
 // do not change.
 func (b *batch) leaveOut(id string, err error) {
 	isOf := func(lk *observation) bool {

@@ -49,7 +49,7 @@ func (x *Index) Files(ctx context.Context, slug, id string) ([]string, error) {
 	return slices.DeleteFunc(paths, func(p string) bool { return locate(p).ID != id }), err
 }
 
-// Problems lists the first files that have problems, by path: see index.Index.
+// Problems lists up to most files that have problems, ordered by path: see index.Index.
 func (x *Index) Problems(ctx context.Context, slug string, most int) ([]format.Problem, error) {
 	const text = "SELECT p.slug, q.path, q.reason, q.line FROM problems q JOIN projects p USING (pid) " +
 		"WHERE ?1 = '' OR p.slug = ?1 ORDER BY q.path, p.slug LIMIT ?2"
@@ -97,7 +97,7 @@ func (x *Index) LastChange(ctx context.Context) (seq int64, err error) {
 	return seq, err
 }
 
-// Stats counts the rows: see index.Index. Triggers maintain the counts of messages and deliveries.
+// Stats counts what the index contains: see index.Index. Triggers maintain the counts of messages and deliveries.
 func (x *Index) Stats(ctx context.Context) (index.Stats, error) {
 	var s index.Stats
 	err := one(ctx, x, `SELECT (SELECT count(*) FROM projects), (SELECT count(*) FROM agents),

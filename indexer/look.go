@@ -15,9 +15,9 @@ import (
 // observation is the result of examining a path.
 type observation struct {
 	path       string
-	file       *file // nil: not mail, or a folder
+	file       *file // nil: there is no such file, or the path is a folder
 	folder     bool
-	same       bool  // the stamps prove that nothing changed, or the file is unreadable; file is nil
+	same       bool  // the stamp proves that nothing changed, or the file is unreadable; file is nil
 	unreadable error // the machine fault that prevented the observation; nil: none
 
 	msg     *format.Message
@@ -32,7 +32,7 @@ type observer struct {
 	tree   *tree.Tree
 	now    func() time.Time
 	given  map[string]tree.Written // the files that the caller has just written, by path
-	dirs   map[string]bool         // whether a path is a folder that can be reached without links
+	dirs   map[string]bool         // whether a path is a folder with no symbolic link in its path
 	parsed map[parseKey]parse
 }
 
@@ -66,8 +66,8 @@ func newLooker(tree *tree.Tree, now func() time.Time) *observer {
 // at examines p. The argument known is p's row in the index, or nil if there is none.
 func (l *observer) at(p string, known *file) *observation {
 	pl, now := locate(p), l.now().UnixNano()
-	// Only a bug could pass the path of a folder that contains known files. Such a path is treated as if there were no
-	// file.
+	// Only a bug in a caller could pass the path of a folder that contains mail. Such a path is treated as if there
+	// were no file.
 	if pl.Kind == format.KindIgnored {
 		return &observation{path: p}
 	}
@@ -154,7 +154,7 @@ func (l *observer) made(f *file, data []byte) *observation {
 	return lk
 }
 
-// parse extracts the data that the rows need from the bytes. See docs/tree.md, "Problems".
+// parse extracts what the rows need from the file's bytes. See docs/tree.md, "Problems".
 func (lk *observation) parse(l *observer, data []byte, sum digest) (err error) {
 	f := lk.file
 	switch f.kind {
@@ -193,8 +193,8 @@ func (lk *observation) parse(l *observer, data []byte, sum digest) (err error) {
 	return err
 }
 
-// unsentInstead returns a message file's problem. If the message was saved in an outbox by hand, the problem says why
-// it was not sent. For any other file, the problem is err.
+// unsentInstead returns the problem of an invalid message file. If the file was saved in an outbox to be sent, the
+// problem says why it was not sent. Otherwise, the problem is err.
 func unsentInstead(f *file, data []byte, err error) error {
 	if f.kind == format.KindOutbox {
 		u, bad := format.ParseUnsent(data)
@@ -227,13 +227,14 @@ func (l *observer) message(id string, data []byte, sum digest) (*format.Message,
 	return p.msg, p.err
 }
 
-// content returns the message in f's bytes if the batch has read them.
+// content returns f's message if the batch has read f. Otherwise, it returns nil.
 func (l *observer) content(f *file) *format.Message {
 	return l.parsed[parseKey{digest(f.hash), f.id}].msg
 }
 
-// failed returns the observation for a file that could not be opened or read. A fault in the file itself is a
-// problem, and every later batch examines the file again. A machine fault leaves the file's rows unchanged.
+// failed returns the observation for a file that could not be opened or read. If the cause is the file itself, it is
+// recorded as a problem, and every later batch examines the file again. A machine fault leaves the file's rows
+// unchanged.
 func (l *observer) failed(f *file, err error) *observation {
 	switch tree.FaultOf(err) {
 	case tree.FaultGone:
@@ -246,7 +247,7 @@ func (l *observer) failed(f *file, err error) *observation {
 	case tree.NoFault:
 	case tree.FaultMachine:
 		return notLooked(f.path, serr)
-	// The folder cannot be searched, or no such name can exist. A walk would not find the file either.
+	// The folder may not be accessible, or the name may be impossible. A walk would not find the file either.
 	default:
 		return &observation{path: f.path}
 	}
@@ -267,7 +268,7 @@ func cause(err error) error {
 	return err
 }
 
-// real reports whether dir is a folder that can be reached without links. An error means a machine fault.
+// real reports whether dir is a folder and its path contains no symbolic links. An error means a machine fault.
 func (l *observer) real(dir string) (bool, error) {
 	if dir == "." {
 		return true, nil

@@ -13,7 +13,7 @@ import (
 // match is a query in FTS5's query language.
 type match struct {
 	whole  string // words and filters
-	user   string // only the words; "" if there are none to find
+	user   string // only the words; "" if the words only exclude messages or there are none
 	prefix bool   // the search may take a long time: see hasSlowPrefix
 }
 
@@ -50,7 +50,7 @@ func hasSlowPrefix(e query.Expr) bool {
 	return false
 }
 
-// finds reports whether the words select messages, rather than only exclude some.
+// finds reports whether e contains words to search for, not only words to exclude.
 func finds(e query.Expr) bool {
 	switch e := e.(type) {
 	case query.And:
@@ -63,10 +63,10 @@ func finds(e query.Expr) bool {
 	return false
 }
 
-// fts writes expressions in FTS5's query language for a project's messages.
+// fts renders queries for a project's messages in FTS5's query language.
 type fts struct{ pid int64 }
 
-// scoped writes an expression that matches no message of another project.
+// scoped renders e so that it matches only messages of the project.
 func (f fts) scoped(e query.Expr) string {
 	switch {
 	case e == nil:
@@ -77,7 +77,7 @@ func (f fts) scoped(e query.Expr) string {
 	return f.render(query.And{e}) + " AND " + f.facet("p", "")
 }
 
-// ownFacet reports whether every message that matches e has a facet that occurs in e. Such a facet identifies the
+// ownFacet reports whether e can match only messages with a facet that occurs in e. Such a facet identifies the
 // project.
 func ownFacet(e query.Expr) bool {
 	switch e := e.(type) {
@@ -94,7 +94,7 @@ func ownFacet(e query.Expr) bool {
 // normal is the filter for the importance that has no facet, because nearly all messages have it.
 var normal = query.Filter{Key: query.Importance, Value: format.Normal}
 
-// render writes an expression. FTS5 has no NOT with a single operand.
+// render converts an expression to FTS5's query language, which has no unary NOT.
 func (f fts) render(e query.Expr) string {
 	switch e := e.(type) {
 	case query.And:
@@ -123,8 +123,8 @@ func (f fts) render(e query.Expr) string {
 	return f.facet("p", "")
 }
 
-// group writes an expression that joins with by the operator and excludes everything in without. If with is empty, the
-// expression starts from all messages.
+// group joins the expressions in with by the operator, and excludes the matches of those in without. If with is
+// empty, the result matches all other messages of the project.
 func (f fts) group(operator string, with, without []string) string {
 	if len(with) == 0 {
 		with = []string{f.facet("p", "")}
@@ -136,7 +136,7 @@ func (f fts) group(operator string, with, without []string) string {
 	return "(" + text + ")"
 }
 
-// term writes a phrase. The quotes prevent FTS5 from interpreting the text as anything else.
+// term renders a phrase. The quotes prevent FTS5 from interpreting the text as operators.
 func term(t query.Term) string {
 	text := map[query.Column]string{query.Anywhere: "{subject body}", query.Subject: "subject", query.Body: "body"}[t.In] +
 		` : "` + strings.ReplaceAll(t.Text, `"`, `""`) + `"`

@@ -9,13 +9,13 @@ import (
 	"mailtree/maildir/index"
 )
 
-// messageColumns are the columns that scanMessage reads. One of the body columns follows them. A query reads a short
-// body together with its row. Pieces of a longer body are read later, when the caller knows how much room is left in
-// the response.
+// messageColumns are the columns that scanMessage reads. In a query, a body column follows them. The query reads a
+// short body with the message's row. A longer body is read later, in pieces, when the caller knows how much room is
+// left in the response.
 const (
 	messageColumns = "m.row, m.id, m.thread, m.sender, m.tos, m.ccs, m.created, m.importance, m.ack, m.in_reply_to, m.message_id, m.key, " +
 		"m.auth, m.door, m.rest, m.digest, m.question, " + messagePath + ", m.subject, octet_length(m.body)"
-	// messagePath is SQL for the path of the file with a message m's content.
+	// messagePath is SQL for the path of the file that contains the content of message m.
 	messagePath   = "(SELECT path FROM folders WHERE fol = m.fol) || '/' || m.id || '.md'"
 	withBody      = ", m.body"
 	withShortBody = ", CASE WHEN octet_length(m.body) <= 8192 THEN m.body ELSE '' END"
@@ -30,7 +30,8 @@ func bodyColumn(wanted index.BodyWanted) string {
 	return withoutBody
 }
 
-// takeBody reserves room for a message, and reads its body if wanted. It reports whether there was enough room.
+// takeBody reserves room for a message, and reads its body if wanted is set. It reports whether there was enough
+// room.
 func takeBody(ctx context.Context, from reader, m *index.MessageRow, wanted index.BodyWanted, room *index.Room) (bool, error) {
 	if !wanted {
 		return room.Take(m, nil)
@@ -124,8 +125,8 @@ func (x *Index) Body(ctx context.Context, slug, id string, offset, n int64) (tex
 	return text, err
 }
 
-// inThread selects the rows of a thread: the messages with that thread id, and the message with that id. The index on
-// thread uses NOCASE because Names needs it. The second comparison makes the match exact.
+// inThread selects the rows of a thread: all messages with that thread id, and the message with that message id. The
+// index on thread uses NOCASE because Names needs it. The second comparison makes the match exact.
 const inThread = "SELECT row FROM messages WHERE pid = ?1 AND thread = ?2 COLLATE NOCASE AND thread = ?2 AND thread <> '' " +
 	"UNION SELECT row FROM messages WHERE pid = ?1 AND id = ?2"
 
@@ -169,8 +170,8 @@ func (x *Index) Thread(ctx context.Context, q index.ThreadQuery) ([]index.Messag
 	return takeAll(ctx, v, rows, func(m *index.MessageRow) *index.MessageRow { return m }, wanted, q.Room)
 }
 
-// takeBeginnings reads up to most bytes of each body, and up to total bytes of all bodies together. BodyNext is the
-// offset at which a body was cut off, which is at least 1.
+// takeBeginnings reads up to most bytes of each body, and up to total bytes of all bodies together. If a body is cut
+// off, BodyNext is the offset of the rest, which is at least 1.
 func takeBeginnings(ctx context.Context, from reader, rows []index.MessageRow, most, total int64) error {
 	for i := range rows {
 		m := &rows[i]

@@ -108,8 +108,8 @@ func TestMessageFields(t *testing.T) {
 	}
 }
 
-// TestInboxOfMany has more callers read at once than there are readers, in an index that has not been read before. The
-// callers must wait for each other, but not forever.
+// TestInboxOfMany checks that more callers than there are connections can read at once from an index that has not
+// been read before. The callers must wait for each other, but not forever.
 func TestInboxOfMany(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -187,8 +187,8 @@ func TestInbox(t *testing.T) {
 	}
 }
 
-// TestTies checks that a very large number of messages with exactly the same time all get a row quickly, and that each
-// of them is listed once.
+// TestTies checks that many messages with exactly the same time all get rows quickly, and that each of them is listed
+// once.
 func TestTies(t *testing.T) {
 	t.Parallel()
 	n := 3000
@@ -322,7 +322,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// otherVersion creates a sound index from another version of the program.
+// otherVersion creates an intact database of another version of the program.
 func otherVersion(path string) error {
 	db, err := sql.Open("sqlite", path)
 	if err != nil {

@@ -38,7 +38,7 @@ var (
 
 func pick[T any](w *world, l []T) T { return l[w.r.IntN(len(l))] }
 
-// path makes up the name of a file of any kind.
+// path returns a random path for a file of any kind.
 func (w *world) path() string {
 	a := "agents/" + pick(w, wAgents) + "/"
 	d, id := pick(w, wFolders), pick(w, wIDs)
@@ -68,7 +68,7 @@ func (w *world) path() string {
 	return a + d + "other.txt"
 }
 
-// content makes up the bytes for a path, sometimes invalid ones.
+// content returns random content for a path, which is sometimes invalid.
 func (w *world) content(p string) []byte {
 	if w.r.IntN(10) == 0 {
 		return []byte(pick(w, []string{"", "---json\n{\n", "{", "\xff\xfe", "ready\n", "now\n2025-01-01T00:00:00Z\n"}))
@@ -98,7 +98,7 @@ func (w *world) content(p string) []byte {
 		id, pick(w, wAgents[:3]), pick(w, wAgents[:3]), pick(w, wTimes), pick(w, []string{"low", "urgent"}), bcc, thread, w.r.IntN(4))
 }
 
-// existing picks a file or folder that exists, or returns "" if there is none.
+// existing returns the path of a random existing file or folder, or "" if there is none.
 func (w *world) existing(folders bool) string {
 	var all []string
 	filepath.WalkDir(w.dir, func(p string, d fs.DirEntry, err error) error {
@@ -121,15 +121,15 @@ func (w *world) plain(p string) bool {
 	return err != nil || fi.Mode().IsRegular()
 }
 
-// step changes the tree once. It skips a change that is impossible, for example because a file is where the change
-// needs a folder.
+// step makes one random change to the tree. It does nothing if the change is impossible, for example because a file
+// is in the place of a folder.
 func (w *world) step() {
 	at := func(p string) string { return filepath.Join(w.dir, p) }
 	note := func(op string, paths ...string) {
 		w.log = append(w.log, op+" "+strings.Join(paths, " -> "))
 		for _, p := range paths {
 			w.hurt[p] = true
-			// The watcher reports the real folder if the path leads through a link.
+			// If the path leads through a link, the watcher reports the path in the real folder.
 			if dir, err := filepath.EvalSymlinks(filepath.Dir(at(p))); err == nil {
 				if rel, err := filepath.Rel(w.dir, filepath.Join(dir, filepath.Base(p))); err == nil {
 					w.hurt[rel] = true
@@ -147,7 +147,7 @@ func (w *world) step() {
 			w.made, w.madeAt = tree.Written{Data: data}, p
 			note("write", p)
 		}
-	case n < 13: // the same bytes in another place, as in a delivery
+	case n < 13: // copy a file to another place, as in a delivery
 		if from := w.existing(false); from != "" && w.plain(from) {
 			data, err := os.ReadFile(at(from))
 			to := w.path()
@@ -198,8 +198,8 @@ func (w *world) step() {
 	}
 }
 
-// TestRandomHistories checks that the live index equals an index that is built from scratch, whatever changes were made
-// to the tree, and however they were batched. Invariant I2.
+// TestRandomHistories checks that the live index equals an index built from scratch, no matter how the tree was
+// changed and how the changes were batched. Invariant I2.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	seeds := 16
@@ -266,15 +266,14 @@ func playHistory(t *testing.T, seed uint64, steps int) {
 	}
 }
 
-// ingestMade passes the bytes of the last write to the index. Sometimes it passes bytes that differ from those in the
-// file, as if another program had written to the file in between. A later observation must then correct the
-// difference.
+// ingestMade passes the bytes of the last write to the index. Sometimes it passes different bytes, as if another
+// program had written to the file in between. A later observation must then correct the rows.
 func (w *world) ingestMade(x *Index) {
 	w.t.Helper()
 	f := w.made
 	var err error
 	if f.Stat, err = w.tree.Stat(w.madeAt); err != nil || !f.Stat.Mode.IsRegular() {
-		return // no writer could have put the file there
+		return // the server cannot have written this file
 	}
 	if w.r.IntN(3) == 0 {
 		f.Data = w.content(w.madeAt)

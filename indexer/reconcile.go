@@ -19,8 +19,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// chunk is the number of paths in a transaction of Reconcile and Rebuild. It is large enough to make the commit
-// cheap, and small enough that a send waits only a few tenths of a second.
+// chunk is the number of paths in a transaction of Reconcile and Rebuild. A larger number would make sends wait for
+// more than a few tenths of a second. A smaller number would make commits too expensive.
 const chunk = 1024
 
 // Reconcile compares the whole tree with the rows: see index.Index. It releases the write lock between
@@ -57,20 +57,19 @@ func (x *Index) Differing(ctx context.Context, slug string) ([]string, error) {
 	return paths, err
 }
 
-// met is a file that a walk found, or a folder that the walk could not list. The stamp is 0 if it is unknown.
+// met is a file that a walk found, or a folder that it could not list. The stamp is 0 if the file's state is unknown.
 type met struct {
 	path    string
 	stamp   int64
-	untimed bool // an empty mark
+	untimed bool // whether the file is a mark without content
 }
 
-// walkAhead is the number of chunks by which a walk may be ahead of the comparison. These chunks contain about 30 MB of
-// paths.
+// walkAhead is how many chunks a walk may be ahead of the comparison. These chunks contain about 30 MB of paths.
 const walkAhead = 256
 
-// differing lists the files whose stamps differ from their rows, and the paths of rows whose files are gone. The result
-// untimed lists the empty marks. A goroutine walks the tree while differing reads the rows. differing keeps hashes of
-// the rows' paths instead of the paths, because a million messages have three million rows.
+// differing lists the files whose stamps differ from their rows, and the paths of rows whose files are gone. untimed
+// lists the marks without content. A goroutine walks the tree while differing reads the rows. differing keeps hashes
+// of the rows' paths instead of the paths, because a million messages have three million rows.
 func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (paths, untimed []string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	seed := maphash.MakeSeed()
@@ -121,7 +120,7 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 }
 
 // walkStamps sends the files of the tree in parts of up to chunk files. It walks the top-level folders concurrently,
-// because one of them contains the files of all agents and another the messages.
+// because most files are in two of them: one contains the agents' files and one the messages.
 func walkStamps(ctx context.Context, t *tree.Tree, to chan<- []met) error {
 	tops, err := t.List(".")
 	if err != nil {
@@ -184,7 +183,7 @@ func walkTop(ctx context.Context, t *tree.Tree, top string, to chan<- []met) err
 	return cmp.Or(send(ctx, to, part), err)
 }
 
-// stamps reads the stamps of a project's rows, by the hashes of their paths.
+// stamps returns the stamps of a project's rows, keyed by the hashes of their paths.
 func (x *Index) stamps(ctx context.Context, p *project, seed maphash.Seed) (map[uint64]int64, error) {
 	rows, dirs := map[uint64]int64{}, map[int64]string{}
 	var fol, stamp int64

@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestAsked checks which messages ask for an answer, and when each of them was settled: by an answer of somebody else, or
+// TestAsked checks which messages ask for an answer, and when each of them was settled: by another agent's answer, or
 // by the last acknowledgement. Blind copies and the author do not count.
 func TestAsked(t *testing.T) {
 	t.Parallel()
@@ -71,7 +71,7 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// TestActs checks that an agent's marks and messages show when it was active, newest first.
+// TestActs checks that Acts lists the times of an agent's marks and messages, newest first.
 func TestActs(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -92,7 +92,7 @@ func TestActs(t *testing.T) {
 			t.Fatal(err)
 		}
 		var hours []string
-		for _, at := range slices.Compact(all) { // an acknowledgement also marks as read
+		for _, at := range slices.Compact(all) { // an acknowledgement also marks the message as read
 			hours = append(hours, at.Format("02T15"))
 		}
 		return strings.Join(hours, " ")

@@ -18,8 +18,8 @@ import (
 // with the same microsecond. Messages from before 1900 or after 2185 share the first and last numbers.
 const (
 	tieBits = 10
-	// lastMicro leaves room above itself, because more than 1,024 messages may have the same time and need additional
-	// row numbers.
+	// lastMicro leaves higher numbers free, because more than 1,024 messages may have the same time and need
+	// additional row numbers.
 	lastMicro = 1<<53 - 1<<25
 )
 
@@ -30,8 +30,8 @@ func firstRow(us int64) int64 {
 	return min(max(us-epoch, 1), lastMicro) << tieBits
 }
 
-// place returns the row number to use on the given try. Which numbers are free depends on the order of arrival, so Dump
-// omits row numbers. Every try doubles the range, so n messages with the same time take log n tries each.
+// place returns a row number to try for a message. Which numbers are free depends on the order of arrival, so Dump
+// omits row numbers. Each try doubles the range, so each of n messages with the same time takes about log n tries.
 func place(us int64, id string, try int) int64 {
 	h := fnv.New64a()
 	h.Write([]byte(id))
@@ -65,10 +65,10 @@ var faceted = []faceting{
 	}},
 }
 
-// facets returns words for the full-text index that represent a message's project, sender, recipients, importance
-// (unless normal), thread, own id as a thread, attachments, and whether it has any. With facets, one full-text query covers all of these. A
-// facet begins with a letter that no living language uses and ends with a hash, so it matches no word or prefix that a
-// user types. Facets do not reveal recipients of blind copies.
+// facets returns words for the full-text index. They represent a message's project, sender, recipients, importance
+// (unless normal), thread, own id as a thread, attachments, and whether it has any. With facets, a single full-text
+// query can filter by all of these. A facet begins with a letter that no living language uses and ends with a hash,
+// so it matches no word or prefix that a user types. Facets do not reveal recipients of blind copies.
 func facets(pid int64, m *format.Message) string {
 	all := []string{facet(pid, "p", ""), facet(pid, "t", m.ID)}
 	for _, f := range faceted {
@@ -85,8 +85,8 @@ func facets(pid int64, m *format.Message) string {
 	return strings.Join(all, " ")
 }
 
-// facet returns a single facet. It consists of the kind (p project, t thread, a attachment, otherwise a letter of
-// faceted), and a hash of the project and the name. Finding another name with the same hash is infeasible.
+// facet returns a single facet. It consists of a letter for its kind (p project, t thread, a attachment, otherwise
+// from faceted), and a hash of the project and the name. Finding another name with the same hash is infeasible.
 func facet(pid int64, about, name string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", about, pid, name))
 	return "ƿ" + about + strconv.FormatUint(binary.BigEndian.Uint64(sum[:]), 36)

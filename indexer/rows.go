@@ -14,10 +14,10 @@ import (
 	"mailtree/maildir/question"
 )
 
-// Rows are changed only by this file and schema.sql. The caller of every method here holds the lock Index.write.
+// Only this file and schema.sql change rows. Callers of all methods in this file hold the lock Index.write.
 
-// writer is the only connection that writes, with its prepared statements. The statements run without a deadline, so
-// a batch is always written completely.
+// writer is the only connection that writes to the database, with its prepared statements. The statements run without
+// a deadline, so a batch is always written completely.
 type writer struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
@@ -96,7 +96,7 @@ func (w *writer) transaction(f func() error) error {
 }
 
 // project returns the number of a project, and creates its row if necessary. If the size limit for message files has
-// changed, project marks every file as stale.
+// changed, project marks all of the project's files as stale.
 func (w *writer) project(slug string, maxFile int64) (pid int64, err error) {
 	err = w.transaction(func() error {
 		if err := w.do("INSERT INTO projects (slug, max_file) VALUES (?, ?) ON CONFLICT DO NOTHING", slug, maxFile); err != nil {
@@ -159,8 +159,8 @@ const (
 	trimEvery   = 4096
 )
 
-// removedProject is the project number in the change that records the removal of a project. No row contains the
-// project's slug anymore, so the change contains the slug in place of an agent.
+// removedProject is the project number in the change that records the removal of a project. The project's row is
+// deleted by then, so the change contains the slug in place of an agent.
 const removedProject = 0
 
 // addChanges records changes and gives each its number in the feed.
@@ -193,11 +193,11 @@ func (w *writer) putFiles(pid int64, all []*file, agent func(*file) int64) error
 }
 
 // insertAll inserts n rows with the given number of columns. Each statement inserts up to sixteen rows, because the
-// call is half the cost of a small row. The function row appends a row's values to args. The text in clause follows the
-// rows in the statement.
+// call itself is half the cost of inserting a small row. The function row appends a row's values to args. The
+// statement ends with clause.
 //
-// The SQL says OR FAIL, which keeps the rows inserted before an error; the transaction then rolls them back. With the
-// default, ABORT, a statement with several rows creates a savepoint, at which FTS5 flushes its buffer.
+// The statement must use OR FAIL, which keeps the rows inserted before an error. The transaction then rolls them
+// back. With the default, ABORT, a statement with several rows creates a savepoint, at which FTS5 flushes its buffer.
 func (w *writer) insertAll(text, clause string, columns, n int, row func(args []any, i int) []any) error {
 	args := make([]any, 0, 16*columns)
 	for i := 0; i < n; {
@@ -280,14 +280,13 @@ func (w *writer) moveSource(row, fol int64) error {
 }
 
 // searchable adds a message to the full-text index. Callers add rows in ascending order, because FTS5 flushes its
-// buffer whenever a row number is lower than the previous one. They add rows one by one, because a statement with
-// several rows creates a savepoint, which also flushes the buffer.
+// buffer whenever a row number is lower than the previous one. Each statement adds only one row, because a statement
+// with several rows creates a savepoint, which also flushes the buffer.
 func (w *writer) searchable(row int64, m *format.Message, facets string) error {
 	return w.do("INSERT INTO search (rowid, subject, body, facets) VALUES (?, ?, ?, ?)", row, m.Subject, m.Body, facets)
 }
 
-// unsearchable deletes messages from the full-text index. Their rows in messages must still contain the text that
-// was added.
+// unsearchable deletes messages from the full-text index. The rows in messages must still contain the indexed text.
 func (w *writer) unsearchable(rows []int64) error {
 	if len(rows) == 0 {
 		return nil
@@ -347,7 +346,7 @@ func (w *writer) deleteClaim(pid int64, path string) error {
 	return w.do("DELETE FROM claims WHERE pid = ? AND path = ?", pid, path)
 }
 
-// releaseClaim copies the release of a claim from the row of the mark in files.
+// releaseClaim updates a claim's released and released_at from the row of its mark in the table files.
 func (w *writer) releaseClaim(pid int64, claim string) error {
 	mark := format.ReleasedMark(claim)
 	return w.do("UPDATE claims SET (released, released_at) = (SELECT count(*), max(f.at) FROM files f WHERE f.pid = ?1 AND f.name = ?4 "+
@@ -355,13 +354,13 @@ func (w *writer) releaseClaim(pid int64, claim string) error {
 		pid, claim, path.Dir(mark), path.Base(mark))
 }
 
-// bufferSearch sets the number of bytes that FTS5 collects before it writes them. A load uses a large buffer, and a
-// server uses SQLite's default of 1 MiB.
+// bufferSearch sets the size, in bytes, of the buffer that FTS5 fills before it writes. Rebuild uses a large buffer.
+// Otherwise, the size is SQLite's default, 1 MiB.
 func (w *writer) bufferSearch(bytes int) error {
 	return w.do("INSERT INTO search (search, rank) VALUES ('hashsize', ?)", bytes)
 }
 
-// checkSearch compares the full-text index with the messages. With rank 1, FTS5 also finds stale rows.
+// checkSearch compares the full-text index with the messages. The rank 1 makes FTS5 find stale rows, too.
 func (w *writer) checkSearch() error {
 	return w.do("INSERT INTO search (search, rank) VALUES ('integrity-check', 1)")
 }

@@ -9,7 +9,8 @@ import (
 // scanner reads the columns of a row.
 type scanner = func(into ...any) error
 
-// list runs a query and returns its rows, or an empty slice. The function scan fills in a row.
+// list runs a query and returns its rows. If there are no rows, it returns an empty slice. The function scan fills in
+// a row.
 func list[T any](ctx context.Context, from reader, text string, args []any, scan func(scan scanner, row *T) error) ([]T, error) {
 	all := []T{}
 	err := from.each(ctx, text, args, func(columns scanner) error {

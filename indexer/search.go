@@ -24,9 +24,9 @@ const rankWindow = 1000
 // the body snippet if it marks a term, otherwise the subject snippet if it marks a term, and otherwise the beginning
 // of the body.
 //
-// FTS5 compares each occurrence of a term in a body with every other occurrence. A snippet of a body that repeats one
-// word for 256 KiB would take minutes. FTS5 also reads the whole body for a snippet of the subject. Therefore a
-// message whose body is larger than 8 KiB gets no snippet.
+// FTS5 compares each occurrence of a term in a body with every other occurrence. If a body consists of one word
+// repeated for 256 KiB, a snippet would take minutes. FTS5 also reads the whole body for a snippet of the subject.
+// Therefore a message whose body is larger than 8 KiB gets no snippet.
 const (
 	hitColumns = messageColumns + withoutBody + ", " +
 		"CASE WHEN instr(h.inBody, char(1)) THEN h.inBody WHEN instr(h.inSubject, char(1)) THEN h.inSubject " +
@@ -85,8 +85,8 @@ func (x *Index) Search(ctx context.Context, q index.SearchQuery) (found index.Fo
 	return found, nil
 }
 
-// patiently runs a search. If the search contains slow prefixes, it is cut off after x.patience. The result cut reports
-// whether that happened.
+// patiently runs a search. If e contains slow prefixes, the search is canceled after x.patience. The result cut
+// reports whether that happened.
 func (x *Index) patiently(ctx context.Context, e match, search func(context.Context) error) (cut bool, err error) {
 	asked := ctx
 	if e.prefix {
@@ -105,11 +105,11 @@ func (x *Index) patiently(ctx context.Context, e match, search func(context.Cont
 	return false, nil
 }
 
-// unreadOnly is SQL that limits a search to messages that are unread in a box.
+// unreadOnly is SQL that limits a search to the unread messages of an inbox.
 const unreadOnly = " AND +search.rowid IN (SELECT row FROM deliveries INDEXED BY deliveries_unread WHERE box = ?%d AND read = 0)"
 
-// inUnread adds to a search the condition that a message is unread in q.Agent's inbox, if the query says so. The text
-// begins to select from the table search with "search MATCH ?1". The parameters are numbered from 1, without gaps.
+// inUnread limits a search to messages that are unread in q.Agent's inbox, if q.Unread is set. The text must contain
+// "search MATCH ?1" where it first selects from the table search. Its parameters are numbered from 1, without gaps.
 func (x *Index) inUnread(ctx context.Context, q index.SearchQuery, text string, args []any) (string, []any, error) {
 	if !q.Unread {
 		return text, args, nil
@@ -237,8 +237,8 @@ func hits(ctx context.Context, from reader, slug, text string, args ...any) ([]i
 	})
 }
 
-// oneLine puts a snippet on one line and replaces its marks with **. If there are no marks, it uses only the first
-// line of the text.
+// oneLine puts a snippet on one line and replaces its highlight marks with **. If there are no marks, it uses only
+// the first line of the text.
 func oneLine(s string) string {
 	if !strings.Contains(s, index.MarkOpen) {
 		s = firstLine(s)
@@ -247,7 +247,7 @@ func oneLine(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, index.MarkOpen, "**"), index.MarkClose, "**")
 }
 
-// snippetRunes is the length of a snippet without marks, in runes.
+// snippetRunes is the maximum length, in runes, of a snippet without highlight marks.
 const snippetRunes = 160
 
 func firstLine(text string) string {

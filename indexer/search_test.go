@@ -18,7 +18,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// asked returns the search for a text that a user types. The text "" finds every message.
+// asked returns the search query for a text as a user types it. The text "" finds every message.
 func asked(t testing.TB, text string) index.SearchQuery {
 	t.Helper()
 	q := index.SearchQuery{Project: "p"}
@@ -132,8 +132,8 @@ func TestSearch(t *testing.T) {
 }
 
 // TestPagesWhileMailComes checks that each message that existed when the first page was read appears exactly once on
-// the pages of a search. In newest-first order, this is true no matter what mail arrives. In rank order, it is true if
-// no mail arrives.
+// the pages of a search. In newest-first order, this must be true even if mail arrives between two pages. In rank
+// order, it is only true if no mail arrives.
 func TestPagesWhileMailComes(t *testing.T) {
 	t.Parallel()
 	for _, rank := range []bool{false, true} {
@@ -185,8 +185,8 @@ func TestSearchCursors(t *testing.T) {
 	}
 }
 
-// TestSearchCut checks that a search by prefix is cut off and finds nothing if it takes too long. Other searches may
-// take as long as they need.
+// TestSearchCut checks that a search by prefix is canceled and finds nothing if it takes too long. Other searches
+// have no time limit.
 func TestSearchCut(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -313,7 +313,7 @@ func TestBlind(t *testing.T) {
 	if err != nil || own.Kind != "bcc" || strings.Join(own.BCC, " ") != "Secret" {
 		t.Errorf("own: %+v %v", own, err)
 	}
-	// The content now comes from a copy that contains the bcc recipient.
+	// The content now comes from the sender's copy, which contains the bcc recipient.
 	putFile(t, d.dir, "messages", "(gone)\n")
 	ingest(t, d.Index, "p", "messages")
 	if got := d.find("to:Secret"); got != "" {

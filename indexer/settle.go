@@ -38,7 +38,7 @@ func (b *batch) numberFirst(letters []*letter) error {
 // aid returns the number of the agent that exists because of a file, or 0.
 func (b *batch) aid(f *file) int64 { return b.aids[f.makesAgent()] }
 
-// numbered is a table that maps names to numbers.
+// numbered contains the queries of a table that maps names to numbers.
 type numbered struct{ read, insert string }
 
 var (
@@ -52,7 +52,7 @@ var (
 	}
 )
 
-// number reads the numbers of the rows with these names, and inserts the rows that are missing.
+// number stores the numbers of the rows with these names in into. It inserts missing rows.
 func (b *batch) number(t numbered, names []string, into map[string]int64) error {
 	for _, insert := range []bool{false, true} {
 		missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return into[name] != 0 })
@@ -158,7 +158,7 @@ func (b *batch) agents([]*letter) error {
 	return nil
 }
 
-// record adds the differences to the feed of changes.
+// record adds the batch's differences to the feed of changes.
 func (b *batch) record(letters []*letter) error {
 	if b.new {
 		return nil

@@ -8,14 +8,14 @@ import (
 	"mailtree/maildir/index"
 )
 
-// The messages for one page of threads are read in batches of threadsBatch. A thread may have any number of messages,
-// so no more than threadsWalked messages are read. Reading that many takes about 100 ms.
+// Threads reads messages in batches of threadsBatch. A thread may have any number of messages, so Threads reads at
+// most threadsWalked messages for a page, which takes about 100 ms.
 const (
 	threadsBatch  = 500
 	threadsWalked = 20_000
 )
 
-// filesOf is SQL for the number of attachments in messages o.
+// filesOf is SQL for the number of attachments of the messages o.
 const filesOf = "sum(CASE WHEN instr(o.rest, '\"attachments\"') THEN json_array_length(o.rest, '$.attachments') ELSE 0 END)"
 
 const (
@@ -24,7 +24,7 @@ const (
 
 	matchedText = "SELECT EXISTS (SELECT 1 FROM search WHERE search MATCH ?1 AND rowid >= ?2 AND rowid < ?3)"
 
-	// ofThread is like inThread, but for the thread of a row of t.
+	// ofThread is like inThread, but for the thread t.thread.
 	ofThread = "SELECT row FROM messages WHERE pid = ?1 AND thread = t.thread COLLATE NOCASE AND thread = t.thread AND thread <> '' " +
 		"UNION SELECT row FROM messages WHERE pid = ?1 AND id = t.thread"
 
@@ -79,11 +79,11 @@ type threadWalk struct {
 	match  match
 	span
 	limit int
-	shown int64 // rows at or above this were walked for earlier pages; 0: this is the first page
+	shown int64 // earlier pages covered the rows from this one on; 0: this is the first page
 	last  int64 // the end of the range: all matches are below this row
 
 	rows []int64 // the newest match of each thread
-	next int64   // the next page starts below this row; 0: there is none
+	next int64   // the next page starts below this row; 0: there is no next page
 }
 
 func (w *threadWalk) walk(ctx context.Context, x *Index) error {
@@ -129,7 +129,7 @@ func (w *threadWalk) walk(ctx context.Context, x *Index) error {
 	return nil
 }
 
-// threadMatch is a match together with its thread.
+// threadMatch is a message that matches the query, with its thread.
 type threadMatch struct {
 	row, created int64
 	thread       string

@@ -14,12 +14,12 @@ import (
 	"mailtree/maildir/index"
 )
 
-// told describes a thread on one line.
+// told formats a thread as one line.
 func told(t *index.ThreadRow) string {
 	return fmt.Sprintf("%s %q %d/%d+%d %s %s %s", t.Thread, t.Title, t.Unread, t.Messages, t.Files, strings.Join(t.People, "+"), t.ID, t.Body)
 }
 
-// pages returns the threads on the pages of a search, one page per line.
+// pages returns the pages of a search for threads, each with its threads on one line.
 func (d *desk) pages(text string, limit int) (all []string) {
 	d.t.Helper()
 	q := index.ThreadsQuery{Project: "p", Agent: "Bob", Limit: limit}

@@ -18,7 +18,7 @@ import (
 var machineFaults = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO, syscall.ESTALE, syscall.EINTR,
 	syscall.EAGAIN, 9999}
 
-// fixed is a time that no file in the tests has.
+// fixed is a modification time that no file has at first.
 var fixed = time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // unreadTree returns one file of every kind, by path.
@@ -49,8 +49,8 @@ func putTree(t *testing.T, files map[string]string) (dir string) {
 	return dir
 }
 
-// TestUnreadable checks that if a machine fault affects a file or folder, its rows stay unchanged and it is reported.
-// The rest of the batch must be ingested, and the next batch must find everything.
+// TestUnreadable checks that if a machine fault affects a file or folder, its rows stay unchanged and Ingest reports
+// it. The rest of the batch must be ingested, and the next batch must find everything.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	for _, fault := range machineFaults {
@@ -200,7 +200,7 @@ func TestUnlistedFolder(t *testing.T) {
 	verify(t, x, map[string]*tree.Tree{"p": tr})
 }
 
-// TestVerifyUnread checks that files that cannot be read are not reported as differences.
+// TestVerifyUnread checks that Verify does not report unreadable files as differences.
 func TestVerifyUnread(t *testing.T) {
 	t.Parallel()
 	tr := openTree(t, putTree(t, unreadTree()))

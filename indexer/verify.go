@@ -12,14 +12,14 @@ import (
 
 // Report is the result of comparing a live index with an index built from the trees.
 type Report struct {
-	Rows        int      // rows of the live index
-	Differences []string // "- row of the live index", "+ row of the rebuilt index"; at most maxDifferences
+	Rows        int      // number of rows in the live index
+	Differences []string // "- row of the live index" or "+ row of the rebuilt index"; at most maxDifferences
 }
 
 const maxDifferences = 20
 
 // Verify compares x, row by row, with an index built in memory from the trees (by slug), and x's full-text index with
-// its messages. If the trees change in the meantime, the change appears as a difference. Invariant I2.
+// its messages. If the trees change in the meantime, the changes may appear as differences. See invariant I2.
 func Verify(ctx context.Context, x *Index, projects map[string]*tree.Tree) (*Report, error) {
 	fresh, err := build(ctx, inMemory, projects, nil)
 	if err != nil {
@@ -51,7 +51,7 @@ func (r *Report) differ(text string) {
 // compare compares two dumps by the hashes of their lines. If any lines differ, it rereads the dumps.
 func (r *Report) compare(live, fresh iter.Seq2[string, error]) error {
 	seed := maphash.MakeSeed()
-	more := map[uint64]int{} // lines that are only in the live index, by hash; negative: only in the rebuilt index
+	more := map[uint64]int{} // by hash: the number of lines that only the live index has; negative: that only the rebuilt index has
 	pass := func(lines iter.Seq2[string, error], see func(text string, hash uint64)) error {
 		for text, err := range lines {
 			if err != nil {

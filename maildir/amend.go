@@ -27,8 +27,8 @@ type Amendable struct {
 // Amendment is the new content of a message.
 type Amendment struct {
 	ID      string
-	Text    string // as in Amendable, but changed
-	Version string // as in Amendable; "": any version
+	Text    string // the changed text, in the format of Amendable.Text
+	Version string // the Amendable.Version that the text is based on; "": any version
 }
 
 // Amended is a changed message.
@@ -36,8 +36,8 @@ type Amended struct {
 	ID      string   `json:"message_id"`
 	From    string   `json:"from"`
 	Subject string   `json:"subject"`
-	Same    bool     `json:"same,omitempty"`     // the message is unchanged, so nothing was written
-	Sealed  bool     `json:"sealed"`             // false for another agent's message
+	Same    bool     `json:"same,omitempty"`     // true if the text is the same as before, so nothing was written
+	Sealed  bool     `json:"sealed"`             // whether it has a seal now; false for another agent's message
 	Readers []string `json:"read_by"`            // its author, and agents that had read the old content; all get a notice
 	Outside []string `json:"left_for,omitempty"` // recipients in other projects and at other domains that have the old content
 	Left    []string `json:"left,omitempty"`     // paths of copies that were edited by hand and are left unchanged
@@ -62,8 +62,8 @@ func (p *Project) Amendable(ctx context.Context, id string) (*Amendable, error) 
 	}, nil
 }
 
-// readShown reads the file that a message is displayed from, so that the caller can change it. It returns ErrDenied for
-// mail from other systems, because the files of such mail are never changed.
+// readShown reads the file that a message is displayed from, so that the caller can change it. It returns ErrInvalid
+// for a message from another mail system, because such files are never changed.
 func (p *Project) readShown(row *index.MessageRow) (data []byte, m *format.Message, err error) {
 	if data, _, err = p.mail.Tree.Read(row.Path, p.mail.Tree.MaxFile()); err != nil {
 		return nil, nil, err
@@ -80,11 +80,12 @@ func (p *Project) readShown(row *index.MessageRow) (data []byte, m *format.Messa
 	return data, m, err
 }
 
-// Amend changes a message for everyone: its canonical file and every copy with the same content, in one operation of
-// the agent. The agent's own message is sealed again. Another agent's message loses its seal, because its author did
-// not write the new text. The author and the agents that have read the message get a notice. As for Delete, the caller
-// must ensure that the user is the store's owner. Amend returns ErrNotFound, ErrInvalid if the text cannot be parsed,
-// and ErrConflict if a.Version is no longer the message's version.
+// Amend changes a message for everyone. One operation of the agent changes the message's canonical file and every copy
+// with the same content. The agent's own message is sealed again. Another agent's message loses its seal, because its
+// author did not write the new text. The author and the agents that have read the message get a notice. As for Delete,
+// the caller must ensure that the user is the store's owner. Amend returns ErrNotFound, ErrInvalid if the text cannot
+// be parsed or the message is from another mail system, and ErrConflict if a.Version is no longer the message's
+// version.
 func (b *Box) Amend(ctx context.Context, a Amendment) (*Amended, error) {
 	a.ID = b.p.mail.Store.Domains.IDNamed(a.ID)
 	var done *Amended
@@ -146,7 +147,7 @@ func (b *Box) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amen
 	return done, err
 }
 
-// planCopies plans the new content of a message's files whose current content has the digest sum.
+// planCopies plans the new content of each of the message's files whose current content has the digest sum.
 func (b *Box) planCopies(g *writer.Group, tx *writer.Tx, sum *[sha256.Size]byte, to *Amended) error {
 	files, err := b.p.mail.Store.Index.Files(g.Ctx, b.p.mail.Slug, to.ID)
 	if err != nil {
@@ -198,9 +199,9 @@ func (b *Box) amendedFile(id string, old []byte, m format.Message) ([]byte, erro
 	return file, err
 }
 
-// planTelling plans a notice from the agent that a message has changed. It goes to the message's author and to every
-// agent of the project that has read the message. planTelling returns their names. The recipients do not see each other's
-// names, because some may have received the message as bcc (Invariant I7).
+// planTelling plans a notice from the agent that a message has changed. The notice goes to the message's author and to
+// every agent of the project that has read the message. planTelling returns their names. The recipients do not see each
+// other's names, because some may have received the message as bcc (Invariant I7).
 func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow) ([]string, error) {
 	const forSender = true
 	if err := b.p.mail.AddReceipts(g.Ctx, row, forSender); err != nil {
@@ -221,8 +222,8 @@ func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow)
 	})
 }
 
-// planNotice plans the agent's message about another message, as a bcc to each of the given agents that belong to this
-// project.
+// planNotice plans a notice from the agent about a message. Each of the given agents that belongs to this project gets
+// the notice as bcc.
 func (b *Box) planNotice(g *writer.Group, tx *writer.Tx, about *index.MessageRow, to []string, notice *format.Message) error {
 	to = slices.DeleteFunc(slices.Clone(to), func(name string) bool { return !core.IsAgent(name) })
 	if len(to) == 0 {

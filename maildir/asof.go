@@ -12,13 +12,13 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// InboxAsOf returns a page of an agent's inbox as it was at a point in the history, with the marks of that time. The
-// page is sorted by path in descending order. For paths that a server created, this means newest first. The agent may
-// have been removed since then. Only these fields of the query are used: Since, UrgentOnly, UnreadOnly, Archived,
-// Bodies, Limit, Room and Before. Before is a cursor from a page of the same point in the history. Invalid copies
-// appear on no page but are counted, so that the cost of a page does not depend on the size of the inbox. InboxAsOf
-// returns ErrNotFound for an unknown agent and for a time outside the history, ErrInvalid for an ambiguous commit name,
-// and any error from q.Room.Reserve.
+// InboxAsOf returns a page of an agent's inbox as it was at a point in the history, with the marks that existed then.
+// The page is sorted by path in descending order. For paths that a server created, this means newest first. The agent
+// may have been removed since then. InboxAsOf uses only these fields of the query: Since, UrgentOnly, UnreadOnly,
+// Archived, Bodies, Limit, Room and Before. Before is a cursor from a page for the same point in the history. Invalid
+// copies appear on no page but are counted, so that the cost of a page does not depend on the size of the inbox.
+// InboxAsOf returns ErrNotFound for an unknown agent and for a time outside the history, ErrInvalid for an ambiguous
+// commit name, and any error from q.Room.Reserve.
 func (b *Box) InboxAsOf(ctx context.Context, q index.InboxQuery, at history.Moment) (page *InboxPage, err error) {
 	if format.CheckName(b.agent) != "" {
 		return nil, b.p.mail.UnknownAgent(ctx, refusal.Agent, b.agent)
@@ -42,15 +42,15 @@ func (b *Box) InboxAsOf(ctx context.Context, q index.InboxQuery, at history.Mome
 	return page, nil
 }
 
-// oldCopy is an inbox copy from the history, with its marks. A mark is nil if there was none.
+// oldCopy is an inbox copy from the history, with its marks. A mark is nil if the copy does not have it.
 type oldCopy struct {
 	history.OldFile
 	id                  string
 	read, ack, archived *history.OldFile
 }
 
-// oldCopies returns the copies in an inbox, sorted by path in descending order. files must be sorted by path in
-// ascending order.
+// oldCopies returns the inbox copies in files, one for each message, sorted by path in descending order. files must be
+// sorted by path in ascending order.
 func oldCopies(files []history.OldFile) []oldCopy {
 	marks := map[string]*history.OldFile{}
 	for i := range files {
@@ -135,7 +135,7 @@ func (b *Box) pageAsOf(ctx context.Context, q index.InboxQuery, all []oldCopy) (
 	return page, nil
 }
 
-// oldDelivery reads a copy from the history and returns the copy's text separately. The result d is nil if the copy was
+// oldDelivery reads a copy from the history and returns its text separately. The result d is nil if the copy is
 // invalid.
 func (b *Box) oldDelivery(agent string, c *oldCopy) (d *index.Delivery, text string, err error) {
 	data, err := c.Content()

@@ -103,8 +103,8 @@ func TestPlantedShard(t *testing.T) {
 	}
 }
 
-// TestAttachmentPlantedMeanwhile is like TestPlantedAttachment, but the file is placed at the path between the planning
-// and the rename.
+// TestAttachmentPlantedMeanwhile is like TestPlantedAttachment, but the file appears at the path after the send is
+// planned and before its files are renamed into place.
 func TestAttachmentPlantedMeanwhile(t *testing.T) {
 	t.Parallel()
 	var h halts
@@ -132,8 +132,8 @@ func TestAttachmentPlantedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestForwardedAttachment checks that the content of an attachment is compared with its name if a message forwards the
-// attachment by its path in the tree.
+// TestForwardedAttachment checks that if a message forwards an attachment by its path in the tree, the content must
+// match the hash in the path.
 func TestForwardedAttachment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -205,8 +205,8 @@ func TestAttachmentWithComma(t *testing.T) {
 	}
 }
 
-// TestAttachmentTooLarge checks that refusals distinguish a single file that is too large from several files that are
-// too large together.
+// TestAttachmentTooLarge checks that refusals distinguish a single file that is too large from several files whose
+// total size is too large.
 func TestAttachmentTooLarge(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true, Attachments: attachment.Settings{MaxFile: 1000, MaxTotal: 1500}}, "Ann")

@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Backup writes a backup of the store to a writer, while Run is running. program is the version of the program. Backup
-// returns errors from to and ctx, ErrUnavailable, and errors from the file system.
+// Backup writes a backup of the store to a writer. It can be called only while Run is running. The argument program is
+// the program's version. Backup returns ErrUnavailable, and errors from the writer, ctx and the file system.
 func (s *Store) Backup(ctx context.Context, to io.Writer, program string) error {
 	done := s.carrier.Keep()
 	defer done()
@@ -18,7 +18,7 @@ func (s *Store) Backup(ctx context.Context, to io.Writer, program string) error 
 	for _, p := range s.Projects() {
 		all = append(all, backup.Project{Slug: p.Slug, KeepPacks: p.mail.History.KeepPacks, Still: p.still})
 	}
-	for slug := range s.LeftOut() { // nothing changes a project that could not be opened
+	for slug := range s.LeftOut() { // a project that could not be opened does not change
 		all = append(all, backup.Project{
 			Slug:      slug,
 			KeepPacks: func(context.Context) (func(), error) { return func() {}, nil },
@@ -31,7 +31,7 @@ func (s *Store) Backup(ctx context.Context, to io.Writer, program string) error 
 // still calls fn between two operations. Until fn returns, the server changes neither the tree nor its history. See
 // backup.Project.
 func (p *Project) still(ctx context.Context, fn func() error) error {
-	_ = p.mail.History.Flush(ctx) // so that the writer does not have to wait for long; Still tries again
+	_ = p.mail.History.Flush(ctx) // shortens the wait of the writer; Still tries again if this fails
 	done := make(chan error, 1)
 	p.mail.Writer.Aside(func(context.Context, *tree.Changer) {
 		if err := ctx.Err(); err != nil {
@@ -41,7 +41,7 @@ func (p *Project) still(ctx context.Context, fn func() error) error {
 		done <- p.mail.History.Still(ctx, fn)
 	})
 	select {
-	case err := <-done: // soon, even after ctx has ended: fn must not run after still has returned
+	case err := <-done: // wait even after ctx has ended: fn must not run after still returns
 		return err
 	case <-p.mail.Writer.Stopped():
 		return writer.ErrStopped

@@ -83,7 +83,7 @@ func ownKey(t *testing.T, root string) string {
 	return k.ID
 }
 
-// traffic is agents that send messages and acknowledge them.
+// traffic sends messages and acknowledges them from several goroutines.
 type traffic struct {
 	stop    context.CancelFunc
 	workers sync.WaitGroup
@@ -102,7 +102,8 @@ func (l *traffic) run(t *testing.T, p *maildir.Project, workers int) {
 		l.workers.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				body := fmt.Sprintf("body %d of %d", n, w)
-				// Each operation ends even if the traffic is to stop, so that it is known whether it happened.
+				// The calls use t.Context() instead of ctx. Therefore they complete even after stop, and their results
+				// are known.
 				made, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob", "Cat"}, Subject: "s", Body: body})
 				if err == nil {
 					_, err = p.Box("Bob", format.Origin{}).Acknowledge(t.Context(), made.ID)
@@ -134,8 +135,8 @@ func (l *traffic) answered() ([]storetest.Sent, []storetest.Mark) {
 	return append([]storetest.Sent(nil), l.sent...), append([]storetest.Mark(nil), l.acked...)
 }
 
-// TestRestoreRepeatsNothing checks that a restored store sends no email, runs no hook and sends no file that the
-// original may have sent or run since the backup.
+// TestRestoreRepeatsNothing checks that a restored store does not send any email or outbox file, or run any hook, that
+// the original store may have sent or run since the backup.
 func TestRestoreRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -218,7 +219,7 @@ func TestRestoreRepeatsNothing(t *testing.T) {
 	}
 }
 
-// unsummed returns the archive with another checksum at its end, so that only reading to the end reveals the damage.
+// unsummed returns the archive with a wrong checksum at its end, which is noticed only by reading to the end.
 func unsummed(t *testing.T, data []byte) []byte {
 	t.Helper()
 	data = bytes.Clone(data)
@@ -226,7 +227,7 @@ func unsummed(t *testing.T, data []byte) []byte {
 	return data
 }
 
-// rewritten returns a backup whose entries are those of an archive and then more, before the end.
+// rewritten returns a backup with the entries of an archive. The entries in more are inserted before its end.
 func rewritten(t *testing.T, data []byte, more ...tar.Header) []byte {
 	t.Helper()
 	z, err := gzip.NewReader(bytes.NewReader(data))
@@ -268,8 +269,9 @@ func rewritten(t *testing.T, data []byte, more ...tar.Header) []byte {
 
 func wrote(_ int, err error) error { return err }
 
-// TestRestoreTypes checks that an entry replaces an earlier one of another type, and that links in a backup lead nowhere
-// and are no part of a store's own files.
+// TestRestoreTypes checks that an entry replaces an earlier entry of another type, and that nothing is written through
+// a link to a folder outside the store. A backup is refused if it has a link in place of a file or folder that the
+// server uses.
 func TestRestoreTypes(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -315,7 +317,7 @@ func TestRestoreTypes(t *testing.T) {
 	}
 }
 
-// TestBackupLinks checks that a store whose own files or projects are symbolic links is not backed up without them.
+// TestBackupLinks checks that a backup fails if the store's key is a symbolic link.
 func TestBackupLinks(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -329,8 +331,8 @@ func TestBackupLinks(t *testing.T) {
 	}
 }
 
-// TestRestoreDamaged checks that a backup without its end, or with a changed byte, is refused and leaves nothing, and
-// that Restore overwrites nothing.
+// TestRestoreDamaged checks that Restore refuses a truncated or damaged backup and leaves no files behind. Restore
+// never overwrites anything.
 func TestRestoreDamaged(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})

@@ -15,8 +15,8 @@ type Box struct {
 	origin format.Origin
 }
 
-// Box returns the agent's mail for a caller with that origin. Every method except Counts and UnreadSince checks whether
-// the agent exists.
+// Box returns the agent's mail for a caller with the given origin. Every method except Counts and UnreadSince checks
+// whether the agent exists.
 func (p *Project) Box(agent string, origin format.Origin) *Box { return &Box{p, agent, origin} }
 
 // perform writes the agent's operation and records that the agent was active.

@@ -44,8 +44,8 @@ func (b *Box) Release(ctx context.Context, patterns []string) (*claim.Release, e
 	return b.ReleaseFrom(ctx, claim.From{}, patterns)
 }
 
-// ReleaseFrom is like Release, but for patterns in the form that Claim accepts. The argument from describes the caller.
-// ReleaseFrom returns any error from Release.
+// ReleaseFrom is like Release, but accepts patterns in the same form as Claim. The argument from describes the caller.
+// It returns any error from Release.
 func (b *Box) ReleaseFrom(ctx context.Context, from claim.From, patterns []string) (*claim.Release, error) {
 	var res *claim.Release
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRelease, Agent: b.agent}, Facts: []string{core.ClaimsFact}, Sure: true}
@@ -75,7 +75,7 @@ func (b *Box) ReleaseFrom(ctx context.Context, from claim.From, patterns []strin
 		return nil, err
 	}
 	if a, err := b.p.mail.Store.Index.Agent(ctx, b.p.mail.Slug, b.agent); err == nil && a != nil && b.p.mail.Elsewhere(a) {
-		_ = b.p.Sync.SyncClaims(ctx) // so the agent does not renew them; if this fails, the next round syncs
+		_ = b.p.Sync.SyncClaims(ctx) // prevents the agent from renewing them; if this fails, the next round syncs
 	}
 	return res, nil
 }

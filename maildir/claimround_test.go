@@ -133,7 +133,7 @@ func TestSharedClaims(t *testing.T) {
 			t.Errorf("held: %s", got)
 		}
 	}
-	level(t, a, b) // the files of the last round are committed
+	level(t, a, b) // so that the files of the last round are committed
 	head := gitIn(t, b.p.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Dir(), "rev-parse", "HEAD")
 	level(t, a, b)
 	if now := gitIn(t, b.p.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Dir(), "rev-parse", "HEAD"); now != head {
@@ -533,7 +533,7 @@ func TestClaimsOfNamesakes(t *testing.T) {
 			t.Errorf("held: %s", got)
 		}
 	}
-	b.writeClaim(t, "Twin", "lib") // it has a different new name on b
+	b.writeClaim(t, "Twin", "lib") // on b, the agent that was called Twin has a new name
 	level(t, a, b)
 	if list := gitIn(t, a.p.Dir(), "ls-tree", "--name-only", "refs/mailtree/claims"); !strings.Contains(list, "-Twin.json") {
 		t.Errorf("the list has %s", list)

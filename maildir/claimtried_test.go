@@ -25,7 +25,7 @@ func (m sharer) granted(t testing.TB, agent string, r claim.Request) bool {
 	return len(res.Granted) > 0
 }
 
-// movable is a clock that a test moves.
+// movable is a clock that a test can move.
 type movable struct {
 	stopped time.Time // the time that a stopped clock shows; zero: the clock is running
 

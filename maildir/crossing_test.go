@@ -36,7 +36,7 @@ func openPair(t testing.TB, cfg storetest.Config) *pair {
 	return &pair{s, projectAt(t, s.Store, "/code/back", "Ann", "Bob", "Cat"), projectAt(t, s.Store, "/code/front", "Xia", "Yan", "Zoe")}
 }
 
-// projectAt returns a project with the given agents, and creates what is missing.
+// projectAt returns a project with the given agents. It creates the project and the agents if they do not exist.
 func projectAt(t testing.TB, s *maildir.Store, key string, names ...string) *maildir.Project {
 	t.Helper()
 	p, err := s.EnsureProject(t.Context(), key)
@@ -57,7 +57,7 @@ func projectAt(t testing.TB, s *maildir.Store, key string, names ...string) *mai
 // in returns an agent's address in other projects.
 func in(p *maildir.Project, agent string) string { return agent + "@" + p.Slug }
 
-// items lists the names of the files of a project's mail to other projects.
+// items lists the names of the files that contain a project's mail to other projects.
 func items(t testing.TB, p *maildir.Project) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(filepath.Dir(p.Dir()), crossing.FolderName))
@@ -84,8 +84,8 @@ func message(t testing.TB, p *maildir.Project, path string) *format.Message {
 	return m
 }
 
-// TestCrossing checks a message to agents of two projects: the files in both trees, the names in them, their seals, the
-// attachment, and that only the right files name the bcc recipients. Nothing waits afterwards.
+// TestCrossing sends a message to agents of two projects. It checks the files in both trees: the names in them, their
+// seals and the attachment. Only the right files name the bcc recipients. No mail is left waiting.
 func TestCrossing(t *testing.T) {
 	t.Parallel()
 	s := openPair(t, storetest.Config{})
@@ -156,9 +156,8 @@ func TestCrossing(t *testing.T) {
 	}
 }
 
-// TestCrossingReply checks that a reply from the other project reaches the author in the same thread, that the reply
-// acknowledges the message, and that the author sees the receipts of both projects but a recipient only those that are
-// not hidden.
+// TestCrossingReply checks that a reply from the other project reaches the author in the same thread and acknowledges
+// the message. The author sees the receipts from both projects. A recipient sees only the receipts that are not hidden.
 func TestCrossingReply(t *testing.T) {
 	t.Parallel()
 	s := openPair(t, storetest.Config{})
@@ -213,7 +212,7 @@ func receipts(all []index.Receipt) string {
 	return strings.Join(said, ", ")
 }
 
-// blocked makes writes to an agent's inbox fail while it is set.
+// blocked makes writes to an agent's inbox fail while it is true.
 type blocked struct {
 	atomic.Bool
 	agent string
@@ -226,8 +225,8 @@ func (b *blocked) fail(p string) error {
 	return nil
 }
 
-// TestCrossingQueued checks that a message waits while the other project's tree cannot be written, that the sender's
-// receipt says so, and that the message is delivered once without help when the tree can be written.
+// TestCrossingQueued checks that a message waits while the other project's tree cannot be written, and that the
+// sender's receipt says so. Once the tree can be written, the server delivers the message by itself, and only once.
 func TestCrossingQueued(t *testing.T) {
 	t.Parallel()
 	disk := &blocked{agent: "Xia"}
@@ -255,8 +254,8 @@ func TestCrossingQueued(t *testing.T) {
 	}
 }
 
-// TestCrossingStart checks what a start does with a message that waits: it is delivered if the sender's tree has it, and
-// forgotten if not. A message that was delivered before is not delivered again.
+// TestCrossingStart checks what happens to a waiting message when the server starts. If the message is in the sender's
+// tree, it is delivered, and otherwise dropped. A message that was already delivered is not delivered again.
 func TestCrossingStart(t *testing.T) {
 	t.Parallel()
 	root, disk := t.TempDir(), &blocked{agent: "Xia"}
@@ -294,7 +293,7 @@ func TestCrossingStart(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, kept.ID+"-"+s.front.Slug+".json"), item, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	saving := filepath.Join(dir, ".new-2") // as of a send that begins right after the start
+	saving := filepath.Join(dir, ".new-2") // like the file of a send that begins right after the start
 	s = openPair(t, storetest.Config{Root: root, Index: func(x index.Index) index.Index {
 		if err := os.WriteFile(saving, item[:20], 0o600); err != nil {
 			t.Error(err)
@@ -322,8 +321,8 @@ func subjects(t testing.TB, p *maildir.Project, agent string) string {
 	return strings.Join(all, " ")
 }
 
-// TestCrossingGone checks that mail for a project that no longer exists ends as a notice to the sender, which names no
-// bcc recipient, and that removing a project changes nothing in the other one.
+// TestCrossingGone checks mail to a project that no longer exists. The sender gets a notice, which names no bcc
+// recipient. Removing one project changes nothing in the other one.
 func TestCrossingGone(t *testing.T) {
 	t.Parallel()
 	root, disk := t.TempDir(), &blocked{agent: "Xia"}
@@ -351,8 +350,8 @@ func TestCrossingGone(t *testing.T) {
 	}
 }
 
-// TestCrossingLeft checks that a recipient that is no longer an agent of the other project gets no copy, and that the
-// sender gets a notice.
+// TestCrossingLeft checks that a recipient that is no longer an agent of the other project gets no copy. The sender
+// gets a notice.
 func TestCrossingLeft(t *testing.T) {
 	t.Parallel()
 	root, disk := t.TempDir(), &blocked{agent: "Xia"}
@@ -377,8 +376,8 @@ func TestCrossingLeft(t *testing.T) {
 	}
 }
 
-// TestCrossingUndo checks that an undone send is withdrawn in both projects, that readers in both get a notice, and that
-// a redo sends the message in both again.
+// TestCrossingUndo checks that undoing a send withdraws the message in both projects, and that readers in both get a
+// notice. A redo sends the message in both projects again.
 func TestCrossingUndo(t *testing.T) {
 	t.Parallel()
 	s := openPair(t, storetest.Config{})
@@ -424,8 +423,8 @@ func TestCrossingUndo(t *testing.T) {
 	}
 }
 
-// TestCrossingUndoQueued checks that a message which is undone before it has reached the other project never reaches it,
-// and that an undo is carried out there later if the other tree cannot be written.
+// TestCrossingUndoQueued checks that a message that is undone before it has reached the other project never reaches it.
+// If the other tree cannot be written, an undo takes effect there later.
 func TestCrossingUndoQueued(t *testing.T) {
 	t.Parallel()
 	disk := &blocked{agent: "Xia"}
@@ -445,7 +444,7 @@ func TestCrossingUndoQueued(t *testing.T) {
 	}
 }
 
-// TestCrossingRefused checks the refusals of addresses, and that a refused message leaves nothing that waits.
+// TestCrossingRefused checks which addresses are refused, and that a refused message leaves no mail waiting.
 func TestCrossingRefused(t *testing.T) {
 	t.Parallel()
 	s := openPair(t, storetest.Config{})
@@ -477,7 +476,7 @@ func TestCrossingRefused(t *testing.T) {
 	}
 }
 
-// TestCrossingSaved checks that a file saved in an outbox reaches no other project, also as a reply.
+// TestCrossingSaved checks that a file saved in an outbox is not sent to other projects, not even as a reply.
 func TestCrossingSaved(t *testing.T) {
 	t.Parallel()
 	s := openPair(t, storetest.Config{})
@@ -514,7 +513,7 @@ func TestCrossingNoAddress(t *testing.T) {
 	}
 }
 
-// saveFile writes a file of a project as a user does.
+// saveFile writes a file in a project's tree, as a user would.
 func saveFile(t testing.TB, p *maildir.Project, path, text string) {
 	t.Helper()
 	file := filepath.Join(p.Dir(), path)
@@ -526,8 +525,8 @@ func saveFile(t testing.TB, p *maildir.Project, path, text string) {
 	}
 }
 
-// TestCrossingWaits checks that an author sees that an agent of another project owes an acknowledgement or an answer, and
-// that the copies of a message count once in what spans projects.
+// TestCrossingWaits checks that an author sees which agents of another project still have to acknowledge or answer a
+// message. Queries that span projects count a message only once, no matter how many projects have copies of it.
 func TestCrossingWaits(t *testing.T) {
 	t.Parallel()
 	s := openPair(t, storetest.Config{})
@@ -583,7 +582,7 @@ func TestCrossingWaits(t *testing.T) {
 	}
 }
 
-// packs is a history that calls before when a backup begins to copy its project.
+// packs is a history that calls before when a backup begins to copy the project.
 type packs struct {
 	history.Log
 	before *func()
@@ -596,8 +595,8 @@ func (h packs) KeepPacks(ctx context.Context) (done func(), err error) {
 	return h.Log.KeepPacks(ctx)
 }
 
-// TestCrossingBackup checks that a restored store delivers the mail that was waiting when the backup was made, and the
-// mail that was delivered after the backup had copied the other project and before it copied the sender's project.
+// TestCrossingBackup checks that a restored store delivers mail that was waiting when the backup was made. It also
+// delivers mail that was sent during the backup, after the recipient's project had been copied and before the sender's.
 func TestCrossingBackup(t *testing.T) {
 	t.Parallel()
 	var before []*func()
@@ -609,7 +608,7 @@ func TestCrossingBackup(t *testing.T) {
 	send(t, s.front, "Yan", maildir.Draft{To: []string{"Ann@back"}, Subject: "earlier", Body: "b"})
 	disk.Store(true)
 	late := send(t, s.back, "Ann", maildir.Draft{To: []string{"Xia@front"}, BCC: []string{"Zoe@front"}, Subject: "late", Body: "b"})
-	*before[1] = func() { // back is copied by now
+	*before[1] = func() { // the backup has already copied back
 		m := send(t, s.front, "Yan", maildir.Draft{To: []string{"Ann@back"}, Subject: "between", Body: "b"})
 		if len(m.Queued) > 0 || subjects(t, s.back, "Ann") != "between earlier" {
 			t.Errorf("%+v", m)
@@ -653,7 +652,7 @@ func TestCrossingUnwatched(t *testing.T) {
 }
 
 // TestCrossingGuest checks that another OS user can answer mail from another project, but learns nothing about other
-// projects: neither from a refusal nor by a bare name.
+// projects, neither from a refusal nor by giving a bare name.
 func TestCrossingGuest(t *testing.T) {
 	t.Parallel()
 	s := openPair(t, storetest.Config{User: func() int { return 1000 }})

@@ -7,13 +7,13 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Decision is the answer yes or no to a message that asks.
+// Decision is a yes-or-no answer to a message that asks for an answer.
 type Decision struct {
-	ID   string `json:"message_id"` // the message that asks
+	ID   string `json:"message_id"` // the message to answer
 	Yes  bool   `json:"yes"`
-	Text string `json:"text,omitempty"` // follows the word; "" for the word alone
+	Text string `json:"text,omitempty"` // follows "Yes." or "No."; "" if there is nothing to add
 
-	// Shown is the TextSum of the message that the user saw. If it is "", the message may have changed since.
+	// Shown is the TextSum of the message that the user saw. If Shown is "", Decide does not check for later changes.
 	Shown string `json:"shown,omitempty"`
 }
 
@@ -23,19 +23,19 @@ func TextSum(subject, body string) string { return tree.SHA256([]byte(subject + 
 // Decided is a decision that was sent.
 type Decided struct {
 	Asker    string `json:"asker"`
-	Subject  string `json:"subject"`  // of the message that asks
-	Question string `json:"question"` // its text
-	Body     string `json:"body"`     // of the answer
+	Subject  string `json:"subject"`  // the subject of the message that asks
+	Question string `json:"question"` // the text of the message that asks
+	Body     string `json:"body"`     // the text of the answer
 	Sent     *Sent  `json:"-"`
-	ID       string `json:"id"` // of the answer
+	ID       string `json:"id"` // the id of the answer
 	Acked    bool   `json:"acknowledged"`
 }
 
-// Decide answers a message that asks with "Yes." or "No.", followed by the decision's text. The answer goes to the asker
-// alone. Like any reply, it marks the message as read and, if the message requests that, as acknowledged. Decide returns
-// ErrNotFound if the message is not in the agent's inbox, ErrInvalid if the message does not ask or cannot be answered
-// this way, ErrConflict if the agent has answered or acknowledged it already, or if it is not
-// the message that the user saw, and any error from Reply.
+// Decide answers a message that asks for an answer. The answer is "Yes." or "No.", followed by the decision's text, and
+// goes only to the asker. Like any reply, it marks the message as read and, if the message requests that, as
+// acknowledged. Decide returns ErrNotFound if the message is not in the agent's inbox, and ErrInvalid if the message
+// does not ask or cannot be answered this way. It returns ErrConflict if the agent has already answered or acknowledged
+// the message, or if the message has changed since the user saw it. It also returns any error from Reply.
 func (b *Box) Decide(ctx context.Context, d Decision) (*Decided, error) {
 	if err := b.p.mail.NeedThisMachine(ctx, b.agent); err != nil {
 		return nil, err

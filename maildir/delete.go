@@ -25,9 +25,9 @@ type Deleted struct {
 }
 
 // Delete removes a message for everyone: the canonical file, the copies and their marks, in one operation of the agent.
-// If the message was sent from this project, the copies in other projects are removed too.
-// Attachments are kept, because other messages may use them. The caller must ensure that the user is the store's owner;
-// the agent need not be the message's author. Delete returns ErrNotFound if there is no such message.
+// If the message was sent from this project, the copies in other projects are removed too. Attachments are kept,
+// because other messages may use them. The caller must ensure that the user is the store's owner; the agent need not be
+// the message's author. Delete returns ErrNotFound if there is no such message.
 func (b *Box) Delete(ctx context.Context, id string) (*Deleted, error) {
 	id = b.p.mail.Store.Domains.IDNamed(id)
 	var gone *Deleted
@@ -84,7 +84,7 @@ func (p *Project) leftInProjects(m *index.MessageRow) (addresses []string) {
 }
 
 // leftFor returns the recipients at other domains that have received a message, or may have, according to its receipts.
-// No operation on this server can take the message back from them.
+// No operation on this server can remove their copies.
 func leftFor(m *index.MessageRow) (addresses []string) {
 	for _, r := range m.Receipts {
 		switch outgoing.State(r.Status) {

@@ -88,8 +88,8 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestDeleteWhileRead checks that no files are left of a message that is read, popped, archived and acknowledged while
-// it is being deleted.
+// TestDeleteWhileRead checks that no files of a message are left if the message is read, popped, archived and
+// acknowledged while it is being deleted.
 func TestDeleteWhileRead(t *testing.T) {
 	t.Parallel()
 	const rounds = 20

@@ -2,16 +2,16 @@
 // are, how they are stored on disk, and every operation on them. Start reading here; everything else (index,
 // history, watcher, tools, command line) calls this package or is called by it.
 //
-// A Store opens the projects of a store folder. A Project consists of parts, each a package below this one: Claims, Holds,
-// Agents, Sessions (package wake), Sync (package peers) and Post. These packages share package core. A Box provides the
-// operations on one agent's mail. The store's carrier (package crossing) takes mail from one project to another. A View
-// is a project with the access rights of one OS user (package access).
+// A Store opens the projects of a store folder. A Project consists of parts, each a package below this one: Claims,
+// Holds, Agents, Sessions (package wake), Sync (package peers) and Post. These packages share package core. A Box
+// provides the operations on one agent's mail. The store's carrier (package crossing) takes mail from one project to
+// another. A View is a project with the access rights of one OS user (package access).
 //
 // # The tree
 //
 // A project is one Git working tree. The mail consists of the files in this tree; everything else is derived from them.
 //
-//	project.json                              {"human_key": "/abs/path/backend", "slug": "backend-1a2b3c4d", "created": "…"}
+//	project.json                              {"human_key": "/abs/shop", "slug": "shop-1a2b3c4d", "created": "…"}
 //	messages/YYYY/MM/DD/<id>.md               the canonical message
 //	agents/<Name>/profile.json                written once by the server; the user may edit it
 //	agents/<Name>/status                      one word: ready, work, offline

@@ -16,8 +16,8 @@ import (
 // WatchRoot returns the folder that contains all trees. The store's watcher watches this folder.
 func (s *Store) WatchRoot() string { return filepath.Join(s.core.Root, storedir.ProjectsDir) }
 
-// Watched reports whether a folder below WatchRoot is part of a tree or contains one. Hidden folders are excluded, and so
-// is the folder of a project's mail to other projects.
+// Watched reports whether a folder below WatchRoot is part of a tree or contains one. Hidden folders are excluded, and
+// so is the folder of a project's mail to other projects.
 func Watched(rel string) bool {
 	_, below, _ := strings.Cut(rel, "/")
 	return !strings.HasPrefix(path.Base(rel), ".") && below != crossing.FolderName
@@ -47,7 +47,7 @@ func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
 			continue
 		}
 		in, ok := strings.CutPrefix(rest, storedir.RepoDir+"/")
-		if !ok { // the path is the project's folder itself
+		if !ok { // the project's folder itself, or a file next to its tree
 			s.edited(ctx, slug, nil, true)
 			continue
 		}
@@ -60,7 +60,7 @@ func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
 
 func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bool) {
 	p := s.known(slug)
-	removed := p != nil && scan && p.mail.IsRemoved() // the watcher reports the folder itself
+	removed := p != nil && scan && p.mail.IsRemoved() // the watcher reports the removed folder itself, so scan is true
 	if removed || p == nil {
 		var err error
 		if removed {
@@ -75,7 +75,7 @@ func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bo
 		scan = true
 	}
 	if p != nil {
-		if scan { // shared.json is beside the tree
+		if scan { // shared.json, which is next to the tree, may have changed
 			p.reread()
 		}
 		p.mail.Edited(paths, scan)

@@ -129,7 +129,7 @@ func BenchmarkCheckout(b *testing.B) {
 	prepareBranch(b, mail, repo)
 	s := storetest.Open(b, storetest.Config{Root: root, NoCheck: true})
 	p := s.Projects()[0]
-	if err := p.Rescan(b.Context()); err != nil { // the watch is set up
+	if err := p.Rescan(b.Context()); err != nil { // so that the watch is set up
 		b.Fatal(err)
 	}
 	var took, git time.Duration
@@ -155,7 +155,7 @@ func BenchmarkCheckout(b *testing.B) {
 	b.ReportMetric(float64(files), "files")
 }
 
-// prepareBranch creates a branch on which every message says "otherwise", and a branch on which every message is
+// prepareBranch creates a branch on which every message ends with "otherwise", and a branch on which every message is
 // unchanged.
 func prepareBranch(b *testing.B, mail bulk.Mail, repo string) {
 	if exec.Command("git", "-C", repo, "rev-parse", "-q", "--verify", "other").Run() == nil {
@@ -196,7 +196,7 @@ func settle(b *testing.B, p *maildir.Project) {
 	}
 }
 
-// changed waits until every message ends with word, or no longer ends with "otherwise".
+// changed waits until every message ends with "otherwise" or, if word is "", until none does.
 func changed(b *testing.B, p *maildir.Project, mail bulk.Mail, word string) {
 	b.Helper()
 	end := time.Now().Add(2 * time.Minute)

@@ -9,9 +9,9 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// ProjectWithAgent returns the project that a call by an agent means: p, unless p lacks the agent and exactly one other
-// project has it. In that case, it returns the other project and a note. It does not check whether the agent exists. Only
-// calls by the store's owner, and by callers whose OS user is unknown, may use it.
+// ProjectWithAgent returns the project that a call by an agent means. This is p, unless p lacks the agent and exactly
+// one other project has it. In that case, it returns the other project and a note. It does not check whether the agent
+// exists. Only calls by the store's owner, and by callers whose OS user is unknown, may use it.
 func (s *Store) ProjectWithAgent(ctx context.Context, p *Project, agent string) (*Project, *Error, error) {
 	if is, err := p.mail.HasAgent(ctx, agent); is || err != nil {
 		return p, nil, err
@@ -32,12 +32,12 @@ func (s *Store) ProjectWithAgent(ctx context.Context, p *Project, agent string) 
 	}, nil
 }
 
-// AddressOf returns the address that an agent of this project has in other projects, with the project's name if no other
-// project has that name, and otherwise with its slug.
+// AddressOf returns the address that an agent of this project has in other projects. The address contains the project's
+// name if no other project has that name, and otherwise the project's slug.
 func (p *Project) AddressOf(agent string) string { return p.mail.ShortAddress(agent) }
 
-// Queued returns the slugs of other projects that do not have a message yet which an agent of this project sent. It
-// returns nil if that cannot be told.
+// Queued returns the slugs of the other projects to which a message from this project has not been delivered yet. If it
+// cannot determine them, it returns nil.
 func (p *Project) Queued(ctx context.Context, id string) []string {
 	m, err := p.sentCopy(ctx, id, nil)
 	if err != nil || m == nil {
@@ -46,13 +46,13 @@ func (p *Project) Queued(ctx context.Context, id string) []string {
 	return p.carrier.Waits(p.mail, m)
 }
 
-// InAnotherProject reports whether a party to a message is an agent of another project, according to the form of its
+// InAnotherProject reports whether a party to a message is an agent of another project, judging only by the form of the
 // address. This machine need not have that project.
 func (s *Store) InAnotherProject(party string) bool { return s.core.PartyOf(party).Project != "" }
 
-// completeAgent returns up to limit names of agents that begin with prefix: names of agents of the project with the given
-// slug, followed by addresses of other projects' agents if the prefix is not empty. What follows an @ in the prefix is the
-// beginning of a project's name or slug.
+// completeAgent returns up to limit names of agents that begin with prefix. These are names of agents of the project
+// with the given slug. If the prefix is not empty, addresses of other projects' agents follow. The part after an @ in
+// the prefix is the beginning of a project's name or slug.
 func (s *Store) completeAgent(ctx context.Context, slug, prefix string, limit int) (names []string, err error) {
 	if names, err = s.core.Index.Names(ctx, slug, format.KindProfile, prefix, limit); err != nil || slug == "" || prefix == "" {
 		return names, err

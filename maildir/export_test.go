@@ -47,7 +47,7 @@ func LiveSessions(p *Project) []seat.Seat {
 	return live
 }
 
-// StoreOf returns what the project shares with the other projects of its store.
+// StoreOf returns the part of the store that the project shares with other projects.
 func StoreOf(p *Project) *core.Store { return p.mail.Store }
 
 // MostAdvice is the number of messages that Postmaster writes to one agent per hour, not counting the final message.
@@ -59,7 +59,7 @@ func Settling(p *Project) int { return p.outbox.Waiting() }
 // SettleTime is how long a saved file must stay unchanged.
 const SettleTime = outbox.SettleTime
 
-// MostStamped is mostStamped.
+// MostStamped exports mostStamped.
 const MostStamped = mostStamped
 
 // ProblemsOf returns the first n invalid files of a project.

@@ -30,7 +30,7 @@ func (h *halts) at(match func(name string) bool) *halt {
 	return one
 }
 
-// pass is called by goroutines that may have to stop.
+// pass stops the calling goroutine if name matches one of the stops.
 func (h *halts) pass(name string) {
 	var here *halt
 	h.mu.Lock()

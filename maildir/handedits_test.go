@@ -37,11 +37,11 @@ func (e *edited) write(path, text string) {
 // inTree is like write, for a file in the project's tree.
 func (e *edited) inTree(path, text string) { e.write("projects/"+e.p.Slug+"/repo/"+path, text) }
 
-// beside is like write, for a file beside the project's tree.
+// beside is like write, for a file next to the project's tree.
 func (e *edited) beside(path, text string) { e.write("projects/"+e.p.Slug+"/"+path, text) }
 
-// means reports whether a path means the project with a slug. If slug is "", it reports whether the path means no
-// project.
+// means reports whether a path belongs to the project with the given slug. If slug is "", it reports whether the path
+// belongs to no project.
 func (e *edited) means(key, slug string) bool {
 	p, err := e.Project(e.t.Context(), key)
 	if slug == "" {
@@ -50,7 +50,7 @@ func (e *edited) means(key, slug string) bool {
 	return err == nil && p.Slug == slug
 }
 
-// ann returns what the directory says about Ann, or nil if there is no such agent.
+// ann returns the directory's entry for Ann, or nil if there is no such agent.
 func (e *edited) ann() *maildir.AgentInfo {
 	a, err := e.p.Agents.Whois(e.t.Context(), "Ann")
 	if err != nil && !errors.Is(err, maildir.ErrNotFound) {
@@ -96,7 +96,7 @@ func TestHandEdits(t *testing.T) {
 				}
 				e.inTree("project.json", identity("/abs/second"))
 			},
-			func(e *edited) bool { return e.means("/abs/second", e.p.Slug) }, // the older one
+			func(e *edited) bool { return e.means("/abs/second", e.p.Slug) }, // the older project has the path
 		},
 		"an invalid project.json": {
 			func(e *edited) { e.inTree("project.json", `{"human_key": "relative"}`) },
@@ -177,7 +177,7 @@ func TestHandEdits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			now := newHandClock().now // the time stands still, so nothing that is cached expires
+			now := newHandClock().now // the clock stands still, so no cached value expires
 			e := &edited{t: t, Store: storetest.Open(t, storetest.Config{Sync: onlyAsked, Now: now})}
 			e.p = projectIn(t, e.Store.Store, "Ann")
 			send(t, e.p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "b"})

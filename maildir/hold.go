@@ -2,7 +2,7 @@ package maildir
 
 import "context"
 
-// Hold holds another agent for this one. See holds.Holds.Hold.
+// Hold starts a hold on another agent, on behalf of this agent. See holds.Holds.Hold.
 func (b *Box) Hold(ctx context.Context, r Holding) (*Held, error) {
 	return b.p.Holds.Hold(ctx, b.agent, b.origin, r)
 }

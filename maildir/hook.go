@@ -21,8 +21,8 @@ func (s *Store) SettleHooks(ctx context.Context) error {
 	return err
 }
 
-// HooksFrom returns the mark after which changes may concern a hook. If there is no hook, it returns last, the newest
-// change. It returns ErrUnavailable if the hooks cannot be read.
+// HooksFrom returns the mark from which to read changes for hooks: earlier changes concern no hook. If there is no
+// hook, it returns last, the newest change. It returns ErrUnavailable if the hooks cannot be read.
 func (s *Store) HooksFrom(last int64) (int64, error) { return s.core.Hooks.OldestMark(last) }
 
 // OpenHookLog is hook.OpenLog for the store. A store may have only one log open at a time.

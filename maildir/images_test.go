@@ -274,7 +274,7 @@ func padded(webp []byte, size int) []byte {
 }
 
 // TestImageForwarded checks that a reference to a stored image in a body adds that image to the message, and creates no
-// other file. The same key finds the message again.
+// other file. Sending with the same key again returns the same message.
 func TestImageForwarded(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

@@ -27,7 +27,7 @@ const (
 // MaxWait is the longest wait for mail.
 const MaxWait = time.Hour
 
-// Waiting says how long a call waits for mail, and what ends its wait early. The zero value does not wait.
+// Waiting says how long a call waits for mail, and what ends the wait early. With the zero value, a call does not wait.
 type Waiting struct {
 	For time.Duration // at most MaxWait
 	// Admit is called once, when the call has found nothing and is about to wait. If Admit returns an error, the call

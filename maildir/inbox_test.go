@@ -271,7 +271,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestBadMarks checks that a folder at the path of a mark does not prevent other marks, and that the answer reports it.
+// TestBadMarks checks that other marks are set even if a folder is at the path of one mark, and that the answer reports
+// the folder.
 func TestBadMarks(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

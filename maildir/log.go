@@ -17,9 +17,9 @@ import (
 // LogQuery selects entries of Project.Log.
 type LogQuery struct {
 	// Of selects the entries. It can be an agent (the agent's operations, and edits by others in its folder), a message
-	// id, which may be shortened, a thread (the operations on it), or a path in the tree. "" selects everything.
+	// id (may be shortened), a thread (the operations on its messages), or a path in the tree. "" selects everything.
 	Of    string
-	Since time.Time `json:",omitzero"` // omits older entries; zero: none
+	Since time.Time `json:",omitzero"` // omits older entries; zero: omits none
 	Limit int       // number of entries; 0: all
 	Patch bool      // include the changed lines
 

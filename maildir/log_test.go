@@ -129,8 +129,8 @@ func TestLogOf(t *testing.T) {
 	}
 }
 
-// TestLogThread checks that a thread's log includes messages that are no longer in the tree. These are a deleted
-// message, a message whose files were removed by hand, or even all of the thread's messages.
+// TestLogThread checks that a thread's log includes deleted messages, even if no message of the thread is left in the
+// tree.
 func TestLogThread(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

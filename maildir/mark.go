@@ -49,7 +49,8 @@ func (b *Box) unread(ctx context.Context, id string) error {
 		if d.Read {
 			return g.Remove(tx, format.ReadMark(d.CopyPath), format.ArchivedMark(d.CopyPath))
 		}
-		if err := b.p.mail.FreeFor(g, format.ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) { // something else is at the mark's path
+		// On a conflict, something else is at the mark's path, so there is no mark to remove.
+		if err := b.p.mail.FreeFor(g, format.ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) {
 			return err
 		}
 		return nil

@@ -195,7 +195,7 @@ func TestFirstContactOnce(t *testing.T) {
 	}
 }
 
-// TestPageMarkedWhileMailGoes checks that the call does not fail if a message is removed from the inbox after a page is
+// TestPageMarkedWhileMailGoes checks that Inbox does not fail if a message is removed from the inbox after a page is
 // read and before its messages are marked.
 func TestPageMarkedWhileMailGoes(t *testing.T) {
 	t.Parallel()

@@ -64,13 +64,13 @@ type (
 	RawQuery   = access.RawQuery
 )
 
-// Values that say who gets a reply that names no recipients. See package sending.
+// These values determine the recipients of a reply whose draft lists none. See package sending.
 const (
 	Everyone       = sending.Everyone
 	EveryoneInside = sending.EveryoneInside
 )
 
-// ReservedMailbox reports whether the name is reserved for mail that goes to no mailbox.
+// ReservedMailbox reports whether the name is reserved for mail that belongs to no mailbox.
 func ReservedMailbox(name string) bool { return post.ReservedMailbox(name) }
 
 // HasMailbox reports whether the address with that local part has a mailbox in a store. root is the store's folder, and
@@ -99,7 +99,7 @@ var (
 	ErrUnavailable = refusal.ErrUnavailable
 )
 
-// These are documented in packages below this one.
+// These names are documented in packages below this one.
 const (
 	Delivered         = access.Delivered
 	Pending           = access.Pending

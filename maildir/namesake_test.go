@@ -75,7 +75,7 @@ func TestNamesakes(t *testing.T) {
 			}
 			order[0].now(t)
 			order[1].now(t)
-			c.send(t, "Cid", "Blue", "from c") // to the agent of that name that c knows
+			c.send(t, "Cid", "Blue", "from c") // to the agent that has this name on c
 			c.now(t)
 			order[2].now(t)
 			if got := a.subjects(t, "Blue"); !firstPushes && fmt.Sprint(got) != "[to Blue of a]" { // b lacks a's mail
@@ -188,7 +188,7 @@ func TestNamesakesInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.now(t)
-	moves := []int{511, 1023} // one message was sent earlier
+	moves := []int{511, 1023} // one of the first 512 files is the message
 	for i, path := range []string{"notes/0600.txt", "notes/1199.txt"} {
 		fails.Store("")
 		b.Stop()

@@ -342,8 +342,8 @@ func TestSaveReply(t *testing.T) {
 	}
 }
 
-// TestSaveOfSent checks that a copy of a sent message in an outbox is not sent again, whether the copy is damaged or
-// complete, and whether it has its own name or another one.
+// TestSaveOfSent checks that a copy of a sent message in an outbox is not sent again, no matter whether the copy is
+// damaged or complete, or has its own file name or another one.
 func TestSaveOfSent(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	m := send(t, a.p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "One", Body: "text"})

@@ -35,7 +35,7 @@ func (b *Box) PopWait(ctx context.Context, w Waiting, room *index.Room) (d *inde
 	return d, err
 }
 
-// errNoRoom ends the plan of a pop that must reserve room first. That plan pops nothing.
+// errNoRoom ends the plan of a pop that must reserve room first. That pop has not marked anything yet.
 var errNoRoom = errors.New("not enough space is reserved for the body")
 
 // popWithin is like Pop, but returns only as much of the body as fits into room.
@@ -116,7 +116,7 @@ func (k *pops) poppable(g *writer.Group, agent string) (*index.Delivery, error) 
 	}
 }
 
-// oldest returns a different delivery for each attempt of a group, oldest first.
+// oldest returns the agent's oldest unread delivery that it has not returned for the same group before, or nil.
 func (k *pops) oldest(g *writer.Group, agent string) (*index.Delivery, error) {
 	if k.group != g.Number {
 		*k = pops{mail: k.mail, group: g.Number, unread: map[string][]index.Delivery{}, next: map[string]int{}}

@@ -34,7 +34,7 @@ func popLater(t *testing.T, p *maildir.Project, agent string) <-chan popped {
 	return answer
 }
 
-// isMark reports whether a step concerns a read mark.
+// isMark returns a function that reports whether a name consists of the given step and the path of a read mark.
 func isMark(step string) func(name string) bool {
 	return func(name string) bool { return strings.HasPrefix(name, step+" ") && strings.HasSuffix(name, ".read") }
 }

@@ -64,9 +64,9 @@ func presence(t *testing.T, p *maildir.Project) string {
 	return info.Status
 }
 
-// TestNotice checks that each message is announced once to a ready agent, no matter who set the status and how the
-// message was read. After the agent has been offline, unread messages are announced again. A notice does not mark
-// messages as read.
+// TestNotice checks that each message is announced once to a ready agent, no matter how the status was set or the
+// message was read. After the agent has been at work or offline, unread messages are announced again. A notice does not
+// mark messages as read.
 func TestNotice(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
@@ -89,7 +89,7 @@ func TestNotice(t *testing.T) {
 		do   string
 		want int // number of messages to announce after the step
 	}{
-		{"send", 0}, // no status
+		{"send", 0}, // Bob has no status yet
 		{"ready", 1},
 		{"send", 2},
 		{"told", 0},
@@ -97,13 +97,13 @@ func TestNotice(t *testing.T) {
 		{"send", 1},
 		{"pop", 1}, // takes the oldest message, which was already announced
 		{"told", 0},
-		{"unread", 0},  // done by hand, so the message is not new
+		{"unread", 0},  // unread again, but announced before
 		{"work", 0},    // resets the notices
 		{"send", 0},    // do not disturb
-		{"offline", 0}, // not now either
+		{"offline", 0}, // still no notices
 		{"ready", 4},   // all unread mail is announced again
 		{"told", 0},
-		{"restart", 0}, // the state is kept
+		{"restart", 0}, // the server remembers the notices
 		{"echo work", 0},
 		{"echo ready", 4},
 		{"told", 0},
@@ -112,7 +112,7 @@ func TestNotice(t *testing.T) {
 		{"echo busy", 0},
 		{"echo ready", 5},
 		{"told", 0},
-		{"lost", 5}, // the run-time state may be lost
+		{"lost", 5}, // without its run-time state, the server announces all unread mail again
 		{"told", 0},
 		{"damaged", 5},
 		{"all", 0},
@@ -126,7 +126,7 @@ func TestNotice(t *testing.T) {
 		case "echo work", "echo ready", "echo busy":
 			said := step.do[5:]
 			if err = os.WriteFile(file("agents/Bob/status"), []byte(said+"\n"), 0o600); said == "busy" {
-				said = "" // a problem, not a status
+				said = "" // an invalid status is a problem and does not count
 			}
 			await(t, func() bool { return presence(t, p) == said })
 		case "told":

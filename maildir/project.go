@@ -50,7 +50,7 @@ type Project struct {
 	sender  *sending.Sender
 	outbox  *outbox.Outbox
 	carrier *crossing.Carrier
-	moved   func() // called after the answers of mail.Reread have changed
+	moved   func() // called after mail.Reread has reported a change
 	pops    pops
 	stamps  stamping
 
@@ -224,9 +224,9 @@ func (s *Store) isAdoptable(slug string) (bool, error) {
 }
 
 // EnsureProject is like Project, but creates the project if the key is DefaultProject or an absolute path without a
-// project. If the path is in another clone of a project's repository, it returns that project. It returns any error from
-// Project. It also returns ErrInvalid for a path that cannot be a code base, and
-// ErrTooLarge if the store already has the maximum number of projects.
+// project. If the path is in another clone of a project's repository, it returns that project. It returns any error
+// from Project. It also returns ErrInvalid for a path that cannot be a code base, and ErrTooLarge if the store already
+// has the maximum number of projects.
 func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error) {
 	p, err := s.Project(ctx, key)
 	if err == nil {
@@ -280,8 +280,8 @@ func (s *Store) EnsureSeparate(ctx context.Context, path string) (*Project, erro
 	})
 }
 
-// FindProject is like Project, but if there is no project, it also looks for a project whose repository the folder is
-// another clone of. See codebase.Codebases.FindClone.
+// FindProject is like Project, but if there is no project, it also looks for a project that has another clone of the
+// same repository. See codebase.Codebases.FindClone.
 func (s *Store) FindProject(ctx context.Context, key string) (*Project, error) {
 	p, err := s.Project(ctx, key)
 	if !errors.Is(err, ErrNotFound) {
@@ -304,8 +304,8 @@ func (s *Store) FindProject(ctx context.Context, key string) (*Project, error) {
 	return s.Project(ctx, key)
 }
 
-// createProject creates the project that choose returns. If it exists by now, createProject returns it. No other project
-// is created while choose runs.
+// createProject creates the project that choose returns. If the project already exists, createProject returns it. No
+// other project is created while choose runs.
 func (s *Store) createProject(ctx context.Context, choose func() (human, slug string, err error)) (p *Project, err error) {
 	if err := s.beginAdding(ctx); err != nil {
 		return nil, err
@@ -446,7 +446,7 @@ func (p *Project) attach(ctx context.Context) error {
 	return err
 }
 
-// reread adopts what project.json and shared.json say now. If a machine fault prevents that, it tries again later.
+// reread applies the current project.json and shared.json. If a machine fault prevents that, it tries again later.
 func (p *Project) reread() {
 	changed, err := p.Sync.Reread()
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// upgradeText is what every refusal of a newer format says.
+// upgradeText is part of every refusal of a newer format.
 const upgradeText = "has format 2, and the version of mailtree on this machine supports formats up to 1. " +
 	"Upgrade mailtree on this machine."
 
@@ -31,7 +31,7 @@ func isNewer(t *testing.T, what string, err error) {
 	}
 }
 
-// setFormat writes a format into project.json in a folder. "" removes the format.
+// setFormat writes a project.json with the given format to a folder. If value is "", the file contains no format.
 func setFormat(t *testing.T, dir, value string) {
 	t.Helper()
 	file := filepath.Join(dir, format.ProjectFile)
@@ -44,7 +44,7 @@ func setFormat(t *testing.T, dir, value string) {
 	}
 }
 
-// formatOf returns the format in project.json in a folder.
+// formatOf returns the format in a folder's project.json.
 func formatOf(t *testing.T, dir string) int {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, format.ProjectFile))
@@ -58,7 +58,7 @@ func formatOf(t *testing.T, dir string) int {
 	return n
 }
 
-// filesBelow returns the paths, contents and times of all files below a folder.
+// filesBelow returns the paths, modes, times and sizes of all files below a folder.
 func filesBelow(t *testing.T, dir string) string {
 	t.Helper()
 	var all strings.Builder
@@ -78,8 +78,8 @@ func filesBelow(t *testing.T, dir string) string {
 	return all.String()
 }
 
-// TestFormatAtStart checks that a start leaves out a project whose format is newer or unknown, changes nothing in it,
-// and opens the other projects. A call for the project's path is refused and creates no second project.
+// TestFormatAtStart checks that a starting server leaves out a project whose format is newer or invalid, and changes
+// nothing in it. The other projects are opened. A call for the project's path is refused and creates no second project.
 func TestFormatAtStart(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
@@ -99,7 +99,7 @@ func TestFormatAtStart(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Stop()
-			dir := filepath.Join(root, "projects", "copied", "repo") // its slug says nothing about its path
+			dir := filepath.Join(root, "projects", "copied", "repo") // the slug is not derived from the project's path
 			if err := errors.Join(os.Mkdir(filepath.Dir(dir), 0o700), os.Rename(p.Dir(), dir)); err != nil {
 				t.Fatal(err)
 			}
@@ -146,8 +146,8 @@ func project2(t *testing.T, s *maildir.Store) *maildir.Project {
 	return p
 }
 
-// TestFormatRaisedByHand checks that a running server leaves a project out once a user raises the format, and opens the
-// project again once the format is as before. Callers get the same refusal as at a start.
+// TestFormatRaisedByHand checks that a running server leaves a project out when a user raises its format, and opens it
+// again when the user restores the format. Callers get the same refusal as after a restart.
 func TestFormatRaisedByHand(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -182,8 +182,8 @@ func TestFormatRaisedByHand(t *testing.T) {
 	send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "b"})
 }
 
-// TestFormatAdopted checks that a running server leaves out a project with a newer format that a user puts into the
-// store, as a restarted server does.
+// TestFormatAdopted checks that a running server, like a starting one, leaves out a project with a newer format that a
+// user copies into the store.
 func TestFormatAdopted(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -200,7 +200,7 @@ func TestFormatAdopted(t *testing.T) {
 	until(t, "the project is forgotten", func() bool { return s.LeftOut()["copied"] == nil })
 }
 
-// raisable opens two machines that share a project. The first one supports format 2, the second one only ofSecond.
+// raisable opens two machines that share a project. The first supports format 2, and the second format ofSecond.
 func raisable(t *testing.T, ofSecond int) (a, b sharer, bare string) {
 	t.Helper()
 	bare = filepath.Join(t.TempDir(), "mail.git")
@@ -288,7 +288,7 @@ func TestFormatOfMachines(t *testing.T) {
 		t.Errorf("created %v", left)
 	}
 
-	// The second machine goes back to the older version, which leaves the project out and changes nothing.
+	// The second machine returns to the older version, which leaves the project out and changes nothing.
 	dir := b.p.Dir()
 	b.Stop()
 	before := filesBelow(t, dir)
@@ -300,7 +300,7 @@ func TestFormatOfMachines(t *testing.T) {
 	}
 }
 
-// TestFormatPublishedAgain checks that a machine that goes back to an older version publishes that version's format.
+// TestFormatPublishedAgain checks that a machine that returns to an older version publishes that version's format.
 func TestFormatPublishedAgain(t *testing.T) {
 	t.Parallel()
 	a, b, _ := raisable(t, 2)
@@ -314,14 +314,14 @@ func TestFormatPublishedAgain(t *testing.T) {
 	}
 }
 
-// TestFormatRaisedElsewhere checks that a merge that raises the format is not made: the sync stops and says why, and the
-// machine's own mail keeps working. Claims are refused, because they need the other machines. After the machine is
-// upgraded, the sync continues.
+// TestFormatRaisedElsewhere checks that a machine refuses a merge that raises the format beyond what the machine
+// supports. The sync stops and reports the reason, and local mail keeps working. Claims are refused, because they need
+// the other machines. After the machine is upgraded, the sync continues.
 func TestFormatRaisedElsewhere(t *testing.T) {
 	t.Parallel()
 	a, b, bare := raisable(t, 1)
 	idB := maildir.StoreOf(b.p).Machine()
-	for _, path := range []string{format.MachinePath(idB), format.MachineFormatPath(idB)} { // as if it were retired
+	for _, path := range []string{format.MachinePath(idB), format.MachineFormatPath(idB)} { // as if b were retired
 		if err := os.Remove(filepath.Join(a.p.Dir(), path)); err != nil {
 			t.Fatal(err)
 		}
@@ -364,7 +364,7 @@ func TestFormatRaisedElsewhere(t *testing.T) {
 }
 
 // TestFormatPulledByHand checks that a project is left out if a user's `git pull` raises its format, and that this
-// machine pushes nothing after that.
+// machine then pushes nothing more.
 func TestFormatPulledByHand(t *testing.T) {
 	t.Parallel()
 	a, b, bare := raisable(t, 1)
@@ -395,7 +395,7 @@ func TestFormatPulledByHand(t *testing.T) {
 	}
 }
 
-// TestFormatMerged checks that a merge never lowers the format, even if the file with the lower format is the later one.
+// TestFormatMerged checks that a merge never lowers the format, even if the file with the lower format is newer.
 func TestFormatMerged(t *testing.T) {
 	t.Parallel()
 	a, b, _ := raisable(t, 2)
@@ -439,7 +439,7 @@ func (m *sharer) editLater(t *testing.T) {
 	m.p = m.Projects()[0]
 }
 
-// rescan waits until the server has indexed and committed what a user has edited.
+// rescan waits until the server has indexed and committed a user's edits.
 func (m sharer) rescan(t *testing.T) {
 	t.Helper()
 	if err := errors.Join(m.p.Rescan(t.Context()), m.p.FlushHistory(t.Context())); err != nil {
@@ -447,8 +447,8 @@ func (m sharer) rescan(t *testing.T) {
 	}
 }
 
-// TestFormatRaised checks that raising the format of a project that is not shared keeps the other keys of project.json,
-// and that a project without a valid project.json is not raised.
+// TestFormatRaised checks that raising the format of an unshared project keeps the other keys of project.json. If a
+// project has no valid project.json, its format is not raised.
 func TestFormatRaised(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{Format: 2}, "Ann")

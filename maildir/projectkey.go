@@ -30,7 +30,7 @@ const (
 func (s *Store) resolve(key string) (human, slug string, err error) {
 	now := s.core.Now()
 	s.mu.Lock()
-	meant := s.meant // a meaning that was found before a change must not be added after the change
+	meant := s.meant // results go into this map: if it is replaced meanwhile, no outdated meaning is cached
 	m, ok := meant[key]
 	s.mu.Unlock()
 	if ok && now.Before(m.until) {

@@ -120,8 +120,8 @@ func TestReceive(t *testing.T) {
 	}
 }
 
-// TestReceiveRefused checks that there is no mail for a name that no agent has. A full mailbox accepts no new email,
-// but if it has already received an email, the answer is the same as before.
+// TestReceiveRefused checks that email for an unknown name is refused, and so is new email for a full mailbox. If a
+// full mailbox gets an email that it already has, the result is the same as the first time.
 func TestReceiveRefused(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{Depth: 1}, "Bob", "Cy")

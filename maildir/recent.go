@@ -94,8 +94,8 @@ func (c copies) of(t threadIn) threadIn {
 	return t
 }
 
-// copiedThreads returns the threads that are in several projects because a message, one of the given ones, was sent from
-// one project to another. Lists show only the thread of the newest such message in its sender's project.
+// copiedThreads returns the threads that are in several projects because one of the given messages was sent from one
+// project to another. Lists show only the thread of the newest such message in its sender's project.
 func copiedThreads(messages []index.MessageRow) copies {
 	home := map[string]threadIn{} // by message id: the thread in the sender's project
 	at := func(m *index.MessageRow) threadIn { return threadIn{m.Project, cmp.Or(m.ThreadID, m.ID)} }

@@ -300,7 +300,8 @@ func TestUndoRedoing(t *testing.T) {
 }
 
 // TestRedoSendRefused checks that a message is not sent again if another message with the same key was sent in the
-// meantime, or if a recipient was removed, because the recipient's folder would be recreated without a profile.
+// meantime. It is also not sent if a recipient was removed, because the recipient's folder would be recreated without a
+// profile.
 func TestRedoSendRefused(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat")

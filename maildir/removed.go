@@ -9,7 +9,7 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// endProject ends a project whose folder was removed or replaced, or that this server must not use any more
+// endProject ends a project whose folder was removed or replaced, or that this server must no longer use
 // (core.Mail.Refused). The project can then no longer be found, and waiting callers are notified. If another folder has
 // taken the removed folder's place, or the refusal is over, endProject opens the project again. The new project keeps
 // the index rows, which are then compared with its files. Therefore the index still has the mail if the server stops
@@ -56,7 +56,7 @@ func (s *Store) endProject(ctx context.Context, p *Project) (next *Project, err 
 	return nil, err
 }
 
-// endRefused ends the projects that this server must not use any more, until ctx ends.
+// endRefused ends the projects that this server must no longer use, until ctx ends.
 func (s *Store) endRefused(ctx context.Context) {
 	for {
 		select {

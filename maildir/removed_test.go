@@ -98,7 +98,7 @@ func TestProjectReplacedAtStop(t *testing.T) {
 	}
 	dir := p.Dir()
 	aside, copied := filepath.Join(filepath.Dir(dir), "aside"), filepath.Join(filepath.Dir(dir), "copied")
-	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil { // a copy, because the old folder's history still writes
+	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil { // copied, because the history of the old folder still writes
 		t.Fatal(err)
 	}
 	if err := errors.Join(os.Rename(dir, aside), os.Rename(copied, dir)); err != nil {

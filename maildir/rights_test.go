@@ -256,9 +256,9 @@ func TestForeignMachine(t *testing.T) {
 		"Undo":        func(b *maildir.Box) []any { return all(b.Undo(t.Context(), maildir.Undoing{})) },
 	}
 	reads := map[string]func(b *maildir.Box) []any{
-		"AwaitReply": nil,                                                               // it waits
-		"Addressees": nil,                                                               // it answers from the message alone
-		"Decides":    nil,                                                               // it decides from the message alone
+		"AwaitReply": nil,                                                               // would wait
+		"Addressees": nil,                                                               // uses only the message
+		"Decides":    nil,                                                               // uses only the message
 		"Dismiss":    func(b *maildir.Box) []any { return all(b.Dismiss(t.Context())) }, // changes nothing that others see
 		"Counts":     func(b *maildir.Box) []any { return all(b.Counts(t.Context())) },
 		"Delivery":   func(b *maildir.Box) []any { return all(b.Delivery(t.Context(), toAnn)) },

@@ -17,7 +17,8 @@ import (
 // rowBytes is the size of a message in the answers of these tests, without its body.
 const rowBytes = 100
 
-// room returns an answer's room. A body takes up its size in bytes. The number of reservations is added to *reserved.
+// room returns the room for an answer. A body takes up its size in bytes. The number of reservations is added to
+// *reserved.
 func room(small, large int, reserved *int) *index.Room {
 	return &index.Room{
 		Small: small, Large: large,

@@ -85,7 +85,7 @@ type typedQuery struct {
 	unknown error // reports a name that no agent has; nil if there is none
 }
 
-// readQuery parses the text of a search by an agent, which is "" if unknown.
+// readQuery parses the text of a search. The argument agent is the agent that searches, or "" if it is unknown.
 func (p *Project) readQuery(ctx context.Context, text, agent string) (*typedQuery, error) {
 	if len(text) > maxQuery {
 		return nil, refusal.Over(refusal.TooLarge("{field} is {count} bytes long, over the limit of {limit}: keep it to a few words."),
@@ -117,8 +117,8 @@ func (p *Project) readQuery(ctx context.Context, text, agent string) (*typedQuer
 	return typed, nil
 }
 
-// searchNote explains how the text of a search was interpreted, if that may be unexpected. The flag cut means that the
-// search took too long, and the flag none means that it found nothing.
+// searchNote explains how the text of a search was interpreted, if that may be unexpected. If cut is true, the search
+// took too long. If none is true, it found nothing.
 func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bool) (note, err error) {
 	about := func(part string, what refusal.What) error {
 		return &Error{What: what, Field: refusal.Query, Name: part}
@@ -193,9 +193,10 @@ func (p *Project) AddBodies(ctx context.Context, page *SearchPage, room *index.R
 	return err
 }
 
-// nameAgents changes the names in filters to the spelling of the agents' names, and to the addresses that the project's
-// files have for agents of other projects. No two agents' names differ only in case. A name that only one other project
-// has means that project's agent. The result unknown reports a name that no agent has, and is nil if there is none.
+// nameAgents changes the names in filters to the exact spelling of the agents' names, and to the addresses that the
+// project's files have for agents of other projects. No two agents' names differ only in case. If only one other
+// project has an agent with a name, the name means that agent. The result unknown reports a name that no agent has, and
+// is nil if there is none.
 func (p *Project) nameAgents(ctx context.Context, e query.Expr) (named query.Expr, unknown error) {
 	named = query.Map(e, func(f query.Filter) query.Expr {
 		if f.Key != query.From && f.Key != query.To && f.Key != query.CC {

@@ -23,7 +23,7 @@ type stamping struct {
 
 	mu    sync.Mutex
 	marks map[string]bool // by path
-	asked bool            // the writer has an operation that has not taken its marks yet
+	asked bool            // the writer has an operation that has not called take yet
 }
 
 // Untimed schedules the operation that writes the time into marks created with touch. See store.Mail.

@@ -14,8 +14,8 @@ import (
 )
 
 // TestStops checks that after a refused claim, an agent is listed as stopped while the conflicting claim is live, but
-// for no more than a day. A later refusal because of another claim does not replace the earlier one. A refusal also removes
-// what is not such a record, or an old one.
+// for no more than a day. A later refusal because of another claim does not replace the earlier one. A refusal also
+// removes old records and files that are not valid records.
 func TestStops(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64

@@ -144,7 +144,7 @@ func FileProblems(root string) (all []error) {
 		var of *fs.PathError
 		switch {
 		case err == nil || errors.Is(err, fs.ErrNotExist):
-		case errors.As(err, &of): // the text of the wrapping error describes another request and does not name the file
+		case errors.As(err, &of): // without the wrapping error's text, which does not name the file
 			all = append(all, of)
 		default:
 			all = append(all, err)
@@ -208,7 +208,7 @@ func (s *Store) Run(ctx context.Context) error {
 	s.start = func(p *Project) {
 		ctx, stop := context.WithCancel(ctx)
 		p.stop = stop
-		if by := s.core.StopsBy(); !by.IsZero() { // the project is new, from a request in flight
+		if by := s.core.StopsBy(); !by.IsZero() { // the project is new: a request in progress created it after StopBy
 			p.mail.History.StopBy(by)
 		}
 		all.Go(func() {
@@ -291,8 +291,8 @@ func (s *Store) Close() error {
 	return s.lock.Release()
 }
 
-// CrossingWaits lists the mail that waits in some projects of the store at root for other projects. The store may belong
-// to a running server.
+// CrossingWaits lists mail to other projects that is still waiting in the given projects of the store at root. A server
+// may be using the store.
 func CrossingWaits(root string, slugs []string) ([]crossing.Waiting, error) {
 	return crossing.WaitingIn(root, slugs)
 }
@@ -309,7 +309,7 @@ func (s *Store) Domains() address.Domains { return s.core.Domains }
 func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) { return s.core.VerifiedIn(m) }
 
 // Problems returns the first invalid files of the project with the given slug, or of all projects if project is "". The
-// number of files is limited by most.
+// argument most limits their number.
 func (s *Store) Problems(ctx context.Context, project string, most int) ([]format.Problem, error) {
 	return s.core.Index.Problems(ctx, project, most)
 }
@@ -384,9 +384,9 @@ func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*
 	return s.Project(ctx, slugs[0])
 }
 
-// homeOf returns the sender's project of a message that several projects have because it was sent from one to the others.
-// If the sender's project does not have the message, homeOf returns the first of the projects. It returns nil if the
-// projects have different messages with the same id.
+// homeOf returns the sender's project of a message that several projects have because it was sent from one to the
+// others. If the sender's project does not have the message, homeOf returns the first of the projects. It returns nil
+// if the projects have different messages with the same id.
 func (s *Store) homeOf(ctx context.Context, slugs []string, name string) (*Project, error) {
 	author, home := "", ""
 	for _, slug := range slugs {
@@ -417,7 +417,7 @@ func (s *Store) homeOf(ctx context.Context, slugs []string, name string) (*Proje
 	return s.Project(ctx, home)
 }
 
-// isProjectParty reports whether a party's address has the form of an agent's address in other projects.
+// isProjectParty reports whether a party's address has the form of an address of an agent in another project.
 func (s *Store) isProjectParty(party string) bool { return s.core.PartyOf(party).Project != "" }
 
 // projectsNamed returns the projects that have the named agent, thread, message or attachment. The id of a message may

@@ -34,7 +34,7 @@ func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (
 	return s, nil
 }
 
-// Condense is like Summarize, but does not run Config.Refine, which may take long.
+// Condense is like Summarize, but does not run Config.Refine, which may take a long time.
 func (p *Project) Condense(ctx context.Context, thread string) (*summary.Summary, error) {
 	const examples = false
 	s, _, _, err := p.condense(ctx, thread, examples)

@@ -359,8 +359,8 @@ func TestSyncMany(t *testing.T) {
 }
 
 // TestSyncAsideThere checks a merge that is repeated after it was killed. Two machines have edited a message. The merge
-// is killed after it has written its files, and is repeated after these files were committed. By then, the version next
-// to the message already exists.
+// is killed after it has written its files, and is repeated after these files were committed. By then, the other
+// version already exists next to the message.
 func TestSyncAsideThere(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -579,7 +579,7 @@ func TestSyncHostile(t *testing.T) {
 	}
 	a.now(t) // the commit was removed by a forced push
 
-	// A million files from three objects.
+	// A commit with a million files needs only three objects.
 	mktree := func(n int, entry string) string {
 		t.Helper()
 		var in strings.Builder
@@ -607,7 +607,7 @@ func TestSyncHostile(t *testing.T) {
 	if _, err := a.Join(t.Context(), bare, "/abs/path/bomb"); !errors.Is(err, history.ErrTooMany) {
 		t.Errorf("joined a million files: %v", err)
 	}
-	// A thousand files from one large object, which would fill the disk.
+	// A thousand files with the same large content are small in Git, but would fill the disk.
 	zeros := filepath.Join(t.TempDir(), "zeros")
 	if err := errors.Join(os.WriteFile(zeros, nil, 0o600), os.Truncate(zeros, 9<<20)); err != nil {
 		t.Fatal(err)

@@ -61,8 +61,8 @@ func TestSyncHangs(t *testing.T) {
 	}
 }
 
-// metHistory is a history that runs two functions, once each: met just after it has compared the branches, and flush
-// before it commits.
+// metHistory is a history that calls two functions once each: met just after it has compared the branches, and flush
+// just before it commits.
 type metHistory struct {
 	history.Log
 	met, flush *func()
@@ -113,7 +113,7 @@ func TestSyncMeetsRebase(t *testing.T) {
 				git("fetch", "-q", "origin")
 				git("checkout", "-q", "-f", "--detach", "refs/remotes/origin/main")
 			}
-			if c.written { // after Git has checked whether the files are in its way
+			if c.written { // begin the rebase only after the merge has written its files
 				met = func() {
 					flush = func() {
 						begin()

@@ -22,9 +22,9 @@ func (m sharer) setPath(t *testing.T, path string) {
 	}
 }
 
-// TestSyncKeepsPath checks that a shared project's path comes from shared.json on each machine, and that neither an edit
-// of project.json nor a merge changes it. Once the sync is off, the path in project.json counts on the machine that
-// created the project.
+// TestSyncKeepsPath checks that each machine takes a shared project's path from shared.json, and that neither an edit
+// of project.json nor a merge changes it. Once the sync is off, the machine that created the project uses the path in
+// project.json.
 func TestSyncKeepsPath(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -57,8 +57,8 @@ func TestSyncKeepsPath(t *testing.T) {
 	paths("/abs/moved", "/abs/path/1/shop")
 }
 
-// TestSyncPathOfOlderVersion checks that a project that an older version has shared gets its path into shared.json, so
-// that no merge changes the path.
+// TestSyncPathOfOlderVersion checks that if an older version has shared a project, the server adds the project's path
+// to shared.json, so that no merge changes the path.
 func TestSyncPathOfOlderVersion(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")

@@ -11,7 +11,7 @@ import (
 // ThreadsRequest selects threads.
 type ThreadsRequest struct {
 	Text   string // a search, which selects the threads of the messages it finds; "": all threads
-	Agent  string // the agent whose unread messages are counted and that searches; the agent need not exist
+	Agent  string // the agent that searches, and whose unread messages are counted; it need not exist
 	Limit  int    // default 20, at most 200
 	Cursor string // of an earlier page of the same request; "" for the first page
 }
@@ -29,7 +29,7 @@ type ThreadListed struct {
 	Line string // the beginning of its newest message's text, without markup, on one line
 }
 
-// Threads lists threads. The thread with the newest message comes first. In a search, it is the thread with the newest
+// Threads lists threads. The thread with the newest message comes first or, in a search, the thread with the newest
 // hit. No page repeats a thread of an earlier page, even if mail arrives in the meantime. Any page, not just the last
 // one, may contain fewer threads than the limit, or none. Threads returns any error from Search.
 func (p *Project) Threads(ctx context.Context, r ThreadsRequest) (*ThreadsPage, error) {

@@ -38,8 +38,8 @@ var undoable = map[string][]format.Kind{
 // texts lists the kinds of files that contain a message's text.
 var texts = []format.Kind{format.KindCanonical, format.KindInbox, format.KindOutbox}
 
-// readings lists the operations that record only whether an agent has read a message. Undo undoes them only if the
-// caller names the message.
+// readings lists the operations that record only whether an agent has read a message. Undo selects such an operation
+// only if the caller gives the message's id.
 var readings = []string{"read", "pop", "unread"}
 
 // Undoing selects the operation to undo.
@@ -79,7 +79,7 @@ type Undone struct {
 	Queued   []string       `json:"queued,omitempty"`   // other projects in which the message is removed or restored later
 	Patterns []string       `json:"paths,omitempty"`    // the claims' patterns, for an operation on claims
 	Text     string         `json:"text_at,omitempty"`  // where Git has the undone text, as COMMIT:PATH, or ""
-	Next     *OperationInfo `json:"next,omitempty"`     // the target of the next Undo or Redo without an id; nil: none
+	Next     *OperationInfo `json:"next,omitempty"`     // what Undo or Redo without an id does next; nil: nothing
 	Also     []Undone       `json:"also,omitempty"`     // the other operations of the same command
 
 	done *history.Done
@@ -89,8 +89,9 @@ type Undone struct {
 // itself an operation. Undo restores only the files of that operation. A sent message is removed for everyone, and
 // agents that have read it get a notice.
 //
-// Without an id, Undo undoes every operation of the same step (format.InStep). The newest operation may then also be
-// one on claims: claimed paths are released, and released paths are claimed again. It is then never a reading.
+// Without an id, Undo selects the newest operation that is not a reading. This may also be an operation on claims:
+// claimed paths are released, and released paths are claimed again. Undo then undoes every operation of the same step
+// (format.InStep), including readings.
 //
 // Undo returns ErrNotFound if there is no such operation or message, and ErrDenied if an agent's session may not undo the
 // operation. It returns ErrConflict if a file has changed
@@ -339,8 +340,8 @@ func (b *Box) describeStep(ctx context.Context, steps [][]history.Done) (step []
 	return step, nil
 }
 
-// performEverywhere is like performUndoing. If the operation removes or restores a message that has recipients in other
-// projects, these projects' copies are removed or written too. The projects that do not agree yet are in of.Queued.
+// performEverywhere is like performUndoing. If the operation removes or restores a message, it also removes or restores
+// the copies in other projects. Projects where that is still pending are in of.Queued.
 func (b *Box) performEverywhere(ctx context.Context, of *Undone, prefix string, plan func(*writer.Group, *writer.Tx) error) (err error) {
 	do := func() error { return b.performUndoing(ctx, of, prefix, plan) }
 	if !slices.Contains([]string{"send", "reply", history.VerbDelete}, of.done.Verb) {
@@ -350,8 +351,8 @@ func (b *Box) performEverywhere(ctx context.Context, of *Undone, prefix string, 
 	return err
 }
 
-// changeEverywhere performs an operation that removes or restores a message: see crossing.Carrier.Change. If the message
-// was removed, its files are in changes.
+// changeEverywhere performs an operation that removes or restores a message: see crossing.Carrier.Change. If the
+// message was removed, its files are in changes.
 func (p *Project) changeEverywhere(ctx context.Context, id string, changes []history.Version, do func() error) ([]string, error) {
 	m, err := p.sentCopy(ctx, id, changes)
 	switch {

@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// A refusal of an unknown name lists the existing names, so that the caller can correct the request.
+// The refusal of an unknown name lists the existing names, so that the caller can correct the request.
 
 // unknownProject adds the names of the existing projects to a refusal of a project's key.
 func (s *Store) unknownProject(e *Error) *Error {

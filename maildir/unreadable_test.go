@@ -23,7 +23,7 @@ import (
 // machine is a machine on which a test can make file calls fail, by path.
 type machine struct {
 	mu    sync.Mutex
-	path  string // calls at this path and below fail; "": none do
+	path  string // calls at this path and below fail; "": no call fails
 	fault error
 }
 

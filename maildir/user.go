@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// User provides access to a store with the rights of one OS user. An OS user that is neither root nor the server's user
-// is a guest. A User is safe for concurrent use.
+// User provides access to a store with the rights of one OS user. A guest is an OS user other than root and the
+// server's user. A User is safe for concurrent use.
 type User struct {
 	s      *Store
 	by     Caller

@@ -283,14 +283,14 @@ func TestKeyConcurrently(t *testing.T) {
 	}
 }
 
-// await waits for a condition.
+// await waits until ok returns true.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
 	waits.Until(t, "what the test waits for", ok)
 }
 
-// TestFanout checks the limit on the amount that one message writes. It applies to the message's size times the number
-// of its recipients in to, cc and bcc, for sends and replies.
+// TestFanout checks the limit on the number of bytes that one message writes: the message's size times the number of
+// its recipients in to, cc and bcc. The limit applies to sends and replies.
 func TestFanout(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{Fanout: 10_000, NoWatcher: true}, "Ann", "Bob", "Cat", "Dan")

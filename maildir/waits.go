@@ -9,7 +9,7 @@ import (
 	"mailtree/maildir/waiting"
 )
 
-// lister returns the list of what is waiting for an agent.
+// lister returns a Lister for what is waiting for an agent.
 func (p *Project) lister(agent string) *waiting.Lister {
 	return &waiting.Lister{Mail: p.mail, Claims: p.Claims, Sessions: p.Sessions, Holds: p.Holds, Agent: agent}
 }
@@ -40,7 +40,7 @@ func (s *Store) WaitsEverywhere(ctx context.Context, agent string, q WaitsQuery)
 	return WaitsTogether(agent, each, q), nil
 }
 
-// WaitsTogether makes one list of what is waiting for an agent in several projects. See waiting.Together.
+// WaitsTogether merges the lists of what is waiting for an agent in several projects. See waiting.Together.
 func WaitsTogether(agent string, each []*Waits, q WaitsQuery) *Waits {
 	return waiting.Together(agent, each, q)
 }

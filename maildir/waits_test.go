@@ -250,7 +250,7 @@ func TestWaitChangesEnds(t *testing.T) {
 	}
 }
 
-// TestLater checks that Later hides what is in a thread until the time is over, and not what arrives afterwards.
+// TestLater checks that Later hides a thread until the given time is over or a new message arrives in the thread.
 func TestLater(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64

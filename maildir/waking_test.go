@@ -290,8 +290,8 @@ func TestSessionIs(t *testing.T) {
 	}
 }
 
-// TestUnwakeable checks the reasons why mail cannot wake an agent. There is no reason for an agent that mail wakes or
-// reaches.
+// TestUnwakeable checks the reasons why mail cannot wake an agent. If mail can wake or reach an agent, there is no
+// reason.
 func TestUnwakeable(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true}).Store

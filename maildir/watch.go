@@ -44,8 +44,8 @@ const (
 const scanChanges = 1000
 
 // Watch calls told for every event after a mark, in order, until ctx ends or told returns an error. If of is nil, Watch
-// reports events in all projects, otherwise only those in that project. If the feed no longer has the mark, Watch
-// reports only new events. It returns told's error, ctx's error, and faults.
+// reports events in all projects, otherwise only those in that project. If the feed no longer has the changes after the
+// mark, Watch reports only new events. It returns told's error, ctx's error, and faults.
 func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*Event) error) error {
 	changes, err := s.core.Index.Changes(ctx, after, 1)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*
 	}
 }
 
-// event returns the event for a change to a file, or nil for a change that only repeats another one.
+// event returns the event for a change to a file. It returns nil if the change only repeats another one.
 func (p *Project) event(ctx context.Context, c index.Change) (*Event, error) {
 	h := &Event{
 		Project: p.mail.Slug,

@@ -15,7 +15,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// writeError sends a JSON-RPC error. If the request's id is unknown, id is nil.
+// writeError sends a JSON-RPC error. Pass nil as the id if the request's id is unknown.
 func writeError(w http.ResponseWriter, status int, id []byte, code int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
@@ -42,16 +42,16 @@ const closedEarly = "the connection was closed before the answer was sent: keep 
 type answer struct {
 	http.ResponseWriter
 	request *http.Request // its context also ends when a write fails
-	merge   bool          // set before anything is written
-	plain   envelopeless  // set before anything is written; nil for JSON-RPC
-	greet   func() []byte // set for a stream; returns the bytes to send after the first write
-	numbers keptNumbers   // set before anything is written
+	merge   bool          // merge structured content into the result; set before the first write
+	plain   envelopeless  // strips the envelope; nil for JSON-RPC; set before the first write
+	greet   func() []byte // only for a stream: returns the bytes to send after the first write
+	numbers keptNumbers   // numbers to restore in the answer; set before the first write
 	wait    *progress     // for a call that may wait up to an hour; otherwise nil
 
 	cancel context.CancelFunc
 	id     []byte
 	status int
-	whole  *bytes.Buffer // buffers the answer until finish
+	whole  *bytes.Buffer // if not nil, buffers the answer until finish is called
 }
 
 func newAnswer(w http.ResponseWriter, r *http.Request, id []byte) *answer {
@@ -92,7 +92,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	a.deadline(len(p))
 	n, err := a.ResponseWriter.Write(a.numbers.restore(p))
 	if len(a.numbers) > 0 && err == nil {
-		n = len(p) // fewer bytes were written
+		n = len(p) // a Writer must report len(p), although restore has shortened the text
 	}
 	if a.greet != nil && a.status == http.StatusOK && err == nil {
 		_, err = a.ResponseWriter.Write(a.greet())
@@ -120,8 +120,8 @@ func (a *answer) FlushError() error {
 	return err
 }
 
-// deadline sets the write deadline for the next n bytes. Without it, a client that does not read could block the
-// writer, and with it the notifications for other clients.
+// deadline sets the write deadline for the next n bytes. Without a deadline, a client that does not read could block
+// the writer, and thus the notifications for other clients.
 func (a *answer) deadline(n int) { extendDeadline(a.ResponseWriter, n) }
 
 func extendDeadline(w http.ResponseWriter, n int) {
@@ -152,7 +152,7 @@ func (a *answer) finish() {
 		return
 	}
 	if a.whole == nil {
-		a.deadline(0) // net/http writes its buffer
+		a.deadline(0) // net/http is about to write its buffer
 		return
 	}
 	body := a.whole.Bytes()
@@ -169,13 +169,13 @@ func (a *answer) finish() {
 	}
 	code, text := refusalOf(a.id, body)
 	if code == protocol.CodeMethod {
-		a.status = http.StatusOK // clients take the SDK's 400 for a broken transport
+		a.status = http.StatusOK // clients mistake the SDK's 400 for a broken transport
 	}
 	writeError(a.ResponseWriter, a.status, a.id, code, text)
 }
 
-// mergeStructured copies the keys of result.structuredContent into result, except keys that result already has. Python
-// clients that use no session read profile["name"] from result itself.
+// mergeStructured copies the keys of result.structuredContent into result, except keys that result already has.
+// Python clients without a session read profile["name"] directly from result.
 func mergeStructured(body []byte) []byte {
 	var m, result, structured map[string]json.RawMessage
 	if json.Unmarshal(body, &m) != nil || json.Unmarshal(m["result"], &result) != nil ||
@@ -191,8 +191,8 @@ func mergeStructured(body []byte) []byte {
 	return object(m)
 }
 
-// object encodes an object whose values are already compact JSON. Re-encoding the values would take longer than
-// everything else that is done for a page of mail.
+// object encodes an object whose values are already compact JSON. Re-encoding the values would take longer than all
+// other work for a page of mail.
 func object(m map[string]json.RawMessage) (text []byte) {
 	text = append(text, '{')
 	for i, name := range slices.Sorted(maps.Keys(m)) {

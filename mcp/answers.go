@@ -9,9 +9,9 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The memory used by large answers has a common limit, as it does for bodies. Before a call reads the mail, it reserves
-// memory for its answer (tool.Memory). The request releases the memory once the answer has been written or dropped.
-// TCP, the socket and all toolsets share one limit. Other users on the socket have a separate limit.
+// All large answers share one memory limit, as all bodies do. Before a call reads mail, it reserves memory for its
+// answer (tool.Memory). The request releases the memory once the answer has been written or dropped. The limit covers
+// TCP, the socket and all toolsets. Other users on the socket have a separate limit.
 
 // answers contains the memory limits for the server's own user and for guests.
 type answers struct{ own, guests *tool.Memory }
@@ -20,8 +20,8 @@ func newAnswers(bytes int64) answers {
 	return answers{own: tool.NewMemory(bytes), guests: tool.NewMemory(bytes / guestShare)}
 }
 
-// holdAnswer gives a request a hold (tool.Hold) on its caller's memory limit. Call end to release the memory that the
-// hold has reserved.
+// holdAnswer adds a hold (tool.Hold) on the caller's memory limit to a request. Call end to release the memory that
+// the hold has reserved.
 func (s *Server) holdAnswer(r *http.Request) (held *http.Request, end func()) {
 	memory := s.answers.own
 	if s.limitsOf(r) == &s.guests {
@@ -31,7 +31,7 @@ func (s *Server) holdAnswer(r *http.Request) (held *http.Request, end func()) {
 	return r.WithContext(tool.WithHold(r.Context(), h)), h.End
 }
 
-// withHold copies the hold of the HTTP request into the context of a method in that request.
+// withHold copies the hold of the HTTP request into the context of a method call in that request.
 func (s *Server) withHold(ctx context.Context, extra *mcp.RequestExtra) context.Context {
 	if extra == nil {
 		return ctx

@@ -7,7 +7,7 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// backup answers POST /mailtree/backup with a backup of the store. If it fails after it has begun, the trailer
+// backup answers POST /mailtree/backup with a backup of the store. If the backup fails, the trailer
 // protocol.FailureTrailer contains the reason.
 func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	s.lasting(w, r, func(ctx context.Context, a *answer) {

@@ -14,13 +14,13 @@ import (
 )
 
 // MCP revision 2025-03-26 supports batches. The SDK would run all messages of a batch concurrently and keep their
-// answers until the last one is complete, so a single request could use the memory and the limits of hundreds. This
-// server instead handles the messages in order, and writes each answer before it handles the next message. A batch
-// counts as one request. If a message waits for mail, the messages after it wait too. Clients that need to avoid this
-// can send two requests.
+// answers until the last one is complete. A single request could then use as much memory as hundreds of requests, and
+// exceed the limits. This server instead handles the messages in order, and writes each answer before it handles the
+// next message. A batch counts as one request. If a message waits for mail, the messages after it wait too. Clients
+// that need to avoid this can send two requests.
 
-// maxBatch is the maximum number of messages in a batch. Each call in a batch may wait for mail for up to a minute, so
-// a batch can take about an hour. That is long enough.
+// maxBatch is the maximum number of messages in a batch. Each call in a batch may wait a minute for mail, so a batch
+// of this size can take about an hour.
 const maxBatch = 64
 
 // entry is one message in a batch.
@@ -62,7 +62,7 @@ func parseBatch(array []byte) (all []entry, err error) {
 	return all, nil
 }
 
-// nobodysAnswer is a message that has no effect: it answers a request that the server never sent.
+// nobodysAnswer is a message without effect: an answer to a request that the server never sent.
 const nobodysAnswer = `{"jsonrpc":"2.0","id":"mailtree-batch","result":{}}`
 
 // serveBatch writes an array of the answers, or status 202 if there are none. An error in one message becomes the

@@ -130,7 +130,7 @@ func (x *bench) versus(b *testing.B, clients int, requests [][]byte) float64 {
 	return calls.rate()
 }
 
-// split divides n into up to rounds parts.
+// split divides n into at most rounds parts.
 func split(n int) (parts []int) {
 	for i := range rounds {
 		if part := n*(i+1)/rounds - n*i/rounds; part > 0 {

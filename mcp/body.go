@@ -26,14 +26,14 @@ type message struct {
 // bodyTime is the time limit for a client to send a body.
 const bodyTime = time.Minute
 
-// countedBody reads a body and counts its bytes against the limits as they arrive. A client that declares more bytes
-// than it sends therefore takes no room away from others. The creator of a countedBody must call giveBack.
+// countedBody reads a body and counts its bytes against the limits as they arrive, so a client cannot use up the
+// limits by declaring more bytes than it sends. The creator of a countedBody must call giveBack.
 type countedBody struct {
 	body  io.Reader
 	of    *limits
 	large bool  // more than smallBody bytes were declared or have arrived
-	taken int64 // bytes counted in bodies
-	share int64 // bytes counted in the bodies of large requests
+	taken int64 // bytes counted in of.bodies
+	share int64 // bytes counted in of.large.bodies
 }
 
 // errNoRoom is returned by a read that would exceed the limits.
@@ -151,8 +151,8 @@ func parseEnvelope(object []byte) (e envelope, err error) {
 // in an error, the method or the unknown name or URI.
 const maxEcho = 8 << 10
 
-// parseMessage parses the envelopes of the messages in body. The SDK would accept trailing garbage and answer in plain
-// text.
+// parseMessage checks body and parses the envelopes of its messages. The SDK itself would accept trailing garbage and
+// report errors in plain text.
 func parseMessage(body []byte) (*message, error) {
 	m := &message{body: bytes.TrimSpace(body)}
 	if len(m.body) == 0 {
@@ -227,8 +227,8 @@ func (m *message) keepNumbers() (k keptNumbers) {
 	return k
 }
 
-// restoreBody puts the body back into the request. If the request is bare or has no Accept header, restoreBody adds
-// one.
+// restoreBody puts the body back into the request. If bare is true or the request has no Accept header, restoreBody
+// sets one.
 func (m *message) restoreBody(r *http.Request, bare bool) {
 	r.Body = io.NopCloser(bytes.NewReader(m.body))
 	r.ContentLength = int64(len(m.body))

@@ -42,8 +42,9 @@ func TestBudget(t *testing.T) {
 	t.Run("answers are bounded by 256 KiB", func(t *testing.T) { c.answersAreBounded(t, 256<<10) })
 }
 
-// answersAreBounded checks that no tool or resource of any toolset returns more than the budget, whatever the store
-// contains, and that none is refused because of the budget. An incomplete answer must say how to continue.
+// answersAreBounded checks that no tool or resource of any toolset returns more than the budget, regardless of what
+// the store contains, and that no call is refused because of the budget. An incomplete answer must say how to
+// continue.
 func (c *crowd) answersAreBounded(t *testing.T, budget int) {
 	mail := func(more ...any) map[string]any {
 		args := map[string]any{"project_key": crowded, "agent_name": "Bob"}
@@ -132,7 +133,8 @@ func manyPaths() []string {
 }
 
 // TestCutMailSaysWhere checks that a message that postal or agentmail truncates ends with one line that names the
-// message and its file. Other messages are returned unchanged. Both toolsets mark the messages that they return.
+// message and its file. Other messages are returned unchanged. Both toolsets mark the messages that they return as
+// read.
 func TestCutMailSaysWhere(t *testing.T) {
 	t.Parallel()
 	c := &crowd{Store: storetest.Open(t, storetest.Config{NoWatcher: true})}
@@ -195,7 +197,7 @@ func (c *crowd) listsGoOn(t *testing.T) {
 		toolset, tool string
 		args          map[string]any
 		list, name    string // keys of the list and of the field that identifies its items
-		next, pass    string // key that tells where the next page begins, and the argument to pass it in
+		next, pass    string // key that says where the next page begins, and the argument to pass it in
 		want          int
 	}{
 		{"mail", "list_agents", map[string]any{"project_key": crowded}, "agents", "name", "next_cursor", "cursor", 501},
@@ -257,7 +259,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestTooLarge checks that an answer that a tool does not shorten is refused with an error that says what to do.
+// TestTooLarge checks that a call is refused if its tool does not shorten an answer that is too large. The refusal
+// says what to do.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	size := 0

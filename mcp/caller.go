@@ -20,17 +20,17 @@ const callerHeader = "Mailtree-Caller"
 func headerOf(c tool.Caller) string {
 	b, err := json.Marshal(c)
 	if err != nil {
-		panic(err) // only strings and numbers
+		panic(err) // impossible: c has only strings, numbers and booleans
 	}
 	return string(b)
 }
 
-// withCaller puts the caller of a request into ctx.
+// withCaller adds the caller of a request to ctx.
 func withCaller(ctx context.Context, extra *mcp.RequestExtra) context.Context {
 	c := tool.Unknown()
 	if extra != nil && extra.Header.Get(callerHeader) != "" {
 		if err := json.Unmarshal([]byte(extra.Header.Get(callerHeader)), &c); err != nil {
-			panic(err) // endpoint created it
+			panic(err) // impossible: endpoint encoded it
 		}
 	}
 	return tool.WithCaller(ctx, c)
@@ -53,8 +53,8 @@ type openRequest struct {
 	wait  *progress // same as answer.wait
 }
 
-// enterRequest registers a request, so that its methods end when the request ends. The caller must call leave once the
-// request has been answered.
+// enterRequest registers a request, so that its method calls end when the request ends. The caller must call leave
+// once the request has been answered.
 func (u *inFlight) enterRequest(a *answer, p *place) (leave func()) {
 	id := strconv.FormatInt(u.last.Add(1), 10)
 	u.byID.Store(id, openRequest{a.request.Context(), p, a.wait})
@@ -62,8 +62,8 @@ func (u *inFlight) enterRequest(a *answer, p *place) (leave func()) {
 	return func() { u.byID.Delete(id) }
 }
 
-// bind arranges for cancel to be called when the HTTP request that contains the method ends. If the request has already
-// ended, bind calls cancel at once. Call stop to undo this.
+// bind arranges for cancel to be called when the HTTP request that contains the method call ends. If the request has
+// already ended, bind calls cancel at once. Calling stop cancels this arrangement.
 func (u *inFlight) bind(extra *mcp.RequestExtra, cancel func()) (stop func() bool) {
 	stop = func() bool { return true }
 	if extra == nil || extra.Header.Get(requestHeader) == "" {

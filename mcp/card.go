@@ -39,7 +39,7 @@ const (
 	cardType   = "application/mcp-server-card+json"
 )
 
-// cardPaths are the path that SEP-2127 reserves and the path below /.well-known/ that scanners request.
+// cardPaths lists the path that SEP-2127 reserves and the path below /.well-known/ that scanners request.
 var cardPaths = []string{"GET /mcp/server-card", "GET /.well-known/mcp/server-card.json"}
 
 // card serves the server card. No token is required, because clients learn from the card whether they need one.
@@ -56,7 +56,7 @@ func (s *Server) card(w http.ResponseWriter, r *http.Request) {
 		}}
 	}
 	w.Header().Set("Content-Type", cardType)
-	w.Header().Set("Cache-Control", "no-cache") // another server may use this port tomorrow
+	w.Header().Set("Cache-Control", "no-cache") // a different server may use this port later
 	_, _ = w.Write(append(tool.Encode(card{
 		Schema:      cardSchema,
 		Name:        cardName,

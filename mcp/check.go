@@ -18,7 +18,7 @@ import (
 // checkHost refuses requests for another host. This stops DNS rebinding, an attack in which a web page makes its own
 // host name resolve to this machine. A server bound to loopback accepts only loopback names and addresses. A server
 // bound to an address also accepts that address. A server bound to all addresses accepts any name, because the token
-// protects it.
+// protects it. Config.Hosts lists more names to accept.
 func (s *Server) checkHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.rightHost(hostname(r.Host)) {
@@ -40,10 +40,10 @@ func (s *Server) rightHost(host string) bool {
 	return !loopback(s.cfg.Host) && same(s.cfg.Host) || slices.ContainsFunc(s.cfg.Hosts, same)
 }
 
-// checkOrigin refuses requests from web pages of other origins, whatever the method. Programs send no Origin. Pages of
-// this server may call it. If the server is on loopback, so may pages served from another port of the same host.
-// Browsers omit Origin from some requests, such as requests for images and links, and mark them with Sec-Fetch-Site
-// instead.
+// checkOrigin refuses requests from web pages of other origins, regardless of the method. Programs other than
+// browsers send no Origin header. Pages of this server are admitted. If the server is on loopback, so are pages from
+// another port of the same host. Browsers omit Origin from some requests, such as requests for images and links, and
+// mark them with Sec-Fetch-Site instead.
 func (s *Server) checkOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !rightOrigin(r) {
@@ -64,7 +64,7 @@ func rightOrigin(r *http.Request) bool {
 	return false
 }
 
-// foreignSite reports whether a Sec-Fetch-Site header says that the request comes from another site's page. If
+// foreignSite reports whether a Sec-Fetch-Site header says that the request comes from a page of another origin. If
 // foreignSite returns false, the request comes from a page of this server or directly from the user.
 func foreignSite(site string) bool { return site != "same-origin" && site != "none" }
 
@@ -108,7 +108,7 @@ func (s *Server) checkToken(next http.Handler) http.Handler {
 				return
 			}
 			c.Auth = "token"
-		case s.cfg.RequireToken: // also if the server has no token to compare it with
+		case s.cfg.RequireToken: // even if the server has no token
 			unauthorized(w, "", "this server requires a token: "+howToToken)
 			return
 		}
@@ -123,7 +123,7 @@ func here(r *http.Request) bool {
 	return loopback(hostname(r.RemoteAddr)) && !forwarded
 }
 
-// rightToken compares the token in constant time, whatever its length.
+// rightToken compares the token in constant time, regardless of its length.
 func (s *Server) rightToken(header string) bool {
 	scheme, token, _ := strings.Cut(header, " ")
 	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))

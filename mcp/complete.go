@@ -13,7 +13,7 @@ import (
 
 // CompleteAsk is the body of POST /mailtree/complete. It contains the word that the user has started to type.
 type CompleteAsk struct {
-	Person string `json:"person,omitempty"` // the user whose messages are listed first
+	Person string `json:"person,omitempty"` // the user whose messages and claims are listed
 	What   string `json:"what"`             // CompleteAgents or another constant below
 	Begun  string `json:"begun"`
 }

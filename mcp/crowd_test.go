@@ -34,7 +34,6 @@ func hostileText(n int) string {
 	return strings.Repeat(piece, n/len(piece)) + strings.Repeat("\"", n%len(piece))
 }
 
-// newCrowd creates the store.
 func newCrowd(t *testing.T) *crowd {
 	t.Helper()
 	c := &crowd{Store: storetest.Open(t, storetest.Config{NoWatcher: true})}
@@ -44,7 +43,7 @@ func newCrowd(t *testing.T) *crowd {
 	}
 	text := func(n int) string {
 		return strings.ReplaceAll(strings.ReplaceAll(hostileText(n), "\t", " "), "\x01", " ")
-	} // on one line
+	} // without control characters
 	for _, n := range []string{"Ann", "Bob"} {
 		if _, err := p.Agents.Register(t.Context(), maildir.Registration{
 			Program:  text(4096),

@@ -19,7 +19,7 @@ type Desk struct {
 	Slug     string   `json:"slug"`
 	HumanKey string   `json:"human_key"`
 	Person   string   `json:"person,omitempty"`
-	IsPerson bool     `json:"is_person,omitempty"` // the agent of DeskAsk.Person is a user's agent
+	IsPerson bool     `json:"is_person,omitempty"` // whether the agent of DeskAsk.Person is a user's agent
 	Made     bool     `json:"made,omitempty"`      // this call created the agent
 	IDs      []string `json:"ids,omitempty"`       // the full ids
 }

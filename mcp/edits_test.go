@@ -68,7 +68,7 @@ func save(t *testing.T, name, text string) {
 	}
 }
 
-// oldEra subscribes within a session and returns what arrives on the session's stream.
+// oldEra subscribes within a session and returns the events that arrive on the session's stream.
 func oldEra(t *testing.T, url string, uris []string) chan string {
 	id := begin(t, url)
 	stream := open(t, t.Context(), http.MethodGet, url, "", protocol.SessionHeader, id)

@@ -60,7 +60,7 @@ func (s *Server) post(d *route, w http.ResponseWriter, r *http.Request, era, ses
 	if !ok {
 		return
 	}
-	place := counted.of.admit(counted.large) // not earlier: a client that sends no body must not take a place
+	place := counted.of.admit(counted.large) // not earlier, because a client that sends no body must not take a place
 	if place == nil {
 		busy(w, nil, "too many requests at once", aMoment)
 		return
@@ -119,9 +119,9 @@ func (s *Server) post(d *route, w http.ResponseWriter, r *http.Request, era, ses
 // call is a request that post is handling.
 type call struct {
 	*message
-	era, session bool // the protocol; see the package comment
+	era, session bool // whether the request belongs to the new era, and to a session; see the package comment
 	bridged      bool // the call arrived on the socket
-	bare         bool // the call has no session and does not belong to the new era
+	bare         bool // an old-era call outside a session, except an initialize request over TCP
 }
 
 // serveCall passes a request to the SDK, which answers it.
@@ -141,7 +141,8 @@ func (s *Server) serveCall(d *route, a *answer, place *place, c call) {
 	case c.era:
 		d.stateless.ServeHTTP(a, a.request)
 	case c.bare:
-		// Only programs that call over HTTP without a session need this. A bridge's clients read the content.
+		// Only programs that call over HTTP without a session need this. A bridge's clients read the result's
+		// content.
 		a.merge = a.request.Header.Get(protocol.VersionHeader) == "" && c.method == "tools/call" && !c.bridged
 		d.stateless.ServeHTTP(a, a.request)
 	case c.session:
@@ -151,15 +152,15 @@ func (s *Server) serveCall(d *route, a *answer, place *place, c call) {
 	}
 }
 
-// wantsStream reports whether a client accepts an event stream but no document.
+// wantsStream reports whether a client accepts an event stream but not a JSON document.
 func wantsStream(r *http.Request) bool {
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	return strings.Contains(accept, "text/event-stream") && !strings.Contains(accept, "application/") && !strings.Contains(accept, "*/*")
 }
 
-// knownRevision refuses revisions of MCP that are newer than the latest one the server supports. The refusal lists the
-// supported revisions. The SDK itself refuses unknown older revisions. For a newer one, it would require fields that
-// exist only in the new era.
+// knownRevision refuses revisions of MCP that are newer than the latest one the server supports. The refusal lists
+// the supported revisions. The SDK itself refuses unknown older revisions. For a newer revision, the SDK would
+// require fields that exist only in the new era.
 func knownRevision(w http.ResponseWriter, r *http.Request, id json.RawMessage) bool {
 	revision, known := r.Header.Get(protocol.VersionHeader), mcp.SupportedProtocolVersions()
 	if !protocol.IsStateless(revision) || slices.Contains(known, revision) {
@@ -179,7 +180,7 @@ func knownRevision(w http.ResponseWriter, r *http.Request, id json.RawMessage) b
 	return false
 }
 
-// endWithServer calls cancel when the server stops. It returns when ctx is done.
+// endWithServer waits until the server stops or ctx is done. If the server stops, endWithServer calls cancel.
 func (s *Server) endWithServer(ctx context.Context, cancel context.CancelFunc) {
 	select {
 	case <-s.stopping:
@@ -212,7 +213,7 @@ func (s *Server) inSession(d *route, r *http.Request) bool {
 // endSession serves the DELETE of a session. It cancels the session's requests first, because the SDK would wait for
 // them.
 func (s *Server) endSession(d *route, w http.ResponseWriter, r *http.Request) {
-	_, done := s.enterSession(d, r) // this request must not end with the session
+	_, done := s.enterSession(d, r) // r keeps its context, because this request must not end with the session
 	defer done()
 	id := r.Header.Get(protocol.SessionHeader)
 	if id != noSession {

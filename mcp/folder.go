@@ -6,8 +6,8 @@ import (
 	"mailtree/maildir"
 )
 
-// FolderAsk is the body of POST /mailtree/folder. It links a folder to a project, or removes what the map of folders
-// says about the folder.
+// FolderAsk is the body of POST /mailtree/folder. It links a folder to a project, or removes the folder's entries
+// from the map of folders.
 type FolderAsk struct {
 	Folder  string `json:"folder"`            // absolute path
 	Project string `json:"project,omitempty"` // slug, path or name of the project; "" finds it by the folder's repository
@@ -19,8 +19,8 @@ type LinkedFolder struct {
 	Folder   string `json:"folder"`         // the top of the folder's working tree
 	Slug     string `json:"slug,omitempty"` // the project; "" after unlinking
 	HumanKey string `json:"human_key,omitempty"`
-	Moved    string `json:"moved,omitempty"`  // the project's former folder, whose place this folder takes
-	Hidden   string `json:"hidden,omitempty"` // the folder's own project, which the folder does not mean any more
+	Moved    string `json:"moved,omitempty"`  // the project's former folder, which this folder replaces
+	Hidden   string `json:"hidden,omitempty"` // the folder's own project, which the folder no longer refers to
 }
 
 func (s *Server) linkFolder(ctx context.Context, _ *maildir.Project, ask *FolderAsk) (LinkedFolder, error) {

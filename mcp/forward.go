@@ -13,7 +13,7 @@ type ForwardAsk struct {
 	ID          string   `json:"id"`    // the message to forward
 	To          []string `json:"to"`
 	Text        string   `json:"text,omitempty"`
-	Attachments []string `json:"attachments,omitempty"` // further files, as in the tool send_message
+	Attachments []string `json:"attachments,omitempty"` // additional files, as in the tool send_message
 }
 
 // Forwarded is the response to POST /mailtree/forward.
@@ -24,7 +24,7 @@ type Forwarded struct {
 	Queued  []string `json:"queued,omitempty"` // projects that get the message later
 }
 
-// forward sends a message to other agents.
+// forward forwards a message to other agents.
 func (s *Server) forward(ctx context.Context, p *maildir.Project, ask *ForwardAsk) (f Forwarded, err error) {
 	sent, err := tool.Box(ctx, p, ask.Agent).Forward(ctx, ask.ID, maildir.Draft{
 		To:          ask.To,

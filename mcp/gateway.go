@@ -13,13 +13,13 @@ import (
 type Queue interface {
 	// List returns the pending items.
 	List(ctx context.Context) ([]outgoing.Item, error)
-	// Retry makes an item due for sending now.
+	// Retry schedules an item to be sent now.
 	Retry(ctx context.Context, id string) error
 	// Drop removes an item from the queue without sending it.
 	Drop(ctx context.Context, id string) error
 }
 
-// QueueAsk is the body of POST /mailtree/queue. It contains one id or none.
+// QueueAsk is the body of POST /mailtree/queue. At most one of the ids is set.
 type QueueAsk struct {
 	Retry string `json:"retry,omitempty"`
 	Drop  string `json:"drop,omitempty"`

@@ -20,7 +20,7 @@ type heartbeat struct {
 // beat is a comment in an event stream.
 const beat = ": \n\n"
 
-// Unwrap is called by http.ResponseController.
+// Unwrap returns the wrapped ResponseWriter to http.ResponseController.
 func (h *heartbeat) Unwrap() http.ResponseWriter { return h.ResponseWriter }
 
 func (h *heartbeat) Write(p []byte) (int, error) {

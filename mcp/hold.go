@@ -9,12 +9,12 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// HoldAsk is the body of POST /mailtree/hold and go.
+// HoldAsk is the body of POST /mailtree/hold and /mailtree/go.
 type HoldAsk struct {
 	Person  string `json:"person"` // the user who holds the agent, or ends the hold
 	Agent   string `json:"agent"`
 	Reason  string `json:"reason,omitempty"`      // for hold
-	Seconds int    `json:"ttl_seconds,omitempty"` // for hold: how long; 0: 8 hours
+	Seconds int    `json:"ttl_seconds,omitempty"` // for hold: the duration; 0 means 8 hours
 }
 
 // holdAgent holds an agent. Only users may do this.
@@ -39,8 +39,8 @@ func (s *Server) endHold(ctx context.Context, p *maildir.Project, ask *HoldAsk) 
 	return tool.Box(ctx, p, ask.Person).Go(ctx, agent)
 }
 
-// toHold returns the name of the agent to hold, which the user may write in another case. It returns ErrInvalid if
-// ask.Person is not a user.
+// toHold returns the name of the agent to hold. The user may type the name in any letter case. toHold returns
+// ErrInvalid if ask.Person is not a user.
 func (ask *HoldAsk) toHold(ctx context.Context, p *maildir.Project) (agent string, err error) {
 	is, err := p.Agents.IsPerson(ctx, ask.Person)
 	if err != nil {

@@ -104,8 +104,8 @@ func (e *HookEvent) noteEdits(p *maildir.Project, agent string) {
 	}
 }
 
-// nobody returns the answer for a session without an agent. If the session is just beginning, the answer explains why
-// the session's AGENT_NAME was refused.
+// nobody is called if a session has no agent. If the session is just beginning, the returned answer explains why the
+// session's AGENT_NAME was refused.
 func (e *HookEvent) nobody(err error) (a HookAnswer, _ error) {
 	unusable := errors.Is(err, maildir.ErrInvalid) || errors.Is(err, maildir.ErrConflict)
 	if e.Kind != HookStart || e.Agent == "" || !unusable {
@@ -115,9 +115,10 @@ func (e *HookEvent) nobody(err error) (a HookAnswer, _ error) {
 	return a, nil
 }
 
-// tell returns the text for the model at the event. The text contains the introduction, once per session, and new mail,
-// except when a session starts. At HookStop the text is empty if there is no new mail, because the introduction alone
-// must not prolong a turn.
+// tell returns the text for the model at the event. The text contains the introduction, once per session, and new
+// mail, except when a session starts. At HookTool and HookPrompt, it also reports other agents' edits of the same
+// files. At HookStop the text is empty if there is no new mail, because the introduction alone must not prolong a
+// turn.
 func (e *HookEvent) tell(ctx context.Context, p *maildir.Project, k maildir.SessionKey, agent string) (string, error) {
 	news := ""
 	if e.Kind != HookStart {
@@ -142,10 +143,10 @@ func (e *HookEvent) tell(ctx context.Context, p *maildir.Project, k maildir.Sess
 	return strings.TrimSuffix(introduction(agent, p.HumanKey())+"\n"+news, "\n"), nil
 }
 
-// maxPath is the maximum length, in bytes, of a path in a notice, and of what a client asks the user's permission for.
+// maxPath is the maximum length in bytes of a path in a notice, and of HookEvent.Asks.
 const maxPath = 200
 
-// meetings tells a model that other agents edited the same files.
+// meetings returns the text that tells a model which other agents edited the same files.
 func meetings(all []editing.Meeting) string {
 	var lines []string
 	for _, m := range all {
@@ -160,7 +161,7 @@ func meetings(all []editing.Meeting) string {
 	return strings.Join(lines, "\n")
 }
 
-// introduction tells a model which agent it is.
+// introduction returns the line that tells a model which agent it is.
 func introduction(agent, project string) string {
 	return fmt.Sprintf("You are %s (mail: agent_name %s, project_key %s).", agent, agent, project)
 }

@@ -15,7 +15,7 @@ import (
 // client's text for such a string.
 var numberMark = "number-" + crand.Text() + ":"
 
-// keptNumbers are the numbers in a request that the SDK gets as strings.
+// keptNumbers are the numbers in a request that the server passes to the SDK as strings.
 type keptNumbers []json.RawMessage
 
 // isLost reports whether the SDK would alter a number.

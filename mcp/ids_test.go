@@ -8,8 +8,8 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// TestIDs checks that an answer repeats the request's id exactly as it was written, in all eras and in a batch,
-// whatever the number.
+// TestIDs checks that an answer repeats the request's id exactly as it was written, for any number, in all eras and
+// in a batch.
 func TestIDs(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{})

@@ -39,7 +39,7 @@ type limits struct {
 // fits within it.
 const smallBody = 64 << 10
 
-// smallShare is the fraction of requests and bodies that is reserved for small requests: one in smallShare.
+// smallShare determines the fraction of requests and bodies that is reserved for small requests: 1/smallShare.
 const smallShare = 4
 
 func (l *limits) set(requests, streams, bodies int64) {
@@ -47,8 +47,8 @@ func (l *limits) set(requests, streams, bodies int64) {
 	l.large.requests.max, l.large.bodies.max = requests-requests/smallShare, bodies-bodies/smallShare
 }
 
-// guestShare divides each limit to get the limit for other users on the socket. Their limits are separate, so they can
-// never keep the server's own user from being served.
+// guestShare divides each limit to get the limit for other users on the socket. Their limits are separate, so they
+// can never crowd out the server's own user.
 const guestShare = 4
 
 // limitsOf returns the limits that apply to the user who made the request.
@@ -59,8 +59,8 @@ func (s *Server) limitsOf(r *http.Request) *limits {
 	return &s.limits
 }
 
-// place is the place of a request among those being handled. A request that takes a long time (a stream, or a call that
-// waits for mail) moves to the streams. A place is safe for concurrent use.
+// place is a request's place among the requests being handled. A request that takes a long time (a stream, or a call
+// that waits for mail) moves to the streams. A place is safe for concurrent use.
 type place struct {
 	of    *limits
 	large bool
@@ -84,9 +84,9 @@ func (l *limits) admit(large bool) *place {
 	return &place{of: l, large: large, in: &l.requests}
 }
 
-// moveToStreams moves the request to the streams until it is answered, and reports whether it succeeded. If there is no
-// room for another stream, the request stays where it is. If the request has been answered in the meantime, it takes up
-// no room.
+// moveToStreams moves the request to the streams until it is answered, and reports whether it succeeded. If there is
+// no room for another stream, the request stays where it is. If the request has already moved or been answered,
+// moveToStreams does nothing and returns true.
 func (p *place) moveToStreams() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,11 +145,11 @@ func (p *place) vacate() {
 	p.in = nil
 }
 
-// aMoment tells the client when to retry if requests are expected to end soon.
+// aMoment tells the client to retry soon.
 const aMoment = "try again in a moment"
 
-// busy refuses a request because a limit has been reached. The parameter what names the limit, and then says when to
-// try again.
+// busy refuses a request because a limit has been reached. The parameter what names the limit, and the parameter then
+// says when to try again.
 func busy(w http.ResponseWriter, id []byte, what, then string) {
 	w.Header().Set("Retry-After", "1")
 	writeError(w, http.StatusServiceUnavailable, id, protocol.CodeBusy, "the server is busy ("+what+"): "+then)

@@ -22,7 +22,7 @@ const (
 // waiter is a call that waits for mail to an agent.
 type waiter struct{ agent, head, body string }
 
-// waiters returns one waiter for each way to call.
+// waiters returns one waiter for each way to call a tool.
 func waiters(t *testing.T, url string) []waiter {
 	t.Helper()
 	const check = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"check_my_messages","arguments":{"project_key":"default","agent_name":"%s","wait_seconds":50}%s}}`
@@ -129,7 +129,7 @@ func padded(method string, n int) string {
 	return strings.Replace(text, `""`, `"`+strings.Repeat("x", n-len(text))+`"`, 1)
 }
 
-// TestDeclaredBodies checks that bodies that are declared but never arrive take no room from others.
+// TestDeclaredBodies checks that bodies that are declared but never arrive do not use up the limits.
 func TestDeclaredBodies(t *testing.T) {
 	t.Parallel()
 	const size, n = 1 << 20, 35
@@ -176,7 +176,7 @@ func TestBodiesRunOut(t *testing.T) {
 	text := padded("ping", size)
 	used := func(n int64) { t.Helper(); await(t, func() bool { return s.bodies.used.Load() == n }) }
 	var all []*upload
-	for range 4 { // three quarters of the bodies
+	for range 4 { // three quarters of the limit for bodies
 		u := startUpload(t, url, size)
 		u.send(text[:sent])
 		all = append(all, u)

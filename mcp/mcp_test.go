@@ -16,7 +16,7 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// The tests exercise the complete handler over HTTP, without a store. A call that reaches for the store panics. The
+// The tests exercise the complete handler over HTTP, without a store. A call that accesses the store panics. The
 // recovery tests make use of these panics.
 
 func serve(t *testing.T, cfg Config) (*Server, string) {
@@ -67,7 +67,7 @@ const (
 		`"params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 )
 
-// What a request of revision 2026-07-28 says about itself: a field of its params, and the contents of that field.
+// The metadata in a request of revision 2026-07-28: a field of its params, and the contents of that field.
 const (
 	newEraMeta   = `"_meta":{` + newEraFields + `}`
 	newEraFields = `"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
@@ -265,7 +265,7 @@ func TestBarePosts(t *testing.T) {
 	}
 }
 
-// holds reports whether body contains want, whatever the order of the members "jsonrpc" and "id".
+// holds reports whether body contains want, regardless of the order of the members "jsonrpc" and "id".
 func holds(body, want string) bool {
 	return strings.Contains(body, want) || strings.Contains(want, `"jsonrpc":"2.0","id":1,`) && strings.Contains(body, `"id":1`) && json.Valid([]byte(body))
 }

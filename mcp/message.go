@@ -45,7 +45,7 @@ func (s *Server) decide(ctx context.Context, p *maildir.Project, ask *DecideAsk)
 // LaterAsk is the body of POST /mailtree/later.
 type LaterAsk struct {
 	Agent  string        `json:"agent"`
-	Thread string        `json:"thread"` // or the id of a message in the thread
+	Thread string        `json:"thread"` // id of the thread or of a message in it
 	For    time.Duration `json:"for_ns"`
 }
 

@@ -31,8 +31,8 @@ type NewDraft struct {
 
 // MadeDraft is the response to POST /mailtree/draft.
 type MadeDraft struct {
-	File   string `json:"file"`   // drafts moved to this folder are sent
-	Outbox string `json:"outbox"` // the folder from which drafts are sent
+	File   string `json:"file"`   // path of the new draft
+	Outbox string `json:"outbox"` // moving the draft into this folder sends it
 }
 
 func (s *Server) newDraft(ctx context.Context, p *maildir.Project, ask *NewDraft) (made MadeDraft, err error) {

@@ -16,7 +16,7 @@ type NudgeAsk struct {
 func (s *Server) nudge(ctx context.Context, _ *maildir.Project, ask *NudgeAsk, say func(any) error) error {
 	told := func(v any) { _ = say(v) } // ctx ends when the client disconnects
 	err := s.cfg.Nudge(ctx, tool.CallerOf(ctx), ask.Watch, told)
-	if ctx.Err() != nil && !ask.Watch { // without this line the client would take an incomplete answer for a complete one
+	if ctx.Err() != nil && !ask.Watch { // without this line, the answer would look complete to the client
 		return say(failure{"the server stopped before it had checked all agents: try again"})
 	}
 	return err

@@ -9,7 +9,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Page is the web page for users. It decides who may read and who may write.
+// Page is the web page for users. The page itself checks which users may read and write.
 type Page interface {
 	http.Handler
 	// Link returns a path that can be opened once. Opening it signs the user in and shows the project with the given
@@ -17,15 +17,16 @@ type Page interface {
 	Link(person, auth, slug string) string
 }
 
-// pagePaths are the addresses that are served only by the page.
+// pagePaths are the paths that only the page serves.
 var pagePaths = []string{"/p/", "GET /open/", "GET /static/"}
 
-// servePage passes a request to the page. Streams are counted as streams, and other requests as requests.
+// servePage passes a request to the page. A stream is subject to the limit for streams, and any other request to the
+// limit for requests.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.cfg.Page == nil:
 		notFound(w, r)
-	case strings.HasSuffix(r.URL.Path, "/stream"): // whatever the Accept header says
+	case strings.HasSuffix(r.URL.Path, "/stream"): // regardless of the Accept header
 		s.lasting(w, r, func(ctx context.Context, a *answer) { s.cfg.Page.ServeHTTP(a, r.WithContext(ctx)) })
 	default:
 		place := s.limits.admit(r.ContentLength > smallBody)

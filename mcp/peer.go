@@ -16,7 +16,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The Unix socket uses the same HTTP as the TCP port, with different addresses:
+// The Unix socket serves HTTP like the TCP port, but with different paths:
 //
 //	/toolset/<name>/mcp    the toolset in both protocol eras, as on TCP
 //	/toolset/<name>/hold   GET: a response that stays open until the client or the server ends.
@@ -24,12 +24,12 @@ import (
 //	/health, /metrics      as on TCP, but the status of /health is always 200
 //	/mailtree/<verb>       POST, JSON: a request from a command of the same version, optionally with ?project=<a key,
 //	                       a slug, or the last element of a path> (each verb is in a file with its name)
-//	/yield                 POST: a background server makes room for a foreground server
+//	/yield                 POST: stops a background server so that another server can start
 //
-// For every connection, the server looks up the OS user at the other end, who is the caller. The server's own user and
-// root may use everything. If SOCKET admits other users, they may use the multi-user toolsets (aimx). No token is
-// needed. A bridge sends its agent, project and folder in protocol.HelloHeader. The server ignores this header on TCP.
-// The socket has the same limits as TCP, and other users have a separate share of them.
+// For every connection, the server looks up the OS user at the other end. That user is the caller. The server's own
+// user and root may use everything. If SOCKET admits other users, they may use the multi-user toolsets (aimx). No
+// token is needed. A bridge sends its agent, project and folder in protocol.HelloHeader. The server ignores this
+// header on TCP. The socket has the same limits as TCP, and other users have separate, lower limits.
 
 type uidKey struct{}
 

@@ -81,7 +81,8 @@ func (a *asked) ask(c *http.Client) error {
 	return err
 }
 
-// askEnv makes the test binary act as another user's process, which sends the requests that it reads from its input.
+// askEnv is an environment variable that makes the test binary act as another user's process. That process sends the
+// requests that it reads from its input.
 const askEnv = "MAILTREE_ASK"
 
 func askAsGuest() {
@@ -193,8 +194,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestOtherUser checks that another user can use the multi-user toolsets under their own uid but nothing else, and only
-// a share of the limits.
+// TestOtherUser checks that another user can use only the multi-user toolsets, under their own uid and within
+// separate limits.
 func TestOtherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not done here: running as two users needs root")

@@ -45,7 +45,7 @@ func plainAnswer(body []byte, shape envelopeless) (status int, answer []byte) {
 		panic(err) // the SDK encoded body
 	}
 	switch {
-	case m.Error != nil: // the arguments are not the problem: the tool does not exist
+	case m.Error != nil: // the tool does not exist; invalid arguments are reported in a result
 		text := m.Error.Message + "; the method tools/list lists the tools"
 		return http.StatusBadRequest, tool.Encode(tool.Refusal{Error: text, Code: "invalid", Near: []string{}})
 	case !m.Result.IsError:

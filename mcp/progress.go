@@ -9,9 +9,9 @@ import (
 )
 
 // progress is the ResponseWriter of a call that may wait up to an hour for mail. Clients give up on a call that shows
-// no sign of life. To prevent that, begin turns the answer into an event stream: it sends the headers, and then
-// notifications are sent at regular intervals until end is called. The JSON document that is written after begin
-// becomes an event. A progress is safe for concurrent use. Spec: MCP 2025-06-18, progress.
+// no sign of life. To prevent that, begin turns the answer into an event stream: it sends the headers, followed by
+// notifications at regular intervals until end is called. The JSON document that is written after begin becomes an
+// event. A progress is safe for concurrent use. Spec: MCP 2025-06-18, progress.
 type progress struct {
 	http.ResponseWriter
 	every time.Duration
@@ -33,7 +33,7 @@ func newProgress(w http.ResponseWriter, every time.Duration, gone func()) *progr
 	}
 }
 
-// Unwrap is called by http.ResponseController.
+// Unwrap returns the wrapped ResponseWriter to http.ResponseController.
 func (p *progress) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
 // begin turns the answer into an event stream, unless the answer has ended. Only the first call has an effect. The

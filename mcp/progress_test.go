@@ -102,7 +102,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestProgressEnds checks that a call with progress notifications ends with its client and with the server.
+// TestProgressEnds checks that a call with progress notifications ends if its client disconnects or the server stops.
 func TestProgressEnds(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -126,7 +126,8 @@ func TestProgressEnds(t *testing.T) {
 	}
 }
 
-// TestLongestWait checks the longest wait of a call that shows no sign of life. Its client gives up after a minute.
+// TestLongestWait checks the maximum wait of a call without progress notifications, whose client gives up after a
+// minute.
 func TestLongestWait(t *testing.T) {
 	if got := tool.LongestWait(t.Context()); got != tool.MaxWait {
 		t.Errorf("%d", got)

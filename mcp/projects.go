@@ -23,7 +23,7 @@ type Projects struct {
 // LeftOut is a project that could not be opened.
 type LeftOut struct {
 	Slug string `json:"slug"`
-	Why  string `json:"why"` // a sentence
+	Why  string `json:"why"` // the reason, as a sentence
 }
 
 // ProjectLine is one project.

@@ -13,8 +13,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// receive wraps every method of the MCP server. The SDK runs methods in its own goroutines, where the HTTP handler
-// cannot recover from a panic and the panic would end the process.
+// receive wraps every method of the MCP server. It recovers from panics, because the SDK runs methods in its own
+// goroutines, where the HTTP handler cannot recover and a panic would end the process.
 func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		defer func() {
@@ -53,7 +53,8 @@ func (s *Server) countCalls(toolset string) mcp.Middleware {
 	}
 }
 
-// namedBy returns the name or URI that a request asks for. The SDK repeats it in its error if it is unknown.
+// namedBy returns the name or URI that a request asks for. If the name or URI is unknown, the SDK repeats it in its
+// error.
 func namedBy(req mcp.Request) string {
 	switch p := req.GetParams().(type) {
 	case *mcp.CallToolParamsRaw:
@@ -71,8 +72,8 @@ func namedBy(req mcp.Request) string {
 }
 
 // lifetime ends a method's context when its HTTP request ends, and a subscription's context when the server ends. The
-// protocol would let a method in a session continue after its connection breaks, for clients that come back for the
-// answer. This server's clients cannot come back, and a waiting call would pop mail that no client reads.
+// protocol would let a method in a session continue after its connection breaks, so that the client can reconnect and
+// get the answer. This server's clients cannot reconnect, and a waiting call would pop mail that no client reads.
 func (s *Server) lifetime(ctx context.Context, method string, extra *mcp.RequestExtra) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := func() bool { return true }

@@ -15,15 +15,15 @@ type DecisionsAsk struct {
 // CatchUpAsk is the body of POST /mailtree/catchup.
 type CatchUpAsk struct {
 	Agent string    `json:"agent"`
-	Since time.Time `json:"since,omitzero"` // zero: since the agent last looked
+	Since time.Time `json:"since,omitzero"` // zero means since the agent last looked
 }
 
-// decisions returns what was decided in the project, or in all projects without one.
+// decisions returns the decisions made in the project, or in all projects if p is nil.
 func (s *Server) decisions(ctx context.Context, p *maildir.Project, ask *DecisionsAsk) (*maildir.Decisions, error) {
 	return s.cfg.Store.Decided(ctx, p, ask.Since)
 }
 
-// catchUp returns what happened in the project, or in all projects without one. It does not mark anything.
+// catchUp returns what happened in the project, or in all projects if p is nil. It does not mark anything as read.
 func (s *Server) catchUp(ctx context.Context, p *maildir.Project, ask *CatchUpAsk) (*maildir.CatchUp, error) {
 	return s.cfg.Store.CatchUp(ctx, p, ask.Agent, ask.Since)
 }

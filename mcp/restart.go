@@ -157,7 +157,7 @@ func (s *Server) resume(d *route, r *http.Request, id string) bool {
 func forClient(ctx context.Context, header http.Header, text string) *http.Request {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/mcp", strings.NewReader(text))
 	if err != nil {
-		panic(err) // the method or the URL is wrong
+		panic(err) // impossible: the method and the URL are valid
 	}
 	for _, k := range []string{protocol.VersionHeader, protocol.SessionHeader, callerHeader} {
 		if v := header.Get(k); v != "" {
@@ -169,8 +169,8 @@ func forClient(ctx context.Context, header http.Header, text string) *http.Reque
 	return r
 }
 
-// missedEvents returns the notifications with which the stream of a resumed session begins, encoded as stream events.
-// It returns them only once.
+// missedEvents returns the notifications that begin the stream of a resumed session, encoded as stream events. It
+// returns them only once.
 func (s *Server) missedEvents(id string) (events []byte) {
 	for _, uri := range s.sessions.takeMissed(id) {
 		events = append(events, "event: message\ndata: "...)

@@ -93,15 +93,14 @@ func subscribing(verb, uri string) string {
 	return `{"jsonrpc":"2.0","id":2,"method":"resources/` + verb + `","params":{"uri":"` + uri + `"}}`
 }
 
-// mailAnn sends a message to Ann.
 func mailAnn(t *testing.T, url string) {
 	t.Helper()
 	result(t, url, "send_message", `{"project_key":"/abs/p","from_agent":"Ann","to":["Ann"],"subject":"s","body_md":""}`)
 }
 
-// TestRestart checks that a session of revision 2025-06-18 continues on the next server, whatever its client requests
-// first. The session's next stream begins with one notification for each of its subscriptions, and the subscriptions
-// continue.
+// TestRestart checks that a session of revision 2025-06-18 continues on the next server, regardless of which request
+// its client sends first. The session's next stream begins with one notification for each of its subscriptions, and
+// the subscriptions continue.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]func(t *testing.T, url, id string){
@@ -280,8 +279,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestEndWhileWaiting checks that ending a session does not wait for a waiting call in it. The call is answered with
-// the reason.
+// TestEndWhileWaiting checks that ending a session does not wait for the session's waiting call. That call is
+// answered with the reason.
 func TestEndWhileWaiting(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{})

@@ -138,7 +138,7 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, homePage, s.cfg.Version, r.Host)
 }
 
-// nothing responds to a request for an unknown path. Browsers get a view of the page.
+// nothing is the handler for unknown paths. Browsers get their response from the page.
 func (s *Server) nothing(page http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") {

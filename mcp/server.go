@@ -15,10 +15,10 @@
 // read an answer. A batch counts as one request, because the server handles its messages one after another (batch.go).
 //
 // One client's large uploads or waiting calls do not keep other clients out. A body is counted as its bytes arrive,
-// whatever its declared length, and its request is counted once the body is complete. A quarter of the requests and
-// bodies is reserved for requests with bodies of up to 64 KiB. A call that waits for mail counts as a stream until it
-// is answered. If there is no room for another stream, the server refuses the call as unavailable. A call that finds
-// mail never waits. Other users on the socket have separate limits, each a quarter of the limits above.
+// regardless of its declared length, and its request is counted once the body is complete. A quarter of the requests
+// and bodies is reserved for requests with bodies of up to 64 KiB. A call that waits for mail counts as a stream
+// until it is answered. If there is no room for another stream, the server refuses the call as unavailable. A call
+// that finds mail never waits. Other users on the socket have separate limits, each a quarter of the limits above.
 package mcp
 
 import (
@@ -38,7 +38,7 @@ import (
 // Defaults for Config.
 const (
 	DefaultMaxBody        = 12 << 20  // a message of 8 MiB, escaped as JSON
-	DefaultMaxBodies      = 128 << 20 // the SDK has several copies of a body while it decodes it
+	DefaultMaxBodies      = 128 << 20 // the SDK keeps several copies of a body while decoding it
 	DefaultMaxAnswers     = 64 << 20  // memory for large answers, as measured by TestFaultMemory in cmd/mailtree
 	DefaultMaxRequests    = 1024
 	DefaultMaxStreams     = 4096 // 1,024 agents, each with one hold of a bridge, one GET stream and one waiting call
@@ -77,7 +77,7 @@ type Config struct {
 	URL func(context.Context) (string, error)
 
 	Stop  func() // stops the server; if nil, the server cannot be stopped over the socket
-	Yield func() // stops a background server when another server starts; if nil, this server does not make way
+	Yield func() // stops a background server when another server starts; if nil, this server keeps running
 	// Health returns the JSON of GET /health, and whether the server can do its work. If it cannot, the status on TCP
 	// is 503. If Health is nil, the answer is {"status":"ok"}.
 	Health func(context.Context) (report any, able bool)
@@ -94,7 +94,7 @@ type Config struct {
 	MaxBody     int64 // maximum bytes of one request body; larger bodies are answered with 413
 	MaxBodies   int64 // maximum bytes of all bodies being received or handled; bodies beyond that are answered with 503
 	MaxAnswer   int   // maximum bytes of one answer; longer lists and texts are split
-	MaxAnswers  int64 // bytes of memory for all large answers; calls wait for memory, and after a while are refused
+	MaxAnswers  int64 // bytes of memory for all large answers; calls wait for memory, and eventually are refused
 	MaxRequests int   // maximum number of requests being handled; further requests are answered with 503
 
 	// MaxStreams limits the number of open GET and subscriptions/listen streams, bridges, and calls that wait for mail.

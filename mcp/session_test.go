@@ -75,13 +75,13 @@ func TestSessionTimeout(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{SessionTimeout: 3 * time.Second})
 	var watched string
-	await(t, func() bool { // it may have timed out before its stream is requested
+	await(t, func() bool { // the session may have timed out before its stream is requested
 		watched = begin(t, url)
 		return open(t, t.Context(), http.MethodGet, url, "", protocol.SessionHeader, watched).StatusCode == http.StatusOK
 	})
 	for range 2 {
 		begin(t, url)
-		await(t, func() bool { return len(s.living()) == 1 }) // the new session has timed out; the older one was due earlier
+		await(t, func() bool { return len(s.living()) == 1 }) // the new session timed out, and the older one did not
 	}
 	if res, body := request(t, url, inSession(watched), `{"jsonrpc":"2.0","id":5,"method":"ping"}`); res.StatusCode != 200 {
 		t.Errorf("the session with a stream: %d %s", res.StatusCode, body)
@@ -167,8 +167,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestCaller checks that only the token identifies the caller, inside and outside a session. A header that a client
-// invents does not.
+// TestCaller checks that only the token identifies the caller, inside and outside a session. The server ignores a
+// caller header from a client.
 func TestCaller(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{Token: "tok"})

@@ -33,9 +33,9 @@ type sessions struct {
 type session struct {
 	id    string
 	begun bool                              // its initialize request has been answered
-	owner string                            // who began the session (see ownerOf); set before the client gets the id
+	owner string                            // the caller who began it (see ownerOf); set before the client gets the id
 	uses  map[int64]context.CancelCauseFunc // requests in progress and open streams; each value cancels its context
-	last  int64                             // when the last use ended
+	last  int64                             // value of sessions.clock when the last use ended
 	ended chan struct{}                     // non-nil while the session is ended to make room; closed when it has ended
 
 	kept     resume.Session // the data for resume
@@ -58,7 +58,8 @@ func (x *sessions) get(id string) *session {
 	return e
 }
 
-// ownerOf returns the owner of the caller's sessions. It is a kind of caller: one with the token or one without it.
+// ownerOf returns the owner of the caller's sessions. All callers that authenticate in the same way share an owner,
+// such as all callers with the token.
 func ownerOf(c tool.Caller) string { return "/" + c.Auth }
 
 // setOwner records the owner of a new session.
@@ -114,7 +115,7 @@ func (x *sessions) leave(id string) {
 	}
 }
 
-// edit calls change with the kept data of a session and saves the result. Only one edit runs at a time.
+// edit calls change with the kept data of a session. Only one edit runs at a time.
 func (x *sessions) edit(id string, change func(k *resume.Session) error) error {
 	x.saving.Lock()
 	defer x.saving.Unlock()
@@ -124,7 +125,7 @@ func (x *sessions) edit(id string, change func(k *resume.Session) error) error {
 	return change(&e.kept)
 }
 
-// noteUse reports whether to record the session's use on disk. It returns true once an hour.
+// noteUse reports whether to record the session's use on disk. It returns true at most once an hour.
 func (x *sessions) noteUse(id string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -160,7 +161,7 @@ func (x *sessions) takeMissed(id string) (uris []string) {
 	return uris
 }
 
-// has reports whether the owner has a usable session with the given id, in memory or in the store.
+// has reports whether the owner has a usable session with the given id in memory.
 func (x *sessions) has(id, owner string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

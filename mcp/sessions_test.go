@@ -127,7 +127,7 @@ func TestSessionCapLosesNoCall(t *testing.T) {
 	}
 }
 
-// socketOf returns the URL of a server that treats every connection as that user's, as on the socket.
+// socketOf returns the URL of a server that treats every connection as a socket connection of the given user.
 func socketOf(t *testing.T, s *Server, uid int) string {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(s.socketHandler())
@@ -139,8 +139,8 @@ func socketOf(t *testing.T, s *Server, uid int) string {
 	return srv.URL
 }
 
-// TestSessionOwner checks that another kind of caller cannot tell a session from one that does not exist, and that the
-// session continues.
+// TestSessionOwner checks that another kind of caller cannot distinguish a session from one that does not exist, and
+// that the session continues.
 func TestSessionOwner(t *testing.T) {
 	t.Parallel()
 	_, tcp := serve(t, Config{Token: "tok"})

@@ -81,8 +81,8 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// TestRun checks that a subscriber is notified about what another client does, including in a project that is created
-// later. When Run's context ends, the stream and a long poll end too.
+// TestRun checks that a subscriber is notified about another client's changes, including those in a project that is
+// created later. When Run's context ends, the stream and a long poll end too.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})

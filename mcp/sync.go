@@ -12,7 +12,7 @@ type SyncAsk struct {
 	Do string `json:"do"` // on, off, now or status
 }
 
-// sync turns a project's sync with other machines on or off, or runs one round of it. It returns the state of the sync.
+// sync turns a project's sync with other machines on or off, or runs one sync round. It returns the sync's state.
 func (s *Server) sync(ctx context.Context, p *maildir.Project, ask *SyncAsk) (maildir.SyncState, error) {
 	switch ask.Do {
 	case "status":

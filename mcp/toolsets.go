@@ -38,7 +38,7 @@ func (s *Server) table() []*route {
 // agentPaths returns the paths of a toolset whose callers put their own names in the path (postal).
 func agentPaths() []string { return []string{"/agents/{agent}/mcp", "/agents/{agent}/mcp/{$}"} }
 
-// toolset is what a toolset package provides: a *tool.Set, or a type that wraps one.
+// toolset is implemented by each toolset package, as a *tool.Set or a type that wraps one.
 type toolset interface {
 	Server() *mcp.Server
 	Run(ctx context.Context) error // runs until ctx is done; see tool.Set.Run

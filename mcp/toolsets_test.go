@@ -22,7 +22,7 @@ func whoami(cfg tool.Config) *tool.Set {
 	})
 }
 
-// door returns the toolset with the given name, or nil if there is none.
+// door returns the route of the toolset with the given name, or nil if there is none.
 func (s *Server) door(name string) *route {
 	for _, d := range s.routes {
 		if d.name == name {

@@ -32,9 +32,9 @@ func verb[Ask, Answer any](s *Server, do func(context.Context, *maildir.Project,
 }
 
 // streamVerb is like verb, but its answer is a stream of lines. Each value that do passes to say is sent at once as a
-// line of JSON. If do returns an error before the first line, the error is reported as by verb. After the first line,
-// the error is sent as the last line, {"error": …}. The error is dropped if the client has disconnected or the server
-// is stopping.
+// line of JSON. If do returns an error before the first line, the error is reported as verb reports it. After the
+// first line, the error is sent as the last line, {"error": …}. The error is dropped if the client has disconnected
+// or the server is stopping.
 func streamVerb[Ask any](s *Server, do func(ctx context.Context, p *maildir.Project, ask *Ask, say func(any) error) error) http.Handler {
 	return s.requireOwner(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, ask, err := readVerb[Ask](s, w, r)
@@ -98,11 +98,11 @@ func (s *Server) answerVerb(w http.ResponseWriter, r *http.Request, v any, err e
 	case err == nil:
 		text := tool.Encode(v)
 		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Length", strconv.Itoa(len(text))) // so that the answer is complete even if it is flushed
+		w.Header().Set("Content-Length", strconv.Itoa(len(text))) // lets the client see the end of a flushed answer
 		_, _ = w.Write(text)
 	case r.Context().Err() == nil:
 		status, level := http.StatusConflict, slog.LevelWarn
-		if errors.Is(err, maildir.ErrNotFound) { // a common answer: every command outside a project gets it
+		if errors.Is(err, maildir.ErrNotFound) { // common, because every command outside a project gets it
 			status, level = http.StatusNotFound, slog.LevelDebug
 		}
 		s.log.Log(r.Context(), level, "refused", "path", r.URL.Path, "error", err)

@@ -7,10 +7,10 @@ import (
 	"mailtree/maildir"
 )
 
-// WaitAnswer tells the client how to continue. If the server stopped before there was an answer, both fields are empty
-// and the client asks the next server.
+// WaitAnswer tells the client how to continue. If the server stopped before there was an answer, both fields are
+// empty, and the client asks the next server.
 type WaitAnswer struct {
-	Tell string `json:"tell,omitempty"` // text for the model; it begins a turn
+	Tell string `json:"tell,omitempty"` // text for the model, with which the client starts a turn
 	Over bool   `json:"over,omitempty"` // the client does not need to keep waiting
 }
 

@@ -24,7 +24,7 @@ func (s *Server) watch(ctx context.Context, p *maildir.Project, ask *WatchAsk, s
 		return err
 	}
 	return s.cfg.Store.Watch(ctx, p, after, func(h *maildir.Event) error {
-		if p != nil { // the client specified a project
+		if p != nil { // the client knows the project
 			h.Project = ""
 		}
 		return say(h)

@@ -31,11 +31,12 @@ type activityShown struct {
 	Agents []string // agents that the reader can choose from
 	Rows   []operation
 	Days   []dayShown // Rows by day
-	Read   time.Time  // time of the oldest change that was read
-	Next   int64      // mark of the next page; 0 at the end
+	Read   time.Time  // the time of the oldest change that was read
+	Next   int64      // where the next page begins: its "before" parameter; 0 at the end
 }
 
-// dayShown is a day's operations, newest first. Neighbors of one agent and one kind form a fold.
+// dayShown is a day's operations, newest first. Consecutive operations of the same kind by the same agent form a
+// fold.
 type dayShown struct {
 	Title string
 	Folds [][]operation
@@ -50,7 +51,7 @@ type act struct {
 // Act returns the view for an operation.
 func (v *view) Act(o operation) act { return act{v, o} }
 
-// days returns operations by day.
+// days groups operations by day.
 func (v *view) days(rows []operation) (all []dayShown) {
 	for _, o := range rows {
 		title := o.At.Local().Format("Monday 2 January")
@@ -89,7 +90,7 @@ var told = map[format.Kind]map[string]string{
 	format.KindStatus:    {index.Added: "set its status", index.Changed: "set its status"},
 }
 
-// activity shows the project's newest operations, or those before a mark.
+// activity shows the project's newest operations, or older ones if the request has the parameter "before".
 func (h *Page) activity(v *view) error {
 	if err := v.in("activity", "Activity"); err != nil {
 		return err
@@ -120,7 +121,7 @@ func (h *Page) activity(v *view) error {
 	return v.show("activity", a.shown)
 }
 
-// activeAgents returns the most recently active agents, plus the agent also, sorted by name.
+// activeAgents returns the most recently active agents and the agent with the name also, sorted by name.
 func (v *view) activeAgents(also string) (names []string, err error) {
 	var agents []maildir.AgentInfo
 	_, err = v.p.Agents.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
@@ -143,8 +144,8 @@ type activityReading struct {
 	*view
 	shown  activityShown
 	held   map[string]claim.Row // by claim file
-	before int64                // mark of the last change that was read; 0 if nothing was read
-	over   bool                 // there is nothing left to read, or no room for it
+	before int64                // sequence number of the last change that was read; 0 if nothing was read
+	over   bool                 // there is nothing left to read, or no more room
 
 	deeds map[deed][]history.Entry // the newest operations, newest first; nil if not read yet
 }
@@ -163,7 +164,7 @@ func (a *activityReading) readDeeds() error {
 		if op := opOf(e.Verb); op != "" && e.ID != "" {
 			a.deeds[deed{e.ID, op}] = append(a.deeds[deed{e.ID, op}], *e)
 		}
-		for i := range e.Files { // of edits by hand
+		for i := range e.Files { // for edits that users made in the tree
 			f := &e.Files[i]
 			if at := format.Locate(f.Path); !e.IsOperation() && at.Kind == format.KindCanonical && f.Op != history.Added {
 				of := deed{at.ID, map[string]string{history.Changed: index.Changed, history.Removed: index.Removed}[f.Op]}
@@ -241,8 +242,8 @@ func (a *activityReading) read() error {
 	return nil
 }
 
-// operationOf returns the operation that a change shows. It returns nil if the change does not show an operation, or if
-// the chosen agent did not perform it.
+// operationOf returns the operation behind a change. It returns nil if the change is not the result of an operation,
+// or if the chosen agent did not perform the operation.
 func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 	what := told[c.Kind][c.Op]
 	if c.Kind == format.KindCanonical {
@@ -258,7 +259,7 @@ func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 		case e != nil && c.Op != index.Added:
 			c.Agent = e.Who
 		case c.Op != index.Added:
-			c.Agent = "" // here, the feed contains the message's sender
+			c.Agent = "" // until here, the message's sender, who may not have made the change
 		}
 	}
 	file := c.Path
@@ -281,7 +282,8 @@ func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 	return d, nil
 }
 
-// recipientsOf returns a message's recipients. If it has only bcc recipients, they are returned to its author.
+// recipientsOf returns a message's recipients. If a message has only bcc recipients, recipientsOf returns them only
+// if the user is the author.
 func (v *view) recipientsOf(m *index.MessageRow) []string {
 	all := slices.Concat(m.To, m.CC)
 	if len(all) > 0 || !v.Signed || m.From != v.Me {
@@ -294,8 +296,8 @@ func (v *view) recipientsOf(m *index.MessageRow) []string {
 	return own.Messages[0].BCC
 }
 
-// tellMessage sets an operation's message. The result open reports whether everyone may know that the agent is involved
-// (Invariant I7).
+// tellMessage adds to d the message that the operation concerns. The result open reports whether everyone may know
+// that the agent is involved (Invariant I7).
 func (v *view) tellMessage(d *operation, c *index.Change) (open bool, err error) {
 	m, err := v.p.MessageHead(v.ctx(), c.ID)
 	if errors.Is(err, maildir.ErrNotFound) {

@@ -23,7 +23,7 @@ type agentShown struct {
 	Reaches    []maildir.WakeStatus
 	Hold       *format.Hold
 	Edit       *editing.Edit // its newest edit of a file; nil if none is known
-	On         string        // the other machine to which the agent belongs; "" if none
+	On         string        // the other machine that the agent belongs to; "" if none
 	Unwakeable string        // why mail cannot wake the agent; "" if it can
 }
 
@@ -92,7 +92,7 @@ const (
 	quiet  = "quiet"
 )
 
-// quietAfter is how long after its last call an agent that reports no state is shown as active.
+// quietAfter is how long an agent that reports no state is shown as active after its last call.
 const quietAfter = 10 * time.Minute
 
 func (v *view) stateOf(a *index.AgentRow) string {

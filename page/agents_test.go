@@ -49,7 +49,7 @@ func TestAgents(t *testing.T) {
 	contains(t, b.words(s.base+"/agents", `<li id="RedStone">`, "</li>"), "has had unread mail for", "gemini, ended")
 }
 
-// undoes matches the address that undoes what the user has just done.
+// undoes matches the URL that undoes what the user has just done.
 var undoes = regexp.MustCompile(`action="([^"]*/undo)"`)
 
 // TestHold checks that a user can hold an agent with a reason, that the agents' view and the rail show it, and that Go
@@ -89,8 +89,9 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestClaims checks that one list shows each file that agents edit or claim now, starting with the files in which agents
-// clash. Claims that ended within the last day must follow. The rail must show the file that each agent edits or claims.
+// TestClaims checks that one list shows each file that agents edit or claim now, starting with files on which agents
+// conflict. Claims that ended within the last day must follow. The rail must show the file that each agent edits or
+// claims.
 func TestClaims(t *testing.T) {
 	c := &clock{now: time.Now()}
 	s := open(t, page.Config{Now: c.time})
@@ -133,7 +134,7 @@ func TestClaims(t *testing.T) {
 	contains(t, text, "/compose?to=Bob&amp;subject=May%20I%20have%20c.go%3f", "/compose?to=Bob&amp;subject=May%20I%20have%20b%2fx.go%3f",
 		`title="edits e.go"><span class="hidden">edits </span><bdi>e.go</bdi></small>`)
 	contains(t, b.words(s.base+"/claims", `>c.go</code>`, "</li>"), "Ask Release stopped Ann ’s claim of c.go 2h ago")
-	contains(t, text, `<form class="small quiet" method="post" action="`+s.base+`/claims/release">`) // Ask is louder
+	contains(t, text, `<form class="small quiet" method="post" action="`+s.base+`/claims/release">`) // Release is muted
 	if agents := b.see(s.base + "/agents"); strings.Contains(agents, "stopped") {
 		t.Errorf("an agent that a claim refused is not stopped:\n%s", agents)
 	}
@@ -142,7 +143,7 @@ func TestClaims(t *testing.T) {
 	}
 	b.press(s.base+"/claims", s.base+"/claims/release", "agent", "Bob", "path", "b/**")
 	contains(t, b.see(s.base+"/claims"), "Bob</bdi>’s, released by <bdi class=\"name\">pat</bdi>")
-	c.pass(23 * time.Hour) // by then, Ann's stop and edits have been forgotten
+	c.pass(23 * time.Hour) // by then, the server has forgotten Ann's stop and edits
 	want = []string{"a.go Ann claims it 22h 57m left", "c.go Bob claims it 22h 57m left", "b/** Bob ’s, released by pat 23h ago"}
 	if diff := cmp.Diff(want, rows()); diff != "" {
 		t.Errorf("a day later (-want +got)\n%s", diff)

@@ -15,8 +15,9 @@ import (
 	"mailtree/page"
 )
 
-// TestAllProjects checks that one list shows what waits for the user in all projects, that it stays next to a thread, and
-// that an answer leads on to the next thread in another project, where it can be undone.
+// TestAllProjects checks that one list shows the items that are waiting for the user in all projects, and that it
+// stays next to an open thread. An answer must lead to the next thread, even in another project, and can be undone
+// there.
 func TestAllProjects(t *testing.T) {
 	s := open(t, page.Config{})
 	front := s.second()
@@ -67,8 +68,9 @@ func (s *site) second() *maildir.Project {
 	return front
 }
 
-// TestAllDone checks that rows of all projects can be marked as done at once, and that one click undoes that. A thread that
-// asks for an answer must not change. Diagnostics of all projects must have one line for each kind, and be dismissed at once.
+// TestAllDone checks that rows of all projects can be marked as done at once, and that one click undoes that. A
+// thread that asks for an answer must not change. The diagnostics of all projects must be shown on one line for each
+// kind, and one click must dismiss them all.
 func TestAllDone(t *testing.T) {
 	s := open(t, page.Config{})
 	front := s.second()
@@ -135,8 +137,8 @@ func TestAllDone(t *testing.T) {
 	}
 }
 
-// TestBrowserAll checks the keys x, X and e in the list of all projects. An answer that was written in one of the threads and
-// not sent must keep e from marking it.
+// TestBrowserAll checks the keys x, X and e in the list of all projects. If one of the threads has an unsent answer,
+// e must not mark that thread.
 func TestBrowserAll(t *testing.T) {
 	s := open(t, page.Config{})
 	front := s.second()

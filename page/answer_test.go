@@ -50,8 +50,8 @@ func TestWritePieces(t *testing.T) {
 	}
 }
 
-// TestMemory checks that a request gets status 503 with Retry-After while the page's responses use up all their memory.
-// The memory must be available again once the responses have been read.
+// TestMemory checks that a request gets status 503 with Retry-After while other responses hold all of the page's
+// memory. The memory must be available again once those responses have been read.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	h := &Page{memory: semaphore.NewWeighted(mostHeld), cfg: Config{Now: time.Now}, key: []byte("k")}

@@ -16,7 +16,7 @@ import (
 	"mailtree/page"
 )
 
-// drop drops files on the middle of the element that the script returns.
+// drop drops files in the middle of the element that the script returns.
 func (b *tab) drop(element string, files ...string) {
 	b.Helper()
 	var at []float64
@@ -30,8 +30,8 @@ func (b *tab) drop(element string, files ...string) {
 // chips is a script that returns the names on the chips of the files to send.
 const chips = `[...document.querySelectorAll(".files .chip")].map(e => e.textContent).join()`
 
-// TestBrowserAttach checks that files are attached by dropping them and by pasting a picture, in a new message and in a
-// reply. Each must have a chip, which removes the file. Pasted text must remain text.
+// TestBrowserAttach checks that files are attached by dropping them and by pasting a picture, in a new message and in
+// a reply. Each file must have a chip that removes the file. Pasted text must remain text.
 func TestBrowserAttach(t *testing.T) {
 	s := open(t, page.Config{})
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "How does it look?", Body: "b"})

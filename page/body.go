@@ -12,10 +12,11 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// ownFile is a regular expression for the address of an attachment, or of an image embedded in a message's text.
+// ownFile is a regular expression for the URL of an attachment, or of an image embedded in a message's text.
 const ownFile = `^/p/[^/?#]+/(?:file|message/[^/?#]+/image)/[0-9a-f]{40}$`
 
-// clean lists the HTML that markdown.RenderWith produces. Everything else is removed. It is built when it is first used.
+// clean returns the policy that allows only the HTML that markdown.RenderWith produces. Everything else is removed.
+// The policy is built when it is first used.
 var clean = sync.OnceValue(func() markdown.Policy {
 	matches := func(pattern string) func(string) bool { return regexp.MustCompile(pattern).MatchString }
 	p := markdown.Bare("h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "em", "strong", "del", "code", "ul", "blockquote",
@@ -36,7 +37,7 @@ func bodyHTML(m *index.MessageRow) template.HTML {
 	if m.MediaType == format.PlainText {
 		return ""
 	}
-	inText := map[string]bool{} // addresses of the images in the body
+	inText := map[string]bool{} // URLs of the images in the body
 	body, _ := markdown.RewriteImages(m.Body, func(destination string) string {
 		if !strings.HasPrefix(destination, "data:") {
 			return destination
@@ -61,8 +62,8 @@ func bodyHTML(m *index.MessageRow) template.HTML {
 	return template.HTML(shortCell().ReplaceAllString(directed.Replace(markdown.Clean(text, clean())), `<$1 class="short"$2>$3</$1>`)) //nolint:gosec // sanitized
 }
 
-// shortCell matches table cells with at most 24 letters. They are not broken into several lines, so that dates, names and
-// paths stay whole; a wide table scrolls.
+// shortCell matches table cells with at most 24 characters. They are not broken into several lines, so that dates,
+// names and paths stay whole. A wide table scrolls instead.
 var shortCell = lazy.Regexp(`<(t[dh])([^>]*)>([^<]{1,24})</t[dh]>`)
 
 // directed gives each paragraph, heading, list item and table cell in sanitized HTML the writing direction of its first

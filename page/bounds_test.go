@@ -12,8 +12,8 @@ import (
 	"mailtree/page"
 )
 
-// TestBounds checks that a view or a feed shows no more than 256 KiB of a body, and no more than 2 MiB in total. They
-// must link to the rest, which is served in full.
+// TestBounds checks that a view or a feed shows no more than 256 KiB of a body, and no more than 2 MiB in total. Both
+// must link to the complete text, which is served in full.
 func TestBounds(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	body := strings.Repeat("<&>\"' long lines ", 20_000)
@@ -63,7 +63,7 @@ func TestBoundHTML(t *testing.T) {
 	}
 }
 
-// TestFragmentOfFiles checks that the script's header has no effect on addresses that are not views.
+// TestFragmentOfFiles checks that the script's header has no effect on URLs that are not views.
 func TestFragmentOfFiles(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
@@ -89,7 +89,7 @@ func TestFragmentOfFiles(t *testing.T) {
 	}
 }
 
-// TestActivityBeside checks that a busy project does not affect another project's activity.
+// TestActivityBeside checks that a busy project does not affect the activity view of another project.
 func TestActivityBeside(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "The quiet one", Body: "b"})

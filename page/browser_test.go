@@ -49,7 +49,7 @@ func (s *site) tab() *tab {
 	s.Cleanup(stop)
 	ctx, stop = chromedp.NewContext(ctx)
 	s.Cleanup(stop)
-	if err := chromedp.Run(ctx); err != nil { // the browser runs as long as the context in which it is started
+	if err := chromedp.Run(ctx); err != nil { // starts the browser, which runs until ctx ends
 		s.Fatal(err)
 	}
 	return &tab{s, ctx}
@@ -156,8 +156,9 @@ func TestBrowserLive(t *testing.T) {
 	b.must("ask for it", chromedp.Click(`#stale button`), said("article", "A third"))
 }
 
-// TestBrowserTimes checks that the times on an open page advance even if nothing happens, and that this is not treated
-// as news: only new items fade, and selecting or opening something is not disturbed.
+// TestBrowserTimes checks that the times on an open page advance even if nothing happens, and that this is not
+// treated as news. Only new items may be highlighted, and nothing that the user has selected or opened may be
+// disturbed.
 func TestBrowserTimes(t *testing.T) {
 	var ahead atomic.Int64
 	s := open(t, page.Config{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
@@ -286,9 +287,9 @@ func TestBrowserKeys(t *testing.T) {
 	b.expect("to", `document.activeElement.id`)
 }
 
-// TestBrowserDesk does a day's work with the keyboard. It checks that the focus stays in place when mail arrives and
-// after Back, and that opening a message marks it as read. A reply must go to everyone, after which the next thread is
-// shown. Undo must restore the text, and an action must apply to all selected threads at once.
+// TestBrowserDesk does a day's work with only the keyboard. It checks that the focus stays in place when mail arrives
+// and after Back, and that opening a message marks it as read. A reply must go to everyone, after which the next
+// thread is shown. Undo must restore the text, and an action must apply to all selected threads at once.
 func TestBrowserDesk(t *testing.T) {
 	s := open(t, page.Config{})
 	plan := s.send("Ann", maildir.Draft{To: []string{"pat"}, CC: []string{"Bob"}, Subject: "Plan", Body: "p", AckRequired: true})
@@ -310,7 +311,7 @@ func TestBrowserDesk(t *testing.T) {
 	b.must("open it", press("o"), chromedp.WaitVisible(`#reply-body`))
 	b.expect("First", `document.querySelector("[aria-current].row .what").textContent`)
 	b.must("go back", chromedp.NavigateBack(), chromedp.WaitVisible(`.idle`))
-	b.await(focus + ` === "Second"`) // the row next to the one that was opened, which is read now
+	b.await(focus + ` === "Second"`) // the row next to the opened one, which is now read
 	if n := s.unread(); n != 3 {
 		t.Errorf("%d are unread after one was opened", n)
 	}

@@ -15,7 +15,7 @@ import (
 
 // filesShown contains the files that agents edit or claim now, and the claims that have ended recently.
 type filesShown struct {
-	Files []*working.File // those in which agents clash come first
+	Files []*working.File // files with conflicts between agents come first
 	More  int             // number of files that are not shown
 	Ended []endedShown    // most recent first
 }
@@ -40,7 +40,7 @@ type endedShown struct {
 	By string // the agent that released it; "" if it expired
 }
 
-// Claims that have ended are shown for endedFor, but no more than endedMost of them.
+// Ended claims are shown for endedFor, at most endedMost of them.
 const (
 	endedFor  = 24 * time.Hour
 	endedMost = 20

@@ -24,14 +24,14 @@ type draftShown struct {
 	ReplyTo    *index.MessageRow // the message being answered; nil for a new message
 	To, CC     string
 	Off        []string // recipients among To and CC that are not selected
-	Only       string   // the recipients of a reply to the author alone, if there are others too; otherwise ""
+	Only       string   // recipients of a reply to the author alone; "" if the author is the only recipient
 	Subject    string
 	Body       string
 	Importance string
 	Ack        bool
 	Lost       bool       // the draft had files, which must be attached again
 	Kept       []keptFile // files of a refused form, which are attached again unless the user removes them
-	Faulty     string     // the field because of which the message was refused; "" if none
+	Faulty     string     // the field that caused the refusal; "" if none
 	BCC        string     // bcc recipients; the form cannot send to them again
 	Refused    string     // why the server refused the message; "" before the first attempt
 	Agents     []index.AgentRow
@@ -40,7 +40,7 @@ type draftShown struct {
 	Asks   bool   // the thread asks the user for an answer or an acknowledgement
 	YesNo  bool   // Yes and No can answer ReplyTo
 	Shown  string // maildir.TextSum of ReplyTo, if YesNo is set
-	Unread string // ids of the unread messages in the view, joined; "" if the thread asks the user for something
+	Unread string // ids of unread messages, joined with commas; "" if the thread asks the user for something
 	Unsent bool   // the user marked the thread as done but had written an answer
 }
 
@@ -52,8 +52,9 @@ func (d *draftShown) Levels() []string {
 	return []string{format.Normal, format.Low, format.High, format.Urgent}
 }
 
-// replyTo returns the form for a reply to a message. The reply goes to everyone on the message. If the author is at another
-// domain, only the author is selected. If the request has a "to" parameter, the reply goes to the names in it instead.
+// replyTo returns the form for a reply to a message. The reply goes to everyone on the message. If the author is at
+// another domain, only the author is selected. If the request has a "to" parameter, the reply goes to the names in it
+// instead.
 func (v *view) replyTo(m *index.MessageRow) (*draftShown, error) {
 	all := v.box().Addressees(&m.Message)
 	others := slices.Concat(all.To, all.CC)
@@ -77,7 +78,8 @@ func (v *view) replyTo(m *index.MessageRow) (*draftShown, error) {
 // mostElsewhere is the maximum number of addresses of other projects' agents that a form suggests.
 const mostElsewhere = 200
 
-// listAgents fills in the agents that a form suggests as recipients. Only the store's user sees those of other projects.
+// listAgents fills in the agents that a form suggests as recipients. Without a session, the agents of other projects
+// are left out.
 func (v *view) listAgents(d *draftShown) (err error) {
 	if d.Agents, err = v.p.Agents.List(v.ctx()); err != nil || !v.Signed {
 		return err
@@ -110,7 +112,7 @@ func (h *Page) compose(v *view) error {
 	return v.showDraft(http.StatusOK, d)
 }
 
-// showDraft shows just the form for a message, next to the list.
+// showDraft shows the form for a message, without a thread, next to the list.
 func (v *view) showDraft(status int, d *draftShown) (err error) {
 	name, title := "compose", "New message"
 	if d.ReplyTo != nil {
@@ -129,7 +131,7 @@ func (v *view) showDraft(status int, d *draftShown) (err error) {
 	return v.showAs(status, name, d)
 }
 
-// undoneDraft is the text of a message whose author has undone sending it.
+// undoneDraft is the content of a message whose author has undone sending it.
 type undoneDraft struct {
 	who, id, reply string // reply is the id of the message that it answered; "" if none
 	to, cc, bcc    string
@@ -139,10 +141,10 @@ type undoneDraft struct {
 	files          int
 }
 
-// undoneKept is the number of texts that are kept. Older ones are dropped.
+// undoneKept is the maximum number of undone messages to keep. The oldest ones are dropped.
 const undoneKept = 20
 
-// keepUndone keeps the text of a message whose sending was undone, unless the text is longer than what a view can show.
+// keepUndone keeps the content of a message whose sending was undone, unless its text is too long for a view.
 func (v *view) keepUndone(m *index.MessageRow, bcc []string) {
 	if len(m.Body) > mostBody {
 		return
@@ -168,7 +170,7 @@ func (v *view) keepUndone(m *index.MessageRow, bcc []string) {
 	}
 }
 
-// undoneDraft returns the text of the undone message named in the request, or nil if there is none.
+// undoneDraft returns the content of the undone message named in the request, or nil if there is none.
 func (v *view) undoneDraft() *undoneDraft {
 	h := v.page
 	h.mu.Lock()
@@ -181,20 +183,21 @@ func (v *view) undoneDraft() *undoneDraft {
 	return nil
 }
 
-// again is the URL parameter that fills the form with the text of an undone message.
+// again is the URL parameter that fills the form with the content of an undone message.
 const again = "again"
 
-// errNoText means that the message has no text, and errNobody that the user has selected no recipient of a reply.
+// errNoText means that the message has no text. errNobody means that the user has not selected any recipient of a
+// reply.
 var (
 	errNoText = errors.New("the message has no text")
 	errNobody = errors.New("no recipient is selected")
 )
 
-// errUnsent means that a form marks a thread as done and contains an answer.
+// errUnsent means that a form would mark a thread as done, but also contains an answer that has not been sent.
 var errUnsent = errors.New("an answer has not been sent")
 
-// sending returns a handler for the form for a message, which do sends. If the message is refused, the handler shows the
-// form again with the same content.
+// sending returns a handler for the form that contains a message. The function do sends the message. If the message
+// is refused, the handler shows the form again with the same content.
 func (h *Page) sending(do func(*view) (to string, err error)) func(*view) error {
 	return func(v *view) error {
 		err := h.write(keeping(do))(v)
@@ -209,12 +212,12 @@ func (h *Page) sending(do func(*view) (to string, err error)) func(*view) error 
 	}
 }
 
-// finishing returns a handler for a button that says that the user is done with a thread or a message. If the user has
-// written an answer in the same form, it does not call do, and shows the answer again.
+// finishing returns a handler for a button that says that the user is done with a thread or a message. If the form
+// also contains an answer, the handler shows the answer again instead of calling do.
 func (h *Page) finishing(do func(*view) (to string, err error)) func(*view) error {
 	check := func(v *view) (string, error) {
 		written := strings.TrimSpace(v.r.PostForm.Get("body")) != "" || len(v.uploads()) > 0
-		if written && v.p != nil { // in a list of all projects, there is nothing to write
+		if written && v.p != nil { // a list of all projects has no field for an answer
 			return "", errUnsent
 		}
 		return do(v)
@@ -254,8 +257,8 @@ func (v *view) becomeAgent() (err error) {
 	return err
 }
 
-// send sends the message in a form: a new message or, if reply_to is set, a reply. After a reply, the next thread in the
-// list is shown.
+// send sends the message in a form: a new message or, if reply_to is set, a reply. After a reply, the next thread in
+// the list is shown.
 func (h *Page) send(v *view) (to string, err error) {
 	form := v.r.PostForm
 	d := maildir.Draft{
@@ -300,13 +303,13 @@ func (v *view) formBody() string {
 	return strings.ReplaceAll(v.r.PostForm.Get("body"), "\r\n", "\n") // browsers send CRLF
 }
 
-// errFiles means that a form answers yes or no and contains files.
+// errFiles means that a form answers yes or no but contains files.
 var errFiles = errors.New("yes and no send no files")
 
 // errAs means that a form answers neither yes nor no.
 var errAs = errors.New("the answer is neither yes nor no")
 
-// decide answers a message that asks with yes or no, followed by the text in the form. Then the next thread in the list is
+// decide answers a question with yes or no, followed by the text in the form. Then the next thread in the list is
 // shown.
 func (h *Page) decide(v *view) (to string, err error) {
 	if len(v.uploads())+len(v.r.PostForm["kept"]) > 0 {
@@ -352,7 +355,7 @@ func (v *view) uploaded() (all []attachment.File, err error) {
 	return all, nil
 }
 
-// faulty returns the field of the form to which a refusal refers, or "" if there is none.
+// faulty returns the field of the form that a refusal refers to, or "" if there is none.
 func faulty(err error) string {
 	var refused *maildir.Error
 	switch {
@@ -376,7 +379,8 @@ func faulty(err error) string {
 	return ""
 }
 
-// Extra reports whether the draft has recipients of a copy or an importance, which the form shows only then.
+// Extra reports whether the form must show its extra fields: the draft has CC recipients, a refused CC field, or an
+// importance other than normal.
 func (d *draftShown) Extra() bool {
 	return d.CC != "" || d.Faulty == "cc" || d.Importance != "" && d.Importance != format.Normal
 }
@@ -384,7 +388,7 @@ func (d *draftShown) Extra() bool {
 // chip is a recipient of a reply that the user can remove.
 type chip struct {
 	Field, Name    string // Field is "to" or "cc"
-	Selected, Sole bool   // whether the reply goes there, and whether a reply to the author alone does
+	Selected, Sole bool   // whether the reply goes to Name, and whether a reply to the author alone would
 }
 
 // Chips returns the recipients of a reply.
@@ -408,8 +412,8 @@ func names(text string) []string {
 
 func joined(names []string) string { return strings.Join(names, ",") }
 
-// mark does what the form requests for a message: it marks the message in the user's inbox, archives it, hides its thread
-// for a while, or deletes it for everyone.
+// mark does what the form requests for a message: it marks the message in the user's inbox, archives it, hides its
+// thread for a while, or deletes it for everyone.
 func (h *Page) mark(v *view) (to string, err error) {
 	id, as := v.r.PathValue("id"), v.r.PostForm.Get("as")
 	to = v.back()
@@ -442,7 +446,7 @@ func (h *Page) mark(v *view) (to string, err error) {
 }
 
 // undo undoes the user's last operation on each of the given messages. If that operation was sending the message, the
-// form contains the message's text again.
+// browser next shows a form with the message's content.
 func (h *Page) undo(v *view) (to string, err error) {
 	each, err := v.byProject(names(v.r.PathValue("id")))
 	if err != nil {
@@ -469,8 +473,9 @@ func (h *Page) undo(v *view) (to string, err error) {
 	return v.saying(to, "undone", joined(ids), readers), nil
 }
 
-// undoOne undoes the user's last operation on a message, and completes its id. It returns the recipients that had read the
-// message or received it at another domain, and the address that shows the result, or "" if there is none.
+// undoOne undoes the user's last operation on a message, and expands the message's id. It returns the recipients that
+// had read the message or received it at another domain, and the URL that shows the result, or "" if there is
+// none.
 func (v *view) undoOne(id *string) (readers []string, to string, err error) {
 	if *id, err = v.p.FullID(v.ctx(), *id); err != nil {
 		return nil, "", err

@@ -51,9 +51,9 @@ func (s *site) foreignAsk() string {
 	return "hand"
 }
 
-// TestDecide checks that Yes and No answer the asker alone, with the text in the form, and that they can be undone. They
-// must be offered only for verified mail that asks, and must refuse files rather than drop them. Later must hide the
-// thread, unless an answer is in the form.
+// TestDecide checks that Yes and No answer only the sender of the question, with the text in the form, and that they
+// can be undone. They must be offered only for verified mail that asks a question, and must refuse files rather than
+// drop them. Later must hide the thread unless the form contains an answer.
 func TestDecide(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -146,8 +146,8 @@ func (s *site) newest(thread string) string {
 	return rows[len(rows)-1].ID
 }
 
-// manual makes the browser leave it to the test when the five seconds before an answer are over: the script due() ends
-// them.
+// manual stops the browser's timer for the five seconds before an answer is sent. The script due() ends the five
+// seconds.
 func (b *tab) manual() {
 	b.Helper()
 	b.must("hold the five seconds", chromedp.ActionFunc(func(ctx context.Context) error {
@@ -158,9 +158,9 @@ func (b *tab) manual() {
 	}))
 }
 
-// TestBrowserDecide checks the keys y, n and h. An answer must show the next thread, and be sent when five seconds are
-// over, when that thread is answered, or when the user leaves the page. Until then, z must cancel it. The keys must ignore
-// key repeat, a thread that has just appeared, and a message that is not on the screen as a whole.
+// TestBrowserDecide checks the keys y, n and h. An answer must show the next thread. It must be sent after five
+// seconds, when that thread is answered, or when the user leaves the page. Until then, z must cancel it. The keys
+// must ignore key repeat, a thread that has just appeared, and a message that is not entirely on the screen.
 func TestBrowserDecide(t *testing.T) {
 	s := open(t, page.Config{})
 	ids := map[string]string{}
@@ -192,7 +192,7 @@ func TestBrowserDecide(t *testing.T) {
 	b.must("press it too early", press("n"))
 	b.must("cancel", press("z"), at("One?"))
 	b.expect("But slowly.", `document.getElementById("reply-body").value`)
-	b.pass("1.1") // rows of agents that are asleep may have appeared
+	b.pass("1.1") // rows for agents that cannot be woken may have appeared
 	b.must("say yes", press("y"), at("Two?"), said("p", "Sending Yes to Ann: z cancels"))
 	sent("One?", "")
 	b.pass("1.1")

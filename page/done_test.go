@@ -74,8 +74,8 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestOtherProject checks that the form suggests the addresses of another project's agents to the signed-in user only,
-// that a message is sent there, and that an undo names the agents of that project who had read it.
+// TestOtherProject checks that the form suggests the addresses of another project's agents only to the signed-in
+// user. A message must reach that project, and an undo must list the agents there that had read it.
 func TestOtherProject(t *testing.T) {
 	s := open(t, page.Config{})
 	front, err := s.store.EnsureProject(t.Context(), "/code/front")
@@ -101,8 +101,8 @@ func TestOtherProject(t *testing.T) {
 	contains(t, b.press(s.base+"/message/"+id+"/history", s.base+"/message/"+id+"/undo"), "Xia@"+front.Slug+"</bdi> had read it and has been notified.")
 }
 
-// TestUndoRelease checks that users can undo the release of their own claims, and that this undoes nothing that was
-// done later.
+// TestUndoRelease checks that users can undo the release of their own claims, and that this does not undo anything
+// that was done later.
 func TestUndoRelease(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -119,8 +119,8 @@ func TestUndoRelease(t *testing.T) {
 	contains(t, b.see(s.base+"/threads"), "Later")
 }
 
-// TestHistoryUndo checks that operations on the page appear in the history with the page's channel. A message that was
-// sent as a file can be undone like any other.
+// TestHistoryUndo checks that operations on the page appear in the history with the page's channel. It must also be
+// possible to undo a message that was sent as a file.
 func TestHistoryUndo(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -243,7 +243,7 @@ func TestForgedOutcome(t *testing.T) {
 	}
 }
 
-// TestUndoShort checks that an abbreviated id is accepted in the address of an undo.
+// TestUndoShort checks that an abbreviated id is accepted in the URL of an undo.
 func TestUndoShort(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -284,7 +284,7 @@ func TestOncePanic(t *testing.T) {
 }
 
 // TestNudge checks that the view of agents shows how each agent can be woken and how its last wake went. A nudge must
-// wake an agent and report the result, in words that no one else can put into the view.
+// wake an agent and report the result, in words that nobody else can make the view show.
 func TestNudge(t *testing.T) {
 	nudged := ""
 	s := open(t, page.Config{Nudge: func(_ context.Context, _, agent string, told func(how, why string)) error {
@@ -386,7 +386,8 @@ func TestActivityDeeds(t *testing.T) {
 	has("Ann", "wrote", 1)
 }
 
-// TestActivityFold checks that three equal operations of one agent in a row are one line, and that two are two.
+// TestActivityFold checks that three operations of the same kind by one agent in a row are shown on one line, and
+// that two are shown on two lines.
 func TestActivityFold(t *testing.T) {
 	s := open(t, page.Config{})
 	for _, from := range []string{"Ann", "Ann", "Ann", "Bob", "Bob"} {
@@ -399,8 +400,8 @@ func TestActivityFold(t *testing.T) {
 	contains(t, s.browser().words(s.base+"/activity", `<details class="fold"`, "</summary>"), "Ann wrote 3 times")
 }
 
-// TestActivityByHand checks that the activity shows who removed a message's files by hand: the user from Git's
-// configuration.
+// TestActivityByHand checks that the activity shows who deleted a message's files in the tree: the user named in
+// Git's configuration.
 func TestActivityByHand(t *testing.T) {
 	s := open(t, page.Config{})
 	gone := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Gone", Body: "b"})
@@ -422,7 +423,7 @@ func TestActivityByHand(t *testing.T) {
 	contains(t, s.person().see(s.base+"/activity"), `<bdi class="name">Robin Roe</bdi></span>`+"\n"+`<span class="why">removed</span>`)
 }
 
-// TestActivityNotice checks that the notice of a change is shown with the agents that it went to, to its author only.
+// TestActivityNotice checks that, of a notice about a change, only the author of the change sees the recipients.
 func TestActivityNotice(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	sent := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Plan", Body: "old", ThreadID: "T-1"})

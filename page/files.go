@@ -37,7 +37,7 @@ func (v *view) writeFile(f *attachment.Opened, name string) error {
 	header.Set("Content-Type", kind)
 	header.Set("Content-Disposition", mime.FormatMediaType(how, map[string]string{"filename": name}))
 	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
-	header.Set("Cache-Control", "private, max-age=86400, immutable") // the address contains the content's checksum
+	header.Set("Cache-Control", "private, max-age=86400, immutable") // the URL contains the content's checksum
 	v.writePieces(http.StatusOK, f.Size, io.MultiReader(bytes.NewReader(head), f))
 	return nil
 }
@@ -45,7 +45,7 @@ func (v *view) writeFile(f *attachment.Opened, name string) error {
 // isPicture reports whether an attachment may be shown as an image.
 func isPicture(a format.Attachment) bool { return media.NamesPicture(a.Path) }
 
-// fileAt returns the address of one of a message's attachments.
+// fileAt returns the URL of one of a message's attachments.
 func fileAt(m *index.MessageRow, a *format.Attachment) string {
 	return inProject(m.Project, "file", a.SHA1)
 }
@@ -62,8 +62,8 @@ func inlined(destination string) (data []byte, name string) {
 	return data, name
 }
 
-// inlinedAt returns the address of an image embedded in a message's body. If the image is also an attachment, it
-// returns the attachment's address.
+// inlinedAt returns the URL of an image embedded in a message's body. If the image is also an attachment, it
+// returns the attachment's URL.
 func inlinedAt(m *index.MessageRow, data []byte) string {
 	sum := sumOf(data)
 	for i := range m.Attachments {
@@ -99,7 +99,7 @@ func (h *Page) image(v *view) error {
 	return v.writeFile(&attachment.Opened{ReadCloser: io.NopCloser(bytes.NewReader(found)), Size: int64(len(found))}, name)
 }
 
-// pictureAt returns the address of the attachment that an image in the message's body refers to, either by its path in
+// pictureAt returns the URL of the attachment that an image in the message's body refers to, either by its path in
 // the tree or by its name. If the message has no such attachment, it returns "".
 func pictureAt(m *index.MessageRow, destination string) string {
 	if whole, err := url.PathUnescape(destination); err == nil {
@@ -113,13 +113,13 @@ func pictureAt(m *index.MessageRow, destination string) string {
 	return ""
 }
 
-// means reports whether an image's destination names an attachment. The image may have been stored in a different
-// format from the one named by its sender.
+// means reports whether an image's destination names an attachment. The server may have stored the image in a format
+// other than the one that its sender named.
 func means(destination string, a *format.Attachment) bool {
 	stem := func(name string) string { return strings.TrimSuffix(name, path.Ext(name)) }
 	name := path.Base(destination)
 	switch {
-	case strings.Contains(destination, ":"): // an address on another site
+	case strings.Contains(destination, ":"): // a URL on another site
 		return false
 	case strings.HasSuffix(destination, a.Path), name == a.Name:
 		return true
@@ -127,8 +127,8 @@ func means(destination string, a *format.Attachment) bool {
 	return a.Name != "" && media.NamesPicture(name) && stem(name) == stem(a.Name)
 }
 
-// thumbnail returns the address of an attachment that should be shown below its message, and "" for other attachments.
-// These are the images that the HTML of the message's body does not already show.
+// thumbnail returns the URL of an attached image that is to be shown below the message, because the HTML of the
+// message's body does not show it. For any other attachment, it returns "".
 func thumbnail(body template.HTML, m index.MessageRow, a format.Attachment) string {
 	at := fileAt(&m, &a)
 	if !isPicture(a) || strings.Contains(string(body), `src="`+at) {

@@ -44,7 +44,7 @@ func drawn(t *testing.T, kind string) string {
 	return b.String()
 }
 
-// huge returns the header of a PNG image that claims 60,000 by 60,000 pixels.
+// huge returns the header of a PNG image that declares a size of 60,000 by 60,000 pixels.
 func huge() string {
 	chunk := "IHDR" + string(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 60_000), 60_000)) + "\x08\x02\x00\x00\x00"
 	sum := binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(chunk)))
@@ -90,8 +90,8 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// TestInlined checks that an image embedded in a message's text is shown in its place, and is served as safely as an
-// attachment. No view and no excerpt may show its data. Data that is not a raster image must not be shown.
+// TestInlined checks that an image embedded in a message's text is shown where it belongs, and is served as safely as
+// an attachment. No view and no excerpt may show its data. Data that is not a raster image must not be shown.
 func TestInlined(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
@@ -131,8 +131,8 @@ func TestInlined(t *testing.T) {
 	}
 }
 
-// TestHostileFiles checks that no attachment is shown as a page or as an image with scripts, whatever its name, its
-// bytes and its message may be.
+// TestHostileFiles checks that no attachment is shown as a page or as an image with scripts, regardless of its name,
+// its bytes and its message.
 func TestHostileFiles(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
@@ -161,7 +161,7 @@ func TestHostileFiles(t *testing.T) {
 		inert(t, f.name, b.see(s.base+"/thread/"+sent.ID))
 		s.servedAs(b, f.name, sent.Attachments[0].SHA1, f.want)
 	}
-	// a handwritten message and a handwritten file
+	// A user writes the message and its file into the tree.
 	for name, data := range map[string]string{"svg": svg, "html": page, "huge": huge(), "gif": drawn(t, "gif")} {
 		hash := sha1.Sum([]byte(data))
 		sum := hex.EncodeToString(hash[:])
@@ -180,7 +180,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// ownFile matches the address of an attachment, or of an image embedded in a message's text.
+// ownFile matches the URL of an attachment, or of an image embedded in a message's text.
 var ownFile = regexp.MustCompile(`^/p/[^/]+/(file|message/[^/]+/image)/[0-9a-f]{40}$`)
 
 // servedAs checks whether a file is served as an image of the given type or as a download.
@@ -201,7 +201,7 @@ func (s *site) servedAs(b *browser, name, sum, kind string) {
 	}
 }
 
-// write writes a file in the tree as a user would by hand.
+// write writes a file in the tree, as a user would.
 func (s *site) write(path, data string) {
 	s.Helper()
 	file := filepath.Join(s.p.Dir(), path)

@@ -31,8 +31,8 @@ func (s *site) marks(id string) string {
 	return strings.Join(all, " ")
 }
 
-// TestDone checks that Done marks the messages in the form as read and no others, that it changes nothing if one of them
-// asks for an answer, and that it does not drop an answer in the form.
+// TestDone checks that Done marks only the messages in the form as read, and changes nothing if one of them asks for
+// an answer. Done must not drop an answer in the form.
 func TestDone(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -77,7 +77,7 @@ func TestDone(t *testing.T) {
 	contains(t, text, "Your answer has not been sent.", "My answer</textarea>", "Discard")
 }
 
-// TestNextAddress checks that the address of the next thread in a form cannot lead anywhere else.
+// TestNextAddress checks that the field "next" of a form can lead only to a thread that exists.
 func TestNextAddress(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -102,7 +102,7 @@ func TestNextAddress(t *testing.T) {
 	}
 }
 
-// hold replaces the browser's clock with one that the test sets: window.clock, in milliseconds.
+// hold replaces the browser's clock with one that the test sets: localStorage.clock, in milliseconds.
 func (b *tab) hold() {
 	b.Helper()
 	b.must("hold the clock", chromedp.ActionFunc(func(ctx context.Context) error {
@@ -120,9 +120,9 @@ func (b *tab) pass(seconds string) {
 // focused is a script that returns the subject of the focused row.
 const focused = `document.activeElement.querySelector(".what")?.textContent || "none"`
 
-// TestBrowserDone checks the key e. In the list, the focus goes to the row that takes the place of the one that is done.
-// Neither in the list nor in a thread may the key concern a message that has just appeared, a question, or a thread with
-// an answer that has not been sent. It must ignore key repeat, and j must stop at the end.
+// TestBrowserDone checks the key e. In the list, the focus must move to the row that takes the place of the finished
+// one. In the list and in a thread, the key must not affect a message that has just appeared, a question, or a thread
+// with an unsent answer. The key must ignore key repeat, and j must stop at the end.
 func TestBrowserDone(t *testing.T) {
 	s := open(t, page.Config{})
 	ids := map[string]string{}

@@ -27,7 +27,7 @@ const formsKept = 1000
 // forms contains the most recently handled forms. It is safe for concurrent use.
 type forms struct {
 	mu  sync.Mutex
-	by  map[formSum]*handling // by address and content; a changed form is a new one
+	by  map[formSum]*handling // by URL and content; a changed form is a new one
 	old []formSum             // keys of by, oldest first
 }
 
@@ -88,7 +88,7 @@ const (
 )
 
 // write returns a handler for a form. The handler calls do only if the form was sent by a page in this session, and
-// only once for each form. The function do returns the address that the browser shows next.
+// only once for each form. The function do returns the URL that the browser shows next.
 func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 	return func(v *view) error {
 		if !v.Signed || !ownOrigin(v.r) {
@@ -111,7 +111,7 @@ func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 			return errNoWrite
 		}
 		handle := func() (string, error) {
-			if v.p == nil { // do becomes an agent in each project that the form concerns
+			if v.p == nil { // do makes the user an agent in each project that the form concerns
 				return do(v)
 			}
 			if err := v.becomeAgent(); err != nil {
@@ -157,22 +157,23 @@ func (v *view) CSRF() string {
 	return v.page.signature("form", v.page.signed(&v.session))
 }
 
-// FormKey returns an idempotency key for a form, so that a second click does not send anything.
+// FormKey returns an idempotency key for a form, so that a second click does not send the message again.
 func (v *view) FormKey() string { return "page-" + rand.Text() }
 
 // outcome describes what the user has just done, according to the request's URL.
 type outcome struct {
 	Text    string
 	Subject string   // subject of the affected message; "" if there are several messages or Text contains the subject
-	Undo    string   // address that undoes it; "" if it cannot be undone
+	Undo    string   // URL that undoes it; "" if it cannot be undone
 	Readers []string // agents that had read it
 	Outside []string // recipients at other domains, who keep what they have received
 	Told    bool     // whether the readers were notified
-	Link    string   // address of the sent message; "" if none was sent
+	Link    string   // URL of the sent message; "" if none was sent
 }
 
-// didWhat, didID and didIn are the URL parameters that say what was done, to which messages (joined with commas), and in
-// which project. If there is no project, each message has its own: see byProject. The variable dones contains all parameters that describe an outcome.
+// didWhat, didID and didIn are the URL parameters that say what was done, to which messages (joined with commas), and
+// in which project. If there is no project, each message id contains its project: see byProject. The variable dones
+// contains all parameters that describe an outcome.
 const (
 	didWhat = "did"
 	didID   = "of"
@@ -209,12 +210,13 @@ func (v *view) Done() *outcome {
 	}
 	in, err := v.inside(v.asked(didIn))
 	if err != nil {
-		return nil // it was removed in the meantime
+		return nil // the project was removed in the meantime
 	}
 	return in.done(what, of)
 }
 
-// done returns the outcome of what the user has done to messages in the view's project or, without one, in several.
+// done returns the outcome of an operation on messages of the view's project or, if the view has none, of several
+// projects.
 func (v *view) done(what, of string) *outcome {
 	d := &outcome{Text: didWords[what]}
 	for _, name := range names(v.asked("readers")) {
@@ -249,7 +251,8 @@ func (v *view) done(what, of string) *outcome {
 	return d
 }
 
-// subjectOf returns the subject of a message or of an undone message's text, or "" if there is neither.
+// subjectOf returns the subject of a message, or of an undone message whose content was kept. If there is neither, it
+// returns "".
 func (v *view) subjectOf(id string) string {
 	each, err := v.byProject([]string{id})
 	if err != nil {
@@ -265,7 +268,7 @@ func (v *view) subjectOf(id string) string {
 	return ""
 }
 
-// tellSent adds who received the message, and whether sending it acknowledged the message being answered.
+// tellSent adds to d who received the message, and whether sending it acknowledged the message being answered.
 func (v *view) tellSent(d *outcome, id string) {
 	m, err := v.p.MessageHead(v.ctx(), id)
 	if err != nil || !v.Signed || m.From != v.Me {
@@ -287,14 +290,14 @@ func (v *view) tellSent(d *outcome, id string) {
 	d.Text += "."
 }
 
-// saidAt returns an address that contains one of the page's own sentences. The sentence is signed, so that links made
-// by others cannot make a view show their text.
+// saidAt returns path with a URL parameter that contains one of the page's own sentences. The sentence is signed, so
+// that links made by others cannot make a view show their text.
 func (v *view) saidAt(path, text string) string {
 	return with(path, url.Values{"said": {text}, "by": {v.page.signature("said", text)}})
 }
 
-// saying returns an address that says what was done to a message, and who had read it or received it at another domain.
-// Like the address from saidAt, it is signed.
+// saying returns the URL to with parameters that say what was done to a message, and who had read it or received it
+// at another domain. The parameters are signed, like the one from saidAt.
 func (v *view) saying(to, done, id string, readers []string) string {
 	q := saidOf(done, id, v.Slug(), joined(readers))
 	q.Set("by", v.page.signature("done", q.Encode()))
@@ -310,7 +313,7 @@ func saidOf(done, ids, project, readers string) url.Values {
 	return q
 }
 
-// with adds parameters to an address.
+// with adds parameters to a URL.
 func with(to string, q url.Values) string {
 	to, anchor, anchored := strings.Cut(to, "#")
 	sign := "?"

@@ -14,7 +14,8 @@ import (
 )
 
 // TestBrowserHits checks that an opened hit keeps the list of hits next to it, and that j and k open the next and the
-// previous hit. A refused query is a sentence below the search field, and not a server that does not respond.
+// previous hit. For a refused query, a sentence must appear below the search field, and not the message that the
+// server is not responding.
 func TestBrowserHits(t *testing.T) {
 	s := open(t, page.Config{})
 	for _, subject := range []string{"Zebra one", "Horse", "Zebra two", "Zebra three"} {
@@ -40,8 +41,8 @@ func TestBrowserHits(t *testing.T) {
 	b.expect("true", `String(document.getElementById("stale").hidden)`)
 }
 
-// TestBrowserLoads checks that a view is loaded once, compressed, and again only when mail arrives. The browser must not load
-// the style and the script again for the next view.
+// TestBrowserLoads checks that a view is loaded once, compressed, and again only when mail arrives. The browser must
+// not load the style and the script again for the next view.
 func TestBrowserLoads(t *testing.T) {
 	s := open(t, page.Config{})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "News", Body: "b"})
@@ -77,7 +78,8 @@ func TestBrowserLoads(t *testing.T) {
 	}
 }
 
-// TestBrowserUndo checks that z undoes one action after the other, and that the focus returns to the row of the message.
+// TestBrowserUndo checks that z undoes one action after the other, and that the focus returns to the row of the
+// message.
 func TestBrowserUndo(t *testing.T) {
 	s := open(t, page.Config{})
 	for _, subject := range []string{"Three", "Two", "One"} {

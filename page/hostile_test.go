@@ -51,7 +51,7 @@ var hostile = []string{
 	`<object data="x"></object><embed src="x">`,
 }
 
-// TestHostile checks that no text from an agent becomes an element, a handler or an address, wherever the text is
+// TestHostile checks that no text from an agent becomes an element, a handler or a URL, wherever the text is
 // shown.
 func TestHostile(t *testing.T) {
 	s := open(t, page.Config{})
@@ -79,7 +79,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestForeignFiles checks that a file that was put into the tree by hand is shown as safely as mail.
+// TestForeignFiles checks that a file that a user put into the tree is shown as safely as mail.
 func TestForeignFiles(t *testing.T) {
 	s := open(t, page.Config{})
 	file := filepath.Join(s.p.Dir(), "messages", "2026", "11", "<img src=x onerror=alert(1)>.md")
@@ -151,7 +151,7 @@ func inert(t *testing.T, what, text string) {
 }
 
 // TestSyncProblem checks that the view of problems says why the mail is not in sync with other machines, but does not
-// show the password in the address.
+// show the password in the URL.
 func TestSyncProblem(t *testing.T) {
 	s := open(t, page.Config{})
 	url := "file://ann:secret@/nowhere/<b>.git"

@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// A form that was refused is shown again. A browser does not fill in its files again, so the server keeps them.
+// A refused form is shown again with its content. A browser does not fill in the form's files again, so the server
+// keeps them.
 
 // keptMost is the maximum number of bytes of files that are kept. The oldest files are dropped first.
 const keptMost = 2 * maxUpload
@@ -35,8 +36,8 @@ func (v *view) keptFiles() (all []keptFile) {
 	return all
 }
 
-// keeping returns do, which handles a form, with the addition that it keeps the form's files if do fails. Afterwards, the
-// request no longer has them.
+// keeping wraps do, which handles a form. If do fails, the returned function keeps the form's files, because they are
+// deleted once the form has been handled.
 func keeping(do func(*view) (to string, err error)) func(*view) (string, error) {
 	return func(v *view) (string, error) {
 		to, err := do(v)

@@ -91,7 +91,7 @@ func (h *Page) problemsView(v *view) error {
 	return v.show("problems", all)
 }
 
-// HistoryOf returns the address of the history of the message to which a file belongs. If the file does not belong to a
+// HistoryOf returns the URL of the history of the message that a file belongs to. If the file does not belong to a
 // message, it returns "".
 func (v *view) HistoryOf(path string) string {
 	id := format.Locate(path).ID

@@ -63,7 +63,7 @@ func TestThreads(t *testing.T) {
 	contains(t, b.see(s.base+"/threads?q=zirconium"), "No matching threads.")
 }
 
-// TestIcon checks that the icon is also served at its traditional address.
+// TestIcon checks that the icon is also served at its traditional URL.
 func TestIcon(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	res, _ := s.browser().get("/favicon.ico")
@@ -88,8 +88,8 @@ func TestAllMail(t *testing.T) {
 	}
 }
 
-// TestActivity checks that the activity spans several pages and shows each operation once, and that it says nothing
-// about operations that it has not read.
+// TestActivity checks that the activity spans several pages and shows each operation once, and that an
+// acknowledgement is not also shown as reading.
 func TestActivity(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()

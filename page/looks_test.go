@@ -21,7 +21,7 @@ import (
 	"mailtree/page"
 )
 
-// clock is a clock that is set by a test.
+// clock is a clock that a test sets.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -152,7 +152,7 @@ func (s *story) claim(agent string, ttl time.Duration, why string, patterns ...s
 	}
 }
 
-// edits makes an agent edit a file.
+// edits records that an agent edited a file.
 func (s *story) edits(agent, path string) {
 	s.p.Edits.Edited(agent, editing.File{Disk: "/code/website/" + path, Path: path})
 }
@@ -178,7 +178,7 @@ func (s *story) foreign(path, text string) {
 	}
 }
 
-// views returns the addresses of all views of the story's project, each of which has something to show.
+// views returns the URLs of all views of the story's project, each of which has something to show.
 func (s *story) views() []string {
 	return []string{
 		"/", "/inbox", "/threads", "/thread/users-api", "/thread/" + s.asked, "/search", "/search?q=users", "/search?q=zirconium", "/compose",
@@ -191,14 +191,14 @@ func scheme(name string) chromedp.Action {
 	return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}})
 }
 
-// shape makes the window as wide as given.
+// shape sets the width of the window.
 func shape(width int64) chromedp.Action { return chromedp.EmulateViewport(width, 800) }
 
 var pictures = flag.Bool("pictures", false, "write the pictures in docs/")
 
 // TestBrowserLooks checks that each view fits in 360 pixels and follows the preference for a dark theme, and that axe
-// finds no accessibility problems. If SCREENSHOTS is set, the test writes pictures to that folder, and with -pictures those
-// in docs/. MAILTREE_AXE must be the path of axe-core's axe.min.js.
+// finds no accessibility problems. If SCREENSHOTS is set, the test writes pictures to that folder. With -pictures, it
+// also writes the pictures in docs/. MAILTREE_AXE must be the path of axe-core's axe.min.js.
 func TestBrowserLooks(t *testing.T) {
 	s := tell(t)
 	s.asks("BlueLake", maildir.Pane{Tmux: "/tmp/tmux-1000/default,12,0", Pane: "%3"})

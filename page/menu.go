@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// menu contains what is waiting for the user, and the menu's counts.
+// menu contains the items that are waiting for the user, and the menu's counts.
 type menu struct {
 	Waits  *maildir.Waits
 	Agents int
@@ -39,7 +39,7 @@ func (n nowShown) Short() string {
 	return file
 }
 
-// nowMost is the maximum number of agents in the rail: those that were active last.
+// nowMost is the maximum number of agents in the rail. The most recently active ones are shown.
 const nowMost = 12
 
 // Waiting returns the number of threads that need something from the user or are new to the user.
@@ -51,7 +51,7 @@ func (m *menu) Waiting() int {
 }
 
 // Blocked returns what the user can be notified about, as JSON: for each prompt and each thread that is blocked on the
-// user, an id, a line of text, and the address that shows it.
+// user, an id, a line of text, and the URL that shows it.
 func (v *view) Blocked() string {
 	all := [][3]string{}
 	if w := v.Menu.Waits; w != nil && v.Signed {
@@ -95,7 +95,7 @@ func (v *view) countMenu() (err error) {
 	return err
 }
 
-// more lists what does not fit in the menu of a narrow window.
+// more shows the menu entries that do not fit in a narrow window.
 func (h *Page) more(v *view) error {
 	if err := v.in("more", "More"); err != nil {
 		return err
@@ -103,8 +103,8 @@ func (h *Page) more(v *view) error {
 	return v.show("more", nil)
 }
 
-// now returns the agents that were active last, except the user, along with the files that they edit or claim. Agents that
-// ask for permission come first.
+// now returns the most recently active agents, except the user, along with the files that they edit or claim. Agents
+// that ask for permission come first.
 func (v *view) now(agents []index.AgentRow, claims []claim.Row) (all []nowShown) {
 	agents = slices.DeleteFunc(slices.Clone(agents), func(a index.AgentRow) bool { return a.Name == v.Me })
 	is := map[string]string{} // the agents' states
@@ -128,12 +128,12 @@ func (v *view) now(agents []index.AgentRow, claims []claim.Row) (all []nowShown)
 	edits := v.p.Edits.Recent()
 	for i := range agents[:min(len(agents), nowMost)] {
 		n := nowShown{Name: agents[i].Name, State: is[agents[i].Name]}
-		for _, c := range claims { // the newest are the last
+		for _, c := range claims { // the newest come last, so the newest wins
 			if c.Agent == n.Name && !slices.Contains([]string{asking, held, asleep, states[format.Offline], quiet}, n.State) {
 				n.Doing, n.File = "claims", c.Pattern
 			}
 		}
-		for _, e := range slices.Backward(edits) { // the oldest first
+		for _, e := range slices.Backward(edits) { // oldest first, so the newest wins
 			if e.Agent == n.Name && n.State != asking && n.State != held {
 				n.Doing, n.File = "edits", e.Path
 			}
@@ -143,7 +143,7 @@ func (v *view) now(agents []index.AgentRow, claims []claim.Row) (all []nowShown)
 	return all
 }
 
-// mailbox identifies a user's mail in a project, either as the user sees it or as anyone sees it.
+// mailbox identifies a user's mail in a project, either as the user sees it, or as it is shown without a session.
 type mailbox struct {
 	p  *maildir.Project
 	me string
@@ -151,12 +151,12 @@ type mailbox struct {
 	signed bool
 }
 
-// keptWaits caches what is waiting for a user. Reading it takes tens of milliseconds in a large project, so all views
-// of a user share the result. The cache is safe for concurrent use.
+// keptWaits caches the items that are waiting for a user. Reading them takes tens of milliseconds in a large project,
+// so all views of a user share the result. The cache is safe for concurrent use.
 type keptWaits struct {
 	mu    sync.Mutex      // held while reading: views requested in the meantime share the result
 	bell  <-chan struct{} // rings when the project has changed since the last read
-	tick  int64           // tick in which the last read began
+	tick  int64           // the tick when the last read began
 	waits *maildir.Waits
 }
 
@@ -175,8 +175,8 @@ func (h *Page) waitsOf(v *view) *keptWaits {
 	return h.waits[of]
 }
 
-// read returns what is waiting now, or was at most as many ticks ago as given if the project has not changed. For a part of a view, it may return what was waiting at the requested tick or
-// later.
+// read returns the items that are waiting for the user. If the project has not changed, the result may be up to lasts
+// ticks old. For a request for part of a view, the result may date from any time since the requested tick.
 func (k *keptWaits) read(v *view, lasts int64) (*maildir.Waits, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"mailtree/page"
 )
 
-// TestBrowserNotify checks that the browser notifies the user only after Notify me was chosen, only of what is blocked on
-// the user, once per message, and not of the thread in view.
+// TestBrowserNotify checks that the browser notifies the user only after Notify me was chosen, and only about mail
+// that is blocked on the user. It must do so once per message, and never for the thread in view.
 func TestBrowserNotify(t *testing.T) {
 	s := open(t, page.Config{})
 	send := func(subject, importance string) string {

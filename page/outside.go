@@ -13,13 +13,13 @@ import (
 
 // Mail from another domain is shown with the sender's name, which is untrusted, and with the word "outside".
 
-// Outside reports whether a party belongs to another domain, and not to another project.
+// Outside reports whether party is an address at another domain, rather than an agent of another project.
 func (v *view) Outside(party string) bool {
 	return strings.Contains(party, "@") && !v.page.cfg.Store.InAnotherProject(party)
 }
 
-// rawEmail returns the attachment that contains a whole email, which is the message's last one, or nil if the message is
-// not an email.
+// rawEmail returns the attachment that contains a whole email, which is the message's last one, or nil if the message
+// is not an email.
 func rawEmail(m *index.MessageRow) *format.Attachment {
 	last := len(m.Attachments) - 1
 	if m.Door != format.DoorGateway || last < 0 || m.Attachments[last].MediaType != "message/rfc822" {
@@ -45,14 +45,15 @@ func (m messageShown) split(raw bool) (all []format.Attachment) {
 	return all
 }
 
-// Limits of a sender's name: the bytes of an email's header that are read, and the characters of the name.
+// Limits for reading a sender's name: the number of bytes to read from an email's header, and the number of
+// characters in the name.
 const (
 	mostHeader     = 64 << 10
 	mostSenderName = 80
 )
 
-// senderName returns the name that the sender of an email has chosen, or "" if there is none. A name that looks like an
-// address is not returned, because it might be mistaken for the sender's own.
+// senderName returns the name that the sender of an email has chosen, or "" if there is none. A name that looks like
+// an address is not returned, because it might be mistaken for the sender's own address.
 func (v *view) senderName(m *index.MessageRow) string {
 	raw := rawEmail(m)
 	if raw == nil {
@@ -83,8 +84,8 @@ func printable(r rune) rune {
 	return r
 }
 
-// foldQuote divides a plain text before the quote at its end, which is folded like a quote in Markdown. If there is no text
-// before that quote, or the text does not end in a quote, quote is "".
+// foldQuote splits a plain text before the quote at its end, which is folded like a quote in Markdown. If there is no
+// text before that quote, or the text does not end in a quote, quote is "".
 func foldQuote(body string) (text, quote string) {
 	lines := strings.SplitAfter(body, "\n")
 	at := len(lines)

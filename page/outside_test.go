@@ -11,8 +11,9 @@ import (
 	"mailtree/page"
 )
 
-// TestOutside checks how mail from another domain is shown: with the sender's name, address and the word "outside", with
-// its raw parts in the menu, and with a folded quote. A reply goes to the sender, unless the user selects more recipients.
+// TestOutside checks how mail from another domain is shown: with the sender's name, address and the word "outside",
+// with its raw parts in the menu, and with a folded quote. A reply goes to the sender, unless the user selects more
+// recipients.
 func TestOutside(t *testing.T) {
 	s := open(t, page.Config{})
 	receive := func(from, body string) string {

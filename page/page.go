@@ -1,12 +1,12 @@
-// Package page shows users their mail in a browser: what is waiting, mailboxes, threads, agents, claims. It has no
+// Package page shows users their mail in a browser: waiting items, mailboxes, threads, agents, and claims. It has no
 // rules of its own. It calls maildir and shows the results.
 //
 //   - Every view has a URL, works without scripts, and is rendered from one template in templates/.
 //   - On loopback, reading requires no session unless Config.Closed is set. Writing always
 //     requires a session (session.go).
 //   - Text from agents is data. Names and subjects are escaped and isolated from the writing direction of the
-//     surrounding text, and bodies go through maildir/markdown, which renders and cleans them (body.go). No view loads anything from
-//     other sites, and Content-Security-Policy enforces that.
+//     surrounding text. Bodies go through maildir/markdown, which renders and cleans them (body.go). No view loads
+//     anything from other sites, and Content-Security-Policy enforces that.
 //   - The page's own script replaces the part of a view that has changed (static/script.js, stream.go).
 //
 // A user is an agent like any other. Messages that a user sends are sealed with format.DoorPage.
@@ -139,10 +139,10 @@ func (h *Page) mount() {
 	h.mux.Handle("/", h.view(pieceBytes, func(*view) error { return errNoView }))
 }
 
-// errNoProject means that the store has no project with the name in the address.
+// errNoProject means that the store has no project with the name in the URL.
 var errNoProject = errors.New("no such project")
 
-// errNoView means that the page has no view at the requested address.
+// errNoView means that the page has no view at the requested URL.
 var errNoView = errors.New("page not found")
 
 // ServeHTTP answers one request.
@@ -161,7 +161,7 @@ func protect(header http.Header) {
 }
 
 // view converts a function that shows a view into a handler. While the view is being built, it may hold up to takes
-// bytes.
+// bytes of memory.
 func (h *Page) view(takes int64, show func(*view) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		protect(w.Header())
@@ -296,11 +296,11 @@ func (v *view) showAs(status int, name string, data any) error {
 	return nil
 }
 
-// fragmentHeader asks for only the part of a view that the script replaces. Its value is the tick since which the view
-// has changed, or 1 for the current state.
+// fragmentHeader is the request header that asks for only the part of a view that the script replaces. Its value is
+// the tick since which the view has changed, or 1 for the current state.
 const fragmentHeader = "Mailtree-Fragment"
 
-// goTo responds to a form with a redirect to a view.
+// goTo responds with a redirect to a view.
 func (v *view) goTo(path string) error {
 	http.Redirect(v.w, v.r, path, http.StatusSeeOther)
 	return nil
@@ -319,10 +319,10 @@ func (v *view) origin() format.Origin {
 // asked returns the value of a URL parameter.
 func (v *view) asked(name string) string { return v.r.URL.Query().Get(name) }
 
-// at returns the address of a view of the current project, or of all projects.
+// at returns the URL of a view of the current project, or of all projects.
 func (v *view) at(elements ...string) string { return inProject(v.Slug(), elements...) }
 
-// inProject returns the address of a view of a project, or of all projects if slug is "".
+// inProject returns the URL of a view of a project, or of all projects if slug is "".
 func inProject(slug string, elements ...string) string {
 	path := "/"
 	if slug != "" {

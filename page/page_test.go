@@ -224,7 +224,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// TestThreadNames checks that every thread id results in a working address.
+// TestThreadNames checks that every thread id results in a working URL.
 func TestThreadNames(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -239,7 +239,7 @@ func TestThreadNames(t *testing.T) {
 	}
 }
 
-// TestSize checks that the first screen, including style and script, takes up to 46 kB, and the script up to 16 KiB.
+// TestSize checks that the first screen, including style and script, is at most 46 kB, and the script at most 16 KiB.
 func TestSize(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
@@ -299,8 +299,8 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestReply checks that a user can reply, that a second click does not send anything, and that the message's voucher is
-// a user.
+// TestReply checks that a user can reply, that a second click does not send anything, and that a user vouches for the
+// message.
 func TestReply(t *testing.T) {
 	s := open(t, page.Config{})
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "a?"})
@@ -346,8 +346,8 @@ func TestReplyToAll(t *testing.T) {
 	contains(t, b.see(s.base+"/thread/hand"), `name="to" value="eve@example.net" checked data-sole`, `name="cc" value="Ann">`)
 }
 
-// TestReplyRecipients checks that a reply keeps the copies of the message, as at a terminal, that it goes to nobody whom the
-// user has not selected, and that it is refused if nobody is selected.
+// TestReplyRecipients checks that a reply keeps the message's CC recipients, as a reply at the command line does, and
+// goes only to selected recipients. If no recipient is selected, the reply must be refused.
 func TestReplyRecipients(t *testing.T) {
 	s := open(t, page.Config{})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, CC: []string{"Bob", "pat"}, Subject: "s", Body: "b"})

@@ -8,7 +8,8 @@ import (
 	"mailtree/maildir"
 )
 
-// all shows what is waiting for the user in all projects. If there is only one project, it shows that project instead.
+// all shows the items that are waiting for the user in all projects. If there is only one project, it shows that
+// project instead.
 func (h *Page) all(v *view) (err error) {
 	projects := h.cfg.Store.Projects()
 	if len(projects) == 1 {
@@ -33,13 +34,13 @@ const allTitle = "All projects"
 // othersLast is the number of ticks for which the counts of a project stay valid if the project does not change.
 const othersLast = 300
 
-// waitsIn returns what is waiting for the user in a project.
+// waitsIn returns the items that are waiting for the user in a project.
 func (v *view) waitsIn(p *maildir.Project) (*maildir.Waits, error) {
 	of := v.of(p)
 	return v.page.waitsOf(of).read(of, othersLast)
 }
 
-// of returns the view for a project.
+// of returns a copy of the view for the project p.
 func (v *view) of(p *maildir.Project) *view {
 	of := *v
 	of.p, of.Project = p, shownProject(p)
@@ -66,8 +67,8 @@ type inOne struct {
 	ids []string
 }
 
-// byProject groups messages by project. In a view of all projects, each id must have the slug of its project and a colon
-// before it.
+// byProject groups messages by project. In a view of all projects, each id must be preceded by the slug of its
+// project and a colon.
 func (v *view) byProject(ids []string) (each []*inOne, err error) {
 	for _, id := range ids {
 		in := v
@@ -89,7 +90,8 @@ func (v *view) byProject(ids []string) (each []*inOne, err error) {
 	return each, nil
 }
 
-// idsIn returns the ids of a project's messages as byProject reads them, for a view of that project or of all.
+// idsIn returns the ids of a project's messages in the form that byProject reads. If slug is "", the ids are for a
+// view of that project; otherwise, for a view of all projects.
 func idsIn(slug string, ids []string) (all []string) {
 	for _, id := range ids {
 		if slug != "" {
@@ -100,17 +102,18 @@ func idsIn(slug string, ids []string) (all []string) {
 	return all
 }
 
-// diagnostics contains the quiet lines below a list: what happened that the user need not answer. For each kind there is one line.
+// diagnostics contains the inconspicuous lines below a list, one for each kind of event that needs no answer from the
+// user.
 type diagnostics struct {
 	*view
-	Stopped *stoppedLine // nil if a claim has stopped nobody
+	Stopped *stoppedLine // nil if claims have not stopped any agent
 	Asleep  *asleepLine  // nil if all agents can be woken
 	Broken  []brokenIn   // the projects with invalid files
 	Files   int          // number of invalid files
 }
 
-// stoppedLine shows one of the agents that claims have stopped, and asleepLine an agent that cannot be woken. The view is
-// that of the agent's project, and More is the number of others.
+// stoppedLine shows one of the agents that claims have stopped. asleepLine shows an agent that cannot be woken. The
+// view is that of the agent's project, and More is the number of other such agents.
 type (
 	stoppedLine struct {
 		*view
@@ -128,7 +131,7 @@ type (
 // Any reports whether there is something to show.
 func (q *diagnostics) Any() bool { return q.Stopped != nil || q.Asleep != nil || q.Files > 0 }
 
-// Quiet returns the diagnostics of the projects in the list. A project that cannot be read now has none.
+// Quiet returns the diagnostics of the projects in the list. A project that cannot be read now is left out.
 func (v *view) Quiet() *diagnostics {
 	q := &diagnostics{view: v}
 	for _, p := range v.listed() {
@@ -157,7 +160,7 @@ func (v *view) Quiet() *diagnostics {
 	return q
 }
 
-// listed returns the projects in the list of what is waiting.
+// listed returns the projects in the list of waiting items.
 func (v *view) listed() []*maildir.Project {
 	if v.p == nil || v.list() == inAll {
 		return v.page.cfg.Store.Projects()
@@ -165,7 +168,7 @@ func (v *view) listed() []*maildir.Project {
 	return []*maildir.Project{v.p}
 }
 
-// ListAction returns the address of an action on rows of the list.
+// ListAction returns the URL of an action on rows of the list.
 func (v *view) ListAction(name string) string {
 	if v.list() == inAll {
 		return inProject("", name)
@@ -173,7 +176,7 @@ func (v *view) ListAction(name string) string {
 	return v.at(name)
 }
 
-// everywhere returns what is waiting for the user in all projects.
+// everywhere returns the items that are waiting for the user in all projects.
 func (v *view) everywhere() (*maildir.Waits, error) {
 	var each []*maildir.Waits
 	for _, p := range v.page.cfg.Store.Projects() {
@@ -194,15 +197,15 @@ func (v *view) Slug() string {
 	return v.Project.Slug
 }
 
-// chosen is an entry in the list from which the user chooses a project.
+// chosen is an entry in the list of projects that the user can choose from.
 type chosen struct {
 	projectShown
 	Current bool
 	Waiting int // number of threads that need something from the user or are new to the user
 }
 
-// Chooser returns the projects from which the user chooses. If there are several, the first entry is all of them. A
-// project that cannot be read now counts nothing.
+// Chooser returns the projects that the user can choose from. If there are several, the first entry is all of them. A
+// project that cannot be read now counts as having no waiting items.
 func (v *view) Chooser() (entries []chosen) {
 	total := 0
 	for _, p := range v.page.cfg.Store.Projects() {

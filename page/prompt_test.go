@@ -12,7 +12,7 @@ import (
 	"mailtree/page"
 )
 
-// asks makes the client of an agent, in a pane, ask for permission. The result ends that.
+// asks makes an agent's client, which runs in a pane, ask for permission. The returned function ends the prompt.
 func (s *site) asks(agent string, at maildir.Pane) (answered func()) {
 	s.Helper()
 	k := maildir.SessionKey{Client: "claude", ID: agent}
@@ -23,9 +23,9 @@ func (s *site) asks(agent string, at maildir.Pane) (answered func()) {
 	return func() { s.p.Sessions.SetAsking(k, false, "") }
 }
 
-// TestPrompt checks the row of a permission prompt, for a client that sends no words about the tool: it says which agent's
-// client asks, and how to get to its tmux pane or, if it runs in none, its folder. The row must be counted, and its link
-// must lead to the agent, which shows the same.
+// TestPrompt checks the row of a permission prompt from a client that sends no text about the tool. The row must say
+// which agent's client is asking, and how to get to its tmux pane or, if it has no pane, to its folder. The row must
+// be counted, and its link must lead to the agent, where the same is shown.
 func TestPrompt(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -54,8 +54,8 @@ func TestPrompt(t *testing.T) {
 	}
 }
 
-// TestBrowserPrompt checks that a permission prompt appears on an open page and disappears when it is answered, and that the
-// command in its row leads to the pane of the client.
+// TestBrowserPrompt checks that a permission prompt appears on an open page and disappears when it is answered, and
+// that the command in its row switches to the client's pane.
 func TestBrowserPrompt(t *testing.T) {
 	agents, desk := tmuxtest.Start(t), tmuxtest.Start(t)
 	asking := agents.Window("work", "asking", t.TempDir())

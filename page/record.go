@@ -5,20 +5,21 @@ import (
 	"mailtree/maildir/summary"
 )
 
-// saidFrom is the number of messages from which on a thread has a summary above it. saidMost is the maximum number of
-// lines in each part of the summary.
+// saidFrom is the minimum number of messages in a thread that has a summary above it. saidMost is the maximum number
+// of lines in each part of the summary.
 const (
 	saidFrom = 5
 	saidMost = 3
 )
 
-// partShown is a part of a thread's summary: its newest lines.
+// partShown contains the newest lines of one part of a thread's summary.
 type partShown struct {
 	summary.Part
 	More int // number of lines that are not shown
 }
 
-// said returns what a thread asks, what was decided and what is open. If nothing is, said returns nil.
+// said returns a thread's summary: what it asks, what was decided and what is open. If the summary is empty, said
+// returns nil.
 func (v *view) said(thread string) (parts []partShown, err error) {
 	s, err := v.p.Condense(v.ctx(), thread)
 	if err != nil {
@@ -37,7 +38,7 @@ func (v *view) said(thread string) (parts []partShown, err error) {
 	return parts, nil
 }
 
-// pastMost is the maximum number of decisions, and of open questions, in the catch-up.
+// pastMost is the maximum number of decisions, and also of open questions, in the catch-up.
 const pastMost = 20
 
 // pastShown is what happened while the user was away.
@@ -46,8 +47,8 @@ type pastShown struct {
 	MoreDecided, MoreOpen int // numbers of decisions and questions that are not shown
 }
 
-// catchUp adds what happened since the user last looked, for the pane next to the list. The script does not replace this
-// part of a view, so requests for a part do not need it.
+// catchUp adds what happened since the user last looked, for the pane next to the list. The script does not replace
+// that pane, so catchUp adds nothing to a request for part of a view.
 func (v *view) catchUp() error {
 	since := v.lastLooked()
 	if v.r.Header.Get(fragmentHeader) != "" {

@@ -28,7 +28,7 @@ type hitShown struct {
 	Snippet []piece // nil if it would only repeat the subject
 }
 
-// searchSize is the number of hits in one view. countMost is the number of hits up to which they are counted.
+// searchSize is the number of hits in one view. countMost is the maximum number of hits to count.
 const (
 	searchSize = 50
 	countMost  = 1000
@@ -126,11 +126,11 @@ const (
 
 var letterMarks = strings.NewReplacer(index.MarkOpen, openLetter, index.MarkClose, closeLetter)
 
-// blockMarkup matches lines that consist only of markup. A fragment of a text does not show to which block such a line
-// belongs.
+// blockMarkup matches lines that consist only of markup. In a fragment of a text, it is unknown which block such a
+// line belongs to.
 var blockMarkup = lazy.Regexp("(?m)^[ \t]*(?:(?:```|~~~).*|[-|:= \t]{3,})$")
 
-// tableRow matches rows of tables. Markdown recognizes a table only by its head, which a fragment may lack.
+// tableRow matches rows of tables. Markdown recognizes a table only by its header row, which a fragment may lack.
 var tableRow = lazy.Regexp(`(?m)^[ \t]*\|.*$`)
 
 // imageData matches an image with embedded data, or the part of it that a fragment contains. The group is the image's
@@ -144,7 +144,7 @@ func snippet(h *index.Hit) (all []piece) {
 	text = imageData().ReplaceAllString(text, "$1")
 	text = tableRow().ReplaceAllStringFunc(text, func(row string) string { return strings.ReplaceAll(row, "|", " ") })
 	text = markdown.PlainText(text)
-	text = strings.ReplaceAll(text, "`", "") // the matching one was cut off
+	text = strings.ReplaceAll(text, "`", "") // the matching backquote was cut off
 	for i, before := range strings.Split(text, openLetter) {
 		hit, after, found := strings.Cut(before, closeLetter)
 		switch {

@@ -134,11 +134,11 @@ func (h *Page) sessionOf(r *http.Request) (s session, ok bool) {
 	return s, true
 }
 
-// errNoWrite is the error for a form that is refused.
+// errNoWrite is the error for a form that was not sent by a page in a session.
 var errNoWrite = errors.New("to write, run `mailtree open` once and open its link in this browser")
 
-// ownOrigin reports whether a form comes from a page at exactly this address, as far as the browser tells. Another port
-// belongs to another program.
+// ownOrigin reports whether a form comes from a page at exactly this host and port, as far as the browser reports.
+// Another port belongs to another program.
 func ownOrigin(r *http.Request) bool {
 	for _, origin := range r.Header.Values("Origin") {
 		if u, err := url.Parse(origin); err != nil || u.Host != r.Host {

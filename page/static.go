@@ -17,7 +17,7 @@ import (
 //go:embed static
 var static embed.FS
 
-// asset is a file that all views use. Its address contains its version, so that browsers can keep it for good.
+// asset is a file that all views use. Its URL contains its version, so that browsers can cache it permanently.
 type asset struct {
 	data, zipped []byte
 	kind         string // its media type
@@ -60,10 +60,11 @@ func lean(text []byte) (kept []byte) {
 // tight removes the spaces between the parts of a style sheet's rules.
 var tight = strings.NewReplacer(" {\n", "{", " { ", "{", "; }", "}", " }", "}", "; ", ";", ": ", ":")
 
-// assetAt returns the address of an asset, for use in templates.
+// assetAt returns the URL of an asset, for use in templates.
 func assetAt(name string) string { return "/static/" + name + "?v=" + assets()[name].version }
 
-// serveAsset serves an asset. A browser keeps it for good if the address contains the current version.
+// serveAsset serves an asset. If the URL contains the current version, the browser may cache the asset
+// permanently.
 func serveAsset(w http.ResponseWriter, r *http.Request) {
 	protect(w.Header())
 	a := assets()[r.PathValue("name")]

@@ -19,8 +19,8 @@ import (
 // A stream tells the browser only that something has changed, and since which tick. The script then requests the view
 // again (fragmentHeader) and replaces the parts that differ.
 //
-// Time is divided into ticks. All streams report changes at the beginning of a tick, along with the tick's number. All
-// views that are notified about the same tick then share a single read of what is waiting for the user (keptWaits).
+// Time is divided into ticks. All streams report changes at the beginning of a tick, along with the tick's number.
+// All views that are notified about the same tick then share a single read of the user's waiting items (keptWaits).
 
 // tickLasts is the minimum time between two events of a stream. It keeps open pages from slowing down senders.
 const tickLasts = time.Second
@@ -28,7 +28,7 @@ const tickLasts = time.Second
 // tickAt returns the tick that contains the time t.
 func tickAt(t time.Time) int64 { return t.UnixMilli() / tickLasts.Milliseconds() }
 
-// rightNow is the tick for a request for the current state of a view.
+// rightNow is the tick of a request for the current state of a view.
 const rightNow = math.MaxInt64
 
 // sinceTick returns the tick in a request's fragmentHeader, or rightNow if there is none.
@@ -46,7 +46,7 @@ func untilTick(t time.Time) time.Duration {
 }
 
 const (
-	streamBeat    = 20 * time.Second // a beat follows this much silence: a page without events is stale
+	streamBeat    = 20 * time.Second // silence before a beat, which tells the script that its page is up to date
 	streamPatient = 10 * time.Second // time limit for a browser that reads nothing
 )
 
@@ -91,9 +91,9 @@ func changed(ctx context.Context, all []*maildir.Project) <-chan struct{} {
 	return bell
 }
 
-// nextEvent waits for the bell, which rings when one of the projects changes, and then for the next tick. If nothing changes,
-// it waits for the next beat. It returns the event and the bell for later changes. If the browser or the server ends
-// the connection, the event is "".
+// nextEvent waits for the bell, which rings when one of the projects changes, and then for the next tick. If nothing
+// changes, it waits for the next beat. It returns the event and the bell for later changes. If the browser or the
+// server ends the connection, the event is "".
 func (h *Page) nextEvent(ctx context.Context, of []*maildir.Project, bell <-chan struct{}) (string, <-chan struct{}) {
 	beat := time.NewTimer(streamBeat)
 	defer beat.Stop()
@@ -104,7 +104,7 @@ func (h *Page) nextEvent(ctx context.Context, of []*maildir.Project, bell <-chan
 	case <-ctx.Done():
 		return "", nil
 	}
-	bell = changed(ctx, of) // before the tick, because a view that others have already read may lack a later change
+	bell = changed(ctx, of) // before the tick, because a read at the tick may lack later changes
 	now := time.Now()
 	tick := time.NewTimer(untilTick(now))
 	defer tick.Stop()
@@ -116,13 +116,14 @@ func (h *Page) nextEvent(ctx context.Context, of []*maildir.Project, bell <-chan
 	}
 }
 
-// changeEvent returns the event that says that something has changed since a tick, and is in a state now.
+// changeEvent returns the event that reports a change since a tick. The event's id is the current state.
 func changeEvent(state string, tick int64) string {
 	return fmt.Sprintf("id: %s\nevent: change\ndata: %d\n\n", state, tick)
 }
 
-// state names the state of a project until it changes. Two equal names mean that nothing has changed in between, so a
-// browser that has loaded a view need not load it again when its stream begins.
+// state is a name for the current state of a project. When the project changes, it gets a new state. Two equal names
+// mean that nothing has changed in between, so a browser that has loaded a view need not load it again when its
+// stream begins.
 type state struct {
 	bell <-chan struct{} // rings when the project has changed
 	name string

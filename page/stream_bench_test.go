@@ -68,7 +68,7 @@ func BenchmarkStream(b *testing.B) {
 	with.each.Report(b, "with-")
 }
 
-// round contains the times that sending took in some rounds.
+// round contains the time that sending took in one or more rounds.
 type round struct {
 	each bulk.Times
 	cpu  time.Duration

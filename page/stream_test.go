@@ -10,7 +10,8 @@ import (
 	"mailtree/page"
 )
 
-// TestStream checks that a browser gets an event for new mail in its project, and in any project if it shows all of them.
+// TestStream checks that a browser gets an event for new mail in its project, and in any project if it shows all of
+// them.
 func TestStream(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	if _, err := s.store.EnsureProject(t.Context(), "/code/front"); err != nil {

@@ -38,7 +38,7 @@ type messageShown struct {
 	index.MessageRow
 	HTML   template.HTML   // if "", show Body as plain text
 	Mine   *index.Delivery // nil without a session, or if the message is not in the user's inbox
-	Depth  int             // number of answers with siblings in its chain of replies
+	Depth  int             // indentation: how many messages above it in its chain of replies have siblings, at most 3
 	Open   bool            // shown in full rather than on one line
 	Asks   bool            // whether it asks the user for an answer or an acknowledgement
 	Status string          // status of the message's sender
@@ -294,8 +294,8 @@ func (v *view) Heard(m messageShown) string {
 	return "none of the " + strconv.Itoa(all) + " has read it"
 }
 
-// Blind returns the bcc recipients of a message that the user may see: the user, or those of the user's own message if it has
-// no other recipients.
+// Blind returns the bcc recipients of a message as far as the user may see them: the user, or all of them if the
+// message is the user's own.
 func (v *view) Blind(m messageShown) []string {
 	switch {
 	case len(m.To)+len(m.CC) == 0:
@@ -315,7 +315,7 @@ func (h *Page) message(v *view) error {
 	return v.goTo(v.linkTo(m))
 }
 
-// linkTo returns the address of a message within its thread.
+// linkTo returns the URL of a message within its thread.
 func (v *view) linkTo(m *index.MessageRow) string {
 	return v.at("thread", cmp.Or(m.ThreadID, m.ID)) + "#" + m.ID
 }
@@ -356,7 +356,7 @@ func (h *Page) file(v *view) error {
 	return v.writeFile(f, filepath.Base(f.Path))
 }
 
-// These types make up the feed of a thread: RFC 4287.
+// These types make up the Atom feed of a thread (RFC 4287).
 type (
 	atomFeed struct {
 		XMLName xml.Name    `xml:"http://www.w3.org/2005/Atom feed"`

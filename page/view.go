@@ -29,7 +29,7 @@ type view struct {
 	Now     time.Time
 	Path    string // path of the request's URL
 	Menu    menu
-	Desk    *desk  // the list shown next to Data or in its place; nil if there is none
+	Desk    *desk  // the list shown next to Data, or instead of it; nil if there is none
 	State   string // the project's state: see Page.stateOf
 	Live    bool   // whether the script keeps the view up to date
 	Data    any
@@ -83,7 +83,7 @@ func (v *view) in(section, title string) error {
 	return v.countMenu()
 }
 
-// Verified returns who vouches for a message.
+// Verified returns a phrase that says who vouches for a message.
 func (v *view) Verified(m index.MessageRow) string {
 	voucher, ok := v.page.cfg.Store.VerifiedIn(&m)
 	switch {
@@ -156,8 +156,8 @@ func sameSubject(subject, thread string) bool {
 	return strings.TrimPrefix(subject, "Re: ") == strings.TrimPrefix(thread, "Re: ")
 }
 
-// mixedScripts reports whether a name mixes Latin letters with letters of the similar-looking Cyrillic or Greek
-// scripts.
+// mixedScripts reports whether a name mixes Latin letters with letters of similar-looking scripts, such as Cyrillic
+// and Greek.
 func mixedScripts(name string) bool {
 	latin, other := false, false
 	for _, r := range name {
@@ -168,8 +168,8 @@ func mixedScripts(name string) bool {
 }
 
 // templates returns the views' templates by name: each file in templates/, combined with base.html. The templates are
-// parsed when they are first used. Otherwise every start of the program, even as a hook, would have to wait until they
-// are parsed.
+// parsed when they are first used. Otherwise every start of the program, even as a hook, would spend time on parsing
+// them.
 var templates = sync.OnceValue(parseTemplates)
 
 func parseTemplates() map[string]*template.Template {

@@ -18,19 +18,20 @@ import (
 
 // desk is a list of threads. In wide windows, it is shown next to a thread that was opened from it.
 type desk struct {
-	In     string // the list, as the value of inList: "" for what is waiting
+	In     string // the list, as a value of inList; "" for the list of waiting items
 	Title  string
-	Groups []group     // what is waiting
+	Groups []group     // the waiting items
 	Rows   []rowShown  // the rows of any other list
-	Found  searchShown // about a search
+	Found  searchShown // details of a search
 	Older  string      // the URL parameters of the next page of Rows; "" at the end
 	Open   string      // the thread next to the list; "" if there is none
 	Next   *rowShown   // the row after Open; nil if there is none
 	Past   *pastShown  // what happened while the user was away; nil next to a thread and in a part of a view
 }
 
-// inList is the URL parameter of a thread that says from which list the user has opened it. The list's own parameters
-// follow. These are the lists, except what is waiting.
+// inList is the URL parameter of a thread that says which list the user opened the thread from. Its value is one of
+// the other constants; without it, the thread was opened from the list of waiting items. The list's own parameters
+// follow.
 const (
 	inList    = "in"
 	inInbox   = "inbox"
@@ -53,7 +54,7 @@ func (v *view) list() string {
 	return map[string]string{v.at(inInbox): inInbox, v.at(inThreads): inThreads, v.at(inSearch): inSearch}[v.Path]
 }
 
-// With returns the query of a URL in the view, with the parameters of its list and the given ones.
+// With returns the query of a URL, with the parameters of the view's list and the given ones.
 func (v *view) With(pairs ...string) string {
 	q := url.Values{}
 	for _, name := range listParams {
@@ -67,10 +68,10 @@ func (v *view) With(pairs ...string) string {
 	return "?" + q.Encode()
 }
 
-// ListPath returns the address of the list without its parameters.
+// ListPath returns the URL of the list without its parameters.
 func (v *view) ListPath() string { return v.at(v.list()) }
 
-// ListLink returns the address of the list from which the thread was opened.
+// ListLink returns the URL of the list that the thread was opened from.
 func (v *view) ListLink() string {
 	in := v.list()
 	if in == inAll {
@@ -89,7 +90,7 @@ type group struct {
 	ID, Title string
 	Prompts   []maildir.Prompt
 	Rows      []rowShown
-	Count     int // number of prompts and threads, listed or not, without a thread that is being read and stays in the group
+	Count     int // number of prompts and threads, listed or not, except a thread that stays because it is being read
 }
 
 // rowShown is one thread in the list.
@@ -98,20 +99,20 @@ type rowShown struct {
 	Outside    bool       // whether one of the people is at another domain
 	MorePeople int        // number of people not in People
 	Hits       []hitShown // the messages that a search has found
-	Count      string     // how many messages are unread; "" if the list does not say so
+	Count      string     // such as "2 unread"; "" if the list does not show that
 	Link       string
-	In         string // in a list of all projects: the name of the project
+	In         string // the name of the project, in a list of all projects
 	Open       bool   // whether the thread is shown next to the list
 	Waits      bool   // whether something in the thread is waiting for the user
 	Asks       bool   // whether the thread asks the user for an answer or an acknowledgement
 	fresh      bool   // whether the thread is new mail
-	Unread     string // ids of the unread messages, joined; "" if the thread asks the user for something
+	Unread     string // ids of the unread messages, joined with commas; "" if the thread asks the user for something
 }
 
-// IsDesk reports whether the list shows what is waiting, in the project or in all of them.
+// IsDesk reports whether the list shows waiting items, of the project or of all projects.
 func (d *desk) IsDesk() bool { return d.In == "" || d.In == inAll }
 
-// waiting shows what is waiting for the user and what has happened since the user last looked.
+// waiting shows the items that are waiting for the user, and what has happened since the user last looked.
 func (h *Page) waiting(v *view) error {
 	if err := v.in("waiting", "Needs you"); err != nil {
 		return err
@@ -131,7 +132,7 @@ const restMost = 30
 // inbox shows all mail in the user's inbox. Archived mail is included only on request.
 func (h *Page) inbox(v *view) error { return v.showList("All mail") }
 
-// showList shows a list other than what is waiting.
+// showList shows any list except the list of waiting items.
 func (v *view) showList(title string) error {
 	if err := v.in(v.list(), title); err != nil {
 		return err
@@ -145,7 +146,7 @@ func (v *view) showList(title string) error {
 	return v.showAs(cmp.Or(v.Desk.Found.Status, http.StatusOK), "waiting", nil)
 }
 
-// lay builds the list that the view shows, with a thread next to it; open may be nil.
+// lay builds the list that the view shows. open is the thread next to the list, or nil.
 func (v *view) lay(open *threadShown) (err error) {
 	d := &desk{In: v.list()}
 	v.Desk = d
@@ -180,8 +181,8 @@ func (v *view) lay(open *threadShown) (err error) {
 	return err
 }
 
-// layWaiting adds what is waiting for the user. If the thread next to the list was new when it was opened, it keeps its
-// place in the list while it is being read.
+// layWaiting adds the items that are waiting for the user. If the thread next to the list was new when it was opened,
+// it keeps its place in the list while it is being read.
 func (v *view) layWaiting(w *maildir.Waits, open *threadShown) {
 	d, fresh := v.Desk, w.New
 	if open != nil {
@@ -213,7 +214,7 @@ const isNew = "new"
 
 func urgent(importance string) bool { return importance == format.Urgent || importance == format.High }
 
-// opening returns the address that opens a row's thread next to the list.
+// opening returns the URL that opens a row's thread next to the list.
 func (v *view) opening(r *rowShown) string {
 	q := url.Values{}
 	if v.Desk.In != "" {
@@ -299,8 +300,8 @@ func (v *view) myInbox(q index.InboxQuery) (*maildir.InboxPage, error) {
 	return page, err
 }
 
-// nextOf returns the row after the open thread in the list. If that thread is the last one or is not in the list, nextOf
-// returns nil.
+// nextOf returns the row after the open thread in the list. If that thread is the last one or is not in the list,
+// nextOf returns nil.
 func nextOf(list []rowShown) *rowShown {
 	at := slices.IndexFunc(list, func(r rowShown) bool { return r.Open })
 	if at < 0 || at+1 == len(list) {
@@ -309,8 +310,8 @@ func nextOf(list []rowShown) *rowShown {
 	return &list[at+1]
 }
 
-// nextLink returns the address of the next thread in a form, which may belong to another project. If there is none, or the
-// thread no longer exists, nextLink returns "".
+// nextLink returns the URL in the form's field "next" if a thread, possibly of another project, has that URL.
+// Otherwise it returns "".
 func (v *view) nextLink() string {
 	to, err := url.Parse(v.r.PostForm.Get("next"))
 	if err != nil || to.IsAbs() || to.Host != "" {
@@ -335,7 +336,7 @@ func (v *view) nextLink() string {
 	return to.String()
 }
 
-// dismiss hides the diagnostics that are listed now.
+// dismiss hides the currently listed diagnostics.
 func (h *Page) dismiss(v *view) (to string, err error) {
 	for _, p := range v.listed() {
 		in := v.of(p)
@@ -356,15 +357,15 @@ func (h *Page) dismiss(v *view) (to string, err error) {
 	return v.saidAt(v.at(), "Dismissed. What happens again appears again."), nil
 }
 
-// These errors mean that a thread asks the user for something, so the user is not done with it. Other threads may have been
-// marked as read before errAsksThere.
+// These errors mean that a thread asks the user for something, so the user is not done with it. With errAsksThere,
+// other threads may already have been marked as read.
 var (
 	errAsks      = errors.New("the thread asks for an answer")
 	errAsksThere = errors.New("a thread of one of the projects asks for an answer")
 )
 
-// done marks messages as read: the rows that the user selected, or the messages of the thread that the user reads. See
-// maildir.Box.Finish.
+// done marks messages as read: the rows that the user selected, or the messages of the thread that the user is
+// reading. See maildir.Box.Finish.
 func (h *Page) done(v *view) (to string, err error) {
 	each, err := v.byProject(names(strings.Join(v.r.PostForm["message"], ",")))
 	if err != nil {
@@ -393,7 +394,7 @@ func (h *Page) done(v *view) (to string, err error) {
 	return v.saying(v.back(), "read", joined(read), nil), nil
 }
 
-// back returns the address of the view that contained the form, or of the list if that is unknown.
+// back returns the URL of the view that contained the form, or of the list if that is unknown.
 func (v *view) back() string {
 	from, err := url.Parse(v.r.Referer())
 	if err != nil || from.Host != v.r.Host || !strings.HasPrefix(from.Path, v.at()) || strings.HasPrefix(from.Path, "//") {

@@ -152,7 +152,7 @@ func TestMenu(t *testing.T) {
 	contains(t, b.see(s.base+"/more"), "1 claim</span>")
 	has(b.press(s.base+"/claims", s.base+"/claims/release"), "Needs you 1", "Now 3")
 
-	const most = 50 // this many are listed
+	const most = 50 // at most this many are listed
 	for range most {
 		s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
 	}
@@ -168,8 +168,8 @@ func TestMenu(t *testing.T) {
 	has(b.part("/agents", "1"), "Needs you 52", "Now 3")
 }
 
-// TestSince checks what a user sees who was away: what was decided, closed and left open, and who is stuck. Leaving a view
-// open must not count as a visit, and a thread that is open takes the place of the catch-up.
+// TestSince checks that a user who was away sees what was decided, closed and left open, and which agents are stuck.
+// Leaving a view open must not count as a visit. An open thread must take the place of the catch-up.
 func TestSince(t *testing.T) {
 	var jump atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }

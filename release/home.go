@@ -30,7 +30,7 @@ type Home struct {
 	Module     string // module path, derived from Repository
 }
 
-// none is the home while nothing is published.
+// none is the home as long as mailtree is not published.
 var none = Home{
 	// The domain .internal is reserved for private names, so nobody else can register this name.
 	Registry: "internal.mailtree/mailtree",
@@ -43,8 +43,9 @@ var none = Home{
 // IsSet reports whether mailtree has a home.
 func (h Home) IsSet() bool { return h.Repository != "" }
 
-// Read reads a file such as home. It returns an error if a line is not a comment or one of the known keys, if only
-// some of the values are set, or if the repository's address does not make a module path.
+// Read reads a file such as home. It returns an error if a line is neither a comment nor one of the known keys, or if
+// only some of the values are set. It also returns an error if the repository's address cannot be converted to a
+// module path.
 func Read(file string) (Home, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Batch is a set of changed paths that are due together. It says where to look, not what happened. OnBatch reads
-// the current file at each path.
+// Batch is a set of changed paths that are due together. It lists paths to check, but does not say what happened to
+// them. OnBatch reads the current file at each path.
 type Batch struct {
-	// Paths are relative to Root, slash separated, unique and sorted, in the bytes of the file system (no name
-	// is cleaned or checked). They are
+	// Paths are relative to Root, slash-separated, unique and sorted. Names are the exact bytes from the file system,
+	// neither cleaned nor checked. The paths are
 	//   - files, links and other non-folders that were created or changed;
-	//   - paths that are gone; for a folder only the folder's own path, whatever it contained;
-	//   - folders that appeared or came back, each only once everything in it is being watched.
-	// So for every path, OnBatch must compare everything that it knows below that path. Everything below a folder that
+	//   - paths that are gone; for a folder, only the folder's own path, no matter what it contained;
+	//   - folders that appeared or reappeared, each reported once everything in it is being watched.
+	// So for every path, OnBatch must check everything that it knows below that path. Everything below a folder that
 	// is new to OnBatch is in this batch or another one.
 	//
-	// The following example shows why batches contain folders that appeared. A folder "a" is removed and, before
-	// OnBatch looks, another folder "a" appears that is not watched yet. Its a/x looks like the old a/x. If a/x is
-	// removed at that moment, neither an event nor a listing shows it.
+	// The following example shows why batches contain folders that appeared. A folder "a" is removed. Before OnBatch
+	// checks it, another folder "a" appears that is not watched yet. OnBatch mistakes its file a/x for the old a/x.
+	// If a/x is then removed, neither an event nor a listing shows the removal.
 	Paths []string
 
 	// Scan means that events were lost or cannot arrive, so the whole tree must be compared. Paths may then be

@@ -15,8 +15,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// TestOverflow makes the kernel's own queue overflow. It blocks the reader while more events arrive than the queue can
-// hold, including events for new folders, which are lost.
+// TestOverflow makes the kernel's queue overflow. While the reader is blocked, more events arrive than the queue can
+// hold. Events for new folders are among those that are lost.
 func TestOverflow(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
@@ -39,7 +39,7 @@ func TestOverflow(t *testing.T) {
 	})
 	shut := make(chan struct{})
 	gate.Store(&shut)
-	for i := range limit + 3*4096 { // the queue, the events that fsnotify buffers, and more
+	for i := range limit + 3*4096 { // enough to fill the kernel's queue and fsnotify's buffers
 		_ = os.Chmod(filepath.Join(w.root, []string{"one", "two"}[i%2]), 0o600)
 	}
 	w.rename("old", "moved")
@@ -60,8 +60,8 @@ func TestOverflow(t *testing.T) {
 	w.reported("new/in/2", "moved/in/2")
 }
 
-// TestConstantOverflow reports an overflow at every folder that is walked. The walk must still finish. So must the
-// Scans, each of them after all watches have been in place at the same time.
+// TestConstantOverflow reports an overflow at every folder that is walked. The walk must still finish. Each Scan must
+// follow a moment at which all watches were in place.
 func TestConstantOverflow(t *testing.T) {
 	t.Parallel()
 	var storm atomic.Bool
@@ -90,7 +90,7 @@ func TestConstantOverflow(t *testing.T) {
 	w.reported("7/in/x")
 }
 
-// limited makes w refuse all watches beyond n, with errno.
+// limited makes w refuse all watches beyond the first n, with errno.
 func limited(n *atomic.Int64, errno error) func(*Watcher) {
 	return func(w *Watcher) {
 		add, used := w.sys.add, map[string]bool{}
@@ -179,8 +179,8 @@ func TestNoInstanceLeft(t *testing.T) {
 	w.converged()
 }
 
-// TestRefusedFolder checks that a folder that cannot be watched is logged once, and does not keep the watcher from
-// watching the rest.
+// TestRefusedFolder checks that a folder that cannot be watched is logged once, and does not prevent the watcher from
+// watching the others.
 func TestRefusedFolder(t *testing.T) {
 	t.Parallel()
 	var allowed atomic.Bool
@@ -210,8 +210,7 @@ func TestRefusedFolder(t *testing.T) {
 	w.converged()
 }
 
-// TestUnreadableFolder is like TestRefusedFolder, but relies on a real file system's permissions, which do not stop
-// root.
+// TestUnreadableFolder is like TestRefusedFolder, but uses real file permissions, so it cannot run as root.
 func TestUnreadableFolder(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() == 0 {
@@ -242,7 +241,7 @@ func TestUnreadableFolder(t *testing.T) {
 func TestRootRemovedAndMadeAgain(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, cfg *Config) { cfg.Poll = 20 * time.Millisecond; w.mkdir("a"); w.write("a/1", "x") })
-	inside, err := os.Open(w.root) // a shell with this working directory
+	inside, err := os.Open(w.root) // like a shell with this working directory
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,8 +263,8 @@ func TestRootRemovedAndMadeAgain(t *testing.T) {
 	w.converged()
 }
 
-// TestRootReplaced removes the root and creates it again before the watcher looks. Then it puts another folder in
-// the root's place.
+// TestRootReplaced removes the root and creates it again before the watcher reads the event. Then it puts another
+// folder in the root's place.
 func TestRootReplaced(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, _ *Config) { w.write("1", "x") })
@@ -329,8 +328,8 @@ func TestRootMissingAtStart(t *testing.T) {
 	w.converged()
 }
 
-// TestConvergence checks that a caller that relies only on batches ends up with the same tree, whatever happened to the
-// tree, and even if events are lost and watches run out.
+// TestConvergence checks that a caller that relies only on batches ends up with the same tree after random changes,
+// even if events are lost and watches run out.
 func TestConvergence(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
@@ -374,7 +373,7 @@ func mutate(w *watched, random *rand.Rand, i int) {
 	case 3, 4, 5:
 		_ = os.WriteFile(p+".md", fmt.Append(nil, i), 0o600)
 	case 6, 7, 8:
-		_ = syscall.Rename(p, place()) // unlike os.Rename, replaces an empty folder
+		_ = syscall.Rename(p, place()) // unlike os.Rename, this replaces an empty folder
 	case 9:
 		_ = os.Rename(p+".md", place()+".md")
 	case 10:

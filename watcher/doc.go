@@ -1,6 +1,6 @@
 // Package watcher turns file changes below one folder into batches of changed paths. No other package imports
-// fsnotify. The watcher imports no other package of mailtree and knows nothing about mail. It says "look at these
-// paths", never what they contain.
+// fsnotify. The watcher imports no other package of mailtree and knows nothing about mail. It reports which paths to
+// check, never what they contain.
 //
 //	inotify -> read -> queue -> session -> waiting -> dispatch -> OnBatch
 //	           only    set of   lstat,     one        one batch
@@ -22,9 +22,9 @@
 //	    created or moved here are reported, and then the folder itself.
 //	W4  Neither a slow OnBatch nor a slow disk stops the draining of inotify's
 //	    queue.
-//	W5  If events are lost (queue overflow), if no watch or instance is left, or
-//	    if the root is gone, State says degraded and what to do, a batch asks
-//	    for a Scan, and the watch repairs itself. Run ends only with its context.
+//	W5  If events are lost (queue overflow), if no watch or instance is available, or
+//	    if the root is gone, State reports "degraded" and what to do, a batch asks
+//	    for a Scan, and the watch repairs itself. Run returns only when its context ends.
 //	W6  A batch with Scan that follows lost events is sent after all watches
 //	    are in place again, so any change that the scan misses has an event.
 //	W7  Symlinks are never followed and no file is ever read; only folders are
@@ -36,12 +36,12 @@
 // Files that already existed below Root before Run are not reported. Compare the tree once Ready is closed to find
 // them.
 //
-// The watcher cannot see three kinds of changes: the renaming of a folder above Root's parent (found at the next
-// event), the unmounting of Root, and changes made by another machine on a network file system. The caller's hourly
-// comparison finds them.
+// The watcher cannot see three kinds of changes: a folder above Root's parent is renamed (noticed at the next event),
+// Root is unmounted, or another machine changes files on a network file system. The caller's hourly comparison finds
+// them.
 //
-// Folder names are the hard part. fsnotify on Linux watches inodes under the name by which they were added and does
-// not follow a rename. Adding a folder that it still watches under its old name succeeds and keeps the old name
+// Renamed folders are the hard part. On Linux, fsnotify watches inodes under the names with which they were added,
+// and does not follow renames. If a renamed folder is added again, the call succeeds, but fsnotify keeps the old name
 // (inotify_add_watch returns the same descriptor). So the session keeps its own tree of watched folders with the
 // identity (device, inode) of each. Before it adds a new name, it removes the watches of the old name and of
 // everything below it.

@@ -12,8 +12,8 @@ import (
 // gone are the operations that remove a path.
 const gone = fsnotify.Remove | fsnotify.Rename
 
-// handle passes on the events that the reader drained: paths to waiting, folders to the walk. It returns an
-// error if the root was replaced by another folder.
+// handle passes the events that the reader drained to waiting (paths) and to the walk (folders). It returns an error
+// if the root was removed or replaced by another folder.
 func (s *session) handle(events []event, lost bool) error {
 	if lost {
 		s.w.degrade("the kernel dropped file events because its queue was full, so the server compares the tree " +
@@ -51,9 +51,9 @@ func (s *session) handleRoot(ev event) error {
 	return nil
 }
 
-// handlePath makes the watches at a path match what is there now, whatever the order of the path's events. A folder
-// that appeared or came back is walked and then noted. Anything else is noted at once. A path that cannot be examined
-// is treated as both.
+// handlePath updates the watches to match what is at the path now, regardless of the order of its events. A folder
+// that appeared or reappeared is walked and then noted. Anything else is noted at once. If the path cannot be
+// examined, handlePath does both.
 func (s *session) handlePath(ev event) {
 	if ev.op == fsnotify.Write {
 		s.touch(ev)
@@ -75,20 +75,20 @@ func (s *session) handlePath(ev event) {
 	}
 }
 
-// known reports whether the folder at rel is already watched and as readable as before. If so, a walk found the folder
+// known reports whether the folder at rel is already watched and has the same mode. If so, a walk found the folder
 // before its event was read.
 func (s *session) known(rel string, info fs.FileInfo) bool {
 	f, ok := s.folders.byPath[rel]
 	return ok && !f.refused && f.id == identify(info) && f.mode == info.Mode()
 }
 
-// Arguments of Skip.
+// Values for the second argument of Skip.
 const (
 	asFolder = true
 	asFile   = false
 )
 
-// touch notes that a path that is not a folder changed, unless Skip excludes the path. A mode change is treated as a
+// touch notes a change to a path that is not a folder, unless Skip excludes the path. A mode change is treated as a
 // write, because it may have made the file readable or unreadable.
 func (s *session) touch(ev event) {
 	if !s.w.cfg.Skip(ev.rel, asFile) {
@@ -97,20 +97,20 @@ func (s *session) touch(ev event) {
 	}
 }
 
-// dropFolder forgets the folder at rel, everything below it, and their watches. Otherwise fsnotify would keep the
+// dropFolder removes the folder at rel, everything below it, and their watches. Otherwise fsnotify would keep the
 // watches below a renamed folder and report events under the old names forever.
 func (s *session) dropFolder(rel string) {
 	s.folders.removeFolder(rel, func(f *folder) {
-		// Most watches have ended together with their folder.
+		// If a folder was deleted, the kernel has already removed its watch.
 		if err := removeWatch(s.fs, s.w.abs(f.rel)); err != nil && !errors.Is(err, fsnotify.ErrNonExistentWatch) {
 			s.w.cfg.Log.Debug("removing a watch", "path", f.rel, "error", err)
 		}
 	})
 }
 
-// removeWatch ends the watch of a path. fsnotify 1.10.1 panics if a watched folder took the place of another one and
-// fsnotify has not read the event for that yet. The reason is that fsnotify forgets the watch but keeps the path when
-// the path is watched again.
+// removeWatch ends the watch of a path. fsnotify 1.10.1 panics if a watched folder has replaced another one and
+// fsnotify has not read that event yet. The reason is that fsnotify forgets the watch but keeps the path when the
+// path is watched again.
 func removeWatch(fs *fsnotify.Watcher, path string) (err error) {
 	defer func() {
 		if recover() != nil {

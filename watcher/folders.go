@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// identity identifies a folder independently of its name.
+// identity identifies a folder even if it is renamed.
 type identity struct {
 	dev, ino uint64
 }
@@ -26,14 +26,13 @@ type folder struct {
 	rel     string
 	id      identity
 	mode    fs.FileMode
-	round   int  // the walk that last visited it
-	refused bool // it cannot be watched or listed; the log has reported this once
+	round   int  // number of the full walk that last visited the folder
+	refused bool // the folder cannot be watched or listed; this has been logged
 	parent  *folder
 	below   map[*folder]struct{}
 }
 
-// folders is the tree of visited folders. It contains the parent of each of its folders, so no folder in it is below a
-// missing path.
+// folders is the tree of visited folders. Except for the root, a folder is in the tree only if its parent is.
 type folders struct {
 	byPath  map[string]*folder
 	byID    map[identity]*folder
@@ -44,7 +43,7 @@ func newFolders() *folders {
 	return &folders{byPath: map[string]*folder{}, byID: map[identity]*folder{}}
 }
 
-// putFolder adds f. Its path must be free and its parent present.
+// putFolder adds f. The tree must contain f's parent and must not contain f's path.
 func (t *folders) putFolder(f *folder) {
 	t.byPath[f.rel], t.byID[f.id] = f, f
 	if f.rel == "." {
@@ -67,7 +66,7 @@ func (t *folders) refuse(f *folder) bool {
 	return true
 }
 
-// accept undoes refuse.
+// accept removes the mark that refuse set.
 func (t *folders) accept(f *folder) {
 	t.refused -= count(f.refused)
 	f.refused = false

@@ -22,14 +22,15 @@ import (
 // patience is how long a test waits for a condition.
 const patience = time.Minute
 
-// recorder is a caller that keeps every batch and a mirror of the tree. It corrects the mirror only from batches.
+// recorder is a caller that keeps every batch and a mirror of the tree. It updates the mirror only when batches
+// arrive.
 type recorder struct {
 	root string
 
 	mu      sync.Mutex
 	batches []Batch
 	at      []time.Time
-	mirror  map[string]string // path -> content
+	mirror  map[string]string // content by path
 	bad     []string
 	inside  atomic.Int32
 	hold    chan struct{} // if set, OnBatch waits for it to be closed
@@ -80,8 +81,8 @@ func (r *recorder) complain(s string) {
 	r.bad = append(r.bad, s)
 }
 
-// look corrects the mirror at the paths and drops everything below them that is gone, even if a file or a link replaced
-// a folder. It goes through the mirror once, no matter how many paths there are.
+// look updates the mirror at the paths and drops everything below them that is gone, even if a file or a link
+// replaced a folder. It iterates over the mirror once, no matter how many paths there are.
 func (r *recorder) look(paths []string) {
 	named := map[string]bool{}
 	for _, rel := range paths {
@@ -104,8 +105,8 @@ func (r *recorder) look(paths []string) {
 	}
 }
 
-// readBelow reads a file and follows no link along the path. If a link replaced a folder, the folder's files are gone,
-// whatever the link points to.
+// readBelow reads a file. It does not follow links in the path: if a link replaced a folder, the folder's files are
+// gone, no matter what the link points to.
 func readBelow(root, rel string) (string, bool) {
 	for dir := path.Dir(rel); dir != "."; dir = path.Dir(dir) {
 		if info, err := os.Lstat(filepath.Join(root, dir)); err != nil || !info.IsDir() {
@@ -115,7 +116,7 @@ func readBelow(root, rel string) (string, bool) {
 	return read(filepath.Join(root, rel))
 }
 
-// read returns the content of a non-folder, or a stand-in for it.
+// read returns the content of a regular file, or the mode of another non-folder.
 func read(file string) (string, bool) {
 	info, err := os.Lstat(file)
 	switch {
@@ -133,7 +134,7 @@ func snapshot(root string) map[string]string {
 	tree := map[string]string{}
 	_ = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // it is being changed
+			return nil // the tree is being changed
 		}
 		if content, ok := read(p); ok {
 			rel, _ := filepath.Rel(root, p)
@@ -144,8 +145,7 @@ func snapshot(root string) map[string]string {
 	return tree
 }
 
-// paths returns all paths reported since the last forget, and whether a Scan was
-// asked for.
+// paths returns how often each path was reported since the last forget, and whether a batch had Scan set.
 func (r *recorder) paths() (map[string]int, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -175,14 +175,12 @@ func (r *recorder) forget() {
 	r.batches, r.at = nil, nil
 }
 
-// equal reports whether the mirror equals the tree.
 func (r *recorder) equal() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Equal(r.mirror, snapshot(r.root))
 }
 
-// mirrored returns the current mirror.
 func (r *recorder) mirrored() map[string]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -198,7 +196,7 @@ type watched struct {
 	log  *waits.Log
 }
 
-// start creates a folder, which prepare can fill and configure, and watches it.
+// start creates a folder and watches it. First, it calls prepare, which can fill the folder and change the Config.
 func start(t *testing.T, prepare func(w *watched, cfg *Config), hooks ...func(*Watcher)) *watched {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "root")
@@ -241,7 +239,6 @@ func start(t *testing.T, prepare func(w *watched, cfg *Config), hooks ...func(*W
 	return w
 }
 
-// until waits for a condition.
 func (w *watched) until(what string, cond func() bool) {
 	w.t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -270,14 +267,14 @@ func (w *watched) reported(paths ...string) {
 	})
 }
 
-// mode waits for a mode of State.
+// mode waits until State reports the mode m.
 func (w *watched) mode(m string) {
 	w.t.Helper()
 	w.until("mode "+m, func() bool { return w.State().Mode == m })
 }
 
-// settled waits until all events so far have been reported. A last file marks the end of the
-// kernel's queue.
+// settled waits until all events so far have been reported. To find the end of the kernel's queue, it writes a last
+// file.
 func (w *watched) settled() {
 	w.t.Helper()
 	w.until("every event is reported", func() bool { return w.State().Mode == "watching" && w.State().Pending == 0 })
@@ -291,7 +288,7 @@ func (w *watched) settled() {
 	w.until("every event is reported", func() bool { return w.State().Pending == 0 })
 }
 
-// converged waits until the mirror equals the tree, after all events.
+// converged waits until all events have been reported, and then checks that the mirror equals the tree.
 func (w *watched) converged() {
 	w.t.Helper()
 	w.settled()

@@ -28,7 +28,7 @@ func TestWritten(t *testing.T) {
 	if !written(root, "f") {
 		t.Error("written is false after the file was closed, with a reader")
 	}
-	if f, err = os.OpenFile(name, os.O_RDWR, 0); err != nil { // the lease was returned
+	if f, err = os.OpenFile(name, os.O_RDWR, 0); err != nil { // the lease has been released
 		t.Fatal(err)
 	}
 	f.Close()

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openFlags are the flags for opening a folder to list it. With them, opening anything else fails, no link is followed,
-// and no FIFO blocks the open.
+// openFlags are the flags for opening a folder to list it. They make opening anything else fail, and prevent
+// following links and blocking on a FIFO.
 const openFlags = syscall.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_CLOEXEC
 
-// openFolder opens the folder at rel below root and follows no link anywhere in rel. os.Root would follow links
-// that stay inside the root. If a folder was replaced by a link to "..", the walk would then remove the watches of
-// other folders. The caller closes the folder. The error wraps syscall.ENOTDIR or ELOOP if rel is not a folder.
+// openFolder opens the folder at rel below root. It does not follow links anywhere in rel. os.Root would follow links
+// that stay inside the root. If a folder was then replaced by a link to "..", the walk would remove the watches of
+// other folders. The caller must close the folder. The error wraps syscall.ENOTDIR or ELOOP if rel is not a folder.
 func openFolder(root *os.File, rel string) (*os.File, error) {
 	at, opened := int(root.Fd()), -1
 	for name := range strings.SplitSeq(rel, "/") {
@@ -32,7 +32,6 @@ func openFolder(root *os.File, rel string) (*os.File, error) {
 	return os.NewFile(uintptr(opened), rel), nil
 }
 
-// openat opens one folder in another.
 func openat(dir int, name string) (int, error) {
 	for {
 		fd, err := unix.Openat(dir, name, openFlags, 0)
@@ -42,8 +41,8 @@ func openat(dir int, name string) (int, error) {
 	}
 }
 
-// openRoot returns the root for walking. The root stays open until closeRoot is called. The error wraps errReplaced if
-// the root is no longer the watched folder.
+// openRoot opens the root for walking, if it is not open yet, and returns it. The root stays open until closeRoot is
+// called. The error wraps errReplaced if another folder has replaced the watched one.
 func (s *session) openRoot() (*os.File, error) {
 	if s.root != nil {
 		return s.root, nil

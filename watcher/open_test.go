@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestOpenFolder checks that openFolder follows no link anywhere in the path and does not wait for a FIFO.
+// TestOpenFolder checks that openFolder does not follow links anywhere in the path and does not block on a FIFO.
 func TestOpenFolder(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()

@@ -8,7 +8,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// TestPoll checks that a watcher without events opens no inotify instance, and finds every change by Scans.
+// TestPoll checks that a watcher with NoEvents opens no inotify instance, and finds every change through Scans.
 func TestPoll(t *testing.T) {
 	t.Parallel()
 	w := start(t,

@@ -7,18 +7,18 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// queue contains the events that the reader drained and the session has not taken yet. It has one entry for each path,
-// no matter how many events arrive, in the order of the paths' first events.
+// queue contains the events that the reader has added and the session has not drained yet. It has one entry per path,
+// no matter how many events arrive. The entries are in the order of the paths' first events.
 type queue struct {
-	wake chan struct{} // holds one token while there are events to take
+	wake chan struct{} // contains a token if there are events to drain
 
 	mu        sync.Mutex
-	index     map[string]int // path -> its entry
+	index     map[string]int // each path's index in events
 	events    []event
 	lost      bool  // events were lost since the last drain
 	overflows int64 // number of overflows so far
 
-	busy  int       // number of events that the session has taken and not finished
+	busy  int       // number of events that the session has drained but not finished
 	since time.Time // time of the first of these events
 }
 
@@ -57,8 +57,8 @@ func (q *queue) overflow() {
 	notify(q.wake)
 }
 
-// drain returns all events, and whether some events were lost. The events are treated as pending until finished is
-// called.
+// drain removes and returns all events, and reports whether events were lost. The events count as pending until
+// finished is called.
 func (q *queue) drain() (events []event, lost bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -72,8 +72,8 @@ func (q *queue) drain() (events []event, lost bool) {
 	return events, lost
 }
 
-// finished records that all drained events have been passed on. The argument left is the number of folders that still
-// have to be walked.
+// finished records that the session has handled all drained events. The argument left is the number of folders that
+// still have to be walked.
 func (q *queue) finished(left int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -89,7 +89,8 @@ func (q *queue) reset() {
 	q.finished(0)
 }
 
-// pending returns the number of events not passed on yet, the time of the first of them, and the number of overflows.
+// pending returns the number of events that the session has not finished, the time of the first of them, and the
+// number of overflows.
 func (q *queue) pending() (n int, oldest time.Time, overflows int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// session is the life of one inotify instance on one root folder. It ends when the context ends, when the root is
-// replaced by another folder, or when the instance breaks. The goroutine of Run owns all fields.
+// session watches one root folder with one inotify instance. It ends when the context ends, when the root is removed
+// or replaced by another folder, or when the instance becomes unusable. The goroutine of Run owns all fields.
 type session struct {
 	w    *Watcher
 	fs   *fsnotify.Watcher
@@ -23,9 +23,9 @@ type session struct {
 	root    *os.File // open while folders are walked, otherwise nil
 
 	short  string      // the folder for which no watch was available; "" if none
-	reason string      // the reason, as logged
+	reason string      // why no watch was available, as logged
 	retry  *time.Timer // runs while short is set
-	stood  bool        // all folders have been watched at some point
+	stood  bool        // whether all folders have been watched at some point
 }
 
 // errReplaced ends the session of a root that is gone or was replaced by another folder.
@@ -66,23 +66,23 @@ func (w *Watcher) session(ctx context.Context) (stood bool, err error) {
 func (s *session) close(dead <-chan error) {
 	s.retry.Stop()
 	s.closeRoot()
-	_ = s.fs.Close() // its error says only that the instance is closed
+	_ = s.fs.Close() // fails only if the instance is already closed
 	for range dead {
 	}
 	s.w.setFolders(0)
 }
 
-// watchParent watches the folder that contains the root, to notice when the root is removed. It is needed because
-// the kernel sends no event for the deletion of a folder that a process has open, such as a shell in it. If the
-// parent cannot be watched, the session continues without this watch.
+// watchParent watches the folder that contains the root, to notice when the root is removed. The watch on the root
+// itself is not enough: if a process has the root open, such as a shell in it, the kernel sends no event for its
+// deletion. If the parent cannot be watched, the session continues without this watch.
 func (s *session) watchParent() {
 	if parent := filepath.Dir(s.w.cfg.Root); parent != s.w.cfg.Root {
 		_ = s.w.sys.add(s.fs, parent)
 	}
 }
 
-// run handles events first and then walks folders. It sleeps when there is nothing to do. It walks one folder at a
-// time, so events wait for no more than one listing.
+// run alternates between handling all events and walking one folder, so events wait for at most one listing. When
+// there is nothing to do, run sleeps.
 func (s *session) run(ctx context.Context, dead <-chan error) error {
 	for ctx.Err() == nil {
 		events, lost := s.w.queue.drain()
@@ -113,7 +113,7 @@ func (s *session) run(ctx context.Context, dead <-chan error) error {
 	return nil
 }
 
-// checkRoot returns errReplaced unless the root is still the watched folder.
+// checkRoot returns an error that wraps errReplaced unless the root is still the watched folder.
 func (s *session) checkRoot() error {
 	info, err := os.Stat(s.w.cfg.Root)
 	if err != nil || identify(info) != s.self {

@@ -9,7 +9,7 @@ import (
 )
 
 // exhausted reports whether err means that the system has run out of a resource that may become available again, or
-// that a disk is not responding at the moment. The resources are watches (ENOSPC), instances or open files (EMFILE or
+// that a disk is temporarily not responding. The resources are watches (ENOSPC), instances or open files (EMFILE or
 // ENFILE), and memory. Such an error says nothing about the folder itself.
 func exhausted(err error) bool {
 	for _, errno := range []syscall.Errno{
@@ -23,7 +23,7 @@ func exhausted(err error) bool {
 	return false
 }
 
-// instanceReason returns a sentence that says why there is no inotify instance.
+// instanceReason returns a sentence with the reason why there is no inotify instance.
 func instanceReason(err error) string {
 	if errors.Is(err, syscall.EMFILE) {
 		return fmt.Sprintf("%v: this user has too many inotify instances (or this process too many open files); "+
@@ -32,7 +32,7 @@ func instanceReason(err error) string {
 	return fmt.Sprintf("no inotify instance: %v", err)
 }
 
-// watchReason returns a sentence that says why a folder is not watched.
+// watchReason returns a sentence with the reason why a folder is not watched.
 func (s *session) watchReason(rel string, err error) string {
 	advice := "the server will try again"
 	if errors.Is(err, syscall.ENOSPC) {
@@ -42,8 +42,8 @@ func (s *session) watchReason(rel string, err error) string {
 	return fmt.Sprintf("cannot watch %q: %v: %s; until then the server compares the tree every %v", rel, err, advice, s.w.cfg.Poll)
 }
 
-// excuse handles an error on a folder. It returns only errors that end the session, which means that the root was
-// replaced or cannot be listed.
+// excuse handles an error on a folder. It returns only errors that must end the session: the root was replaced or
+// cannot be listed.
 func (s *session) excuse(rel string, err error) error {
 	switch {
 	case err == nil:
@@ -65,8 +65,8 @@ func (s *session) excuse(rel string, err error) error {
 	return nil
 }
 
-// refused returns the entry of a folder that could not be opened, watched or listed, and creates it if
-// there is none. The entry records that the log has reported the folder.
+// refused returns the entry of a folder that could not be opened, watched or listed. If there is no entry, refused
+// creates it. The entry is needed to log the error only once.
 func (s *session) refused(rel string) *folder {
 	if f := s.folders.byPath[rel]; f != nil {
 		return f
@@ -78,13 +78,14 @@ func (s *session) refused(rel string) *folder {
 	return s.claim(rel, info)
 }
 
-// absent reports whether err means that the folder is gone or that a link has replaced it. An event also reports this.
+// absent reports whether err means that the folder is gone or that a link has replaced it. In both cases, an event
+// follows.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 }
 
-// exhaust stops the walk at a folder for which no watch is left. Until a watch is available, one Scan now and one
-// every Poll find the changes.
+// exhaust stops the walk at a folder for which no watch is available. Until a watch becomes available, Scans find the
+// changes: one now, and one every Poll.
 func (s *session) exhaust(rel string, err error) {
 	s.dropFolder(rel)
 	s.walk.todo, s.walk.full = nil, false
@@ -96,8 +97,8 @@ func (s *session) exhaust(rel string, err error) {
 	s.w.degrade(s.reason)
 }
 
-// probe asks for a Scan and tries to watch the folder that could not be watched. This takes one call instead of a
-// walk. If it works, all folders are walked again.
+// probe asks for a Scan and tries to watch the folder that could not be watched. That takes one call instead of a
+// walk. If the call succeeds, all folders are walked again.
 func (s *session) probe() {
 	s.w.waiting.askScan()
 	abs := s.w.abs(s.short)
@@ -107,7 +108,7 @@ func (s *session) probe() {
 		return
 	}
 	if err == nil {
-		// The walk adds the watch again, because every watch must be in folders.
+		// Every watch must have an entry in s.folders, so the walk adds this watch again.
 		_ = removeWatch(s.fs, abs)
 	}
 	s.short = ""

@@ -14,11 +14,10 @@ const (
 	stopped  = "stopped"
 )
 
-// State is the state of the watch, for health and doctor.
+// State is the state of the watch, for health checks and `mailtree doctor`.
 type State struct {
-	// Mode is "starting" (folders are being walked for the first time), "watching" (every folder that may be read
-	// is watched), "degraded" (Scans find the changes), "polling" (the same, but configured) or "stopped" (Run has
-	// returned).
+	// Mode is "starting" (folders are being walked for the first time), "watching" (every folder that may be read is
+	// watched), "degraded" (Scans find the changes), "polling" (NoEvents is set) or "stopped" (Run has returned).
 	Mode string
 
 	// Reason is a sentence for the user that says what is wrong and what to do about it. It is empty unless Mode is
@@ -64,7 +63,7 @@ func (w *Watcher) State() State {
 	}
 }
 
-// degrade records that the watch is incomplete, and why.
+// degrade records and logs that the watch is incomplete, and why.
 func (w *Watcher) degrade(reason string) {
 	if w.setMode(degraded, reason) {
 		w.cfg.Log.Warn("watching files: degraded", "root", w.cfg.Root, "reason", reason)
@@ -72,8 +71,8 @@ func (w *Watcher) degrade(reason string) {
 	w.readyOnce.Do(func() { close(w.ready) })
 }
 
-// stand records that every folder is watched. It reports whether this is the first time, in which case no Scan is
-// needed.
+// stand records that every folder is watched. It reports whether the watch is complete for the first time, in which
+// case no Scan is needed.
 func (w *Watcher) stand() (first bool) {
 	if w.setMode(watching, "") {
 		w.cfg.Log.Info("watching files", "root", w.cfg.Root)

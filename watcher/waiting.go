@@ -10,7 +10,7 @@ import (
 // for a Scan.
 type waiting struct {
 	cfg  Config
-	wake chan struct{} // contains one token if a deadline is earlier than the one that dispatch sleeps for
+	wake chan struct{} // contains a token if dispatch must wake before the deadline that it is sleeping for
 
 	// closed reports whether no process has the file at a path open for writing. It is nil if the system
 	// cannot tell.
@@ -18,8 +18,8 @@ type waiting struct {
 
 	mu    sync.Mutex
 	paths map[string]deadline
-	scan  time.Time // when the Scan was asked for; zero if none
-	armed time.Time // deadline that dispatch sleeps for; zero: until wake
+	scan  time.Time // when the pending Scan was requested; zero: none
+	armed time.Time // deadline that dispatch is sleeping for; zero: it sleeps until wake
 
 	flying int       // size of the batch that OnBatch is handling
 	flown  time.Time // time of the first event of that batch
@@ -29,22 +29,22 @@ type waiting struct {
 type deadline struct {
 	first   time.Time // time of its first unreported event
 	due     time.Time
-	written bool // it was written in place and needs the longer quiet time
+	written bool // the path was written in place, so it needs the longer quiet time
 
-	ask  time.Time     // when to ask whether the writer has closed the file; zero: never
-	wait time.Duration // time from ask until asking again
+	ask  time.Time     // when to check whether the writer has closed the file; zero: never
+	wait time.Duration // time between ask and the check after that
 }
 
-// next returns when to check the path again.
+// next returns the time of the next check of the path.
 func (d deadline) next() time.Time { return earlier(d.ask, d.due) }
 
 func newWaiting(cfg Config) *waiting {
 	return &waiting{cfg: cfg, wake: make(chan struct{}, 1), paths: map[string]deadline{}}
 }
 
-// touch notes events on a path. The arguments first and last are the times of the first and the last event. It moves
-// the path's deadline to Write or Rename after the last event, but no later than Longest after the first unreported
-// event.
+// touch notes events on a path. The arguments first and last are the times of the first and the last of them. touch
+// moves the path's deadline to Write or Rename after the last event, but no later than Longest after the first
+// unreported event.
 func (q *waiting) touch(rel string, first, last time.Time, written bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -70,7 +70,7 @@ func (q *waiting) touch(rel string, first, last time.Time, written bool) {
 	}
 }
 
-// noted is like touch, but for a path that a walk found. No event says that such a path was written.
+// noted is like touch, but for a path that a walk found, which therefore does not count as written in place.
 func (q *waiting) noted(rel string, now time.Time) {
 	written := false
 	q.touch(rel, now, now, written)
@@ -86,8 +86,8 @@ func (q *waiting) askScan() {
 	notify(q.wake)
 }
 
-// takeDue returns the paths that are due now. If no path is due, it returns an empty batch and the time at which to
-// call it again. A zero time means that the caller should wait for wake.
+// takeDue removes and returns the paths that are due now. If no path is due, it returns an empty batch and the time
+// at which to call it again. A zero time means that the caller should wait for wake.
 func (q *waiting) takeDue(now time.Time) (Batch, time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -117,8 +117,8 @@ func (q *waiting) takeDue(now time.Time) (Batch, time.Time) {
 	return b, time.Time{}
 }
 
-// finished reports whether a path that is not due yet was written in place and has been closed by its
-// writer. If not, it doubles the time until it asks again.
+// finished reports whether a path that is not due yet was written in place and its writer has closed the file. If the
+// file is still open, finished doubles the time until the next check.
 func (q *waiting) finished(rel string, d *deadline, now time.Time) bool {
 	if d.ask.IsZero() || d.ask.After(now) {
 		return false
@@ -132,7 +132,7 @@ func (q *waiting) finished(rel string, d *deadline, now time.Time) bool {
 	return false
 }
 
-// reported ends the batch that takeDue returned.
+// reported records that OnBatch has handled the batch that takeDue returned.
 func (q *waiting) reported() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -159,7 +159,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// count returns 1 for true.
+// count returns 1 for true and 0 for false.
 func count(b bool) int {
 	if b {
 		return 1

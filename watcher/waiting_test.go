@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestDeadlines checks the deadlines in docs/architecture.md, "From a save to the index", with its own clock.
+// TestDeadlines checks the deadlines in docs/architecture.md, "From a save to the index", with a simulated clock.
 func TestDeadlines(t *testing.T) {
 	t.Parallel()
 	ms := func(n int) time.Time { return time.Unix(1000, 0).Add(time.Duration(n) * time.Millisecond) }
@@ -41,7 +41,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestWake checks that dispatch is woken only by a deadline that is earlier than the one that dispatch sleeps for.
+// TestWake checks that only a deadline earlier than the one that dispatch is sleeping for wakes dispatch.
 func TestWake(t *testing.T) {
 	t.Parallel()
 	q, now := newWaiting(Config{}.withDefaults()), time.Now()
@@ -76,8 +76,8 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// TestClosed checks that a path that was written in place is due once its writer has closed it. The queue asks after 3
-// ms, then at growing intervals.
+// TestClosed checks that a path that was written in place is due once its writer has closed it. The queue checks for
+// that after 3 ms, then at growing intervals.
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	ms := func(n int) time.Time { return time.Unix(1000, 0).Add(time.Duration(n) * time.Millisecond) }

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// walk contains the folders to visit. A full walk starts at the root and only adds watches. If events name folders, the
-// folders are visited one by one as the events arrive, and the folders' files are reported.
+// walk contains the folders to visit. A full walk starts at the root and only adds watches. Between full walks,
+// folders are visited when events report them, and their files are reported.
 type walk struct {
-	todo  []visit // last in, first out: subfolders come before sibling folders
+	todo  []visit // last in, first out: a folder's subfolders come before its siblings
 	round int     // number of the last full walk
 	full  bool    // a full walk is in progress
-	again bool    // another full walk must follow, because events were lost in the meantime
+	again bool    // another full walk must follow, because events were lost during this one
 }
 
 // visit is a folder to watch and list.
 type visit struct {
 	rel    string
-	report bool // its files are new to the caller
-	noted  bool // instead of a visit, note the folder as changed: everything below it is watched
+	report bool // whether to report its files
+	noted  bool // only note the folder as changed, because everything below it is watched by now
 }
 
 func (k *walk) push(v visit) { k.todo = append(k.todo, v) }
@@ -30,9 +30,9 @@ func (k *walk) push(v visit) { k.todo = append(k.todo, v) }
 // left returns the number of steps left to do. The end of a full walk is one of them.
 func (k *walk) left() int { return len(k.todo) + count(k.full) }
 
-// beginScan starts a full walk. The walk adds every watch again, which costs nothing if the watch exists, and
-// leaves unreported files to the Scan at its end. If a full walk is in progress, it continues and another one
-// follows. Otherwise constant overflow would keep any walk from reaching its end.
+// beginScan starts a full walk. The walk adds every watch again, which costs nothing if the watch exists. It reports
+// no files, because a Scan follows at its end. If a full walk is in progress, it continues, and another one follows.
+// If it were restarted instead, constant overflow would keep any walk from reaching its end.
 func (s *session) beginScan() {
 	if s.walk.full {
 		s.walk.again = true
@@ -41,8 +41,7 @@ func (s *session) beginScan() {
 	s.walk = walk{todo: []visit{{rel: "."}}, round: s.walk.round + 1, full: true}
 }
 
-// step visits one folder, or ends the walk if no folder is left. It returns an error if the root was
-// replaced by another folder.
+// step visits one folder, or ends the walk if no folder is left. It returns an error if the session must end.
 func (s *session) step() error {
 	last := len(s.walk.todo) - 1
 	if last < 0 {
@@ -59,9 +58,9 @@ func (s *session) step() error {
 	return s.visit(v)
 }
 
-// finishScan ends a walk. After a full walk all watches are in place. finishScan then drops the folders that the
-// walk did not find, and asks for a Scan. After the very first walk it asks for no Scan, because nothing can be
-// lost before that walk.
+// finishScan ends a walk. After a full walk, all watches are in place. finishScan then drops the folders that the
+// walk did not find, and asks for a Scan. After the very first walk, it does not, because no changes need to be
+// reported before that.
 func (s *session) finishScan() {
 	s.closeRoot()
 	if !s.walk.full {
@@ -95,7 +94,7 @@ func (s *session) sweep() {
 }
 
 // visit watches a folder and then lists it. It skips a folder that is gone or whose parent is no longer watched,
-// because an event for the folder or the parent follows.
+// because an event for the folder or its parent follows.
 func (s *session) visit(v visit) error {
 	if v.rel != "." && s.folders.byPath[path.Dir(v.rel)] == nil {
 		return nil
@@ -123,7 +122,6 @@ func (s *session) visit(v visit) error {
 	return s.excuse(v.rel, err)
 }
 
-// open opens the folder at rel.
 func (s *session) open(rel string) (*os.File, error) {
 	root, err := s.openRoot()
 	if err != nil {
@@ -132,9 +130,10 @@ func (s *session) open(rel string) (*os.File, error) {
 	return openFolder(root, rel)
 }
 
-// claim records the folder at rel. It drops what was recorded under the folder's path or identity before, because
-// fsnotify would keep the old name. It returns nil if there is nothing to do, either because this round has already
-// visited the folder or because the folder is a mount of a folder above it. It tries a refused folder again.
+// claim records the folder at rel. It first drops any other entry with the same path or identity, because fsnotify
+// would keep the old name. It returns nil if there is nothing to do, because this round has already visited the
+// folder or because the folder is a mount of a folder above it. It returns a refused folder again, so that the caller
+// retries it.
 func (s *session) claim(rel string, info fs.FileInfo) *folder {
 	id := identify(info)
 	known := s.folders.byPath[rel]
@@ -153,7 +152,7 @@ func (s *session) claim(rel string, info fs.FileInfo) *folder {
 		s.dropFolder(twin.rel)
 	}
 	if rel != "." && s.folders.byPath[path.Dir(rel)] == nil {
-		return nil // the same folder is already above this one
+		return nil // this folder is a mount of a folder above it, whose entries were just dropped
 	}
 	f := &folder{
 		rel:   rel,
@@ -183,7 +182,7 @@ func (s *session) listFolder(dir *os.File, f *folder, report bool) error {
 	}
 }
 
-// found records one folder entry.
+// found handles one directory entry: it pushes a folder, and notes any other path if report is set.
 func (s *session) found(rel string, dir, report bool, now time.Time) {
 	switch {
 	case s.w.cfg.Skip(rel, dir):
@@ -194,7 +193,7 @@ func (s *session) found(rel string, dir, report bool, now time.Time) {
 	}
 }
 
-// child returns the path of a name in a folder.
+// child returns the path of the entry with the given name in the folder dir.
 func child(dir, name string) string {
 	if dir == "." {
 		return name

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestNestedNewFolders checks that 300 files are found in folders that are created all at once. fsnotify alone saw only
-// 144 of the files. See docs/speed.md, "Findings behind the design".
+// TestNestedNewFolders checks that the watcher finds 300 files in nested folders that are created at the same time.
+// With fsnotify alone, only 144 of the files were reported. See docs/speed.md, "Findings behind the design".
 func TestNestedNewFolders(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)
@@ -70,8 +70,8 @@ func TestNamesOfAnyBytes(t *testing.T) {
 	w.converged()
 }
 
-// TestRenameFolder checks that the watcher does not keep the watches below a renamed folder under their old names,
-// although fsnotify does.
+// TestRenameFolder checks that the watches below a renamed folder do not keep their old names. fsnotify alone would
+// keep them.
 func TestRenameFolder(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, _ *Config) {
@@ -89,13 +89,13 @@ func TestRenameFolder(t *testing.T) {
 	if got, _ := w.paths(); got["old/deep/er/2"] != 0 {
 		t.Error("reported under its old name")
 	}
-	w.rename("new", "old") // and back, where old watches may still exist
+	w.rename("new", "old") // and back to a name that may still have old watches
 	w.write("old/deep/er/4", "x")
 	w.reported("old/deep/er/4")
 	w.converged()
 }
 
-// TestSwapFolders swaps the names of two folders at once.
+// TestSwapFolders atomically swaps the names of two folders.
 func TestSwapFolders(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, _ *Config) {
@@ -119,8 +119,8 @@ func TestSwapFolders(t *testing.T) {
 	w.reported("a/in/new", "b/in/new")
 }
 
-// TestFolderReplacedInOneStep renames a folder over an empty one. The kernel reports the new folder and nothing
-// about the old one.
+// TestFolderReplacedInOneStep renames a folder over an empty one. The kernel reports only the new folder, not the
+// removal of the old one.
 func TestFolderReplacedInOneStep(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, _ *Config) { w.mkdir("dir") })
@@ -175,8 +175,8 @@ func TestMoveOut(t *testing.T) {
 	}
 }
 
-// TestSlowWrite checks that a path written in place is reported once it has been quiet. A path renamed into place is
-// reported much sooner.
+// TestSlowWrite checks that a path written in place is not reported until it has been quiet. A path renamed into
+// place is reported much sooner.
 func TestSlowWrite(t *testing.T) {
 	t.Parallel()
 	const quiet = 2 * time.Second
@@ -231,13 +231,13 @@ func TestConstantWriteIsReportedInTheEnd(t *testing.T) {
 	}
 }
 
-// TestWrittenPathDoesNotDelayOthers checks that one busy path does not hold back the others.
+// TestWrittenPathDoesNotDelayOthers checks that a path that is being written does not delay other paths.
 func TestWrittenPathDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, cfg *Config) {
 		cfg.Write, cfg.Longest = time.Hour, time.Hour
 		w.write("old", "")
-		w.write("busy", "") // now, because otherwise its creation and the first write may be reported separately
+		w.write("busy", "") // created now, because otherwise its creation and the first write could be reported separately
 	})
 	busy, err := os.OpenFile(filepath.Join(w.root, "busy"), os.O_WRONLY, 0)
 	if err != nil {
@@ -373,8 +373,7 @@ func TestMode(t *testing.T) {
 	w.reported("dir/in/1")
 }
 
-// TestBlockedCaller checks that while OnBatch blocks, the watcher drains events, which are delivered with the next
-// batch.
+// TestBlockedCaller checks that while OnBatch blocks, the watcher drains events, and reports them in the next batch.
 func TestBlockedCaller(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
@@ -397,5 +396,5 @@ func TestBlockedCaller(t *testing.T) {
 	}
 	close(hold)
 	w.converged()
-	w.until("Oldest is zero", func() bool { return w.State().Oldest.IsZero() }) // an event of a reported path may come late
+	w.until("Oldest is zero", func() bool { return w.State().Oldest.IsZero() }) // an event for a path may arrive after the path has been reported
 }

@@ -38,7 +38,7 @@ func CutBlock(data []byte) []byte {
 	return []byte(before + text[to:])
 }
 
-// findBlock returns the offsets of the block's beginning and of its end, after its last line end. Markers are
+// findBlock returns the offsets of the block's beginning and of its end, after its last line ending. Markers are
 // recognized only at the beginning of a line.
 func findBlock(text string) (from, to int, ok bool) {
 	from = strings.Index("\n"+text, "\n"+blockBegin)

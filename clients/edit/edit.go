@@ -1,12 +1,12 @@
-// Package edit changes one entry of a configuration file that belongs to another program and to the user who wrote it.
-// It works on the bytes of a file, and neither reads nor writes files.
+// Package edit changes one entry of a configuration file that belongs to another program and its user. It works on
+// the bytes of a file, and neither reads nor writes files.
 //
-// An edit replaces only the bytes of the entry. All other keys, their order, comments, white space, line ends and a
-// byte-order mark stay unchanged. Every edit is checked before it is returned: the result is parsed and must equal the
-// old content except for the entry. If that is impossible, the edit fails and the file stays unchanged.
+// An edit replaces only the bytes of the entry. All other keys, their order, comments, white space, line endings and
+// a byte-order mark stay unchanged. Every edit is checked before it is returned: the result is parsed and must equal
+// the old content except for the entry. If that is impossible, the edit fails and the file stays unchanged.
 //
 //	JSON    with or without comments and trailing commas; also lists of hook handlers
-//	TOML    the entry is a table of its own, [a.b], with the tables below it
+//	TOML    the entry is a separate table, [a.b], with the tables below it
 //	Block   lines of text between two markers in a markdown file
 package edit
 
@@ -87,7 +87,7 @@ func line(data []byte, offset int) int {
 	return 1 + bytes.Count(data[:min(max(offset, 0), len(data))], []byte("\n"))
 }
 
-// newline returns the line end of a file's first line.
+// newline returns the line ending of a file's first line.
 func newline(data []byte) string {
 	if i := bytes.IndexByte(data, '\n'); i > 0 && data[i-1] == '\r' {
 		return "\r\n"

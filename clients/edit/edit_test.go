@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzJSON puts an entry into any file that parses, and removes it again. An edit that returns ErrByHand is a bug: the
-// check of the edit has found a mistake.
+// FuzzJSON adds an entry to any file that parses, and removes it again. If an edit returns ErrByHand, the check of
+// its result has found a bug.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{
 		``, `{}`, `{ }`, "{\n}", `{"a":1}`, "{\n  \"a\": 1, // c\n}", `{"s":{}}`, `{"s":{/* c */}}`, `{"s":{"b":{"c":[1,],},},}`,
@@ -67,7 +67,7 @@ func blocked(v any, path []string) bool {
 	return !isObject
 }
 
-// FuzzHandlers puts handlers into any file that parses, and removes them again.
+// FuzzHandlers adds handlers to any file that parses, and removes them again.
 func FuzzHandlers(f *testing.F) {
 	for _, s := range []string{
 		``, `{}`, `{"h":{}}`, `{"h":{"a":[]}}`, "{\n  \"h\": {\n    \"a\": [ // c\n    ]\n  }\n}",

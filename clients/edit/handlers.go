@@ -14,7 +14,8 @@ import (
 // A list contains handlers, or groups with a list "hooks" of handlers.
 type Handlers struct {
 	Path []string // from the root to the object that contains the lists
-	// Known returns the name of a handler if it is ours, and "" otherwise. Handlers with the same name do the same thing.
+	// Known returns the name of a handler if it is ours, and "" otherwise. Handlers with the same name do the same
+	// thing.
 	Known func(handler map[string]any) string
 	Want  []Handler
 	Root  []Key // set at the root if they are missing
@@ -53,7 +54,7 @@ func (h Handlers) wanted() (all []slot) {
 	return all
 }
 
-// wants reports whether a list must contain a handler.
+// wants reports whether a list must contain one of our handlers.
 func (h Handlers) wants(list string) bool {
 	return slices.ContainsFunc(h.Want, func(w Handler) bool { return w.List == list })
 }
@@ -142,8 +143,8 @@ func (f JSON) CutHandlers(data []byte, h Handlers) ([]byte, error) {
 	})
 }
 
-// keepSlots calls visit for each of our handlers, and replaces a handler with gone{} if visit returns false. A list may
-// contain a value of a form that Handlers does not describe. If one of our handlers belongs in that list, keepSlots
+// keepSlots calls visit for each of our handlers, and replaces a handler with gone{} if visit returns false. A list
+// may contain a value whose form Handlers does not describe. If one of our handlers belongs in that list, keepSlots
 // returns an error. Otherwise it ignores the value.
 func (h Handlers) keepSlots(d *document, root map[string]any, visit func(slot) (stays bool)) error {
 	if _, err := d.find(h.Path...); err != nil {
@@ -168,8 +169,8 @@ func (h Handlers) keepSlots(d *document, root map[string]any, visit func(slot) (
 	return nil
 }
 
-// element visits the handlers in element i of a list. The element is a handler itself, or a group of handlers. Its path
-// is path.
+// element visits the handlers in element i of list. The element, whose path is path, is a handler or a group of
+// handlers.
 func (h Handlers) element(d *document, list []any, i int, s slot, path []string, visit func(slot) (stays bool)) error {
 	m, ok := list[i].(map[string]any)
 	if !ok && h.wants(s.list) {
@@ -194,7 +195,7 @@ func (h Handlers) element(d *document, list []any, i int, s slot, path []string,
 	return nil
 }
 
-// unlike returns an error that says what form is expected at path.
+// unlike returns an error that says what kind of value is expected at path.
 func (d *document) unlike(what string, path ...string) error {
 	v, err := d.find(path...)
 	if err != nil || v == nil {

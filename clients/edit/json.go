@@ -24,7 +24,7 @@ type document struct {
 	mark  string // the byte-order mark, or ""
 	text  []byte
 	root  hujson.Value
-	order []string // the names of new members in their order
+	order []string // the names of new members, in the order in which to write them
 	group string   // name of a member; an object that loses this member is removed too; "" for none
 }
 
@@ -228,7 +228,7 @@ func (f JSON) edit(data []byte, change func(d *document, root map[string]any) er
 // gone takes the place of a list element that is to be removed.
 type gone struct{}
 
-// left returns a decoded file's content without the elements that are gone.
+// left returns v, a decoded value, without the list elements that are gone{}.
 func left(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -261,7 +261,7 @@ func within(root map[string]any, path []string) (m map[string]any, ok bool) {
 	return root, true
 }
 
-// follow puts new members in the order of names. Names from earlier calls keep their places.
+// follow makes new members appear in the order of names. Names from earlier calls keep their places.
 func (d *document) follow(names ...string) {
 	at := 0
 	for _, name := range names {
@@ -274,7 +274,7 @@ func (d *document) follow(names ...string) {
 	}
 }
 
-// sorted returns the names of new members in their order.
+// sorted returns the names of m's members, in the order in which to write them.
 func (d *document) sorted(m map[string]any) []string {
 	names := slices.Sorted(maps.Keys(m))
 	slices.SortStableFunc(names, func(a, b string) int {

@@ -9,8 +9,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// match changes the content of v from was to want. The line on which v begins has the given indentation. If nothing is
-// left in v, match returns true. The caller must then remove v, and delete its wanted content.
+// match changes the content of v from was to want. The line on which v begins has the given indentation. If the
+// change leaves nothing in v, match returns true. The caller must then remove v, and also delete want from v's
+// parent's wanted content.
 func (d *document) match(v *hujson.Value, was, want any, indent string) (emptied bool, err error) {
 	switch now := want.(type) {
 	case map[string]any:
@@ -147,15 +148,15 @@ func excise(v *hujson.Value, i int) {
 	}
 }
 
-// withoutLine returns the text before a member without the line end and the white space directly in front of the
+// withoutLine returns the text before a member without the line ending and the white space directly in front of the
 // member.
 func withoutLine(before hujson.Extra) hujson.Extra {
 	before = bytes.TrimRight(before, " \t")
 	return bytes.TrimSuffix(bytes.TrimSuffix(before, []byte("\n")), []byte("\r"))
 }
 
-// attach adds a member at the end of v, or an element if name is "", in the style of v's other items. The new item
-// goes after the last comment.
+// attach adds value as the last member of v, or as the last element if name is "", in the style of v's other items.
+// The new item goes after the last comment.
 func (d *document) attach(v *hujson.Value, name string, value any, indent string) {
 	s := d.style(v, indent)
 	inside, tail := contents(v)

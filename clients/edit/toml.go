@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// TOML is a file in which the entry is a table of its own, [a.b]. If the entry has another form (inline, or with dotted
+// TOML is a file in which the entry is a separate table, [a.b]. If the entry has another form (inline, or with dotted
 // keys), editing it returns ErrByHand.
 type TOML struct{}
 

@@ -4,7 +4,7 @@
 //	event.go    Event, the common form of the clients' events, and Parse
 //	answer.go   Answer, the common form of answers, and Format
 //	table.go    the clients: their event names, and the form of their answers
-//	plain.go    answers in other forms than Claude Code's
+//	plain.go    answers in forms other than Claude Code's
 //
 // fixtures/hooks contains the input from each client, the Event parsed from it, and the bytes of the answer.
 package event
@@ -42,21 +42,21 @@ type Event struct {
 	Source  string // for a Start: startup, resume, clear, compact, fork; for a Stop: how the turn ended; "" if the client does not say
 	Session string // the client's id for the conversation
 	Dir     string // the session's working directory, which may change
-	Root    string // the folder in which the client was started; Dir if the client does not say
+	Root    string // the folder that the client was started in; Dir if the client does not say
 	Model   string // "" if the client does not say
 
-	Transcript string // the file to which the client writes the session; "" if the client does not say
+	Transcript string // the file that the client writes the session to; "" if the client does not say
 
 	Deaf     bool // the client does not show the answer to the model
-	Subagent bool // it happened in an agent started by the session's agent
+	Subagent bool // the event happened in a subagent of the session's agent
 
 	Paths []string // the files that a tool changes, absolute or relative to Dir; an Edit has at least one
 
 	Asks string // for an Ask: the tool and its file, or the first line of its command; "" if the client does not say
 }
 
-// Edited returns the absolute paths of the files that tools have changed. It returns nil before a change, and if the tool
-// failed.
+// Edited returns the absolute paths of the files that tools have changed. It returns nil before a change, and if the
+// tool failed.
 func (e *Event) Edited() (paths []string) {
 	if e.Kind != Tool || strings.HasSuffix(e.Name, "Failure") {
 		return nil
@@ -154,7 +154,7 @@ func (p *payload) unnamed() string {
 	return ""
 }
 
-// asks returns what the client asks the user's permission for. A file in dir is relative to it.
+// asks returns what the client asks the user's permission for. A file in dir is shown relative to dir.
 func (p *payload) asks(dir string) string {
 	text := p.Message
 	if p.Tool != "" {
@@ -178,8 +178,8 @@ type call struct {
 	Input input  `json:"tool_input"`
 }
 
-// addFiles adds the files that a tool changes to the event. If the tool changes no files, the event needs no check in
-// advance.
+// addFiles adds the files that a tool changes to the event. If the tool changes no files, addFiles adds nothing, and
+// the event needs no check in advance.
 func (c client) addFiles(e *Event, t call) {
 	paths := shellPatched(t.Input.text("command"))
 	if slices.Contains(c.editors, t.Tool) && t.Input.text("command") != "view" { // str_replace_editor also reads files

@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the files in fixtures/hooks")
 
-// TestHooks parses what clients send, answers it, and compares both with fixtures/hooks. README.md there explains how
-// a case is written.
+// TestHooks parses what clients send, answers it, and compares both with fixtures/hooks. README.md there explains the
+// form of a case.
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	for name := range clients {
@@ -69,7 +69,7 @@ func replay(t *testing.T, client string, given []txtar.File) (all []txtar.File) 
 	return all
 }
 
-// lines returns those fields of an event that are set.
+// lines returns the fields of an event that are set, one per line.
 func lines(e Event) (text []byte) {
 	v := reflect.ValueOf(e)
 	for i := range v.NumField() {
@@ -102,7 +102,7 @@ func TestParseRefuses(t *testing.T) {
 }
 
 // TestParseForeign checks that a hook for Claude Code ignores events from Copilot CLI, which runs that hook too. The
-// hook ignores no event from Claude Code, even if Copilot started Claude Code.
+// hook must not ignore events from Claude Code, even if Copilot started Claude Code.
 func TestParseForeign(t *testing.T) {
 	t.Parallel()
 	env := func(name string) string { return map[string]string{"COPILOT_PROJECT_DIR": "/code"}[name] }

@@ -1,6 +1,6 @@
 package event
 
-// This file contains the answers for clients that do not use Claude Code's form.
+// This file contains the answers for clients that expect a form other than Claude Code's.
 
 // answerPlugin answers our own plugin, which acts on the answer itself.
 func answerPlugin(a Answer, _ Event) any {

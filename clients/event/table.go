@@ -1,10 +1,10 @@
 package event
 
-// client describes how a client names its events, and the form in which it expects answers.
+// client describes how a client names its events, and the form of the answers that it expects.
 type client struct {
 	kinds   map[string]Kind // by name, or by name and type of notification
 	editors []string        // tools that change files
-	rootVar string          // the variable that contains Event.Root; "": none
+	rootVar string          // the environment variable that contains Event.Root; "": none
 	deaf    []string        // events, by name or by name and source, whose answers the client does not show to the model
 	answer  func(a Answer, e Event) any
 }

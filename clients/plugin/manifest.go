@@ -7,14 +7,14 @@ import (
 
 // This file contains the manifests, in the forms that the clients define.
 
-// schemas is where the schemas of Agent Plugins are.
+// schemas is the base URL of the schemas of Agent Plugins.
 const schemas = "https://agent-plugins.org/schemas/1.0.0/"
 
 type author struct {
 	Name string `json:"name"`
 }
 
-// authors is the owner of the plugins, as in LICENSE.
+// authors is the owner of the plugins, as named in LICENSE.
 var authors = author{"The mailtree authors"}
 
 // manifest describes a plugin. Claude Code, Codex, Copilot CLI and Agent Plugins have these fields in common.
@@ -75,7 +75,7 @@ func (h home) marketplace(client string) marketplace {
 	}
 }
 
-// codexManifest also says how Codex shows the plugin.
+// codexManifest is a manifest that also says how Codex displays the plugin.
 type codexManifest struct {
 	manifest
 	Interface codexFace `json:"interface"`
@@ -171,7 +171,7 @@ func (h home) module() module {
 	}
 }
 
-// encode returns a file with the value as JSON, in the form that the clients' own files have.
+// encode returns the value as the content of a JSON file, formatted like the clients' own files.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

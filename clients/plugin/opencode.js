@@ -1,15 +1,15 @@
 // mailtree: `mailtree setup opencode` writes this file, and `--remove` takes it away.
-// It tells `mailtree hook opencode` what happens in a session, and passes on what that answers.
+// It reports a session's events to `mailtree hook opencode`, and applies the answers.
 import { spawn } from "node:child_process"
 
 const command = ["mailtree", "hook", "opencode"]
 
-// In a plugin these are the MCP entry, and what the model is told if mailtree is not on the PATH.
+// In a plugin, these are the MCP entry, and the text for the model if mailtree is not on the PATH.
 const entry = null
 const missing = ""
 
-// ask writes an event to the hook and returns its answer: {tell, deny, warn, agent}, each optional.
-// Whatever goes wrong, the answer is empty. With --wait the answer comes when mail does, maybe never.
+// ask sends an event to the hook and returns the answer: {tell, deny, warn, agent}, each optional. If anything fails,
+// the answer is empty. With --wait, the answer comes only when mail arrives, which may be never.
 const ask = (event, flags = []) =>
   new Promise((resolve) => {
     const timeout = flags.includes("--wait") ? undefined : 5000
@@ -28,23 +28,23 @@ const ask = (event, flags = []) =>
     child.stdin.end(JSON.stringify(event))
   })
 
-// newID returns an id of a message ("msg") or a part ("prt") that sorts behind those that opencode has made:
-// first comes what the user says.
+// newID returns an id for a message ("msg") or a part ("prt"). The id sorts after the ids that opencode has created, so
+// that the user's own text comes first.
 const newID = (kind) => {
   const time = BigInt.asUintN(48, BigInt(Date.now()) * 0x1000n + 0xfffn)
   return kind + "_" + time.toString(16).padStart(12, "0") + Math.random().toString(36).slice(2, 16).padEnd(14, "0")
 }
 
 export const Mailtree = async ({ client, directory }) => {
-  const started = new Set() // sessions that the hook knows
-  const parents = new Map() // session of a subagent: the one that started it, whose agent it works for
+  const started = new Set() // sessions that were reported to the hook
+  const parents = new Map() // a subagent's session: the session that started it, whose agent it acts as
   const agents = new Map() // session: the name of its agent
-  const warnings = new Map() // call of a tool that changes files: what its model is to know of them
+  const warnings = new Map() // call of a tool that changes files: the warning about the files for the model
 
   const main = (session) => (parents.has(session) ? main(parents.get(session)) : session)
   const tell = async (name, session, more) => {
     const event = { hook_event_name: name, session_id: main(session), cwd: directory, ...more }
-    if (parents.has(session)) event.agent_id = session // it is told nothing
+    if (parents.has(session)) event.agent_id = session // a subagent is told nothing
     const answer = await ask(event)
     if (answer.agent) agents.set(main(session), answer.agent)
     return answer
@@ -56,9 +56,9 @@ export const Mailtree = async ({ client, directory }) => {
     return tell("SessionStart", session, { source: "startup" })
   }
 
-  // When a turn fails, opencode reports the session as idle twice. A prompt between the two becomes a message that no
-  // turn answers. So if a prompt has not made the session busy before the session is idle again, it is sent once more,
-  // under the same ids.
+  // When a turn fails, opencode reports the session as idle twice. A prompt that is sent between the two reports becomes
+  // a message that no turn answers. So if the session is idle again before a prompt has made it busy, the prompt is sent
+  // once more, with the same ids.
   const unanswered = new Map() // session: the message
   const say = (session, body) => client.session.promptAsync({ path: { id: session }, body })
   const prompt = (session, text) => {
@@ -90,13 +90,13 @@ export const Mailtree = async ({ client, directory }) => {
     },
     "tool.execute.after": async ({ tool, sessionID, callID, args }, result) => {
       const text = typeof result.output === "string"
-      if (!text && !Array.isArray(result.content)) return // nothing can be added: what is told would be lost
+      if (!text && !Array.isArray(result.content)) return // no text can be added, so the answer would be lost
       const answer = await tell("PostToolUse", sessionID, { tool_name: tool, tool_input: args })
       const said = [warnings.get(callID), answer.tell].filter(Boolean).join("\n\n")
       warnings.delete(callID)
       if (!said) return
       if (text) result.output += "\n\n" + said
-      else result.content.push({ type: "text", text: said }) // of an MCP server
+      else result.content.push({ type: "text", text: said }) // the result of an MCP server's tool
     },
     "shell.env": async ({ sessionID }, { env }) => {
       if (agents.has(main(sessionID))) env.AGENT_NAME = agents.get(main(sessionID))
@@ -113,7 +113,7 @@ export const Mailtree = async ({ client, directory }) => {
         if (body) return say(session, body)
         const { tell: news } = await tell("Stop", session)
         if (news) await prompt(session, news)
-        else wait(session) // the next one ends this one
+        else wait(session) // the next waiting hook ends this one
       }
       if (event.type === "server.instance.disposed") await Promise.all([...started].map((s) => tell("SessionEnd", s)))
     },

@@ -1,6 +1,6 @@
-// Package plugin makes the plugins of mailtree: folders that the clients' own plugin commands install, and that bring
-// what `mailtree setup` writes for the client, and the skill. `mailtree setup --plugin DIR` writes the files. They are
-// checked in, because clients install plugins from the repository:
+// Package plugin generates mailtree's plugins. A plugin is a folder that a client's own plugin command installs. It
+// contains what `mailtree setup` would write for the client, and the skill. `mailtree setup --plugin DIR` writes the
+// plugins' files. They are checked in, because clients install plugins from the repository:
 //
 //	.claude-plugin/, .agents/, .github/plugin/     lists of plugins, which Claude Code, Codex and Copilot CLI read
 //	gemini-extension.json, hooks/, skills/         the extension for Gemini CLI, which is the repository itself
@@ -45,13 +45,13 @@ const (
 // ErrOther means that a file is not mailtree's.
 var ErrOther = errors.New("it belongs to another project")
 
-// home is what the plugins say about where they come from.
+// home is the release information that the plugins contain.
 type home struct {
 	Version    string // clients update a plugin only if its version changes
 	Repository string // the address of the repository; "" while the project is not published
 }
 
-// notInstalled returns what a plugin tells the user if mailtree is not on the PATH.
+// notInstalled returns the text that a plugin shows the user if mailtree is not on the PATH.
 func (h home) notInstalled() string {
 	where := "the README of mailtree"
 	if h.Repository != "" {
@@ -65,10 +65,10 @@ func Files() ([]clients.File, error) {
 	return home{version, repository}.render()
 }
 
-// kind is one plugin.
+// kind describes one plugin.
 type kind struct {
-	client   string // whose hooks it brings; agent: none
-	manifest string // the names of files in the plugin's folder
+	client   string // the client whose hooks the plugin contains; agent has no hooks
+	manifest string // the manifest's name in the plugin's folder
 	content  any
 	servers  string // the file with the MCP entry
 	list     string // the list that contains the plugin, relative to the repository; "": none
@@ -134,7 +134,7 @@ func (h home) render() (all []clients.File, err error) {
 	}
 
 	for _, e := range []struct{ client, manifest, hooks, declared string }{
-		{"gemini", extensionFile, "hooks/hooks.json", ""}, // where Gemini CLI looks
+		{"gemini", extensionFile, "hooks/hooks.json", ""}, // Gemini CLI expects hooks in this file
 		{"qwen", "qwen-extension.json", qwenHooks, qwenHooks},
 	} {
 		extension, failed := h.extension(e.client, e.declared)
@@ -155,7 +155,7 @@ func (h home) render() (all []clients.File, err error) {
 // folder returns the folder of a plugin, relative to the top of the repository.
 func folder(client string) string { return "clients/plugin/" + client }
 
-// setup returns the setup whose files a plugin brings.
+// setup returns the setup whose files a plugin contains.
 func (h home) setup(client string) clients.Setup {
 	list := clients.List()
 	return clients.Setup{
@@ -205,8 +205,8 @@ func (c Change) Apply() error {
 	return tree.ReplaceFile(c.Name, c.after, 0o644)
 }
 
-// Changes returns the changes after which a folder contains the plugins. It returns ErrOther if a file would be
-// replaced in a folder without mailtree's extension for Gemini CLI, and read errors.
+// Changes returns the changes that write the current plugins into a folder. It returns read errors, and ErrOther if
+// it would replace a file in a folder that does not contain mailtree's extension for Gemini CLI.
 func Changes(dir string) (all []Change, err error) {
 	files, err := Files()
 	if err != nil {
@@ -232,10 +232,10 @@ func Changes(dir string) (all []Change, err error) {
 	return all, nil
 }
 
-// Remove removes the files of the plugins from a folder, and the folders that become empty. It returns the names of the
-// removed files, and the names of those that stay because their content is not what this version of mailtree writes. It
-// follows no link out of the folder. With dry, it removes nothing. It returns errors from the file system; a missing
-// file or folder is not an error.
+// Remove removes the files of the plugins from a folder, and the folders that become empty. It returns the names of
+// the removed files, and the names of the files that it keeps because this version of mailtree would write different
+// content. It does not follow links out of the folder. With dry, it removes nothing. It returns errors from the file
+// system; a missing file or folder is not an error.
 func Remove(dir string, dry bool) (removed, kept []string, err error) {
 	files, err := Files()
 	if err != nil {
@@ -266,7 +266,7 @@ func Remove(dir string, dry bool) (removed, kept []string, err error) {
 			return removed, kept, err
 		}
 		for at := path.Dir(f.Name); at != "."; at = path.Dir(at) {
-			_ = root.Remove(at) // fails if something else is in it
+			_ = root.Remove(at) // fails if the folder is not empty
 		}
 	}
 	if !dry {

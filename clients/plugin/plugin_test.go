@@ -16,8 +16,8 @@ import (
 
 const top = "../.."
 
-// TestCheckedIn checks that the plugins in the repository are what the clients' tables produce now.
-// `mailtree setup --plugin .`, at the top of the repository, updates them.
+// TestCheckedIn checks that the plugins in the repository match what the tables of clients produce. `mailtree setup
+// --plugin .`, at the top of the repository, updates them.
 func TestCheckedIn(t *testing.T) {
 	t.Parallel()
 	changes, err := Changes(top)
@@ -29,7 +29,7 @@ func TestCheckedIn(t *testing.T) {
 	}
 }
 
-// TestChanges checks that a file that differs in one byte, or is missing, is replaced, and no other file.
+// TestChanges checks that a file is replaced if it is missing or differs in one byte, and that no other file changes.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -85,7 +85,7 @@ func TestOther(t *testing.T) {
 	}
 }
 
-// TestLists checks that each list of plugins leads to a plugin with the listed name.
+// TestLists checks that each list of plugins refers to a plugin with the listed name.
 func TestLists(t *testing.T) {
 	t.Parallel()
 	for _, list := range []struct{ file, manifest string }{
@@ -127,8 +127,8 @@ func decode(t *testing.T, name string, v any) {
 	}
 }
 
-// TestHome checks that the manifests and the text about a missing mailtree contain the address of the repository once
-// there is one, and that no manifest has an empty address until then.
+// TestHome checks that the manifests and the text for when mailtree is missing contain the address of the repository
+// if there is one. Until then, no manifest may have an empty address.
 func TestHome(t *testing.T) {
 	t.Parallel()
 	const repository = "https://github.com/example/mailtree"
@@ -155,8 +155,8 @@ func TestHome(t *testing.T) {
 	}
 }
 
-// TestMissing runs the commands of all plugins without mailtree on the PATH. Each succeeds. The command at the start
-// of a session, and no other, says what is missing.
+// TestMissing runs the commands of all plugins without mailtree on the PATH. Each command must succeed. Only the
+// command at the start of a session may say what is missing.
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	sh, err := exec.LookPath("sh")

@@ -15,7 +15,7 @@ import (
 const (
 	maxStatus = 64 << 10 // a longer status file is ignored
 	maxLine   = 1 << 20  // a longer line of a transcript is ignored
-	maxLook   = 8 << 20  // if there are more new lines, only the last maxLine bytes are read
+	maxLook   = 8 << 20  // if more has been appended, only the last maxLine bytes are read
 )
 
 // Follower reads a session's state from the session's files. Its fields are exported so that one process can start
@@ -53,8 +53,8 @@ func Follow(s Session) (f Follower, ok bool) {
 	return f, true
 }
 
-// Next returns the last state that the session's files show since the previous call, or "" if they show none. A file
-// shows no state if it is missing, cannot be read, or is not a regular file of this OS user.
+// Next returns the last state that has appeared in the session's files since the previous call, or "" if none has. A
+// file shows no state if it is missing, cannot be read, or is not a regular file of this OS user.
 func (f *Follower) Next() (is seat.State) {
 	file, err := open(f.File)
 	if err != nil {
@@ -124,7 +124,7 @@ func Ended(s Session) (ended bool) {
 	return ended
 }
 
-// skip sets the offset at which to continue if a file has become shorter, or much longer.
+// skip adjusts the offset if the file has become shorter, or has grown by more than maxLook.
 func (f *Follower) skip(size int64) {
 	switch {
 	case size < f.At:

@@ -1,9 +1,9 @@
-// Package sign reads a session's state from a client's own files. Clients report the start and the normal end of a turn
-// to their hooks. A turn also ends if the user interrupts it, if it fails, or if the user refuses a tool. Clients
-// record those ends only in these files. The process that waits for a session reads these files. The server never reads
-// them.
+// Package sign reads a session's state from a client's own files. Clients report the start and the normal end of a
+// turn to their hooks. A turn also ends if the user interrupts it, if it fails, or if the user refuses a tool.
+// Clients record such an end only in their files. The process that waits for a session reads these files; the server
+// never does.
 //
-//	sign.go   State, and what a line or a file means, for each client
+//	sign.go   Session, and what a line or a file means, for each client
 //	file.go   how a file is opened and read
 //
 // A model can make any text appear in these files, because it chooses what its tools print. Therefore only the client's
@@ -21,15 +21,14 @@ import (
 
 // client describes where a client's files are and what their content means.
 type client struct {
-	// transcript returns the file to which the client adds a line for each event of a session.
+	// transcript returns the path of the file that contains a line for each event of a session.
 	transcript func(s Session) string
 	line       func(line []byte) seat.State // what a line means; "": nothing
 	// prompt reports whether a line is a prompt. It is nil for a client that never runs a hook for a tool after the
 	// tool's turn has ended.
 	prompt func(line []byte) bool
-	// status returns the path of the file in which the client keeps a session's current state. statusIs returns that
-	// state, and a string that changes whenever the state does. A client has either these two functions or a
-	// transcript.
+	// status returns the path of the file that contains a session's current state. statusIs returns that state, and a
+	// string that changes whenever the state does. A client has either these two functions or a transcript.
 	status   func(s Session) string
 	statusIs func(data []byte, session string) (is seat.State, said string)
 }
@@ -41,7 +40,7 @@ var clients = map[string]client{
 	"copilot": {transcript: copilotTranscript, line: copilotLine},
 }
 
-// Session is what a client has told its hook about a session.
+// Session describes a session as its client has reported it to a hook.
 type Session struct {
 	Client     string
 	ID         string
@@ -59,7 +58,7 @@ func reported(s Session) string {
 	return s.Transcript
 }
 
-// claudeStatus returns the file that Claude Code keeps for each of its processes.
+// claudeStatus returns the path of the status file that Claude Code keeps for each of its processes.
 func claudeStatus(s Session) string {
 	dir := s.Env("CLAUDE_CONFIG_DIR")
 	if dir == "" {
@@ -105,7 +104,8 @@ func codexLine(line []byte) seat.State {
 	return ""
 }
 
-// geminiLine reads a line of a chat file. Gemini CLI records a canceled request after Esc and after "No".
+// geminiLine reads a line of a chat file. Gemini CLI records a canceled request if the user presses Esc or answers
+// "No".
 func geminiLine(line []byte) seat.State {
 	var entry struct {
 		Type    string          `json:"type"`

@@ -16,7 +16,7 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// TestSigns reads what clients write. fixtures/signs/README.md explains how a case is written.
+// TestSigns reads what clients write. fixtures/signs/README.md explains the form of a case.
 func TestSigns(t *testing.T) {
 	t.Parallel()
 	for name, c := range clients {
@@ -55,8 +55,8 @@ func put(t *testing.T, file, text string) {
 	}
 }
 
-// TestEnded checks that a turn of Gemini CLI has ended if no prompt follows the line that reports the end. Neither a
-// line that only quotes such a line nor a tool's result is a prompt or an end.
+// TestEnded checks that a turn of Gemini CLI has ended if no prompt follows the line that reports the end. A line
+// that only quotes such a line, or a tool's result, is neither a prompt nor an end.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	const (

@@ -11,7 +11,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestActivity checks that an operation that changed something is shown on one line, whatever text its sender used.
+// TestActivity checks that an operation that changed something is shown on one line, even if its text contains line
+// breaks or control characters.
 func TestActivity(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -24,7 +25,7 @@ func TestActivity(t *testing.T) {
 	}{
 		{writer.Op{Verb: "send", Summary: "Ann -> Bob: Plan", Paths: paths}, nil},
 		{writer.Op{Verb: "send", Summary: "Ann -> Bob: \x1b[2Jgone\nnext", Paths: paths}, nil},
-		{writer.Op{Verb: "read", Summary: "Ann msg_1"}, nil}, // the message was read
+		{writer.Op{Verb: "read", Summary: "Ann msg_1"}, nil}, // the message had already been read
 		{writer.Op{Verb: "claim", Paths: paths}, errors.New("refused")},
 		{writer.Op{Verb: "acknowledge", Summary: strings.Repeat("é", maxActivity), Paths: paths}, nil},
 	} {

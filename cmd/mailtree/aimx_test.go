@@ -26,7 +26,8 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// office is the program with its server and a store, for OS users who come through `mailtree stdio --toolset aimx`.
+// office is a server with its program and its store, for OS users who connect through `mailtree stdio --toolset
+// aimx`.
 type office struct {
 	t                *testing.T
 	dir, exe, socket string
@@ -104,7 +105,7 @@ func (o *office) call(uid int, calls ...[2]string) (texts []string) {
 	o.bridge(uid, func(in io.Writer, out *bufio.Reader) error {
 		for _, c := range calls {
 			text, err := ask(in, out, c)
-			if err != nil { // each call waits for the previous answer: the bridge would not wait forever
+			if err != nil { // each call waits for the previous answer, because the bridge waits for only two seconds
 				return err
 			}
 			texts = append(texts, text)
@@ -142,8 +143,7 @@ func (o *office) bridge(uid int, speak func(in io.Writer, out *bufio.Reader) err
 	}
 }
 
-// resource reads a piece of a resource as an OS user of this machine. next is the offset of the rest, or 0 at the
-// end.
+// resource reads a part of a resource as an OS user of this machine. next is the offset of the rest, or 0 at the end.
 func (o *office) resource(uid int, uri string) (data []byte, next int64, refusal string) {
 	o.t.Helper()
 	o.bridge(uid, func(in io.Writer, out *bufio.Reader) error {
@@ -209,8 +209,8 @@ func (o *office) one(uid int, name, args string) string {
 	return o.call(uid, [2]string{name, args})[0]
 }
 
-// TestTwoUsers checks that two OS users of the machine can share one server. Each user can use only their own mailboxes
-// and hooks, mail passes between the users, and a hook runs as the OS user who owns it.
+// TestTwoUsers checks that two OS users on the machine can share one server. Each user can use only their own
+// mailboxes and hooks, mail passes between the users, and a hook runs as the OS user who owns it.
 func TestTwoUsers(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -223,7 +223,7 @@ func TestTwoUsers(t *testing.T) {
 		t.Errorf("a guest created a project: %s", got)
 	}
 	o.one(os.Geteuid(), "mailbox_create", `{"name":"cid"}`)
-	o.one(os.Geteuid(), "mailbox_delete", `{"name":"cid"}`) // the project stays
+	o.one(os.Geteuid(), "mailbox_delete", `{"name":"cid"}`) // this deletes the mailbox, but not the project
 	for i, tt := range []struct {
 		uid              int
 		tool, args, want string
@@ -266,7 +266,8 @@ func TestTwoUsers(t *testing.T) {
 }
 
 // TestGuestAttachment checks that an OS user who does not run the server can read the attachments of the emails in
-// their mailbox, in pieces and in a hook's list. No other OS user can read those attachments.
+// their mailbox. A hook receives the list of attachments, and the OS user reads an attachment in parts. No other OS
+// user can read those attachments.
 func TestGuestAttachment(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -338,7 +339,7 @@ type hookLogLine struct {
 	PID                                int
 }
 
-// hookEnds returns how each run that has ended did so.
+// hookEnds returns how each finished run ended, by message id.
 func (o *office) hookEnds() map[string]string {
 	ends := map[string]string{}
 	for _, l := range o.hookLog() {
@@ -384,7 +385,7 @@ func TestHookKilled(t *testing.T) {
 	calls := [][2]string{{"mailbox_create", `{"name":"ann"}`},
 		{"hook_create", `{"mailbox":"ann","event":"on_receive","cmd":["` + script + `"]}`}}
 	send := [2]string{"email_send", `{"from_mailbox":"ann","to":"ann","subject":"s","body":"b"}`}
-	const before = 12 // more than may run at once
+	const before = 12 // more hooks than may run at once
 	for range before {
 		calls = append(calls, send)
 	}
@@ -424,13 +425,13 @@ func TestHookKilled(t *testing.T) {
 			t.Errorf("%s began %d times", id, times[id])
 		}
 	}
-	if unstarted := before + 1 - len(times); unstarted > len(logged) { // a kill may come between log and command
+	if unstarted := before + 1 - len(times); unstarted > len(logged) { // a recorded hook may not have started
 		t.Errorf("%d of %d hooks ran, %d had been recorded when the server was killed", len(times), before+1, len(logged))
 	}
 }
 
-// TestHookOutlivesServer checks a command that is still running after its server was killed: the next server ends the
-// command at its timeout.
+// TestHookOutlivesServer checks a hook's command that is still running after its server was killed. The next server
+// ends the command at its timeout.
 func TestHookOutlivesServer(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs /proc to recognize a process")
@@ -462,7 +463,7 @@ func TestHookOutlivesServer(t *testing.T) {
 	o.until("none of its processes is left", func() bool { return len(members(t, group)) == 0 })
 }
 
-// members returns the processes of a group that have not ended.
+// members returns the processes of a group that are still running.
 func members(t *testing.T, group int) (pids []string) {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")

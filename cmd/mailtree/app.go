@@ -48,8 +48,8 @@ type app struct {
 	spool    *spool.Spool // for mail that is being received
 }
 
-// testStep is called at the steps of writers and histories, and before batches of the watcher. Only tests set it, to
-// pause there. It is nil in the released program.
+// testStep is called at each step of writers and histories, and before each of the watcher's batches. Only tests set
+// it, in order to pause there. In the released program it is nil.
 var testStep func(name string)
 
 // observe counts an operation and shows it: see maildir.Config.Observe.
@@ -58,7 +58,8 @@ func (a *app) observe(op writer.Op, took time.Duration, err error) {
 	a.shown.observe(op, took, err)
 }
 
-// openApp takes the store's lock and opens the index, the history and the projects. It starts nothing.
+// openApp takes the store's lock and opens the index, the history and the projects. It starts neither the watcher nor
+// the servers.
 func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(project string, files int)) (*app, error) {
 	a := &app{cfg: cfg, log: log, metrics: newMetrics()}
 	var listenErr error
@@ -234,7 +235,7 @@ func (a *app) closeSockets() {
 	a.sockets = nil
 }
 
-// close releases the store. Run must have returned.
+// close releases the store. Call it only after run has returned.
 func (a *app) close() error {
 	a.closeSockets() // before the lock is released: the lock's holder must answer on the socket
 	err := a.store.Close()
@@ -247,7 +248,7 @@ func (a *app) close() error {
 // watch notifies the store of changes that other programs make to the trees, until ctx ends.
 func (a *app) watch(ctx context.Context) error {
 	var looking sync.WaitGroup
-	defer looking.Wait() // a scan may open a project
+	defer looking.Wait() // wait for the scan, which may open a project
 	looking.Go(func() {
 		select {
 		case <-a.watcher.Ready():

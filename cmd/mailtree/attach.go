@@ -14,15 +14,16 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// mostByContent is how many bytes of attachments one command passes to the server by content. As text, they must fit in
-// one request.
+// mostByContent is the maximum total size, in bytes, of the attachments that one command passes to the server by
+// content. Encoded as text, they must fit in one request.
 const mostByContent = 8 << 20
 
-// filesToAttach returns the files in the form that the tool send_message accepts. The command reads the files itself and
-// passes their content, so a user can attach any file that they can read, and the server reads no files for callers that
-// may not read them. Two kinds of files are passed by path, so that the server decides whether to read them: those that
-// would exceed mostByContent, and those of a command in an agent's session or with a sender who is not the user.
-// filesToAttach returns an error for a file that does not exist (exit status 3), and for one that cannot be read.
+// filesToAttach returns the files in the form that the tool send_message accepts. The command reads the files itself
+// and passes their content, so a user can attach any file that they can read, and the server reads no files for
+// callers that may not read them. It passes other files by path, so that the server decides whether to read them.
+// These are files that would exceed mostByContent, and all files if the command runs in an agent's session or sends
+// as an agent other than the user. filesToAttach returns an error for a file that does not exist (exit status 3), and
+// for one that cannot be read.
 func (p *program) filesToAttach(d *deskWork, files []string) (all []string, err error) {
 	if len(files) == 0 {
 		return nil, nil
@@ -75,7 +76,7 @@ func readAttached(file string, limit int64) ([]byte, error) {
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit { // it is growing
+	if err == nil && int64(len(data)) > limit { // the file is growing
 		err = &tree.SizeError{Size: int64(len(data))}
 	}
 	return data, err

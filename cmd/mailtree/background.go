@@ -22,7 +22,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// This file finds, starts and replaces the server of a store, through the store's socket.
+// The code in this file finds, starts and replaces the server of a store, through the store's socket.
 
 // patience is how long a program waits for the socket if another process has the lock. See docs/clients.md, "Over
 // stdio".
@@ -35,7 +35,7 @@ func (c *config) dialServer(ctx context.Context) (net.Conn, error) {
 }
 
 // dial connects to the store's server. If no server is running, dial starts one in the background. Two concurrent
-// callers reach the same server. Errors say what to do.
+// callers reach the same server. Errors tell the user what to do.
 func (p *program) dial(ctx context.Context) (net.Conn, error) {
 	const start = true
 	return p.awaitServer(ctx, start)
@@ -47,7 +47,7 @@ func isNoServer(err error) bool {
 }
 
 // dialOpen connects to the server that listens on SOCKET. It does not start a server, because the socket may belong
-// to another OS user. Errors say what to do.
+// to another OS user. Errors tell the user what to do.
 func (p *program) dialOpen(ctx context.Context) (net.Conn, error) {
 	path := p.cfg.Socket
 	c, err := socket.Dial(ctx, path)
@@ -102,7 +102,7 @@ func (p *program) awaitServer(ctx context.Context, start bool) (net.Conn, error)
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-ended: // the new server also ends if another server already has the store
+		case <-ended: // the new server also exits if another server already has the store
 			ended = nil
 		case <-deadline:
 			return nil, p.notServed()
@@ -173,7 +173,7 @@ func lastLine(s string) string {
 	return strings.TrimPrefix(lines[len(lines)-1], "mailtree: ")
 }
 
-// maxLog is how many bytes of output from earlier runs remain in the store's log.
+// maxLog is the size, in bytes, above which detach renames the store's log and starts a new one.
 const maxLog = 4 << 20
 
 // detach redirects the output of a server in the background to the log in the store. Until then, the output goes to
@@ -201,15 +201,16 @@ func detach(store string) error {
 // errNoServer means that no server is listening on the store's socket.
 var errNoServer = errors.New("no server is running")
 
-// askServer makes the store's server run one of its short /mailtree verbs. It returns the same errors as askForLong.
+// askServer asks the store's server to run one of its /mailtree verbs, and waits for at most grace. It returns the
+// same errors as askForLong.
 func askServer(ctx context.Context, cfg *config, verb string, ask, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	return askForLong(ctx, cfg, verb, ask, answer)
 }
 
-// askForLong makes the store's server run one of its /mailtree verbs, without a time limit. It returns errNoServer, and
-// the same errors as cli.Client.Ask.
+// askForLong asks the store's server to run one of its /mailtree verbs, without a time limit. It returns errNoServer,
+// and the same errors as cli.Client.Ask.
 func askForLong(ctx context.Context, cfg *config, verb string, ask, answer any) error {
 	c := cli.NewClient(cfg.dialServer, tool.Caller{})
 	err := c.Ask(ctx, verb, ask, answer)
@@ -219,8 +220,8 @@ func askForLong(ctx context.Context, cfg *config, verb string, ask, answer any) 
 	return err
 }
 
-// askToYield asks the server that holds the store to end, so that another server can start. If the server is ending,
-// yields is true. If it refuses to end, stays is true. Both are false if the server has just ended.
+// askToYield asks the server that holds the store to exit, so that another server can start. If the server is
+// exiting, yields is true. If it refuses to exit, stays is true. Both are false if the server has just exited.
 func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -230,9 +231,9 @@ func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
 	return err == nil, errors.As(err, &refused)
 }
 
-// taking repeats take, which takes the store's lock, until no other process has the lock. It asks a background server
-// to end. It waits up to patience for another command to end, or for a lock holder that is not answering yet. It
-// returns errors from take.
+// taking calls take, which acquires the store's lock, until no other process has the lock. Unless this program is
+// itself a background server, taking asks a background server to exit. It waits up to patience for another command to
+// finish, or for a lock holder that does not answer yet. It returns errors from take.
 func (p *program) taking(ctx context.Context, take func() error) error {
 	end := time.Now().Add(patience)
 	err := take()

@@ -35,7 +35,7 @@ func backupCommand(p *program) *cobra.Command {
 	}
 }
 
-// backup writes a backup to a new file. If it fails, there is no file.
+// backup writes a backup to a new file. If it fails, it leaves no new file behind.
 func (p *program) backup(ctx context.Context, s *cli.Client, name string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -60,7 +60,7 @@ func (p *program) backup(ctx context.Context, s *cli.Client, name string) error 
 	return err
 }
 
-// bytesText returns a number of bytes for users.
+// bytesText formats a number of bytes for users.
 func bytesText(n int64) string {
 	if n < 1<<20 {
 		return fmt.Sprintf("%d KB", (n+1023)>>10)
@@ -173,7 +173,7 @@ func (p *program) restore(ctx context.Context, name string, how backup.How) (err
 	return nil
 }
 
-// asideSuffix is in the name of a store that restore has moved aside.
+// asideSuffix is part of the name of a store that restore has moved aside.
 const asideSuffix = ".before-restore"
 
 // earlierStores returns the stores that restore has moved aside for a store.
@@ -188,7 +188,7 @@ func earlierStores(store string) []string {
 	return dirs
 }
 
-// tellRestored says what was restored, and what the user has to know.
+// tellRestored prints what was restored, and what the user needs to know about it.
 func (p *program) tellRestored(r *backup.Restored) {
 	lines := []string{fmt.Sprintf("restored %s to %s, as of %s", count(r.Projects, "project"), p.cfg.Store, r.Created.Local().Format("2006-01-02 15:04:05"))}
 	if r.Emails > 0 {

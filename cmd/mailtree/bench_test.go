@@ -18,10 +18,10 @@ import (
 )
 
 // This file contains benchmarks of the real program: a rebuild of the whole index, compared with Debian's mail
-// indexers, and the memory that a server uses. `.ci/bench DIR` runs every benchmark of the project. It has one go test
-// line for each line of docs/speed.md, and each prints its ceiling in the same run. -large adds the cases with 100,000
-// and 1,000,000 messages. -scratch DIR keeps the stores for the next run (20 GB; half an hour to create), see
-// fixtures/bulk. If other programs use the processor, only the ratios are valid.
+// indexers, and the memory that a server uses. `.ci/bench DIR` runs every benchmark of the project. It contains one
+// line with go test for each line of docs/speed.md. Each benchmark also prints its ceiling. -large adds the cases
+// with 100,000 and 1,000,000 messages. -scratch DIR keeps the stores for the next run (20 GB; half an hour to
+// create), see fixtures/bulk. If other programs use the processor, only the ratios are valid.
 
 // benchProgram builds the program as it is released. The test binary is larger than the released program.
 func benchProgram(b *testing.B) string {
@@ -41,10 +41,10 @@ func benchEnv(home string, more ...string) []string {
 	return append(env, more...)
 }
 
-// BenchmarkRebuild runs `mailtree index rebuild` as a whole command. If notmuch and mu are installed (Debian: notmuch,
-// maildir-utils), they index the same messages from a Maildir. A message is one file in a Maildir, but the rebuild
-// reads three files per message. "x-notmuch" and "x-mu" are how many times as long as the rebuild they take. rss-MB is
-// the maximum memory of each program.
+// BenchmarkRebuild runs `mailtree index rebuild` as a whole command. If notmuch and mu are installed (Debian:
+// notmuch, maildir-utils), they index the same messages from a Maildir. A message is one file in a Maildir, but the
+// rebuild reads three files per message. "x-notmuch" and "x-mu" are the times of these programs divided by the time
+// of the rebuild. rss-MB is the maximum memory of each program.
 func BenchmarkRebuild(b *testing.B) {
 	n := 1_000
 	if bulk.Large() {
@@ -111,10 +111,10 @@ func muIndex(b *testing.B, mail, dir string) spent {
 	return timeCommand(b, 1, exec.Command("mu", "index", home, "--quiet"), benchEnv(dir), dir)
 }
 
-// BenchmarkMemory measures the resident memory of a server: after the start on a store that has already been indexed,
-// at rest, and the maximum during and after b.N thousand requests of each kind. In "committed", all mail is in a
-// repository. In "new", there is no repository, so the result is the memory of the index and the watcher (run it alone:
-// -bench Memory/new).
+// BenchmarkMemory measures the resident memory of a server that has started on an indexed store. It measures the
+// memory at rest, and the maximum during and after b.N thousand requests of each kind. In "committed", all mail is in
+// a repository. In "new", there is no repository, so the result is the memory of the index and the watcher (run it
+// alone: -bench Memory/new).
 func BenchmarkMemory(b *testing.B) {
 	exe := benchProgram(b)
 	sizes := []bulk.Mail{{Messages: 1_000, Linked: true}}

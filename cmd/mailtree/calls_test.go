@@ -19,7 +19,7 @@ import (
 // Below each call is its answer.
 //
 //	# a comment
-//	by NAME project=KEY                  who makes the calls that follow; both may be absent
+//	by NAME project=KEY                  the caller of the following calls; both parts are optional
 //	send_message {"to": "BlueLake", …}   tool and arguments
 //	= {"id": …}                          a line of the answer's text; + of its second text
 //	! not_found No agent …               a refusal: its code, and a line of its text

@@ -14,9 +14,9 @@ import (
 )
 
 // codexKit is Codex. It reads the model's address from its configuration. The configuration also says that the folder
-// is trusted and that the user has seen the offer of a newer model. Without a terminal, there is no dialog in which the
-// user could trust hooks, so the tests use the option for automation. A session in a terminal lives in a background
-// server that outlives it.
+// is trusted and that the user has seen the offer of a newer model. Without a terminal, there is no dialog in which
+// the user could trust hooks, so the tests use the option for automation. A session in a terminal runs in a
+// background server, which outlives the session.
 var codexKit = kit{
 	name: "codex",
 	prepare: func(d *desk) {

@@ -16,7 +16,7 @@ type ending struct {
 	kit
 	interrupted string                   // the text on the screen after Esc has interrupted a turn
 	twice       bool                     // Esc must be pressed twice in quick succession to interrupt it
-	asking      string                   // the command line of a session that asks before it runs a command; "": terminal
+	asking      string                   // the command line of a session that asks before each command; "": terminal
 	prepare     func(d *desk)            // further preparations for such a session; may be nil
 	question    string                   // the text on the screen with the prompt
 	refuse      func(s *tmuxtest.Screen) // answers "No"

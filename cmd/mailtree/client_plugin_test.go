@@ -10,7 +10,7 @@ import (
 	"mailtree/fixtures/model"
 )
 
-// plugged says how a user installs the plugin for a client.
+// plugged describes a client, and how a user installs the plugin for it.
 type plugged struct {
 	kit
 	install func(d *desk, dir string) // from a folder that `mailtree setup --plugin` wrote
@@ -28,7 +28,7 @@ var plugins = []plugged{
 	}},
 }
 
-// commands runs command lines, and answers yes to what they ask.
+// commands returns a function that runs command lines and answers yes to their questions.
 func commands(lines ...string) func(d *desk, dir string) {
 	return func(d *desk, dir string) {
 		d.t.Helper()
@@ -55,8 +55,8 @@ func eachPlugin(t *testing.T, test func(t *testing.T, p plugged)) {
 	}
 }
 
-// TestClientPlugin checks that a client with the plugin does what it does after `mailtree setup`, and that a client
-// with both does the same, once.
+// TestClientPlugin checks that a client with the plugin behaves as it does after `mailtree setup`. A client with both
+// behaves the same, and does nothing twice.
 func TestClientPlugin(t *testing.T) {
 	eachPlugin(t, func(t *testing.T, p plugged) {
 		t.Run("alone", func(t *testing.T) { turn(t, p.kit, true, func(d *desk) { d.plugIn(p) }) })
@@ -69,8 +69,8 @@ func TestClientPlugin(t *testing.T) {
 	})
 }
 
-// TestClientPluginWake checks that mail wakes a session of a client with the plugin, once, also if `mailtree setup`
-// has set the client up too.
+// TestClientPluginWake checks that mail wakes a session of a client with the plugin, once, even if `mailtree setup`
+// has also set up the client.
 func TestClientPluginWake(t *testing.T) {
 	eachPlugin(t, func(t *testing.T, p plugged) {
 		if p.terminal == "" {
@@ -146,7 +146,7 @@ func TestClientPluginMissing(t *testing.T) {
 }
 
 // TestClientPluginAgent checks that clients that read Agent Plugins 1.0 offer mailtree's tools and its skill to their
-// models. The format has no hooks, so the session becomes no agent.
+// models. The format has no hooks, so the session does not become an agent.
 func TestClientPluginAgent(t *testing.T) {
 	for _, p := range []plugged{
 		{qwenKit, commands("qwen extensions install DIR --consent")},

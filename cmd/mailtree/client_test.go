@@ -21,7 +21,7 @@ import (
 )
 
 // The client tests run the programs that agents run in. The model follows a script (fixtures/model), and each test
-// creates its own user's machine. The tests need the folder in which the clients are installed:
+// simulates a user's machine. The tests need the folder in which the clients are installed:
 //
 //	MAILTREE_CLIENTS=…/node_modules/.bin go test ./cmd/mailtree -run TestClient -v
 //
@@ -33,8 +33,8 @@ const clientsEnv = "MAILTREE_CLIENTS"
 // programs competing for each core, it needs more than a minute.
 const clientWait = 2 * time.Minute
 
-// desk is a user's machine. It has a home, a code base with a project, a store and its server, a client, and the model
-// that the client uses.
+// desk simulates a user's machine. It has a home, a code base with a project, a store and its server, a client, and
+// the model that the client uses.
 type desk struct {
 	t         *testing.T
 	name      string // the client's name, as in `mailtree setup NAME`

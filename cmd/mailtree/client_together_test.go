@@ -100,7 +100,6 @@ func (d *desk) start(k kit) *tmuxtest.Screen {
 	return screen
 }
 
-// roundBody returns the body of a message in the round.
 func roundBody(n int) string { return fmt.Sprintf("This is message %d.", n) }
 
 // rules returns the script for a client's model in the round. When the model is notified of mail, it reads the newest

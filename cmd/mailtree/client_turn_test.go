@@ -17,7 +17,7 @@ import (
 type kit struct {
 	name     string
 	prepare  func(d *desk) // writes the files that make the client use the model
-	ask      []string      // runs the prompt that comes after it, without a terminal
+	ask      []string      // the command line to which a prompt is appended, to run it without a terminal
 	resume   []string      // the same, in the previous session
 	terminal string        // the command line of a session in a terminal
 

@@ -107,7 +107,7 @@ func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []cli
 	}
 }
 
-// entry reports the entry in a file, if there is one.
+// entry reports the client's entry in its configuration file, if there is one.
 func (k *clientCheck) entry(ctx context.Context, s clients.Setup) {
 	file, leads, err := s.Entry()
 	switch {
@@ -203,7 +203,8 @@ func (k *clientCheck) heard(files []clients.Hooks) {
 	k.d.ok("%s: a hook last ran %s", k.client.Title, ago(last))
 }
 
-// lastHeard returns when one of the client's hooks last ran in a folder that has a project; the zero value if none did.
+// lastHeard returns when one of the client's hooks last ran in a folder that has a project, or the zero time if none
+// has.
 func (k *clientCheck) lastHeard() (last time.Time) {
 	v, err := openTrees(k.d.p.cfg)
 	if err != nil { // doctor reports the error in another check

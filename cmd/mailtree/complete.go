@@ -14,7 +14,7 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// completing is how long a shell waits for completions.
+// completing is the time limit for finding completions.
 const completing = 500 * time.Millisecond
 
 // Completion asks only a server that is already running. It opens no store and creates no agent.
@@ -90,8 +90,8 @@ var loadCompletion = []struct{ shell, file, lines string }{
 //go:embed completion.nu
 var completionNu string
 
-// completionNushell prints the script for Nushell. Nushell reads scripts before it runs programs, so the script has to be
-// saved in a file.
+// completionNushell prints the script for Nushell. Nushell reads scripts before it runs programs, so the script has
+// to be saved in a file.
 func completionNushell() *cobra.Command {
 	return &cobra.Command{
 		Use:   "nushell",
@@ -109,7 +109,7 @@ func completionNushell() *cobra.Command {
 	}
 }
 
-// loadsAlone makes `completion` print scripts that need no other package and that a single line can load.
+// loadsAlone makes `completion` print scripts that work without other packages, and that a single line can load.
 func loadsAlone(root *cobra.Command) {
 	completion, _, err := root.Find([]string{"completion"})
 	if err != nil {
@@ -159,7 +159,8 @@ func (p *program) complete(c *cobra.Command, what, begun string) ([]cobra.Comple
 		return nil, none
 	}
 	person, _ := p.me()
-	// Parse the flags before the cursor only now. They were ordinary words when the settings were read.
+	// The flags before the cursor were ordinary arguments when the settings were first read, so read the settings
+	// again.
 	cfg, _ := loadConfig(c.Flags(), p.env, "", os.UserHomeDir) // completion needs only the store: see goesOn
 	if cfg == nil || cfg.Store == "" {
 		return nil, none

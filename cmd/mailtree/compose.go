@@ -42,7 +42,7 @@ func (w *written) settle(err error) error {
 // scissors is the line of a draft below which nothing is sent.
 const scissors = "# ------------------------ >8 ------------------------"
 
-// belowScissors returns the part of a draft from the scissors line on.
+// belowScissors returns the part of a draft below the scissors line.
 func belowScissors(draft string) string {
 	_, below, _ := strings.Cut(draft, "\n"+scissors)
 	return strings.TrimSpace(below)
@@ -115,7 +115,6 @@ func needUTF8(text string) error {
 	return errors.New("nothing was done: the text is not valid UTF-8. Convert it, for example with `iconv -f latin1 -t utf-8`")
 }
 
-// readText reads standard input.
 func (p *program) readText() (*written, error) {
 	data, err := io.ReadAll(io.LimitReader(p.std.in, tree.MaxFile+1))
 	return &written{text: string(data)}, err

@@ -33,7 +33,7 @@ import (
 // overrides the defaults. See docs/settings.md, "Settings".
 type config struct {
 	settings []setting // as given, for `mailtree config`
-	misspelt []string  // a sentence for each name in .env that resembles a setting's name without being one
+	misspelt []string  // a sentence for each name in .env that seems to be a misspelled setting
 
 	Store          string // absolute
 	Host           string
@@ -41,9 +41,9 @@ type config struct {
 	LogLevel       slog.Level
 	LogFormat      string // text or json
 	RequireToken   bool
-	UserOnly       bool // other OS users of this machine need the token
+	UserOnly       bool // other OS users on this machine need the token
 	Loopback       bool
-	Socket         string // a socket besides the store's own, open to other OS users; "": none
+	Socket         string // a socket in addition to the store's own, open to other OS users; "": none
 	MaxMessage     int64  // bytes
 	MaxFanout      int64  // bytes
 	MaxProjects    int
@@ -64,7 +64,7 @@ type config struct {
 
 	Gateway gateway.Config
 
-	background bool // no TCP port, log in the store, ends when no client uses it
+	background bool // without a TCP port, with its log in the store; exits when no client uses it
 
 	now  func() time.Time  // a test sets this to a wrong clock; otherwise nil
 	step func(name string) // a test sets this to kill the program at a step; otherwise nil
@@ -74,7 +74,7 @@ type config struct {
 type setting struct {
 	Name, Flag, Default, Help string
 	of                        string // the commands that have the flag, separated by spaces; "": all commands
-	program                   bool   // names a program to run, so it is not read from .env: a cloned folder must not choose one
+	program                   bool   // its value is a program to run, so a cloned folder's .env must not set it
 	Value, Source             string // Source: flag, environment, .env, default
 }
 
@@ -266,8 +266,8 @@ func loadConfig(flags *pflag.FlagSet, env []string, dotenv string, home func() (
 	return c, c.parse(values, home)
 }
 
-// misspelt returns a sentence for each name that resembles a setting's name without being one. Other names belong to
-// other programs that read the same file.
+// misspelt returns a sentence for each name that seems to be a misspelled setting. Other names belong to other
+// programs that read the same file.
 func misspelt(file map[string]string) (out []string) {
 	all := settings()
 	names := make([]string, len(all))
@@ -286,7 +286,7 @@ func misspelt(file map[string]string) (out []string) {
 // source returns where the value of a setting comes from: flag, environment, .env or default.
 func (c *config) source(name string) string { return c.setting(name).Source }
 
-// given returns the flag if the value of a setting comes from it, and otherwise the setting's name.
+// given returns the flag if the setting's value comes from its flag, and the setting's name otherwise.
 func (c *config) given(name string) string {
 	if s := c.setting(name); s.Source == "flag" {
 		return "--" + s.Flag
@@ -396,7 +396,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	return errors.Join(errs...)
 }
 
-// pollInterval parses WATCH. It returns 0 if file events are to be used.
+// pollInterval parses WATCH. It returns 0 if WATCH selects file events.
 func pollInterval(watch string) (time.Duration, error) {
 	switch watch {
 	case "events":

@@ -45,8 +45,8 @@ func (p *program) asCommand(ctx context.Context, dial dialFunc, do func(context.
 // dialFunc connects to a store's server.
 type dialFunc = func(ctx context.Context) (net.Conn, error)
 
-// reach returns a client whose server answers. A server that is ending may accept a connection and close it. In that
-// case reach connects to the next server. It returns errors from dial, ctx and notServed.
+// reach returns a client whose server answers. A server that is shutting down may accept a connection and close it.
+// In that case, reach connects to the next server. It returns errors from dial, ctx and notServed.
 func (p *program) reach(ctx context.Context, dial dialFunc, caller tool.Caller) (*cli.Client, error) {
 	c := cli.NewClient(dial, caller)
 	for end := time.Now().Add(grace); ; {

@@ -31,7 +31,7 @@ func noCommand(p *program) *cobra.Command {
 	}, yes)
 }
 
-// decideCommand makes c answer a question with yes or no.
+// decideCommand turns c into a command that answers a question with yes or no.
 func (p *program) decideCommand(c *cobra.Command, yes bool) *cobra.Command {
 	c.Args = cobra.RangeArgs(1, 2)
 	c.ValidArgsFunction = p.completeMessage

@@ -23,7 +23,7 @@ import (
 const (
 	exitFailed  = 1 // the command failed
 	exitUsage   = 2 // the command line is wrong
-	exitNothing = 3 // the named thing does not exist, or nothing was found
+	exitNothing = 3 // the requested item does not exist, or nothing was found
 )
 
 // deskWork is the context of a user's command.
@@ -32,7 +32,7 @@ type deskWork struct {
 	*cli.Screen
 	mcpserver.Desk // the project, the user's agent, and the full ids
 
-	places   repo.Folders // other folders that contain the same code base as a project's
+	places   repo.Folders // other folders that contain a project's code base
 	json     bool         // print answers as JSON
 	listFile string       // see program.listFile
 	threads  []string     // see namedRows.Threads
@@ -42,7 +42,7 @@ type deskWork struct {
 
 	rowProjects []string // in a list of all projects: the projects of the listed messages
 
-	// at is " --project SLUG" if a command without --project would mean another project here, or none.
+	// at is " --project SLUG" if a command here without --project would use another project, or find none.
 	at string
 }
 
@@ -71,7 +71,7 @@ func (p *program) addProjectFlag(c *cobra.Command, project *string) {
 var errNoProject = errors.New("this folder is not in a project: cd into a project's folder (`mailtree projects` lists them), " +
 	"use --project, or run `mailtree new project` here")
 
-// whose says whether a command acts as the user's agent.
+// whose specifies whether a command acts as the user's agent.
 type whose bool
 
 const (
@@ -159,7 +159,7 @@ func (p *program) askDesk(
 	return err
 }
 
-// toReach returns the flag that makes a command here reach the project, or "" if none is needed.
+// toReach returns the flag that a command in this folder needs to reach the project, or "" if it needs none.
 func (p *program) toReach(resolver *storedir.Resolver, slug string) string {
 	here, err := p.projectKey("")
 	if err == nil {
@@ -173,7 +173,8 @@ func (p *program) toReach(resolver *storedir.Resolver, slug string) string {
 // undoing returns the command that undoes what this command has done.
 func (d *deskWork) undoing() string { return "mailtree undo" + d.at }
 
-// projectKey returns the key that identifies a project to the server. An empty key is this folder's project.
+// projectKey returns the key that identifies a project to the server. If given is "", it returns the key for this
+// folder.
 func (p *program) projectKey(given string) (string, error) {
 	if given != "" && !strings.Contains(given, "/") && given != "." && given != ".." {
 		return given, nil
@@ -218,8 +219,8 @@ func readURI[T any](ctx context.Context, d *deskWork, uri string, show func(answ
 	return present(d, func(answer any) error { return d.Read(ctx, uri, answer) }, show)
 }
 
-// askVerb makes the server run one of its socket's verbs, and prints the answer with present. If d has a project, the
-// verb runs in that project.
+// askVerb asks the server to run one of its socket's verbs, and prints the answer with present. If d has a project,
+// the verb runs in that project.
 func askVerb[T any](ctx context.Context, d *deskWork, verb string, ask any, show func(answer *T) error) error {
 	return present(d, func(answer any) error { return d.Ask(ctx, cli.Of(d.Slug, verb), ask, answer) }, show)
 }

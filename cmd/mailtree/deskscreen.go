@@ -23,7 +23,7 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// afterAnswer is the timer that sends an answer of the desk. Only tests replace it.
+// afterAnswer creates the timer after which the desk sends an answer. Only tests replace it.
 var afterAnswer = time.After
 
 func deskCommand(p *program) *cobra.Command {
@@ -62,13 +62,14 @@ func deskCommand(p *program) *cobra.Command {
 	return c
 }
 
-// deskSource is the source of the screen. It makes the requests that the commands of the same meaning make.
+// deskSource is the screen's Source. It makes the same requests as the corresponding commands.
 type deskSource struct {
 	*program
 	slug, place string // the project, and what the screen calls it; slug is "" for all projects
 }
 
-// forRow calls do with a client of the server, for the project of a row. In a list of one project, the rows have no project.
+// forRow calls do with a client of the server, for the project of a row. In a list of one project, rows do not
+// specify a project.
 func (s *deskSource) forRow(ctx context.Context, project string, do func(ctx context.Context, d *deskWork) error) error {
 	if project = cmp.Or(project, s.slug); project == "" {
 		return s.atStore(ctx, false, do)
@@ -97,7 +98,7 @@ func (s *deskSource) List(ctx context.Context) (*fullscreen.List, error) {
 		}
 		for i := range g.Threads {
 			cells := threadRow(d, &g.Threads[i], "", map[bool]string{true: "to "}[g.ID == maildir.OwedGroup]).Cells
-			about := strings.TrimPrefix(cells[3]+": "+cells[4], ": ") // in a list of all projects, with the project
+			about := strings.TrimPrefix(cells[3]+": "+cells[4], ": ") // includes the project in a list of all projects
 			rows = append(rows, fullscreen.Row{WaitingThread: g.Threads[i], Mark: cells[1], Who: cells[2], About: about})
 		}
 		l.Groups = append(l.Groups, fullscreen.Group{Title: g.Title, Total: len(g.Prompts) + g.Total, Rows: rows})
@@ -105,8 +106,8 @@ func (s *deskSource) List(ctx context.Context) (*fullscreen.List, error) {
 	return l, nil
 }
 
-// doingNow says in one line what agents other than the user's are doing: first those that ask the user for permission, then
-// those that are held.
+// doingNow returns a line that says what agents other than the user's are doing. It begins with agents that ask the
+// user for permission, followed by agents on hold.
 func doingNow(d *deskWork, all []mail.Listed, me string) string {
 	var parts [3][]string
 	for i := range all {

@@ -21,8 +21,8 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// templates contains a file NAME.tmpl for the answer to each command NAME. Parts that several templates use are in
-// parts.tmpl.
+// templates contains a file NAME.tmpl for the answer to each command NAME. The file parts.tmpl contains parts that
+// several templates use.
 //
 //go:embed templates
 var templates embed.FS
@@ -33,7 +33,7 @@ type asking func(ctx context.Context, d *deskWork, args []string, answer any) er
 // params are a tool's arguments.
 type params map[string]any
 
-// The commands below ask the server one question and print its answer with a template.
+// Each command below makes one request to the server and prints the answer with a template.
 
 func agentsCommand(p *program) *cobra.Command {
 	return asks(p, nobodys, &cobra.Command{
@@ -127,7 +127,8 @@ func claimCommand(p *program) *cobra.Command {
 	})
 }
 
-// lease returns the duration that a user has given with --for. It returns a usage error if it is not from MinTTL to MaxTTL.
+// lease returns the duration that a user has given with --for. It returns a usage error if the duration is not
+// between MinTTL and MaxTTL.
 func lease(c *cobra.Command, given string) (time.Duration, error) {
 	ttl, err := cli.Duration(given)
 	if err != nil {
@@ -139,11 +140,11 @@ func lease(c *cobra.Command, given string) (time.Duration, error) {
 	return ttl, nil
 }
 
-// isLong contains the commands of the table whose list may need several pages.
+// isLong contains the commands in this file whose lists may need several pages.
 var isLong = map[string]bool{"agents": true, "claims": true}
 
-// asks turns c into a command for users. The command accepts no arguments unless c.Args is set. Its flags are added by
-// flags, which returns the function that asks the server. Its answer is printed by show.
+// asks turns c into a command for users. The command accepts no arguments unless c.Args is set. flags adds the
+// command's flags, and returns the function that asks the server. show prints the server's answer.
 func asks[T any](
 	p *program, who whose, c *cobra.Command, flags func(*pflag.FlagSet) asking,
 	show func(ctx context.Context, d *deskWork, name string, answer *T) error,
@@ -223,8 +224,8 @@ func printable(v reflect.Value) {
 	}
 }
 
-// inProject converts paths that are relative to this folder. They become relative to the project, or absolute if they
-// lead out of the folder. It leaves paths outside the project unchanged.
+// inProject converts paths that are relative to this folder to paths that are relative to the project. A path that
+// begins with .. becomes absolute. If this folder is not in the project, inProject returns the paths unchanged.
 func inProject(d *deskWork, paths []string) []string {
 	here, err := os.Getwd()
 	if err != nil {
@@ -248,7 +249,7 @@ func inProject(d *deskWork, paths []string) []string {
 	return all
 }
 
-// matched returns text with the number of tracked files that a claim covers. files is nil if they were not counted.
+// matched formats the number of tracked files that a claim covers. files is nil if they were not counted.
 func matched(files *int) string {
 	if files == nil {
 		return "files not counted"
@@ -256,8 +257,8 @@ func matched(files *int) string {
 	return count(*files, "file")
 }
 
-// presence returns an agent's status, and whether the agent is waiting for the user's answer. The status of an agent that
-// somebody holds is "held".
+// presence returns an agent's status, and whether the agent is waiting for the user's answer. The status of an agent
+// on hold is "held".
 func presence(status string, asks bool, held *mail.HeldShape) string {
 	if held != nil {
 		status = "held"

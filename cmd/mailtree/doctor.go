@@ -58,9 +58,9 @@ func doctorCommand(p *program) *cobra.Command {
 type doctor struct {
 	p   *program
 	all bool // list every finding
-	bad int  // number of findings that need the user
+	bad int  // number of problems
 
-	wrong strings.Builder // their lines, which are printed last
+	wrong strings.Builder // the lines of the problems, which are printed last
 
 	json  bool           // print the findings as JSON
 	found []findingShape // with json: the findings so far
@@ -97,7 +97,6 @@ func (d *doctor) add(mark, format string, args []any) {
 	}
 }
 
-// print prints lines of findings.
 func (d *doctor) print(text string) { cli.NewScreen(d.p.std.out, d.p.variable).Tell("%s", text) }
 
 // finding formats one line. Names, texts and errors may come from anyone, so finding escapes characters that could
@@ -114,7 +113,7 @@ func finding(mark, form string, args []any) string {
 	return fmt.Sprintf(mark+"  "+form+"\n", args...)
 }
 
-// tellWrong prints the findings that need the user. It returns an error if there are any.
+// tellWrong prints the problems or, with --json, all findings. If there are problems, it returns an error.
 func (d *doctor) tellWrong() error {
 	if d.json {
 		err := d.p.printJSON(map[string]any{"problems": d.bad, "findings": d.found})
@@ -270,7 +269,7 @@ func (d *doctor) permissions() {
 	}
 }
 
-// files opens the store's own files, which the user may have replaced.
+// files checks that the store's own files, which the user may have replaced, are readable.
 func (d *doctor) files() {
 	bad := maildir.FileProblems(d.p.cfg.Store)
 	for _, err := range bad {
@@ -362,7 +361,7 @@ func (d *doctor) projects() {
 func (d *doctor) folders() {
 	known, err := folders.Open(d.p.cfg.Store).Load()
 	if err != nil {
-		return // the check of the files reports it
+		return // the check of the store's files reports the error
 	}
 	for _, line := range known.Wrong() {
 		d.say("the file %s contains a line that cannot be read and means nothing: %s", filepath.Join(d.p.cfg.Store, folders.FileName), cli.Line(line))
@@ -374,7 +373,7 @@ func (d *doctor) folders() {
 	}
 }
 
-// crossing reports mail that has been waiting for another project for longer than a send waits.
+// crossing reports mail that has been waiting for another project for longer than a send waits for it.
 func (d *doctor) crossing(v *view) {
 	all, err := maildir.CrossingWaits(d.p.cfg.Store, slices.Sorted(maps.Keys(v.trees)))
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// gateway reports problems that keep mail from other domains from coming in, or other servers from trusting our mail.
-// It checks the settings that doctor itself was given.
+// gateway reports problems that prevent mail from other domains from coming in, or other servers from trusting our
+// mail. It checks doctor's own settings, not those of a running server.
 func (d *doctor) gateway(ctx context.Context, v *view) {
 	g := &d.p.cfg.Gateway
 	if len(g.Listen) == 0 && len(g.Allow) == 0 {

@@ -42,7 +42,7 @@ func editCommand(p *program) *cobra.Command {
 				return askAbout(ctx, d, "amendable", d.IDs[0], func(a *maildir.Amendable) error { return showAmendable(d, a) })
 			}
 			inEditor := cli.IsTerminal(p.std.in) && !c.Flags().Changed("message") && !c.Flags().Changed("subject")
-			if inEditor { // it shows the message
+			if inEditor { // the editor shows the message
 				d.unsure = false
 			}
 			if err := p.confirmMessages(ctx, d, "Change for everyone:", d.IDs); err != nil {
@@ -62,7 +62,7 @@ func editCommand(p *program) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		// Connect again: the server may have ended while the user wrote.
+		// Connect again: the server may have exited while the user was writing.
 		return changed.settle(p.atDesk(ctx, f, mine, nil, func(ctx context.Context, d *deskWork) error {
 			ask := mcpserver.MessageAsk{
 				Agent:   d.Person,
@@ -126,7 +126,7 @@ func withFlags(f *pflag.FlagSet, now, text, subject string) (*written, error) {
 	return &written{text: "---json\n" + string(data) + "\n---\n\n" + strings.TrimPrefix(text, "\n")}, err
 }
 
-// changeText returns standard input or, at a terminal, the text as the user has edited it.
+// changeText returns standard input or, at a terminal, the text after the user has edited it.
 func (p *program) changeText(ctx context.Context, name, text string) (*written, error) {
 	if cli.IsTerminal(p.std.in) {
 		return p.editText(ctx, name, text)

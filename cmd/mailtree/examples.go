@@ -7,12 +7,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// exampleLines contains one line for each command without subcommands.
+// exampleLines contains an example for each command without subcommands, one per line.
 //
 //go:embed examples.txt
 var exampleLines string
 
-// addExamples gives each command below root its example. A command with subcommands gets the first example of a subcommand.
+// addExamples gives each command below root its example. A command with subcommands gets the first example of a
+// subcommand.
 func addExamples(root *cobra.Command) {
 	built := map[string]bool{}
 	for _, c := range root.Commands() {

@@ -14,7 +14,7 @@ import (
 // difference is a mismatch between an answer and the files.
 type difference struct {
 	text string
-	lost bool // it was confirmed before the fault and is unchanged on disk, but the answer lacks it
+	lost bool // the fact was confirmed before the fault and is unchanged on disk, but the answer lacks it
 }
 
 // differing asks the server for everything that the attempt may have changed, and compares the answers with the
@@ -60,7 +60,7 @@ func (r *peril) differing() (all []difference) {
 	return all
 }
 
-// askDry asks in a dry run whether Eve could get the pattern.
+// askDry asks in a dry run whether Eve could claim the pattern.
 func (r *peril) askDry() (granted, conflict bool, err error) { return r.askClaim("Eve", true) }
 
 // compareInbox compares one inbox with the files: the number of messages, and the attempt's message.

@@ -101,7 +101,8 @@ func (c *crossing) answered() int {
 	return len(c.sent)
 }
 
-// die makes the server end at its nth step from now. Steps of both trees and of the items between them count.
+// die makes the server exit at its nth step from now. It counts the steps of both trees, and of the items between
+// them.
 func (c *crossing) die(n int) {
 	if _, err := c.d.verb("die", "at", strconv.Itoa(n)); err != nil {
 		c.d.t.Fatal(err)
@@ -120,7 +121,7 @@ func (c *crossing) tree(key string) string {
 	return filepath.Join(c.d.store, "projects", c.slugs[key], "repo")
 }
 
-// settled waits until nothing waits for another project.
+// settled waits until no mail is waiting for another project.
 func (c *crossing) settled() {
 	until(c.d.t, "all mail to have crossed", time.Minute, func() bool {
 		left, err := filepath.Glob(filepath.Join(c.d.store, "projects", "*", "crossing", "*.json"))
@@ -128,7 +129,7 @@ func (c *crossing) settled() {
 	})
 }
 
-// files counts the message files with a text in a project's tree.
+// files counts the message files in a project's tree that contain a text.
 func (c *crossing) files(key, text string) (n int) {
 	for _, pattern := range []string{"messages/*/*/*/*.md", "agents/*/*/*/*/*/*.md"} {
 		all, err := filepath.Glob(filepath.Join(c.tree(key), pattern))
@@ -188,9 +189,9 @@ func (c *crossing) check() {
 	}
 }
 
-// TestFaultCrossingSteps kills the server before and after each step of a send to another project, in the sender's tree,
-// between the trees and in the other tree. After the next start, the message is in both trees or in neither. If the send
-// was answered, the message is in both.
+// TestFaultCrossingSteps kills the server before and after each step of a send to another project, in the sender's
+// tree, between the trees and in the other tree. After the next start, the message is in both trees or in neither. If
+// the send was answered, the message is in both.
 func TestFaultCrossingSteps(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -201,7 +202,7 @@ func TestFaultCrossingSteps(t *testing.T) {
 			t.Fatal("the operation never completes")
 		}
 		m := c.draft()
-		m.Key = "" // it is not sent again
+		m.Key = "" // this message is not sent again
 		c.die(n)
 		err := c.send(m)
 		if died = err != nil; died {
@@ -218,11 +219,11 @@ func TestFaultCrossingSteps(t *testing.T) {
 				wantThere++
 			}
 		}
-		wantHere, wantThere = wantHere-wantThere+2, wantThere+1 // canonical and outbox; canonical
+		wantHere, wantThere = wantHere-wantThere+2, wantThere+1 // canonical file, outbox copy; canonical file
 		switch {
 		case here == wantHere && there == wantThere:
 			whole++
-			if died { // found by what is in the trees
+			if died { // the trees show that the message was sent
 				c.mu.Lock()
 				c.sent[m.Body] = c.idOf(m)
 				c.mu.Unlock()

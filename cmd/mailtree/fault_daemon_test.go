@@ -33,7 +33,7 @@ type daemon struct {
 	client  *http.Client
 	starts  int
 	slowest time.Duration // the slowest start
-	busiest time.Duration // the start that used the most processor time
+	busiest time.Duration // the most processor time that a start used
 }
 
 // newDaemon returns a daemon that has not been started. None of its processes outlives the test.
@@ -47,7 +47,7 @@ func newDaemon(t testing.TB, store string) *daemon {
 			t.Logf("end of the server's log:\n%s", tail(d.logFile(), 6000))
 			if *keep != "" {
 				t.Logf("store kept: %v", exec.Command("cp", "-a", filepath.Dir(store),
-					filepath.Join(*keep, strings.NewReplacer("/", "-", "#", "").Replace(t.Name()))).Run()) // maybe another disk
+					filepath.Join(*keep, strings.NewReplacer("/", "-", "#", "").Replace(t.Name()))).Run()) // works across disks
 			}
 		}
 	})
@@ -160,7 +160,7 @@ func (d *daemon) stop() {
 	d.interrupt()
 }
 
-// interrupt makes the server end by itself.
+// interrupt asks the server to stop, and waits until it has exited.
 func (d *daemon) interrupt() {
 	d.t.Helper()
 	d.cmd.Process.Signal(syscall.SIGINT)

@@ -78,9 +78,8 @@ func fillDisk(t *testing.T, dir string) {
 	t.Logf("%d calls on a full disk: %s", full, l)
 }
 
-// TestFaultDiskDies makes the disk fail under load. From a certain moment on, nothing can be written or removed. No
-// answer is wrong, not even one that says that nothing was changed. When the disk works again, the server starts
-// without help.
+// TestFaultDiskDies makes the disk fail under load, so that nothing can be written or removed anymore. No answer is
+// wrong, not even one that says that nothing was changed. When the disk works again, the server starts without help.
 func TestFaultDiskDies(t *testing.T) {
 	t.Parallel()
 	needMounts(t, "mkfs.ext4")

@@ -20,10 +20,10 @@ import (
 )
 
 // TestFaultEdits lets users save messages and profiles in a tight loop, half of them in place and half by rename.
-// Meanwhile, agents read, acknowledge, pop and mark as unread the same messages, and claim and release files. From time
-// to time, the users rest until everything that they saved is committed. The server must commit it even though the
-// agents never rest. At the end, each file is as its user last saved it, the history contains every version that was
-// ever left unchanged, and everything matches the agents' answers.
+// Meanwhile, agents read, acknowledge and pop the same messages, mark them as unread, and claim and release files.
+// From time to time, the users rest until everything that they saved is committed. The server must commit it even
+// though the agents never rest. At the end, each file is as its user last saved it, the history contains every
+// version that was ever left unchanged, and everything matches the agents' answers.
 func TestFaultEdits(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -135,7 +135,7 @@ func (e *edits) restless(slow *person, n int) int {
 		slow.save()
 		e.saves.Add(1)
 		until(e.d.t, "an edit to be committed while other users keep editing", 3*time.Minute,
-			func() bool { waits.Pace(50 * time.Millisecond); return e.committed(slow) }) // reads the whole tree
+			func() bool { waits.Pace(50 * time.Millisecond); return e.committed(slow) }) // each reads the whole tree
 		e.rest(slow)
 	}
 	cancel()

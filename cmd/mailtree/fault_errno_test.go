@@ -22,8 +22,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// errnos are the errors with which calls fail. Some are faults of the machine, which say nothing about the file. Others
-// are faults of the file itself.
+// errnos lists the errors that are injected into calls. Some are faults of the machine, which say nothing about the
+// file. Others are faults of the file itself.
 var errnos = []syscall.Errno{
 	syscall.EMFILE, syscall.EIO, syscall.EACCES, syscall.ENOMEM, syscall.ESTALE, syscall.ENXIO, syscall.EINTR,
 	syscall.ENFILE, syscall.EPERM, syscall.ENAMETOOLONG, syscall.ENOSPC,
@@ -166,7 +166,7 @@ func (r *peril) begin(s *shot) {
 	r.arm(s, r.own(), r.op.every)
 }
 
-// own returns the text that identifies this attempt in those of its paths that already exist.
+// own returns the text that identifies this attempt in paths that already exist.
 func (r *peril) own() string {
 	switch {
 	case r.id != "":
@@ -280,7 +280,7 @@ func (r *peril) restoreMode(name string) {
 		if err != nil {
 			continue
 		}
-		if err := os.Chmod(name, st.Mode()^0o010); err != nil { // do not restore the old mode: the watcher compares modes
+		if err := os.Chmod(name, st.Mode()^0o010); err != nil { // not the old mode, because the watcher compares modes
 			r.d.t.Fatal(err)
 		}
 		return

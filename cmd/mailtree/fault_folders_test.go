@@ -18,9 +18,9 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// TestFaultFolders makes three agents claim, mail and commit in a main working tree, in a worktree nested in it, and in
-// another clone, while the server is killed at random. No file has two holders, the guard stops everybody but the holder
-// in each folder, and every message arrives once.
+// TestFaultFolders makes three agents claim, mail and commit in a main working tree, in a worktree nested in it, and
+// in another clone, while the server is killed at random. No file has two holders, the guard stops everybody but the
+// holder in each folder, and every message arrives once.
 func TestFaultFolders(t *testing.T) {
 	t.Parallel()
 	rounds := extent(8, 100)
@@ -51,7 +51,7 @@ func TestFaultFolders(t *testing.T) {
 		workers = append(workers, w)
 	}
 	slices.SortFunc(workers, func(a, b *worker) int { return len(a.folder) - len(b.folder) })
-	if workers[0].name == "Cat" { // the project must be the main working tree's
+	if workers[0].name == "Cat" { // the project must belong to the main working tree
 		workers[0], workers[1] = workers[1], workers[0]
 	}
 	for _, w := range workers {

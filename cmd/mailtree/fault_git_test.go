@@ -54,7 +54,7 @@ type gitPerson struct {
 	branch   string
 	commands int
 	commits  []string
-	failed   map[string]int // number of refusals by Git that are not our fault, by command
+	failed   map[string]int // number of refusals by Git that are acceptable, by command
 }
 
 func (p *gitPerson) begin() {
@@ -124,7 +124,7 @@ func (p *gitPerson) movedBack() string {
 // back returns to the mail's branch.
 func (p *gitPerson) back() { p.insist(func() bool { return false }, "checkout", "-q", p.branch) }
 
-// insist repeats a command that a lock prevents, as fast as a user can. It stops if round finds another way.
+// insist repeats a command that a lock prevents, as fast as a user can. It also stops if round returns true.
 func (p *gitPerson) insist(round func() bool, args ...string) {
 	until(p.t, "git "+strings.Join(args, " "), 60*time.Second, func() bool {
 		if p.git(args...) != refused || round() {

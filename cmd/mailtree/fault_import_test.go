@@ -53,7 +53,7 @@ func TestFaultImport(t *testing.T) {
 	files = im.drop(messages, 2*messages)
 	until(t, "an import begins", importTime, im.runs)
 	began := time.Now()
-	hung := time.AfterFunc(time.Minute, func() { d.cmd.Process.Signal(syscall.SIGQUIT) }) // the log shows where
+	hung := time.AfterFunc(time.Minute, func() { d.cmd.Process.Signal(syscall.SIGQUIT) }) // logs all stacks
 	d.interrupt()
 	hung.Stop()
 	stopped := time.Since(began)

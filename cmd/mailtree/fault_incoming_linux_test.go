@@ -119,7 +119,7 @@ func TestFaultIncoming(t *testing.T) {
 		hanging = append(hanging, l)
 		senders.Go(func() { l.Write(email) }) // without the end of the message
 	}
-	files := int64(0) // the most at any time: on a slow machine, the first messages time out before the last are received
+	files := int64(0) // the maximum at any time: on a slow machine, the first messages time out before the last arrive
 	sent, watched := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(watched)

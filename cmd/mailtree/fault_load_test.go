@@ -30,7 +30,7 @@ type load struct {
 	// one that the call caused. If meddled is nil, no user touches files.
 	meddled func(id string) bool
 	claims  bool          // some clients claim paths
-	pace    time.Duration // a client's pause between two calls, so that a long test does not become a test of size
+	pace    time.Duration // a client's pause between two calls, so that the store of a long test stays small
 	rest    sync.RWMutex  // clients make no calls while it is locked
 
 	mu    sync.Mutex
@@ -68,7 +68,7 @@ func newLoad(t testing.TB, d *daemon) *load {
 	return l
 }
 
-// clients runs n clients until ctx ends or the server has ended.
+// clients runs n clients until ctx ends or the server exits.
 func (l *load) clients(ctx context.Context, n int) *sync.WaitGroup {
 	var all sync.WaitGroup
 	for i := range n {
@@ -109,8 +109,8 @@ func (l *load) check(agent string) error {
 		"include_bodies": true}, nil))
 }
 
-// answer counts an error that is a refusal, and returns any other error. On a busy machine, a disk may take so long that
-// the server gives up waiting for it. Such an answer is right, and is treated like no answer.
+// answer counts an error that is a refusal, and returns any other error. On a busy machine, a disk may take so long
+// that the server gives up waiting for it. Such an answer is correct, and is treated like no answer.
 func (l *load) answer(err error) error {
 	var no *toolError
 	if !errors.As(err, &no) {
@@ -193,8 +193,8 @@ func (l *load) send(m message) error {
 	return nil
 }
 
-// take takes the id of an unacknowledged message out of an agent's list: a random message, or the one that is probably
-// being popped now.
+// take removes the id of an unacknowledged message from an agent's list and returns it: a random message, or the one
+// that is probably being popped now.
 func (l *load) take(agent string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

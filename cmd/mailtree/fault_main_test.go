@@ -52,19 +52,19 @@ func longer(t *testing.T) {
 	}
 }
 
-// faultEnv makes the test binary the fault program.
+// faultEnv is the environment variable that makes the test binary the fault program.
 const faultEnv = "MAILTREE_FAULT_PROGRAM"
 
-// formatEnv contains the highest format of projects that the program supports. Without it, the program supports those
-// of the released program.
+// formatEnv is the environment variable for the highest project format that the program supports. If it is not set,
+// the program supports the same formats as the released program.
 const formatEnv = "MAILTREE_TEST_FORMAT"
 
-// faultClockEnv contains the amount by which the fault program's clock is wrong.
+// faultClockEnv is the environment variable for the amount by which the fault program's clock is wrong.
 const faultClockEnv = "MAILTREE_FAULT_CLOCK"
 
-// This init makes the test binary pause at random, if the tests should pause, support the formats in formatEnv, and wait
-// for Git as long as it takes. If faultEnv is set, it also turns the test binary into the fault program, whatever the
-// binary's name: see faultServe.
+// This init sets up the test binary: the binary pauses at random if the tests should pause, supports the formats in
+// formatEnv, and waits for Git as long as necessary. If faultEnv is set, the init also turns the test binary into the
+// fault program, whatever the binary's name: see faultServe.
 func init() {
 	folders.Patience = time.Hour
 	testStep = waits.Pauses() // also for the programs that scripts and other tests start
@@ -146,7 +146,7 @@ type faultProgram struct {
 	steps []string
 }
 
-// step is what the writer calls before each of its steps.
+// step is called by the writer before each of its steps.
 func (f *faultProgram) step(name string) {
 	if testStep != nil {
 		testStep(name)

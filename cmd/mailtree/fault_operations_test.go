@@ -42,7 +42,7 @@ func (op *operation) most() int {
 	return extent(2, 8)
 }
 
-// share returns the number n for which one call in n fails.
+// share returns n if one call in n fails.
 func (op *operation) share() int {
 	if op.slow {
 		return extent(9*slower, 1)
@@ -90,7 +90,7 @@ func newcomer(r *peril) {
 
 func known(r *peril) { r.before = true }
 
-// delivered puts a message into Bob's and Cid's inboxes.
+// delivered sends a message to Bob's and Cid's inboxes.
 func delivered(r *peril) {
 	r.d.t.Helper()
 	until(r.d.t, "mail is sent", time.Minute, func() bool { return r.mail() == nil && r.id != "" })
@@ -237,7 +237,7 @@ func (r *peril) noticed(ok func() bool) {
 	}
 }
 
-// save writes a file as an editor does that saves by renaming.
+// save writes a file like an editor that saves by renaming.
 func (r *peril) save(path string, data []byte) {
 	r.d.t.Helper()
 	file := filepath.Join(r.tree, path)

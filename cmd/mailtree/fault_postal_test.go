@@ -18,8 +18,8 @@ import (
 
 // These tests check that the released program behaves as described in docs/tools.md, "postal".
 
-// post is the mail of one test, which is sent and taken with postal's tools. postal shows the sender's own ids, so the
-// tests distinguish messages by their bodies, which are unique.
+// post is the mail of one test. Its messages are sent and received with postal's tools. postal shows the sender's own
+// ids, so the tests distinguish messages by their bodies, which are unique.
 type post struct {
 	d      *daemon
 	ledger *storetest.Ledger
@@ -36,7 +36,7 @@ func newPost(t *testing.T) *post {
 	return &post{d: d, ledger: &storetest.Ledger{}, sent: map[string]string{}, taken: map[string]string{}}
 }
 
-// send sends a message, with the id unless it is empty. An error means that there was no answer.
+// send sends a message, with the given id unless it is "". An error means that there was no answer.
 func (p *post) send(from, to, body, id string) error {
 	p.ledger.Try(body)
 	args, made := map[string]string{"name": to, "msg": body}, struct{ ID string }{}
@@ -285,8 +285,8 @@ func (c *crowd) clients() (senders, takers *sync.WaitGroup) {
 	return senders, takers
 }
 
-// deliver sends a message. If there is no answer, it returns false. If the message has an id, it is then put back to be
-// sent again.
+// deliver sends a message. If there is no answer, it returns false and, if the message has an id, queues the message
+// to be sent again.
 func (c *crowd) deliver(m parcel) bool {
 	err := c.send(m.from, "box", m.body, m.id)
 	if err == nil {

@@ -53,8 +53,8 @@ func TestFaultPowerLoss(t *testing.T) {
 	t.Logf("%d power cuts (%d copies discarded because the kernel wrote meanwhile): %s", cuts, torn, l)
 }
 
-// rareWrites are mount options that make the kernel write as little as possible on its own. Writes that were not made durable
-// are then lost.
+// rareWrites are mount options that make the kernel write as little as possible on its own. Writes that were not made
+// durable are then lost.
 const rareWrites = "loop,commit=300"
 
 // TestFaultPowerSteps cuts the power at every step of a send to three recipients. It also cuts the power right after
@@ -184,7 +184,7 @@ func (s *steps) afterPowerLoss(t *testing.T, disk string, answered bool) (whole 
 	if got != 4 && (got != 0 || answered) {
 		t.Errorf("%d of the 4 files of the other machine are there (answered: %v)", got, answered)
 	}
-	if _, err := os.Stat(s.bare() + "/away"); err == nil { // no writer is held in a sync
+	if _, err := os.Stat(s.bare() + "/away"); err == nil { // no sync holds a writer, so the repository is unreachable
 		s.reach(true)
 		defer s.reach(false)
 	}
@@ -201,8 +201,8 @@ func (s *steps) afterPowerLoss(t *testing.T, disk string, answered bool) (whole 
 	return got / 4
 }
 
-// held waits until the writer waits. If the call is answered first, held returns false, and leaves the answer in the
-// channel.
+// held waits until the writer is waiting. If the call is answered first, held returns false, and leaves the answer in
+// the channel.
 func (d *daemon) held(answer chan error) (held bool) {
 	d.t.Helper()
 	until(d.t, "a waiting writer", time.Minute, func() bool {

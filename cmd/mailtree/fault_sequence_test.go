@@ -104,7 +104,7 @@ func (s *sequence) ask(verb string, pairs ...string) {
 	}
 }
 
-// round makes each actor do n things.
+// round makes each actor perform n actions.
 func (s *sequence) round(round uint64, n int) {
 	var all sync.WaitGroup
 	for actor := range uint64(3) {
@@ -139,8 +139,8 @@ func (s *sequence) callSomething(r *rand.Rand) error {
 	return s.check(agent)
 }
 
-// quiet waits until everything is read and committed, and checks the store while its server is running. The server may
-// still have to write something of its own.
+// quiet waits until everything is read and committed, and checks the store while its server is running. The server
+// may still have files of its own to write.
 func (s *sequence) quiet() {
 	s.d.t.Helper()
 	s.ask("compare", "project", faultKey)

@@ -29,7 +29,7 @@ type stepped struct {
 	slow  bool           // a try takes seconds, so the short form tries fewer steps
 }
 
-// stride is the number of steps that each server survives longer than the previous one.
+// stride is the number of additional steps that each server survives, compared with the previous server.
 func (op *stepped) stride() int {
 	if op.slow {
 		return extent(5, 1)
@@ -240,7 +240,7 @@ func saveStep(s *steps) error {
 	return errors.New("not sent in a minute")
 }
 
-// listed reports whether the newest message in Bob's inbox is the current try's.
+// listed reports whether the newest message in Bob's inbox belongs to the current try.
 func (s *steps) listed() bool {
 	var page struct{ Messages []struct{ Subject string } }
 	err := s.d.call("check_my_messages", map[string]any{"project_key": faultKey, "agent_name": "Bob", "limit": 1}, &page)

@@ -19,9 +19,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestFaultStop stops a server while something hangs that the server is waiting for: one thing after another, and then
-// all of them at once. The server ends by itself within stopTime. No mail is lost. An email that was not sent is sent
-// after the next start, and an email that may have been sent is reported.
+// TestFaultStop stops a server while the server is waiting for something that hangs: first for one thing after
+// another, and then for all of them at once. The server exits by itself within stopTime. No mail is lost. An email
+// that was not sent is sent after the next start, and an email that may have been sent is reported.
 func TestFaultStop(t *testing.T) {
 	t.Parallel()
 	all := hanging
@@ -90,7 +90,7 @@ type stopping struct {
 	due, unknown []string // subjects of emails that the next server sends, and of those that it reports
 }
 
-// ignoring is a program that ignores TERM and ends when the test ends.
+// ignoring is a program that ignores TERM and exits when the test ends.
 const ignoring = `#!/bin/sh
 trap "" TERM
 cd %q
@@ -136,7 +136,7 @@ func (s *stopping) write(name, text string) {
 	}
 }
 
-// goOn ends everything that hangs: the programs end, and the mail server answers.
+// goOn ends everything that hangs: the programs exit, and the mail server answers.
 func (s *stopping) goOn() {
 	os.Remove(filepath.Join(s.dir, "hang")) // in later calls, it is already gone
 	s.peer.mu.Lock()

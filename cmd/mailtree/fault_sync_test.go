@@ -191,7 +191,7 @@ type machine struct {
 }
 
 // threeMachines starts servers on three stores that share a project through a bare repository, with an agent on each.
-// It gets the settings of each machine from env, by the machine's number.
+// env returns the settings of machine i.
 func threeMachines(t *testing.T, env func(m *machine, i int) []string) (bare string, all []*machine) {
 	t.Helper()
 	dir := inmemory.Dir(t)
@@ -323,7 +323,7 @@ func (p *rebaser) keep() bool {
 	return c.Run() == nil
 }
 
-// resolve saves the notes again in which a rebase has left conflict markers. There is a conflict if the server pushed a
+// resolve rewrites the notes in which a rebase has left conflict markers. There is a conflict if the server pushed a
 // commit before the user amended it.
 func (p *rebaser) resolve() {
 	for n, text := range p.notes {

@@ -8,7 +8,7 @@ import (
 	"mailtree/fixtures/inmemory"
 )
 
-// TestFaultTornJournal checks a kill during the write of a journal record, which leaves half a line. Records that the
+// TestFaultTornJournal kills the server while it writes a journal record, which leaves half a line. Records that the
 // next server writes after that half line are still valid.
 func TestFaultTornJournal(t *testing.T) {
 	t.Parallel()

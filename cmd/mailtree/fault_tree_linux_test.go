@@ -60,8 +60,8 @@ func startSeeing(t *testing.T, see seeing) *daemon {
 	return d
 }
 
-// TestFaultForeign adds a great many foreign files to the tree at once, copies them, and removes all of them, under
-// load. The server keeps answering, its memory stays bounded, and the index equals a rebuilt one.
+// TestFaultForeign adds a large number of foreign files to the tree at once, copies them, and removes all of them,
+// under load. The server keeps answering, its memory stays bounded, and the index equals a rebuilt one.
 func TestFaultForeign(t *testing.T) {
 	longer(t)
 	t.Parallel()

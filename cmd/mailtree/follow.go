@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	nextSign = 500 * time.Millisecond // between checks of a client's file
-	nextSeat = 5 * time.Second        // between checks of the session's file
+	nextSign = 500 * time.Millisecond // the time between checks of a client's file
+	nextSeat = 5 * time.Second        // the time between checks of the session's file
 )
 
-// signed returns the event's session, in the form from which package sign finds the session's files.
+// signed returns the event's session in the form that package sign needs to find the session's files.
 func (p *program) signed(e event.Event) sign.Session {
 	pid, known := seat.ClientProcess().PID()
 	if !known {
@@ -101,7 +101,7 @@ func (p *program) followTurn(e event.Event, turn int) error {
 		err = cmd.Start()
 	}
 	if err == nil {
-		_, err = in.Write(about) // less than the capacity of a pipe
+		_, err = in.Write(about) // does not block, because about is smaller than a pipe's buffer
 		err = errors.Join(err, in.Close())
 	}
 	if err != nil {

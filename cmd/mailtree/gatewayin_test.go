@@ -296,7 +296,7 @@ func TestGatewayIn(t *testing.T) {
 }
 
 // TestGatewayInNotHeard checks a server that cannot listen at the configured address. The server reports the address
-// and ends.
+// and exits.
 func TestGatewayInNotHeard(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

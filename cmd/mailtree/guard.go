@@ -202,8 +202,8 @@ func guardCheck(p *program, env []string) *cobra.Command {
 	return c
 }
 
-// personHere returns the name of the user who is typing: see me. It returns "" if an agent seems to be typing, or if that
-// cannot be told: see agentHere.
+// personHere returns the name of the user who is typing: see me. It returns "" if an agent seems to be typing, or if
+// agentHere is not sure.
 func (p *program) personHere() string {
 	if is, sure := p.agentHere(); is || !sure {
 		return ""
@@ -230,7 +230,7 @@ func (p *program) agentHere() (is, sure bool) {
 	pane := seat.Pane{Tmux: p.variable("TMUX"), Pane: p.variable("TMUX_PANE")}
 	for _, n := range projects {
 		t, err := storedir.OpenTree(p.cfg.Store, n.Slug, 0)
-		if errors.Is(err, projectformat.ErrRefused) { // no server opens it, so it has no session
+		if errors.Is(err, projectformat.ErrRefused) { // no server opens the project, so it has no session
 			continue
 		}
 		if err != nil {

@@ -116,8 +116,7 @@ func (r *healthReport) Up() time.Duration { return time.Duration(r.Uptime * floa
 // stalled is how long an operation may wait for the disk before health reports the operation.
 const stalled = 10 * time.Second
 
-// verdict returns the report. It also reports whether the server is working as it should, that is, whether the status
-// is ok.
+// verdict returns the report. It also reports whether the report's status is ok.
 func (h *health) verdict(ctx context.Context) (report any, able bool) {
 	r := h.report(ctx)
 	return r, r.Status == "ok"

@@ -49,7 +49,7 @@ func (p *program) addHelp(root *cobra.Command) {
 	})
 }
 
-// addHelpCommand adds the commands `help`, and `help all`, which shows every command.
+// addHelpCommand adds the command `help` and its subcommand `help all`, which shows every command.
 func (p *program) addHelpCommand(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, err := root.Find([]string{"help"})
@@ -75,7 +75,6 @@ func (p *program) addHelpCommand(root *cobra.Command) {
 	})
 }
 
-// dailyHelp prints the daily commands.
 func (p *program) dailyHelp(root *cobra.Command) {
 	rows := []cli.Row{{Cells: []string{"  mailtree", "Show what needs your attention, in numbered rows"}}}
 	for _, name := range daily {

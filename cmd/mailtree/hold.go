@@ -59,7 +59,7 @@ func goCommand(p *program) *cobra.Command {
 	return c
 }
 
-// askHold makes the server begin or end a hold for the user, and prints the answer with show.
+// askHold asks the server to begin or end a hold for the user, and prints the answer with show.
 func (p *program) askHold(ctx context.Context, f *deskFlags, verb string, ask mcpserver.HoldAsk, show func(*deskWork, *maildir.Held)) error {
 	if err := p.needPerson("hold agents and end holds"); err != nil {
 		return err
@@ -73,7 +73,8 @@ func (p *program) askHold(ctx context.Context, f *deskFlags, verb string, ask mc
 	})
 }
 
-// needPerson returns an error if an agent's session seems to run this command. what says what only users may do.
+// needPerson returns an error if an agent's session seems to run this command. what is the part of the error's text
+// that says what only users may do.
 func (p *program) needPerson(what string) error {
 	why, err := p.agentsSession()
 	if err != nil || why == "" {
@@ -83,8 +84,8 @@ func (p *program) needPerson(what string) error {
 		"Run it in a terminal of your own", what, why)}
 }
 
-// agentsSession says why this command seems to run in an agent's session. It returns "" if it does not seem so. A user in
-// the terminal of an editor that agents run in sets AGENT_NAME to their own name, as for the guard.
+// agentsSession returns the reason why this command seems to run in an agent's session, or "" if it does not. A user
+// in the terminal of an editor that agents also run in sets AGENT_NAME to their own name, as for the guard.
 func (p *program) agentsSession() (why string, err error) {
 	me, err := p.me()
 	if err != nil {

@@ -154,8 +154,8 @@ func (p *program) onEvent(ctx context.Context, client string, plugin bool) (e ev
 	return e, a, err
 }
 
-// isSetUp reports whether the client's own files contain hooks from `mailtree setup`. The client runs these hooks
-// besides those of a plugin, so the plugin's hooks must do nothing.
+// isSetUp reports whether the client's own files contain hooks from `mailtree setup`. The client runs these hooks in
+// addition to a plugin's, so the plugin's hooks must do nothing.
 func (p *program) isSetUp(e event.Event) bool {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -208,7 +208,7 @@ func (p *program) parseEvent(client string) (event.Event, error) {
 	return event.Parse(client, stdin, p.variable)
 }
 
-// byteOrderMark is the prefix that some programs put before text.
+// byteOrderMark is the prefix that some programs add to text.
 const byteOrderMark = "\xef\xbb\xbf"
 
 // tellServer reports an event to the server. If no server is running, the start of a session in a project starts one
@@ -251,7 +251,7 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 	return told, err
 }
 
-// exportAgent adds the agent's name to the environment of the client's shells, where commits use it. See docs/guard.md.
+// exportAgent adds the agent's name to the environment of the client's shells, for commits. See docs/guard.md.
 func (p *program) exportAgent(agent string) error {
 	file := p.variable("CLAUDE_ENV_FILE")
 	if file == "" || agent == "" {

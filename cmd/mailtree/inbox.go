@@ -67,7 +67,7 @@ type inboxOptions struct {
 	limit                 uint
 }
 
-// commitName matches the arguments of --as-of that are taken to be commits.
+// commitName matches arguments of --as-of that are treated as commits.
 var commitName = lazy.Regexp(`^[0-9a-fA-F]{4,40}$`)
 
 // readMoments converts the given times into the form that the tools accept.
@@ -93,7 +93,7 @@ func moment(c *cobra.Command, flag, given string) (string, error) {
 	return at, nil
 }
 
-// notMoment returns the error for a flag that is not a time.
+// notMoment returns the error for a flag whose value is not a time.
 func notMoment(c *cobra.Command, flag, given string) error {
 	how := `a time such as 2h (2 hours ago), yesterday or "2026-01-31 15:04"`
 	if flag == "as-of" {

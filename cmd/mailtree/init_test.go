@@ -12,8 +12,8 @@ import (
 // smallInit is how many bytes the initializers of any package may allocate.
 const smallInit = 4 << 10
 
-// largeInits lists the packages whose initializers may allocate more, in KiB. Each process runs them, also a hook before
-// each edit. Most belong to libraries that the project cannot do without.
+// largeInits lists the packages whose initializers may allocate more, in KiB. Each process runs them, even the hook
+// before each edit. Most belong to libraries that the project cannot do without.
 var largeInits = map[string]int{
 	"github.com/yuin/goldmark/extension":         280,
 	"github.com/yuin/goldmark/util":              150,

@@ -79,15 +79,15 @@ func unlinkCommand(p *program) *cobra.Command {
 	return c
 }
 
-// remarkGuard says what to do if the guard that is installed in a folder enforces the claims of another project than the
-// one that the folder now means.
+// remarkGuard prints what to do if the guard installed in a folder enforces the claims of a project other than the
+// folder's current project.
 func (p *program) remarkGuard(ctx context.Context, folder, slug string) {
 	if of := guard.Enforced(ctx, folder, p.cfg.Store, p.env); of != "" && of != slug {
 		p.remark("the guard installed in %s still enforces the claims of project %s: run `mailtree guard install` there", folder, of)
 	}
 }
 
-// atFolder sends the request for a folder, which is this folder if the request names none, and shows the answer.
+// atFolder sends the request for its folder, or for this folder if the request specifies none, and shows the answer.
 func (p *program) atFolder(ctx context.Context, ask mcpserver.FolderAsk, asJSON bool, show func(mcpserver.LinkedFolder)) (err error) {
 	if ask.Folder == "" {
 		ask.Folder = "."
@@ -108,8 +108,8 @@ func (p *program) atFolder(ctx context.Context, ask mcpserver.FolderAsk, asJSON 
 	})
 }
 
-// explainFolder prints which project a folder means, and which rule decided that. It reads files only, and needs no
-// server.
+// explainFolder prints which project a folder belongs to, and which rule decided that. It only reads files, and needs
+// no server.
 func (p *program) explainFolder(folder string, asJSON bool) error {
 	dir, err := absolute(cmp.Or(folder, "."), os.UserHomeDir)
 	if err != nil {
@@ -150,7 +150,7 @@ var ruleNames = map[storedir.Rule]string{
 	storedir.Noted: "noted", storedir.New: "new",
 }
 
-// questions are the rules in the order in which they are tried.
+// questions describes when each rule applies. The rules are tried in the order of their numbers.
 var questions = map[storedir.Rule]string{
 	storedir.Linked:   "you linked the folder with `mailtree link`",
 	storedir.Existing: "the folder, or one above it in its working tree, has a project",
@@ -160,7 +160,7 @@ var questions = map[storedir.Rule]string{
 	storedir.New:      "a new project",
 }
 
-// because returns what decided, for the rules that need a reason.
+// because returns text that explains why the rule in m applies, or "" if the rule needs no explanation.
 func (p *program) because(m storedir.Meaning) string {
 	switch m.Rule {
 	case storedir.Linked, storedir.Noted:
@@ -175,8 +175,8 @@ func (p *program) because(m storedir.Meaning) string {
 	return ""
 }
 
-// movedHere returns the names of the projects whose folder is gone and whose repository had the same first commit as
-// this folder's. Only if there is such a folder does it run Git.
+// movedHere returns the paths of the projects whose folder is gone and whose repository had the same first commit as
+// this folder's. It runs Git only if at least one project's folder is gone.
 func (p *program) movedHere(ctx context.Context, dir string) (names []string) {
 	known, err := folders.Open(p.cfg.Store).Load()
 	if err != nil {
@@ -222,8 +222,9 @@ func isGone(dir string) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// findClone looks for a project whose repository the folder is another clone of, if the folder means no project yet. The
-// server notes the folder in the map of folders. It returns errors from the server, and nil if there is no project.
+// findClone asks the server for a project that has another clone of the folder's repository, if the folder has no
+// project yet. The server notes the folder in the map of folders. findClone returns errors from the server, and nil
+// if there is no such project.
 func (p *program) findClone(ctx context.Context, folder string) error {
 	t, _, err := storedir.OpenProject(p.cfg.Store, folder, p.cfg.Scope)
 	if err == nil {

@@ -51,8 +51,8 @@ func logCommand(p *program) *cobra.Command {
 	return c
 }
 
-// showLog prints the history as it arrives. If standard error is a terminal, it shows there how far back the search has
-// gone, until something is found.
+// showLog prints the history as it arrives. If standard error is a terminal, showLog also shows there how far back
+// the search has gone, until it finds an entry.
 func (p *program) showLog(ctx context.Context, d *deskWork, s *logPrinter, ask maildir.LogQuery) error {
 	told, progress := 0, cli.IsTerminal(p.std.err)
 	err := d.Stream(ctx, cli.Of(d.Slug, "log"), ask, func(text json.RawMessage) error {
@@ -98,7 +98,7 @@ func noHistory(ask *maildir.LogQuery) string {
 type logPrinter struct {
 	*cli.Screen
 	whole bool   // also print the channel, the commit, the whole id and the files
-	day   string // the day of the last entry
+	day   string // the day of the last printed entry
 }
 
 // deeds maps a verb to the log's word for it, if that word is not the verb itself.

@@ -33,9 +33,9 @@ func mailboxCommand(p *program) *cobra.Command {
 	return c
 }
 
-// askAndShow makes the server run one of its socket's verbs, and prints the answer with present. The verb runs in the
-// project that the flags name, if any. If no server is running, one is started in the background. Only a verb that
-// creates something creates the store.
+// askAndShow asks the server to run one of its socket's verbs, and prints the answer with present. The verb runs in
+// the project given by the flags, if any. If no server is running, askAndShow starts one in the background. Only a
+// verb that creates something creates the store.
 func askAndShow[T any](
 	ctx context.Context, p *program, f *deskFlags, verb string, ask any, show func(d *deskWork, answer *T) error,
 ) error {
@@ -146,7 +146,7 @@ func mailboxDeleteCommand(p *program) *cobra.Command {
 // sayNeeded prints a remark if the server's settings still name the deleted mailbox.
 func sayNeeded(ctx context.Context, d *deskWork, m *mcpserver.MailboxLine) error {
 	var c checked
-	if err := d.Ask(ctx, "check-address", mcpserver.CheckAsk{Address: m.Address}, &c); err != nil { // it is deleted anyway
+	if err := d.Ask(ctx, "check-address", mcpserver.CheckAsk{Address: m.Address}, &c); err != nil { // ignore this error
 		return nil
 	}
 	if slices.ContainsFunc(c.Missing, func(name string) bool { return strings.EqualFold(name, m.Name) }) {

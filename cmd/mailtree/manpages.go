@@ -13,8 +13,8 @@ import (
 	"mailtree/cmd/mailtree/pages"
 )
 
-// main writes the files that packages install besides the program: manual pages to DIR/man1, and a completion script for
-// each shell to DIR/completions. release/man runs it. Its arguments are DIR and the version.
+// main writes the files that packages install in addition to the program: manual pages to DIR/man1, and a completion
+// script for each shell to DIR/completions. release/man runs it. Its arguments are DIR and the version.
 func main() {
 	if len(os.Args) != 3 {
 		fmt.Fprintln(os.Stderr, "usage: release/man DIR VERSION")
@@ -55,7 +55,7 @@ func writePages(dir, version string) error {
 	return nil
 }
 
-// manual returns what the pages say besides the help of the commands.
+// manual returns the parts of the pages that do not come from the commands' help.
 func manual(version string) pages.Config {
 	m := pages.Config{
 		Version: version,

@@ -57,7 +57,7 @@ func newFamily(kind, name, help string, buckets ...float64) *family {
 	return &family{name: "mailtree_" + name, help: help, kind: kind, buckets: buckets, set: vm.NewSet()}
 }
 
-// counter returns the counter with these labels. The arguments are names and values in turn.
+// counter returns the counter with these labels. The arguments alternate between names and values.
 func (f *family) counter(labels ...string) *vm.Counter {
 	return f.set.GetOrCreateCounter(f.name + labeled(labels...))
 }
@@ -76,7 +76,7 @@ func describe(w io.Writer, name, kind, help string) {
 	fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
-// labeled returns labels as they follow a metric's name.
+// labeled formats labels as they appear after a metric's name.
 func labeled(labels ...string) string {
 	if len(labels) == 0 {
 		return ""
@@ -126,7 +126,6 @@ func (m *metrics) handler() http.Handler {
 	})
 }
 
-// state writes the current state.
 func (m *metrics) state(ctx context.Context, w io.Writer) {
 	r := m.health.report(ctx)
 	value := func(name string, v float64) { fmt.Fprintf(w, "%s %s\n", name, strconv.FormatFloat(v, 'g', -1, 64)) }

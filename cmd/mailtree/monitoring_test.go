@@ -18,8 +18,8 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// TestMonitoring checks that the dashboard and the alert rules can be parsed, and that each metric in them, and in the
-// table of metrics for users, is one that the server has.
+// TestMonitoring checks that the dashboard and the alert rules can be parsed, and that the server has each metric
+// that they, or the table of metrics for users, contain.
 func TestMonitoring(t *testing.T) {
 	t.Parallel()
 	has := servedMetrics(t)

@@ -160,7 +160,7 @@ func (p *program) tellProject(made mcpserver.MadeProject) {
 	}
 }
 
-// movedLine says that a code base was moved here, and what to do.
+// movedLine returns a line that reports that a code base was moved here, and how to link it.
 func movedLine(from string) string {
 	return fmt.Sprintf("%s was at %s, which is gone: run `mailtree link %s`", cli.Line(filepath.Base(from)), cli.Line(from), guard.ShellWord(from))
 }
@@ -176,7 +176,7 @@ func (p *program) projectHere(ctx context.Context) error {
 	return p.join(ctx, made.Slug)
 }
 
-// ensureProject creates the project for a path if it does not exist. An empty path is this folder.
+// ensureProject creates the project for a path if it does not exist. An empty path means this folder.
 func (p *program) ensureProject(ctx context.Context, ask mcpserver.NewProject) (made mcpserver.MadeProject, err error) {
 	if ask.Key, err = absolute(cmp.Or(ask.Key, "."), os.UserHomeDir); err != nil {
 		return made, err

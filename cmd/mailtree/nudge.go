@@ -32,7 +32,7 @@ func nudgeCommand(p *program) *cobra.Command {
 }
 
 // nudge asks the server to notify agents about their mail, and prints the agents that the server notified. With
-// watch, it continues until ctx ends, and switches to the next server when a server ends.
+// watch, it continues until ctx ends, and connects to the next server when a server exits.
 func (p *program) nudge(ctx context.Context, watch bool) error {
 	said := 0
 	each := func(line json.RawMessage) error {
@@ -96,7 +96,7 @@ func (w *waker) nudgeOne(ctx context.Context, project, agent string, told func(h
 	return w.Nudge(ctx, by, project, agent, func(o wake.Outcome) { told(o.How, o.Why) })
 }
 
-// run watches until ctx ends.
+// run wakes agents until ctx ends. It logs errors and retries.
 func (w *waker) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := w.Watch(ctx, w.own, func(o wake.Outcome) {

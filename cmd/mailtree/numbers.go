@@ -22,13 +22,15 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// This file stores the list of messages that a terminal showed last. Commands accept the list's row numbers instead of
-// ids, and the names of the messages in a thread that was shown after the list: 3a, 3b for the thread in row 3.
+// The code in this file stores the list of messages that a terminal showed last. Commands accept the list's row
+// numbers instead of ids. They also accept the names of messages in a thread that was shown after the list, such as
+// 3a and 3b for the thread in row 3.
 
 // rowNumber matches a row number. The list may have fewer rows.
 var rowNumber = lazy.Regexp(`^[0-9]{1,3}$`)
 
-// rowLetter matches the name of a message in a thread: the number of the thread's row, if it has one, and letters.
+// rowLetter matches the name of a message in a thread: the number of the thread's row, if it has one, followed by
+// letters.
 var rowLetter = lazy.Regexp(`^([0-9]{0,3})[a-z]{1,2}$`)
 
 // maxNumbered is the largest number that a row can have.
@@ -42,7 +44,7 @@ type lastList struct {
 	Project string   `json:"project"` // its slug
 	IDs     []string `json:"ids"`     // the ids of the rows, starting with row 1
 
-	// Threads contains the ids of the threads if this is the list of `mailtree`. In that case, IDs contains each
+	// Threads contains the ids of the threads if plain `mailtree` printed this list. In that case, IDs contains each
 	// thread's waiting message.
 	Threads []string `json:"threads,omitempty"`
 
@@ -54,7 +56,7 @@ type lastList struct {
 	Next nextPage `json:"next,omitzero"` // the rest of the list that was shown last
 }
 
-// projectOf returns the project of a row, counted from 0.
+// projectOf returns the project of the row with this index, which starts at 0.
 func (l *lastList) projectOf(row int) string {
 	if row < len(l.Projects) {
 		return l.Projects[row]
@@ -62,7 +64,7 @@ func (l *lastList) projectOf(row int) string {
 	return l.Project
 }
 
-// nextPage says where a list continues that was too long for one page.
+// nextPage is the position at which a list that was too long for one page continues.
 type nextPage struct {
 	Command string `json:"command"`
 	Project string `json:"project"`
@@ -112,7 +114,7 @@ type openedThread struct {
 	IDs     []string `json:"ids"`           // its messages, starting with the message a
 }
 
-// called returns the message that is called name, such as 3b.
+// called returns the message with this name, such as 3b, and its project.
 func (l *lastList) called(name string) (project, id string, ok bool) {
 	for _, t := range l.Opened {
 		for i, id := range t.IDs {
@@ -124,7 +126,7 @@ func (l *lastList) called(name string) (project, id string, ok bool) {
 	return "", "", false
 }
 
-// maxLettered is the number of messages in a thread that have a name.
+// maxLettered is the maximum number of messages in a thread that have a name.
 const maxLettered = 26 + 26*26
 
 // letters returns the letters of the message at index i of a thread: a to z, then aa to zz.
@@ -169,8 +171,8 @@ func (p *program) listFile() string {
 }
 
 // number returns the names for these messages in a list: row numbers if there is a terminal, and short ids otherwise.
-// The numbers continue where the last call of the same command ended. In a list of threads, each message also has its
-// thread in threads.
+// The numbers continue where the last call of the same command ended. In a list of threads, threads contains the
+// thread of each message.
 func (d *deskWork) number(ids []string, threads ...string) []string {
 	names := make([]string, len(ids))
 	for i, id := range ids {
@@ -190,9 +192,9 @@ func (d *deskWork) number(ids []string, threads ...string) []string {
 	return names
 }
 
-// letter returns the names for these messages of a thread: the number of the thread's row in the last list, and letters.
-// Without a terminal, it returns short ids. given is the argument that the user typed for the thread. The letters
-// continue where the last call of the same command ended.
+// letter returns the names for these messages of a thread: the number of the thread's row in the last list, followed
+// by letters. Without a terminal, it returns short ids. given is the argument that the user typed for the thread. The
+// letters continue where the last call of the same command ended.
 func (d *deskWork) letter(given, thread string, ids []string) []string {
 	names := make([]string, len(ids))
 	for i, id := range ids {
@@ -235,8 +237,8 @@ func rowOfThread(last *lastList, given, project, thread string, ids []string) st
 	return ""
 }
 
-// store keeps the terminal's last list. It reports whether it could. If it could not, for example because the disk is
-// full, the user has to use ids.
+// store saves the terminal's last list, and reports whether it succeeded. If it did not, for example because the disk
+// is full, the user has to use ids.
 func (d *deskWork) store(last *lastList) bool {
 	data, err := json.Marshal(last)
 	if err == nil {
@@ -261,19 +263,19 @@ func removeOldLists(dir string) {
 	}
 }
 
-// shortestID is the length of the shortest abbreviated id.
+// shortestID is the minimum length of an abbreviated id.
 const shortestID = 4
 
-// namedRows are the messages that a command line names.
+// namedRows are the messages that a command line specifies.
 type namedRows struct {
 	IDs     []string // full or abbreviated ids
-	Threads []string // for each id: the thread, if the argument is a row of the list of `mailtree`; otherwise ""
+	Threads []string // for each id: the thread, if the argument is a row of a list from plain `mailtree`; otherwise ""
 	Project string   // the project of the rows; "" if no argument is a row
-	Unsure  bool     // an argument is a row, and the last list was not the one of `mailtree`
+	Unsure  bool     // an argument is a row, and the last list was not printed by plain `mailtree`
 }
 
-// rowsToIDs replaces each row number, and each name of a message in a thread, with the message's id. It returns an error
-// for a number that is not in this terminal's last list, and for any number if there is no terminal or no list.
+// rowsToIDs replaces each row number, and each name of a message in a thread, with the message's id. It returns an
+// error for a number that is not in this terminal's last list, and for any number if there is no terminal or no list.
 func (p *program) rowsToIDs(args []string) (named namedRows, err error) {
 	file := p.listFile()
 	last := readList(file)
@@ -328,9 +330,9 @@ func (l *lastList) row(file, arg string) (int, error) {
 	return n, nil
 }
 
-// messagesOf returns the ids of the messages in the argument at i. Usually that is one message. For a row in a list of
-// threads, it is every message of the thread that was sent to the user, is not archived, and satisfies wanted. If there
-// are none, messagesOf returns the row's own message.
+// messagesOf returns the ids of the messages that the argument at index i specifies. Usually that is one message. For
+// a row in a list of threads, it is every message of the thread that was sent to the user, is not archived, and
+// satisfies wanted. If there are none, messagesOf returns the row's own message.
 func (d *deskWork) messagesOf(ctx context.Context, i int, wanted func(m *mail.Delivery) bool) (ids []string, err error) {
 	ask := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "thread_id": d.threads[i], "limit": maildir.MaxPage}
 	for more := wanted != nil && d.threads[i] != ""; more; {
@@ -408,8 +410,8 @@ func readList(file string) (last lastList) {
 	return last
 }
 
-// waitsOf asks what is waiting for the user, who may not be an agent of the project yet. If d has no project, it asks for
-// all projects. If all is set, the answer lists all threads.
+// waitsOf asks the server what is waiting for the user, who may not be an agent of the project yet. If d has no
+// project, it asks for all projects. If all is set, the answer lists all threads.
 func (p *program) waitsOf(ctx context.Context, d *deskWork, all bool, answer any) error {
 	me, err := p.me()
 	if err != nil {

@@ -48,8 +48,8 @@ func openCommand(p *program) *cobra.Command {
 	return c
 }
 
-// pageLink returns a link to a project's page. If no project is given and this folder is in none, it returns a link to
-// the home page.
+// pageLink returns a link to a project's page. If no project is given and this folder is not in a project, it returns
+// a link to the home page.
 func (p *program) pageLink(ctx context.Context, project string) (made mcpserver.PageLink, err error) {
 	var ask mcpserver.LinkAsk
 	if ask.Person, err = p.me(); err != nil {

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 )
 
-// TestAwaitParts checks that if one part hangs, only that part is reported, wherever it is in the list. The other parts
-// get their time concurrently.
+// TestAwaitParts checks that if one part hangs, only that part is reported, wherever it is in the list. The time
+// limit is the same for all parts, because awaitParts waits for them concurrently.
 func TestAwaitParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -53,7 +53,7 @@ func readCommand(p *program) *cobra.Command {
 }
 
 // readMessage prints the user's own copy of a message, or the public form of the message if the user has no copy. If
-// the message is the last one, it also prints the commands that the user may run next.
+// last is set, it also prints the commands that the user may run next.
 func readMessage(ctx context.Context, d *deskWork, id string, peek, last bool) error {
 	args := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "message_id": id, "mark_read": !peek}
 	err := call(ctx, d, "check_my_messages", args, func(in *mail.Inbox) error {
@@ -98,8 +98,8 @@ func readOther(ctx context.Context, d *deskWork, id string) error {
 	})
 }
 
-// pageMessage prints a message with its whole body and, on a terminal, the commands that may follow. It reads the rest
-// of the body with next, which returns the part that begins at an offset.
+// pageMessage prints a message with its whole body and, on a terminal, the commands that the user may run next. It
+// reads the rest of the body with next, which returns the part that begins at an offset.
 func pageMessage(
 	ctx context.Context, d *deskWork, m *mail.Message, commands []string, next func(offset int64) (*mail.Message, error),
 ) error {
@@ -177,7 +177,8 @@ func printHead(s *cli.Screen, m *mail.Message) {
 	s.Printf("\n")
 }
 
-// sender returns a message's sender, and who vouches for it. Everyone knows who vouches for the server's own messages.
+// sender returns a message's sender, and who vouches for the sender. For verified messages of the server itself, it
+// returns only the sender.
 func sender(m *mail.Message) string {
 	if m.Verified && format.ServerName(m.From) {
 		return cli.Line(m.From)
@@ -185,7 +186,7 @@ func sender(m *mail.Message) string {
 	return cli.Line(m.From) + " (" + vouched(m) + ")"
 }
 
-// vouched says who vouches for the sender, or that the message is not verified.
+// vouched returns the text that says who vouches for the sender, or that the message is not verified.
 func vouched(m *mail.Message) string {
 	if !m.Verified {
 		return "not verified"

@@ -34,8 +34,8 @@ func (d *deskWork) verbIn(verb string) string {
 	return cli.Of(d.Slug, verb)
 }
 
-// sinceFlag adds the flag --since to a command. It returns a function that returns the flag's time, which is zero if the
-// flag is "".
+// sinceFlag adds the flag --since to a command. It returns a function that returns the flag's time, which is zero if
+// the flag is "".
 func sinceFlag(c *cobra.Command, value, usage string) func() (time.Time, error) {
 	given := c.Flags().String("since", value, usage)
 	return func() (at time.Time, err error) {
@@ -120,7 +120,7 @@ func catchUpCommand(p *program) *cobra.Command {
 	return c
 }
 
-// catchUpOf asks what happened since a time or, if it is zero, since the user last looked.
+// catchUpOf asks the server what happened since a time or, if the time is zero, since the user last looked.
 func (p *program) catchUpOf(ctx context.Context, d *deskWork, since time.Time, answer any) error {
 	me, err := p.me()
 	if err != nil {
@@ -129,7 +129,6 @@ func (p *program) catchUpOf(ctx context.Context, d *deskWork, since time.Time, a
 	return d.Ask(ctx, d.verbIn("catchup"), mcpserver.CatchUpAsk{Agent: maildir.PersonName(me), Since: since}, answer)
 }
 
-// showCatchUp prints what happened.
 func showCatchUp(d *deskWork, u *maildir.CatchUp) {
 	d.Tell("%s\n", d.Bold("Since "+d.Clock(u.Since.Time)))
 	stuck := stuckLines(d, u.Stopped, u.Asleep)
@@ -151,8 +150,8 @@ func showCatchUp(d *deskWork, u *maildir.CatchUp) {
 	}
 }
 
-// recordRows returns the rows of decisions or of open questions, with a label in the first one: each one's number, text,
-// author, project, thread and age.
+// recordRows returns the rows of decisions or of open questions: number, text, author, project, thread and age. The
+// first row also has the label.
 func recordRows(d *deskWork, label string, entries []maildir.RecordEntry) (rows []cli.Row) {
 	ids := make([]string, len(entries))
 	for i := range entries {
@@ -178,7 +177,8 @@ func recordRows(d *deskWork, label string, entries []maildir.RecordEntry) (rows 
 	return rows
 }
 
-// sinceLine returns the line that says what was decided and closed since the user last looked, or "" if nothing was.
+// sinceLine returns a line with the numbers of decisions made and threads closed since the user last looked, or "" if
+// there are none.
 func sinceLine(d *deskWork, u *maildir.CatchUp) string {
 	var parts []string
 	if n := len(u.Decisions); n > 0 {

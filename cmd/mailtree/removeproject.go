@@ -24,9 +24,9 @@ type removedProject struct {
 	Agents   int    `json:"agents"`
 }
 
-// removeProject removes a project with its history. Unless yes is set, it asks the user at a terminal, and returns an
-// error without a terminal. Before it deletes the project's files, it renames the folder out of the store's projects. A
-// running server then closes the project (maildir/removed.go), and the next server no longer finds it.
+// removeProject removes a project with its history. Unless yes is set, it asks the user to confirm, and returns an
+// error if there is no terminal. Before it deletes the project's files, it moves the folder out of the store's
+// projects. A running server then closes the project (maildir/removed.go), and the next server no longer finds it.
 func (p *program) removeProject(ctx context.Context, key string, yes, asJSON bool) error {
 	t, slug, err := storedir.OpenProject(p.cfg.Store, key, p.cfg.Scope)
 	if errors.Is(err, maildir.ErrNotFound) || errors.Is(err, maildir.ErrInvalid) {

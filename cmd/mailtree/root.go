@@ -22,7 +22,7 @@ type program struct {
 	cfg *config
 
 	background bool   // for serve
-	step       string // for a command whose operations are reverted together by a single undo: see format.InStep
+	step       string // for a command whose operations are undone together by a single undo: see format.InStep
 }
 
 // remark prints a line for the user on standard error. On a terminal, it breaks the line between words.
@@ -81,7 +81,8 @@ var groups = []struct {
 	}},
 }
 
-// These are not names of commands. Package cobra finds the command if flags come before its name.
+// These values replace a command's name. With everyCommand, package cobra finds the command, for example if flags
+// come before the command's name.
 const (
 	everyCommand = ""
 	onlyRoot     = "-"
@@ -108,7 +109,7 @@ func named(args []string) string {
 	return everyCommand
 }
 
-// addCommands adds the command with that name to root, with the headings, or all commands.
+// addCommands adds the headings to root, and the command with that name, or all commands if name is everyCommand.
 func (p *program) addCommands(root *cobra.Command, name string) {
 	for _, g := range groups {
 		if g.title != "" {
@@ -181,7 +182,7 @@ func rootCommand(env []string, std stdio, name string) *cobra.Command {
 		root.InitDefaultCompletionCmd()
 		loadsAlone(root)
 		p.addHelpCommand(root)
-	} else { // cobra need not add them either
+	} else { // keeps cobra from adding these commands
 		root.CompletionOptions.DisableDefaultCmd = true
 		root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
 	}
@@ -194,7 +195,7 @@ func rootCommand(env []string, std stdio, name string) *cobra.Command {
 	return root
 }
 
-// countArgs makes each command below c report a wrong number of arguments in this program's words.
+// countArgs makes each command below c report a wrong number of arguments in this program's own words.
 func countArgs(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		countArgs(sub)
@@ -242,7 +243,7 @@ type usage struct {
 
 func (u *usage) Error() string { return u.err.Error() + "; see `" + u.path + " --help`" }
 
-// flagError returns an error of the flag parser in this program's words.
+// flagError returns an error of the flag parser in this program's own words.
 func flagError(err error) error {
 	var wrong *pflag.InvalidValueError
 	var alone *pflag.ValueRequiredError

@@ -16,9 +16,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// cmdCall implements `call [AGENT/]TOOL JSON`. It calls a tool in the mail toolset or, with an agent, a postal tool as
-// that agent. It uses a plain POST and prints the structured content, one key per line. It fails on a tool error. With
-// !, it fails on anything else. Text and structured content must agree.
+// cmdCall implements `call [AGENT/]TOOL JSON`. It calls a tool in the mail toolset or, with an agent, a postal tool
+// as that agent. It uses a plain POST and prints the structured content, one key per line. It fails on a tool error.
+// With !, it fails unless there is a tool error. Text and structured content must agree.
 func cmdCall(ts *testscript.TestScript, neg bool, args []string) {
 	out, isError, err := callTool(of(ts).url, args)
 	ts.Check(err)

@@ -8,9 +8,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// withoutGit lists the scripts that also run with a server that has no git program. They are those about the history
-// whose own git commands need no Git index. The other commands of a script still find the program. So after each halt,
-// the store is taken over by a server with the program, and must then be sound.
+// withoutGit lists the scripts that also run with a server that has no git program. These scripts are about the
+// history, and their own git commands need no Git index. The other commands of a script still find git. After each
+// halt, a server with git therefore takes over the store, which must then be sound.
 var withoutGit = []string{"log", "asof", "people_undo", "outbox", "people", "index_removed"}
 
 // TestScriptsWithoutGit runs the scripts in withoutGit with a server that finds every program but git.
@@ -20,7 +20,7 @@ func TestScriptsWithoutGit(t *testing.T) {
 		programs, _ := os.ReadDir(dir)
 		for _, program := range programs {
 			if program.Name() != "git" {
-				_ = os.Symlink(filepath.Join(dir, program.Name()), filepath.Join(bin, program.Name())) // the first one wins
+				_ = os.Symlink(filepath.Join(dir, program.Name()), filepath.Join(bin, program.Name())) // the first wins
 			}
 		}
 	}

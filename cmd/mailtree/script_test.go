@@ -30,7 +30,7 @@ import (
 // TestMain makes the test binary the real program when a script runs `mailtree`.
 func TestMain(m *testing.M) {
 	waits.Parallel()
-	afterAnswer = func(time.Duration) <-chan time.Time { return nil } // a slow machine must not send what a script cancels
+	afterAnswer = func(time.Duration) <-chan time.Time { return nil } // even a slow script can cancel answers
 	testscript.Main(m, map[string]func(){"mailtree": main})
 }
 
@@ -42,7 +42,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, p)
 }
 
-// scripts is how scripts run.
+// scripts contains the parameters for running scripts.
 var scripts = testscript.Params{
 	Setup: setupScript,
 	Condition: func(cond string) (bool, error) {
@@ -133,7 +133,7 @@ func setupScript(env *testscript.Env) error {
 	env.Values[sshdKey{}] = ssh
 	env.Defer(ssh.stop)
 	env.Defer(func() {
-		if s.cmd != nil { // so the invariants were not checked; `stop` is testscript's own and skips the rest
+		if s.cmd != nil { // a `stop` in the script skips the rest, so the invariants were not checked
 			t.Errorf("the script is over, but its server is still running: end it with halt")
 		}
 		s.end(t, syscall.SIGINT)
@@ -208,8 +208,8 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("the server did not start: %s", ts.ReadFile("serve.log"))
 }
 
-// cmdHalt implements `halt`. It waits until the server has indexed all files, because a script may just have edited one,
-// and interrupts the server, which must end successfully. The store must then be sound.
+// cmdHalt implements `halt`. It waits until the server has indexed all files, because a script may just have edited
+// one, and interrupts the server, which must exit successfully. The store must then be sound.
 func cmdHalt(ts *testscript.TestScript, neg bool, args []string) {
 	exe, err := exec.LookPath("mailtree")
 	ts.Check(err)
@@ -230,7 +230,8 @@ func cmdCrash(ts *testscript.TestScript, neg bool, args []string) {
 	s.cmd = nil
 }
 
-// cmdStopped implements `stopped`. It interrupts the server, which must end successfully. Its store is not checked.
+// cmdStopped implements `stopped`. It interrupts the server, which must exit successfully. It does not check the
+// store.
 func cmdStopped(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	if s.cmd == nil {
@@ -242,7 +243,7 @@ func cmdStopped(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// cmdFailed implements `failed`. It waits until the server ends by itself, which must be with status 1.
+// cmdFailed implements `failed`. It waits until the server exits by itself, which must be with status 1.
 func cmdFailed(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	s.cmd.Wait()
@@ -346,9 +347,9 @@ func cmdReleased(ts *testscript.TestScript, neg bool, args []string) {
 	checkStore(ts)
 }
 
-// cmdUnused implements `unused`. It waits until a server that a command has started ends because no client uses it. The
-// store must then be sound. The server must have been started with a short $IDLE, but one that is longer than a second.
-// Otherwise, the server may end between two connections of one command.
+// cmdUnused implements `unused`. It waits until a server that a command has started exits because no client uses it.
+// The store must then be sound. The server must have been started with a short $IDLE, but one that is longer than a
+// second. Otherwise, the server may exit between two connections of one command.
 func cmdUnused(ts *testscript.TestScript, neg bool, args []string) {
 	waits.Until(ts.Value(desktopKey{}).(*desktop).t, "no process has the store", func() bool { return !storedir.Held(ts.Getenv("MCP_MAIL_STORE")) })
 	checkStore(ts)

@@ -92,8 +92,8 @@ func shellOf(ts *testscript.TestScript) *tmuxtest.Screen {
 	return d.shell
 }
 
-// cmdStart implements `start LINE TEXT`. It is like terminal, for a program that uses the whole screen, of 80 columns and
-// 24 lines. The program continues.
+// cmdStart implements `start LINE TEXT`. It is like terminal, for a program that uses the whole screen, of 80 columns
+// and 24 lines. The program continues.
 func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	shell := shellOf(ts)
 	shell.Resize(80, 24)
@@ -103,9 +103,9 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	show(ts, shell.Text())
 }
 
-// cmdPress implements `press KEY TEXT`. It presses the key in the program that start has started, waits until the screen
-// shows the text, and prints the screen. With the key "", it only waits. With `press -again KEY TEXT`, it presses the key
-// every second until the screen shows the text.
+// cmdPress implements `press KEY TEXT`. It presses the key in the program that start has started, waits until the
+// screen shows the text, and prints the screen. With the key "", it only waits. With `press -again KEY TEXT`, it
+// presses the key every second until the screen shows the text.
 func cmdPress(ts *testscript.TestScript, neg bool, args []string) {
 	shell := shellOf(ts)
 	switch {

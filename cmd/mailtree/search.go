@@ -64,7 +64,7 @@ func searchCommand(p *program) *cobra.Command {
 	return c
 }
 
-// byThread moves each hit behind the other hits of its thread. Otherwise, the order stays.
+// byThread moves the hits of each thread to the position of the thread's first hit. Otherwise, it keeps the order.
 func byThread(hits []mail.Hit) {
 	first := map[string]int{}
 	for i := range hits {
@@ -78,12 +78,13 @@ func byThread(hits []mail.Hit) {
 // threadOf returns the id of the thread that a hit belongs to.
 func threadOf(hit *mail.Hit) string { return cmp.Or(hit.ThreadID, hit.ID) }
 
-// sinceThen returns a query for the messages after a time that the query finds. If after is "", it returns the query.
+// sinceThen returns a query that finds only those messages of the given query that were sent after a time. If after
+// is "", it returns the query unchanged.
 func sinceThen(query, after string) string {
 	if after == "" {
 		return query
 	}
-	if strings.Contains(query, " OR ") { // a time applies to the whole query
+	if strings.Contains(query, " OR ") { // the time must apply to the whole query
 		query = "(" + query + ")"
 	}
 	return query + " after:" + after

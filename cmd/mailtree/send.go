@@ -99,8 +99,8 @@ type sendOptions struct {
 	html                        string // the text in HTML
 	to, cc, bcc, files          []string
 	ack, textOnly               bool
-	audience                    maildir.Audience // of a reply without to
-	sent                        func(*mail.Sent) // gets the answer instead of the terminal; nil: the terminal
+	audience                    maildir.Audience // for a reply without to
+	sent                        func(*mail.Sent) // is called with the answer; nil: the answer is printed
 }
 
 func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
@@ -121,8 +121,9 @@ func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
 	}
 }
 
-// writeMessage writes and sends a message: to o.to, or to all agents if o.to is empty. If an id is given, the message
-// is a reply to the message with that id.
+// writeMessage gets the message's text from the command line, standard input or the user's editor, and sends the
+// message to o.to, or to all agents if o.to is empty. If id is not "", the message is a reply to the message with
+// that id.
 func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, id string) error {
 	if o.importance != "" && !format.ValidImportance(o.importance) {
 		return usageError(c, fmt.Errorf("--importance is %q, but must be low, normal, high or urgent", o.importance))
@@ -171,7 +172,7 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 		return err
 	}
 	misplaced := body.file != "" && belowScissors(body.text) != belowScissors(draft)
-	if body.file != "" || strings.Contains(body.text, "\n"+scissors) { // a draft that could not be sent before
+	if body.file != "" || strings.Contains(body.text, "\n"+scissors) { // a draft that could not be sent earlier
 		if err := o.takeDraft(body); err != nil {
 			return body.settle(err)
 		}
@@ -210,7 +211,7 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 	}))
 }
 
-// takeWord makes the last argument the text if it is a single word that is not like the name of an agent.
+// takeWord makes the last argument the text if it is a single word that does not resemble an agent's name.
 func (p *program) takeWord(ctx context.Context, f *deskFlags, o *sendOptions) error {
 	if o.word == "" || strings.Contains(o.word, "@") {
 		return nil
@@ -239,7 +240,8 @@ func noText(to []string, id string) error {
 	return fmt.Errorf("nothing was sent, because there is no text: %s", how)
 }
 
-// maybeText adds a hint to the error if the last of several names is not an agent: it may be the text.
+// maybeText adds a hint to the error if the last of several names is not an agent, because that argument may be the
+// text.
 func maybeText(err error, to []string) error {
 	refused := &cli.Refusal{}
 	if len(to) < 2 || !errors.As(err, &refused) || !refused.NotFound() {
@@ -260,8 +262,8 @@ func ids(id string) []string {
 	return []string{id}
 }
 
-// draftOf checks the names. It returns the initial text for the editor, and the full id of the message to be answered.
-// It also stores the project in f, because a row number could mean another project later.
+// draftOf checks the recipients. It returns the initial text for the editor, and the full id of the message to be
+// answered. It also stores the project in f, because a row number could mean another project later.
 func (p *program) draftOf(ctx context.Context, f *deskFlags, o *sendOptions, id string) (draft, full string, err error) {
 	return draft, full, p.atDeskOf(ctx, f, o.from, ids(id), func(ctx context.Context, d *deskWork) error {
 		f.project = d.Slug
@@ -297,13 +299,14 @@ func (o *sendOptions) envelope(ctx context.Context, d *deskWork) (*mcpserver.Env
 	if ask.Audience == "" || len(ask.To) > 0 || err == nil {
 		return e, err
 	}
-	if ask.Audience = ""; d.Ask(ctx, prepare, ask, e) == nil { // only another recipient cannot be reached
+	if ask.Audience = ""; d.Ask(ctx, prepare, ask, e) == nil { // the sender can be reached, so another recipient cannot
 		err = fmt.Errorf("%w To reply to the sender alone: --only", err)
 	}
 	return nil, err
 }
 
-// address sets the recipients of a reply that names none. If the user may have meant another message, it asks first.
+// address sets the recipients of a reply if the user gave none. If the user may have meant another message, address
+// asks the user to confirm the reply.
 func (o *sendOptions) address(ctx context.Context, p *program, d *deskWork) error {
 	if len(d.IDs) == 0 || !d.unsure && (len(o.to) > 0 || o.audience == "") {
 		return nil

@@ -33,7 +33,7 @@ const grace = 5 * time.Second
 const (
 	stopTime     = 7 * time.Second
 	storeGrace   = stopTime - 500*time.Millisecond // for the store, to commit and push what is left
-	partsGrace   = 5 * time.Second                 // for everything that needs the store; then the process ends anyway
+	partsGrace   = 5 * time.Second                 // for everything that needs the store; then the process exits anyway
 	requestGrace = 4 * time.Second                 // for requests in flight
 )
 
@@ -56,7 +56,7 @@ func serveCommand(p *program) *cobra.Command {
 	return c
 }
 
-// serve opens the store and runs its server until the server ends.
+// serve opens the store and runs its server until the server stops.
 func serve(ctx context.Context, p *program) error {
 	keepInherited()
 	log := p.cfg.logger(p.std)
@@ -79,10 +79,10 @@ func serve(ctx context.Context, p *program) error {
 	return a.run(ctx, p, w)
 }
 
-// openServed opens the store and, for a server in the foreground, the port. If another server of this store has the
-// port, the result depends on that server. A server in the background yields the store and the port. A server in the
-// foreground is reported in the error. If the port cannot be opened for another reason, openServed does not touch the
-// running server.
+// openServed opens the store and, for a server in the foreground, the port. A server in the background that already
+// serves this store yields both to a server in the foreground. If a server in the foreground has the port, openServed
+// returns an error that reports that server. If the port cannot be opened for another reason, openServed does not
+// touch the running server.
 func openServed(ctx context.Context, p *program, w *web) (*app, error) {
 	if p.background {
 		return takeStore(ctx, p, w.log)
@@ -103,7 +103,7 @@ func openServed(ctx context.Context, p *program, w *web) (*app, error) {
 	return a, err
 }
 
-// running returns the health report of this store's server, or nil if none answers.
+// running returns the health report of this store's server, or nil if no server answers.
 func (p *program) running(ctx context.Context) *healthReport {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -114,7 +114,7 @@ func (p *program) running(ctx context.Context) *healthReport {
 	return &r
 }
 
-// served returns an error that reports the server of this store, or nil if none answers.
+// served returns an error that says that this store's server is already running, or nil if no server answers.
 func (p *program) served(ctx context.Context) error {
 	r := p.running(ctx)
 	if r == nil {
@@ -142,7 +142,7 @@ func (a *app) run(ctx context.Context, p *program, w *web) error {
 		servers = append(servers, m.SocketServer())
 	}
 
-	// When the server stops, everything ends concurrently, except the store, which ends last: see partsGrace.
+	// When the server stops, everything stops concurrently, except the store, which stops last: see partsGrace.
 	lasting := context.WithoutCancel(ctx)
 	storing, stopStore := context.WithCancel(lasting)
 	defer stopStore()
@@ -163,7 +163,7 @@ func (a *app) run(ctx context.Context, p *program, w *web) error {
 	callers.Go(func() { a.notify(calling, p) })
 	callers.Go(func() { a.stopIdle(ctx, yield) })
 	callers.Go(func() { a.guardFiles(ctx, end) })
-	served := make(chan error, len(servers)+1) // and for the gateway
+	served := make(chan error, len(servers)+1) // one more for the gateway
 	serve := func(srv *http.Server, l net.Listener) { serving.Go(func() { served <- srv.Serve(l) }) }
 	var users *socket.Listener
 	if len(a.sockets) > 0 {
@@ -350,7 +350,7 @@ func (a *app) stopIdle(ctx context.Context, stop func()) {
 
 // part is a part of the server that ends before the store does.
 type part struct {
-	what string // in the plural
+	what string // the part's name, in the plural
 	wg   *sync.WaitGroup
 }
 
@@ -378,8 +378,8 @@ func (a *app) awaitParts(parts []part) {
 	}
 }
 
-// acceptTime is how long an ending server still accepts clients that have already connected. A client that finds no
-// socket asks the next server, but a client whose connection is cut does not know what the server has done.
+// acceptTime is how long a server that is stopping still accepts clients that have already connected. A client that
+// finds no socket asks the next server, but a client whose connection is cut does not know what the server has done.
 const acceptTime = 10 * time.Millisecond
 
 // endRequests accepts no more clients and lets requests in flight finish within requestGrace. When it returns, no

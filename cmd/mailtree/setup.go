@@ -85,7 +85,7 @@ type setupOptions struct {
 	noHooks, instructions, http, allow bool
 
 	toolset string
-	plugin  string // the folder
+	plugin  string // the folder for the plugins
 }
 
 // makesProject reports whether setup creates a project for the code base. Without a project, hooks are silent.
@@ -230,7 +230,7 @@ func (p *program) changeClient(o setupOptions, s clients.Setup, changes []*clien
 	return nil
 }
 
-// namedStore returns the store if it is not the default store. Commands have to name it in that case.
+// namedStore returns the store if it is not the default store. In that case, commands have to specify the store.
 func (p *program) namedStore() string {
 	if home, err := os.UserHomeDir(); err == nil && p.cfg.Store == filepath.Join(home, ".mailtree") {
 		return ""
@@ -250,7 +250,7 @@ func done(c *clients.Change) (lines []string) {
 	return lines
 }
 
-// cannotWrite names the client's file in an error of the system, which names a temporary file.
+// cannotWrite returns a system error with the name of the client's file instead of the temporary file's name.
 func cannotWrite(c *clients.Change, err error) error {
 	if of := (*fs.PathError)(nil); errors.As(err, &of) {
 		return fmt.Errorf("cannot write %s: %w. Allow yourself to write in its folder, then try again", c.File(), of.Err)
@@ -326,7 +326,7 @@ func siteOf(at clients.Site, dir string) (_ clients.Site, err error) {
 	return at, nil
 }
 
-// codeBase returns the top of a folder's working tree, or the folder itself if it is in none.
+// codeBase returns the top of a folder's working tree, or the folder itself if it is not in a working tree.
 func codeBase(dir string) (top string, err error) {
 	if dir, err = repo.WithoutLinks(dir); err != nil {
 		return "", err
@@ -516,8 +516,8 @@ func setupAgain(c clients.Client, http bool) string {
 	return "mailtree setup " + c.Name
 }
 
-// asksForTools returns a warning that a woken turn stops if the client asks the user about each tool call. http says
-// that the client's entry contains an address.
+// asksForTools returns a warning that a woken turn stops if the client asks the user about each tool call. http is
+// set if the client's entry contains an address.
 func asksForTools(c clients.Client, http bool) string {
 	return c.Title + " may ask you before it calls a mailtree tool, and a session woken by mail waits at that prompt. " +
 		"To allow the tools in advance: `" + setupAgain(c, http) + " --allow`"

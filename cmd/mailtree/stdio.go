@@ -80,7 +80,7 @@ func hello(env []string, o stdioOptions) (c tool.Caller, err error) {
 	c.Tmux, _ = lookup(env, "TMUX")
 	c.Pane, _ = lookup(env, "TMUX_PANE")
 	if dir, err := os.Getwd(); err == nil {
-		if real, err := filepath.EvalSymlinks(dir); err == nil { // the resolved path, because $PWD may name the folder through a link
+		if real, err := filepath.EvalSymlinks(dir); err == nil { // os.Getwd may return a path through a link
 			dir = real
 		}
 		c.Dir = dir

@@ -40,8 +40,8 @@ func stopCommand(p *program) *cobra.Command {
 // longestStop is the time limit for a server to finish its work.
 const longestStop = 30 * time.Second
 
-// stop makes the server stop, and returns when it has ended. A server that is starting or stopping holds the store but
-// does not answer. In that case stop asks again until the server answers or has ended.
+// stop stops the server, and returns when the server has exited. A server that is starting or stopping holds the
+// store but does not answer. In that case, stop asks again until the server answers or has exited.
 func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longestStop)
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// TestStopOfEndingServer checks that stop waits for a server that holds the store but no longer answers, as an ending
-// server does.
+// TestStopOfEndingServer checks that stop waits for a server that holds the store but no longer answers, like a
+// server that is shutting down.
 func TestStopOfEndingServer(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()

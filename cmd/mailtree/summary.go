@@ -34,7 +34,7 @@ func summaryCommand(p *program) *cobra.Command {
 	return c
 }
 
-// showSummary prints what a thread asks, what was decided and what is open.
+// showSummary prints a thread's summary, including its unanswered questions, decisions and open actions.
 func showSummary(d *deskWork, s *mail.ThreadSummary) {
 	d.Tell("%s\n", d.Bold(cli.Line(cmp.Or(s.Subject, s.Thread))))
 	d.Tell("%s\n", d.Faint(cli.Line(count(s.Messages, "message")+": "+strings.Join(s.Participants, ", "))))

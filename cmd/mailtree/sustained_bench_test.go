@@ -67,7 +67,6 @@ func (s *benchServer) end(b *testing.B, how os.Signal) {
 	}
 }
 
-// agents creates n agents.
 func (s *benchServer) agents(b *testing.B, n int) {
 	b.Helper()
 	for i := range n {

@@ -113,7 +113,7 @@ func showOneUndone(d *deskWork, how string, a *maildir.Undone) {
 	}
 }
 
-// tellQueued prints the projects in which something is done later.
+// tellQueued prints the projects in which the operation will be undone or redone later.
 func (d *deskWork) tellQueued(slugs []string, how string) {
 	if len(slugs) > 0 {
 		d.Tell("queued: %s (it is %s there as soon as the project's mail can be written)\n", listNames(slugs), how)
@@ -149,7 +149,8 @@ var doings = map[string]string{
 // doing returns the gerund of a verb.
 func doing(verb string) string { return cmp.Or(doings[verb], verb) }
 
-// act describes an operation: what was done, the message or paths, and the number of other operations that go with it.
+// act describes an operation: what was done, the message or paths, and the number of other operations that belong to
+// it.
 func (d *deskWork) act(a *maildir.OperationInfo) (text string) {
 	switch {
 	case a.ID == "" || history.BesideMessage(a.Operation):

@@ -65,7 +65,7 @@ type uninstall struct {
 	failed bool
 }
 
-// named checks the store that the command line names, and asks the user whether to remove it.
+// named checks the store given on the command line, and asks the user whether to remove it.
 func (u *uninstall) named(store string, yes bool) error {
 	store, err := filepath.Abs(store)
 	switch {
@@ -132,10 +132,9 @@ func (u *uninstall) run(ctx context.Context, store bool) error {
 	return installed.Forget(u.p.cfg.Store)
 }
 
-// report prints a line.
 func (u *uninstall) report(format string, a ...any) { u.screen.Tell(format+"\n", a...) }
 
-// check reports an error, after which the command continues with what else there is.
+// check reports err if it is not nil. The command then continues with its remaining steps.
 func (u *uninstall) check(err error) {
 	if err != nil {
 		u.failed = true
@@ -143,7 +142,7 @@ func (u *uninstall) check(err error) {
 	}
 }
 
-// remove removes a file or folder with the given function. A missing one is not reported.
+// remove removes a file or folder with the given function. It does not report a missing file or folder.
 func (u *uninstall) remove(path string, by func(string) error) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return
@@ -160,7 +159,7 @@ func (u *uninstall) remove(path string, by func(string) error) {
 	u.report("removed %s", path)
 }
 
-// service stops and removes the service, if its file is one that `mailtree service` printed for this store.
+// service stops and removes the service, if `mailtree service` printed the service's file for this store.
 func (u *uninstall) service(ctx context.Context) {
 	s, err := u.p.service()
 	if errors.Is(err, service.ErrSystem) {
@@ -191,8 +190,8 @@ func (u *uninstall) service(ctx context.Context) {
 	u.remove(s.Path, os.Remove)
 }
 
-// folders returns the folders that may contain files of ours: the current code base, those of the store's projects, and
-// those that the store has noted.
+// folders returns the folders that may contain files written by mailtree: the current code base, the code bases of
+// the store's projects, and the folders that the store has noted.
 func (u *uninstall) folders(at clients.Site, noted []installed.Entry) (dirs []string) {
 	all := []string{at.Dir}
 	names, err := storedir.ProjectNames(u.p.cfg.Store)
@@ -379,7 +378,7 @@ func (u *uninstall) lists() {
 	}
 }
 
-// tellRest prints what the command does not remove or cannot know.
+// tellRest prints what the command does not remove, or cannot know about.
 func (u *uninstall) tellRest(store bool) {
 	if !store && storedir.IsStore(u.p.cfg.Store) {
 		u.report("The store %s stays. To remove it too, with all mail:\n  mailtree uninstall %s", u.p.cfg.Store, guard.ShellWord(u.p.cfg.Store))
@@ -401,7 +400,8 @@ func (u *uninstall) tellRest(store bool) {
 	}
 }
 
-// noteInstalled records in the store what a command is about to write outside it. A command does not fail because of that.
+// noteInstalled records in the store what a command is about to write outside it. If that fails, it only prints a
+// remark.
 func (p *program) noteInstalled(e installed.Entry) {
 	if err := installed.Note(p.cfg.Store, e); err != nil {
 		p.remark("%v. `mailtree uninstall` may not find what this command writes", err)

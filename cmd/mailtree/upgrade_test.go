@@ -61,7 +61,7 @@ func TestUpgradeScripts(t *testing.T) {
 	testscript.Run(t, p)
 }
 
-// needsOlder is why the tests with an older program are skipped.
+// needsOlder is the reason why the tests with an older program are skipped.
 const needsOlder = "needs an older commit's program: set " + olderEnv + " to its path, as .ci/campaign does"
 
 // upgrade is a store that two programs write to.

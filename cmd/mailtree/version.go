@@ -22,7 +22,8 @@ type build struct {
 	Arch    string `json:"arch"`
 }
 
-// thisBuild describes this program. Go records no commit in a module that it has downloaded, nor in a linked work tree.
+// thisBuild describes this program. Go records no commit in a module that it has downloaded, nor in a linked
+// worktree.
 func thisBuild() build {
 	b := build{
 		Version: releaseVersion,

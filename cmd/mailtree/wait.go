@@ -21,7 +21,7 @@ const (
 )
 
 // hookWait waits until the session of an event should be woken, and answers in the client's format. When a server
-// ends, it waits for the next server, but does not start one. It ends with the session or the client.
+// exits, hookWait waits for the next server, but does not start one. It returns when the session or the client ends.
 func (p *program) hookWait(ctx context.Context, client string, plugin bool) error {
 	if !event.CanWait(client, p.variable) {
 		return nil

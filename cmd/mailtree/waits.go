@@ -49,8 +49,8 @@ func (f *waitsFlags) most() (int, error) {
 	return 0, fmt.Errorf("--rows is %s, but must be a positive number or all", format.Quote(f.rows))
 }
 
-// showWaits is `mailtree` without arguments. It prints what is waiting for the user in this folder's project, and the
-// next commands. If the store has no projects, it returns begin's error. Outside a project, it prints the list of
+// showWaits runs `mailtree` without arguments. It prints what is waiting for the user in this folder's project, and
+// the next commands. If the store has no projects, it returns begin's error. Outside a project, it prints the list of
 // projects, and how to create one for the code base.
 func (p *program) showWaits(c *cobra.Command, f *waitsFlags) error {
 	ctx := c.Context()
@@ -85,8 +85,8 @@ func (p *program) showWaits(c *cobra.Command, f *waitsFlags) error {
 	return err
 }
 
-// printWaits prints the list of what is waiting, with at most the given number of rows, and the line since. If most is 0, it
-// prints as many rows as fit the terminal, and if most is -1 or there is no terminal, all of them.
+// printWaits prints the list of what is waiting, with at most the given number of rows, and the line in since. If
+// most is 0, it prints as many rows as fit the terminal, and if most is -1 or there is no terminal, all of them.
 func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most int) {
 	place := "all projects"
 	if d.Slug != "" {
@@ -98,7 +98,7 @@ func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most i
 		hint = "to hide these: mailtree dismiss"
 	}
 	if most == 0 && d.Height > 0 {
-		others := 5 // the first line, the next commands on up to two lines, the number of other rows, and the shell's prompt
+		others := 5 // the first line, two lines of commands, the number of other rows, and the shell's prompt
 		if hint != "" {
 			others++
 		}
@@ -225,8 +225,8 @@ func amountOf(w *maildir.Waits) string {
 	return cmp.Or(strings.Join(parts, ", "), "no mail is waiting")
 }
 
-// promptRow returns the row of a permission prompt. The way to the client is below the row, so that no column cuts it. The
-// row has no number, because the prompt is not a message.
+// promptRow returns the row of a permission prompt. The way to the client is printed below the row, so that it is not
+// cut to a column's width. The row has no number, because the prompt is not a message.
 func (p *program) promptRow(d *deskWork, a *maildir.Prompt) cli.Row {
 	return cli.Row{
 		Cells: []string{"", d.Warn("asks"), d.people("", []string{a.Agent}), d.Faint(storedir.SlugWord(a.Project)), promptIn(a), "",
@@ -266,7 +266,7 @@ func threadRow(d *deskWork, t *maildir.WaitingThread, name, to string) cli.Row {
 		extent = "(" + extent + ")"
 	}
 	subject := cli.Line(t.Subject)
-	if to != "" { // for the others, the group's title says why they are waiting
+	if to != "" { // in other groups, the title says why threads are waiting
 		subject += " (" + t.Why + ")"
 	}
 	return cli.Row{Cells: []string{

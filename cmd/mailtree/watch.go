@@ -54,8 +54,8 @@ type watching struct {
 	lines  bool
 }
 
-// follow makes one server after another answer a verb with JSON lines until ctx ends, and passes every line to each. It
-// returns errors from each, program.dial and cli.Client.Stream.
+// follow asks one server after another to run a verb that answers with JSON lines, until ctx ends, and passes every
+// line to each. It returns errors from each, program.dial and cli.Client.Stream.
 func (p *program) follow(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {
 	for ctx.Err() == nil {
 		err := p.asCommand(ctx, p.dial, func(ctx context.Context, c *cli.Client) error {
@@ -89,7 +89,7 @@ func (w *watching) show(line json.RawMessage) error {
 	}
 	text, who := h.Text, cli.Line(h.Agent)
 	if h.What == maildir.HappenedHold {
-		who = "" // the text says it
+		who = "" // the text contains the name
 	}
 	if h.ID != "" {
 		text = w.screen.ShortID(h.ID) + "  " + text

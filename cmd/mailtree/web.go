@@ -27,8 +27,8 @@ type web struct {
 	users *socket.Listener   // counts the connections of a server in the background; set by use
 }
 
-// newWeb returns the web of a server that is not listening yet. It returns an error if AUTH=user is set but this system
-// cannot identify a connection's OS user.
+// newWeb returns a web that is not listening yet. It returns an error if AUTH=user is set but this system cannot
+// identify a connection's OS user.
 func newWeb(cfg *config, log *slog.Logger) (*web, error) {
 	open, err := cfg.checkUsers()
 	return &web{cfg: cfg, log: log, open: open}, err
@@ -56,7 +56,7 @@ func (c *config) checkUsers() (open string, err error) {
 		why), nil
 }
 
-// openPort opens the TCP port. Errors say what to do, and wrap EADDRINUSE if another program has the port.
+// openPort opens the TCP port. Errors tell the user what to do, and wrap EADDRINUSE if another program has the port.
 func (w *web) openPort(ctx context.Context) (err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,7 +76,7 @@ func listenAt(ctx context.Context, cfg *config, port int) (net.Listener, error) 
 }
 
 // use sets the function that serves a listener, and serves the listener that is already open. A server in the
-// background counts its connections in users, and ends when no client is connected.
+// background counts its connections in users, and exits when no client is connected.
 func (w *web) use(serve func(net.Listener), users *socket.Listener) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,8 +86,8 @@ func (w *web) use(serve func(net.Listener), users *socket.Listener) {
 	}
 }
 
-// url returns the server's URL over TCP. A server in the background then begins to listen, on a free port if another
-// program has PORT.
+// url returns the server's URL over TCP. If the server is not listening yet, url makes it listen, on a free port if
+// another program has PORT.
 func (w *web) url(ctx context.Context) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,7 +122,6 @@ func (w *web) at() string {
 	return serverURL(w.cfg, w.ln.Addr().(*net.TCPAddr).Port)
 }
 
-// close closes the port.
 func (w *web) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,13 +131,13 @@ func (w *web) close() {
 }
 
 // countedListener counts each of its connections as one of the socket's clients, so that a server in the background
-// does not end while a page is open.
+// does not exit while a page is open.
 type countedListener struct {
 	net.Listener
 	users *socket.Listener
 }
 
-// Accept returns the next connection. It closes connections that arrive after the server has decided to end.
+// Accept returns the next connection. It closes connections that arrive after the server has decided to exit.
 func (l *countedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()

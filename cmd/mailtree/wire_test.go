@@ -28,8 +28,8 @@ import (
 )
 
 // update is the flag -update, which makes the tests rewrite the answers in the transcripts. A transcript records what
-// goes over the wire: fixtures/wire/TOOLSET/NAME.txtar contains what clients send to a toolset, and the exact answers.
-// There is at least one file for each tool. Its sections are
+// goes over the wire: fixtures/wire/TOOLSET/NAME.txtar contains what clients send to a toolset, and the exact
+// answers. There is at least one file for each tool. Its sections are
 //
 //	-- setup [CALLER] [project=KEY] [2026-07-28] --    JSON-RPC messages, one per line, that must not be refused
 //	-- client [CALLER] [project=KEY] [2026-07-28] --   one message
@@ -39,10 +39,10 @@ import (
 // session, and has the _meta that every message of that revision has. A connection with a session begins with
 // initialize, before the transcript.
 //
-// Placeholders replace what differs between runs. In answers, <msg 1> is the first message id that the transcript sees,
-// <cursor 1> the first cursor, <time> any time, <day> the folders of a day, and <store> the store's folder. <auth> is
-// how the server identified the sender, which differs between wires, <seal> is a seal, and <commits> are an agent's
-// commits. In what clients send, <msg 1> and <cursor 1> are replaced with the same values again.
+// Placeholders replace what differs between runs. In answers, <msg 1> is the first message id that the transcript
+// sees, <cursor 1> the first cursor, <time> any time, <day> the folders of a day, and <store> the store's folder.
+// <auth> is how the server identified the sender, which differs between wires, <seal> is a seal, and <commits> are an
+// agent's commits. In clients' messages, <msg 1> and <cursor 1> are replaced with those values.
 var update = flag.Bool("update", false, "rewrite the answers in the wire transcripts")
 
 const transcripts = "../../fixtures/wire"
@@ -221,7 +221,7 @@ func (r *replayer) exchange(who caller, message []byte) []byte {
 	return answer
 }
 
-// withMeta adds to a message what every request of protocol.NewEra says about its client.
+// withMeta adds to a message the _meta with which every request of protocol.NewEra describes its client.
 func (r *replayer) withMeta(message []byte) []byte {
 	r.t.Helper()
 	m := map[string]any{}

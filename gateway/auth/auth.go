@@ -1,13 +1,14 @@
-// Package auth checks who vouches for the sender of an email. It evaluates SPF, DKIM, and DMARC, which ties the two to
-// the From field.
+// Package auth checks which domain vouches for the sender of an email. It evaluates SPF, DKIM, and DMARC, which ties
+// SPF and DKIM to the From field.
 //
 //	Checker.Check  evaluates one message
 //	dmarc.go       policies, and alignment of domains
 //	authres.go     results from this machine's own mail server, if it can be trusted
 //
-// Only Result.Domain has consequences. It is the domain of the single From address, provided that the domain publishes
-// a DMARC policy and that a signature or the sending machine has been verified to belong to it. Every unclear case
-// fails: two From fields, an unresponsive DNS server, an unreadable policy. Spec: RFC 7208, RFC 6376, RFC 7489.
+// Callers base decisions only on Result.Domain. It is the domain of the single From address, provided that the domain
+// publishes a DMARC policy and that a signature or the sending machine has been verified to belong to it. Unclear
+// cases fail, such as two From fields, an unresponsive DNS server or an unreadable policy. Spec: RFC 7208, RFC 6376,
+// RFC 7489.
 package auth
 
 import (
@@ -48,16 +49,16 @@ type Checker struct {
 
 // Peer is the other end of the connection that delivers a message.
 type Peer struct {
-	IP       netip.Addr // the sending machine; zero behind our own mail server, where SPF is not evaluated
+	IP       netip.Addr // the sending machine; zero behind our own mail server; SPF is then not evaluated
 	Helo     string
 	MailFrom string // envelope sender; "" for the null sender
-	Trusted  bool   // according to the kernel, the connection comes from our mail server
+	Trusted  bool   // whether the kernel reports that the connection comes from our mail server
 }
 
 // Result is the outcome of a check.
 type Result struct {
-	Domain string   // the From domain if the message passes; "" if nothing vouches for it
-	By     string   // what vouches for it: dkim, spf, or the authserv-id of the server that reported it
+	Domain string   // the From domain if the message passes, otherwise ""
+	By     string   // why the message passes: dkim, spf, or the authserv-id of the server that reported the pass
 	SPF    string   // none, neutral, pass, fail, softfail, temperror, permerror; "" if not evaluated
 	DKIM   []string // domains with a valid signature, in lower case
 	Reason string   // why the message does not pass: a sentence without the final period
@@ -71,9 +72,9 @@ func (r Result) Auth() string {
 	return "dmarc:" + r.Domain
 }
 
-// Check evaluates a message from a peer. The message is passed as received (raw) and as its parsed header (m). All DNS
-// lookups together take up to 20 seconds. Check does not return errors: a sender that cannot be verified simply does
-// not pass.
+// Check evaluates a message from a peer. The parameter raw is the message as received, and m is its parsed header.
+// All DNS lookups together take up to 20 seconds. Check does not return errors: if it cannot verify the sender, the
+// message does not pass.
 func (c *Checker) Check(ctx context.Context, raw io.Reader, m *message.Message, peer Peer) Result {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -127,7 +128,7 @@ func (c *Checker) evaluate(ctx context.Context, raw io.Reader, domain string, pe
 	}
 }
 
-// signers returns the domains that have a valid signature.
+// signers returns the domains with a valid signature on the message.
 func (c *Checker) signers(ctx context.Context, raw io.Reader) (domains []string) {
 	found, err := dkim.VerifyWithOptions(raw, &dkim.VerifyOptions{
 		LookupTXT:        func(name string) ([]string, error) { return c.keys(ctx, name) },
@@ -144,8 +145,8 @@ func (c *Checker) signers(ctx context.Context, raw io.Reader) (domains []string)
 	return domains
 }
 
-// keys looks up keys, and drops those in test mode, because a message signed with such a key must be treated as
-// unsigned. Spec: RFC 6376 3.6.1.
+// keys looks up the DKIM keys at a DNS name. It omits keys in test mode, because a message signed with such a key
+// must be treated as unsigned. Spec: RFC 6376 3.6.1.
 func (c *Checker) keys(ctx context.Context, name string) ([]string, error) {
 	all, err := c.Resolver.LookupTXT(ctx, name)
 	return slices.DeleteFunc(slices.Clone(all), func(record string) bool {

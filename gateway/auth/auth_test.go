@@ -22,7 +22,8 @@ import (
 	"mailtree/gateway/message"
 )
 
-// zone is a resolver for tests that maps names to TXT records. If a name has several records, they share one string.
+// zone is a resolver for tests that maps names to TXT records. If a name has several records, the string contains one
+// per line.
 type zone map[string]string
 
 func (z zone) LookupTXT(_ context.Context, name string) ([]string, error) {
@@ -58,7 +59,7 @@ func keyRecord(tags string) string {
 	return "v=DKIM1; k=rsa; " + tags + "p=" + base64.StdEncoding.EncodeToString(der)
 }
 
-// world returns the DNS of the tests. All domains have the same key, and the tests sign with it.
+// world returns the DNS records for the tests. All domains have the same key, with which the tests sign.
 func world() zone {
 	return zone{
 		"_dmarc.bank.example": "v=DMARC1; p=reject", "_dmarc.strict.example": "v=DMARC1; p=reject; adkim=s; aspf=s",
@@ -100,7 +101,8 @@ func signed(t *testing.T, raw, domain, selector string, change func(*dkim.SignOp
 	return b.String()
 }
 
-// signedInPart returns a message whose valid signature covers only the first n bytes of its body, as tag declares.
+// signedInPart returns a message whose valid signature covers only the first n bytes of the body. tag is the DKIM tag
+// that declares this.
 func signedInPart(t *testing.T, raw, domain string, n int, tag string) string {
 	t.Helper()
 	_, body, _ := strings.Cut(raw, "\r\n\r\n")
@@ -122,7 +124,7 @@ func smtp(ip, sender string) Peer {
 	return Peer{IP: netip.MustParseAddr(ip), Helo: "mx.example", MailFrom: sender}
 }
 
-// TestPasses checks messages whose sender is vouched for by the domain.
+// TestPasses checks that the sender's domain vouches for authentic messages.
 func TestPasses(t *testing.T) {
 	t.Parallel()
 	results := "Authentication-Results: mx.ours.example; spf=pass (x; y) smtp.mailfrom=\"a;b\"@c.example;\r\n dmarc=pass (p=reject) header.from=bank.example\r\n"
@@ -157,7 +159,8 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// TestSpoofs checks messages that forge a sender in every known way. No domain may vouch for any of them.
+// TestSpoofs checks that no domain vouches for messages with a forged sender. The messages use every known way to
+// forge one.
 func TestSpoofs(t *testing.T) {
 	t.Parallel()
 	ours := func(rest string) string { return "Authentication-Results: mx.ours.example; " + rest + "\r\n" }

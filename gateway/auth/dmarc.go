@@ -24,8 +24,8 @@ func (c *Checker) policy(ctx context.Context, domain string) (*dmarc.Record, err
 	return nil, errors.New(domain + " has no DMARC policy")
 }
 
-// published returns the policy that a domain publishes, or nil without an error if it publishes none. Several policies
-// are treated like none.
+// published returns the policy that a domain publishes, or nil without an error if it publishes none. If it publishes
+// several, they are all ignored.
 func (c *Checker) published(ctx context.Context, domain string) (*dmarc.Record, error) {
 	all, err := c.Resolver.LookupTXT(ctx, "_dmarc."+domain)
 	var missing *net.DNSError
@@ -48,7 +48,7 @@ func (c *Checker) published(ctx context.Context, domain string) (*dmarc.Record, 
 	return record, nil
 }
 
-// aligned reports whether a domain that sent a message may speak for the From domain. Spec: RFC 7489 3.1.
+// aligned reports whether a verified domain may vouch for the From domain. Spec: RFC 7489 3.1.
 func aligned(found, from string, mode dmarc.AlignmentMode) bool {
 	if mode == dmarc.AlignmentStrict {
 		return found == from
@@ -56,8 +56,8 @@ func aligned(found, from string, mode dmarc.AlignmentMode) bool {
 	return found == from || organization(found) == organization(from)
 }
 
-// organization returns the registered domain to which a domain belongs. A public suffix, below which anyone may
-// register domains, is its own organization.
+// organization returns the registered domain to which a domain belongs. For a public suffix, below which anyone may
+// register domains, it returns the suffix itself.
 func organization(domain string) string {
 	registered, err := publicsuffix.EffectiveTLDPlusOne(domain)
 	if err != nil {

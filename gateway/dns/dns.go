@@ -1,5 +1,5 @@
-// Package dns creates what a domain must publish so that other servers accept its mail: the signing key and the MX,
-// SPF, DKIM and DMARC records.
+// Package dns creates the signing key and the DNS records (MX, SPF, DKIM and DMARC) that a domain needs so that other
+// servers accept its mail.
 package dns
 
 import (
@@ -24,8 +24,8 @@ const keyBits = 2048 // fits in a DNS record, and every server can verify it
 // Selector returns the name for a key created at the given time: "mt" followed by the year.
 func Selector(now time.Time) string { return "mt" + strconv.Itoa(now.UTC().Year()) }
 
-// MakeKey creates a key and writes it to a new file that only its owner can read. It returns write errors, such as
-// fs.ErrExist if the file already exists.
+// MakeKey creates a key and writes it to a new file that only its owner can read. If the file already exists, MakeKey
+// returns fs.ErrExist. It also returns other write errors.
 func MakeKey(path string) (*rsa.PrivateKey, error) {
 	key, err := rsa.GenerateKey(rand.Reader, keyBits)
 	if err != nil {
@@ -145,7 +145,8 @@ func (r Record) Check(ctx context.Context, resolver Resolver) error {
 	return nil
 }
 
-// missing returns the error to report if a lookup found nothing.
+// missing returns an error that says that the record is not published or, if err is any other error, that it cannot
+// be looked up.
 func (r Record) missing(err error) error {
 	var none *net.DNSError
 	if errors.As(err, &none) && none.IsNotFound {

@@ -14,8 +14,9 @@ import (
 	"github.com/miekg/dns"
 )
 
-// TestKey checks that a key is written once to a file that only its owner can read, and that it can be read back. Other
-// files are refused.
+// TestKey checks that MakeKey writes a key to a new file that only its owner can read, and that LoadKey reads it
+// back. MakeKey must not overwrite a file, and LoadKey must refuse a file that is readable by others or contains no
+// key.
 func TestKey(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key.pem")

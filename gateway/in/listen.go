@@ -120,8 +120,8 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-// hostOf returns the host to which a connection is charged. This is an IPv4 address, or an IPv6 /64, because providers
-// assign a whole /64 to each customer. For a Unix socket, it is "".
+// hostOf returns the host whose connection limit applies to a connection. That is an IPv4 address or an IPv6 /64,
+// because providers assign a whole /64 to each customer. For a Unix socket, hostOf returns "".
 func hostOf(a net.Addr) string {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {

@@ -4,7 +4,7 @@
 //	listen.go     addresses to listen on, connection limits
 //	session.go    one connection: sender, recipients, message
 //	recipient.go  finds the mailbox of an address
-//	strict.go     rejects invalid line ends
+//	strict.go     rejects invalid line endings
 //
 // The server replies 250 only after Deliverer has returned and the message is durable. It never relays mail: it refuses
 // recipients in other domains.
@@ -28,11 +28,11 @@ import (
 // Limits on a connection.
 const (
 	maxRecipients = 100
-	maxLine       = 8 << 10          // bytes; the standard allows 998, but not all programs comply
+	maxLine       = 8 << 10          // bytes; the standard allows 998, but some programs send longer lines
 	maxErrors     = 10               // refused recipients per connection
 	firstTime     = 30 * time.Second // time limit for the first command
 	commandTime   = 5 * time.Minute  // time limit for each later command and for a whole message
-	stopTime      = 4 * time.Second  // time that messages in progress have to finish when the server stops
+	stopTime      = 4 * time.Second  // time limit for messages in progress when the server stops
 	sessionTime   = 30 * time.Minute // time limit for a whole connection
 )
 
@@ -71,8 +71,8 @@ type Config struct {
 	CatchAll   string      // the mailbox for unknown addresses; if "", mail to them is refused
 	Postmaster string      // the mailbox for postmaster@ and abuse@
 	TLS        *tls.Config // if nil, STARTTLS is not offered
-	MTAUser    int         // uid of the mail server in front of us; if negative, none is trusted
-	SocketGID  int         // group of the Unix sockets; 0 leaves it unchanged
+	MTAUser    int         // uid of the mail server in front of us; if negative, no mail server is trusted
+	SocketGID  int         // group of the Unix sockets; 0: the process's group
 
 	MaxConns        int // 0 means 100
 	MaxConnsPerHost int // 0 means 10; an IPv6 /64 is one host; Unix sockets have no such limit

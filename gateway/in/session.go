@@ -23,7 +23,7 @@ import (
 	"mailtree/mcp/socket"
 )
 
-// session is an SMTP session: the part of a connection from one client greeting to the next.
+// session is an SMTP session. It lasts from one greeting of the client to the next, or to the end of the connection.
 type session struct {
 	server *Server
 	ctx    context.Context // Run's context; the library does not pass a context to sessions
@@ -71,8 +71,8 @@ func (s *session) Rcpt(address string, _ *smtp.RcptOptions) error {
 	return nil
 }
 
-// Data receives a message for all recipients. SMTP has only one reply for all of them, so if delivery to one recipient
-// fails, the sender retries for all. Deliverer then does not store a second copy for the others.
+// Data receives a message for all recipients. SMTP has only one reply for all recipients, so if delivery to one of
+// them fails, the sender retries for all. Deliverer then stores no second copy for the others.
 func (s *session) Data(r io.Reader) error {
 	var worst error
 	err := s.receive(r, func(_ Recipient, err error) {
@@ -94,8 +94,8 @@ func (s *session) LMTPData(r io.Reader, status smtp.StatusCollector) error {
 }
 
 // receive receives, checks and delivers a message. It calls done for each recipient with the SMTP reply, which is nil
-// if the message is durable. If receive returns an error, that error is the SMTP reply for all recipients, and done is
-// not called.
+// if the message is durable. If the message as a whole fails, receive does not call done, but returns the SMTP reply
+// for all recipients as an error.
 func (s *session) receive(r io.Reader, done func(Recipient, error)) error {
 	m, err := s.server.cfg.Spool.Receive()
 	if err != nil {
@@ -192,7 +192,7 @@ func (s *session) uid() int {
 	return uid
 }
 
-// trace returns the header fields that this server puts above a message. Spec: RFC 5321 4.4.
+// trace returns the header fields that this server adds at the top of a message. Spec: RFC 5321 4.4.
 func (s *session) trace(p auth.Peer, now time.Time) []byte {
 	var b bytes.Buffer
 	protocol := "ESMTP"
@@ -218,7 +218,7 @@ func literal(ip netip.Addr) string {
 	return "[" + ip.String() + "]"
 }
 
-// printable returns the name that the client announced, in a form that is safe to put in a header.
+// printable returns a name that the client sent in its greeting, in a form that is safe to write into a header.
 func printable(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r <= ' ' || r >= 0x7f || strings.ContainsRune("()<>;\"\\", r) {

@@ -28,7 +28,8 @@ import (
 	"mailtree/gateway/spool"
 )
 
-// store is a store for tests. It has the mailboxes build and ops, a mailbox that is full, and one that fails.
+// store is a store for tests. It has the mailboxes build and ops, a mailbox that is full, and one for which Lookup
+// fails.
 type store struct {
 	mu   sync.Mutex
 	kept []*Delivery
@@ -136,8 +137,8 @@ func serveUntil(t testing.TB, change func(*Config)) (at []net.Addr, kept *store,
 	}
 }
 
-// TestSessions plays the sessions in testdata/sessions. Each file contains what the client sends ("> line", or ">>
-// bytes" in Go syntax), how each reply begins ("< 250"), and which messages are stored.
+// TestSessions runs the sessions in testdata/sessions. Each file contains the lines that the client sends ("> line",
+// or ">> bytes" in Go syntax), the beginning of each reply ("< 250"), and the messages that must be stored.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/sessions/*.txtar")
@@ -161,7 +162,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// long replaces placeholders with text that is too long for the files.
+// long replaces placeholders with texts that would be too long to write into the files.
 var long = strings.NewReplacer(
 	"{{x*9000}}", strings.Repeat("x", 9000),
 	"{{header}}\n", strings.Repeat("> X: "+strings.Repeat("x", 900)+"\n", 300),
@@ -169,7 +170,7 @@ var long = strings.NewReplacer(
 	"{{recipients}}\n", strings.Repeat("> RCPT TO:<build@mail.example.net>\n< 250\n", maxRecipients),
 )
 
-// play plays the client's side of a session and checks the server's replies.
+// play performs the client's part of a session and checks the server's replies.
 func play(t *testing.T, at net.Addr, session string) {
 	t.Helper()
 	c, err := net.Dial(at.Network(), at.String())
@@ -192,7 +193,7 @@ func play(t *testing.T, at net.Addr, session string) {
 				t.Fatalf("step %d: %q, %v; want %s", i, got, err, text)
 			}
 		case what == ">":
-			io.WriteString(c, text+"\r\n") // if this fails, the next reply will be missing
+			io.WriteString(c, text+"\r\n") // if this fails, so does reading the next reply
 		case what == ">>":
 			raw, err := strconv.Unquote(`"` + text + `"`)
 			if err != nil {
@@ -230,8 +231,8 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestUnix checks that the socket has mode 0660 and replaces a stale socket. The server must identify the user at the
-// other end and trust only the mail server's user.
+// TestUnix checks that the server replaces a stale socket with one of mode 0660. It must identify the user at the
+// other end, and trust only the mail server's user.
 func TestUnix(t *testing.T) {
 	t.Parallel()
 	for _, uid := range []int{os.Getuid(), os.Getuid() + 1, -1} {
@@ -293,8 +294,8 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// TestUnfinished checks that a message that is being received is in a temporary file, and that the file's space is
-// released no matter how the transfer ends. If there is no space left, the sender must try again later.
+// TestUnfinished checks that a message that is being received is in a temporary file, and that its space is released
+// no matter how the transfer ends. If there is no space left, the reply must ask the sender to try again later.
 func TestUnfinished(t *testing.T) {
 	t.Parallel()
 	room, err := spool.New(t.TempDir(), 4<<20)
@@ -345,7 +346,7 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// until waits until a condition holds.
+// until waits until ok returns true.
 func until(t *testing.T, ok func() bool) {
 	t.Helper()
 	waits.Until(t, "the condition is met", ok)
@@ -409,8 +410,8 @@ func TestFirstCommand(t *testing.T) {
 	}
 }
 
-// TestSTARTTLS checks that, after STARTTLS, the server accepts a message, refuses a message with bad line ends, and
-// discards any plain text that came before.
+// TestSTARTTLS checks that after STARTTLS, the server accepts a valid message, refuses a message with invalid line
+// endings, and discards plain text that it received before TLS started.
 func TestSTARTTLS(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewTLSServer(nil) // only its certificate is used
@@ -443,8 +444,8 @@ func TestSTARTTLS(t *testing.T) {
 	}
 }
 
-// FuzzSession checks that the server keeps running whatever a client sends, and stores only complete messages with
-// valid line ends.
+// FuzzSession checks that the server keeps running no matter what a client sends, and stores only complete messages
+// with valid line endings.
 func FuzzSession(f *testing.F) {
 	files, err := filepath.Glob("testdata/sessions/*.txtar")
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 )
 
 // errLineEnd is the reply to a message or session that contains a lone CR, a lone LF or a NUL. Mail servers disagree
-// about whether such a character ends a line, and thus about where a message ends. One server may see text where
-// another sees a second message.
+// about whether such a character ends a line, and thus about where a message ends. What is text to one server may be
+// a second message to another.
 var errLineEnd = &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 6, 0},
 	Message: "A lone CR or LF, or a NUL, is not allowed: end lines with CR LF"}
 
-// lines detects, in a stream of bytes, the characters that errLineEnd describes.
+// lines finds the characters described at errLineEnd in a stream of bytes.
 type lines struct{ last byte }
 
 // scan checks the next bytes.
@@ -29,14 +29,13 @@ func (l *lines) scan(p []byte) error {
 	return nil
 }
 
-// strictReader reads a message and checks its line ends. It also covers messages sent over TLS, which strictConn cannot
-// see.
+// strictReader reads a message and checks its line endings. Unlike strictConn, it also checks messages sent over TLS.
 type strictReader struct {
 	r io.Reader
 	lines
 }
 
-// Read implements io.Reader. It returns errLineEnd if the message contains an invalid line end.
+// Read implements io.Reader. It returns errLineEnd if the message contains an invalid line ending.
 func (s *strictReader) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	if bad := s.scan(p[:n]); bad != nil {
@@ -48,7 +47,7 @@ func (s *strictReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// strictConn is a connection that is closed if the client sends a line end that errLineEnd describes, even in a
+// strictConn is a connection that is closed if the client sends an invalid line ending (see errLineEnd), even in a
 // command. It stops checking once the server has announced the start of TLS.
 type strictConn struct {
 	net.Conn
@@ -64,8 +63,8 @@ type strictConn struct {
 	first time.Time // deadline for the first line
 }
 
-// SetReadDeadline implements net.Conn. Until the first line has arrived, it caps the deadline at the limit for that
-// line.
+// SetReadDeadline implements net.Conn. Until the first line has arrived, the deadline is at most the deadline for
+// that line.
 func (c *strictConn) SetReadDeadline(t time.Time) error {
 	if !c.begun && (t.IsZero() || t.After(c.first)) {
 		t = c.first

@@ -14,7 +14,7 @@ import (
 )
 
 // sender returns the address in the From field. It returns "" unless the message has exactly one From field with
-// exactly one address, which is not in a group.
+// exactly one address, and the address is not in a group.
 func (m *Message) sender() string {
 	values := m.all("From")
 	if len(values) != 1 {
@@ -39,9 +39,9 @@ func (m *Message) sender() string {
 	return address
 }
 
-// isAmbiguous reports whether different programs might find different senders in a field. That is the case if the field
-// contains a group, which is a name followed by a colon, addresses and a semicolon. It is also the case if a comment or
-// quoted string is left open and the field does not contain exactly one @.
+// isAmbiguous reports whether different programs might find different senders in a field. That is the case if the
+// field contains a group (a name followed by a colon, addresses and a semicolon). It is also the case if a comment or
+// quoted string is not closed, unless the field contains exactly one @.
 func isAmbiguous(field string) bool {
 	bare, whole := Bare(field)
 	colon, semicolon := strings.IndexByte(bare, ':'), strings.LastIndexByte(bare, ';')
@@ -77,9 +77,9 @@ func (m *Message) addresses(name string) (all []string) {
 	return all
 }
 
-// mailboxes returns the names and addresses in a field, including those in groups. If the field is invalid, mailboxes
-// treats any text between < and >, and each remaining list element, as an address, because many programs do not quote
-// names that need quoting.
+// mailboxes returns the names and addresses in a field, including those in groups. Many programs do not quote names
+// that need quoting. Therefore, if the field is invalid, mailboxes treats any text between < and >, and each
+// remaining list element, as an address.
 func (m *Message) mailboxes(field string) []*mail.Address {
 	field = m.utf8(field)
 	if strings.TrimSpace(field) == "" {
@@ -92,13 +92,14 @@ func (m *Message) mailboxes(field string) []*mail.Address {
 	return m.singly(field)
 }
 
-// charsetReader converts from any charset, so that an unknown charset in a name does not hide the address.
+// charsetReader converts text from any charset to UTF-8, even from unknown ones, so that an unknown charset in a name
+// does not make the address unreadable.
 func (m *Message) charsetReader(name string, r io.Reader) (io.Reader, error) {
 	data, err := io.ReadAll(r)
 	return strings.NewReader(m.toUTF8(name, data)), err
 }
 
-// singly returns the mailboxes of a field that is invalid as a whole, by reading its elements one by one.
+// singly returns the mailboxes of an invalid field. It reads the field's elements one by one.
 func (m *Message) singly(field string) (list []*mail.Address) {
 	var words []string // elements that are not addresses: parts of a name with unquoted commas
 	for _, one := range elements(field) {
@@ -141,7 +142,7 @@ func (m *Message) noAddress(elements []string) {
 	}
 }
 
-// lastCut cuts s at the last occurrence of sep. If s does not contain sep, after is s.
+// lastCut is like strings.Cut, but cuts s at the last occurrence of sep. If s does not contain sep, after is s.
 func lastCut(s, sep string) (before, after string, found bool) {
 	if i := strings.LastIndex(s, sep); i >= 0 {
 		return s[:i], s[i+len(sep):], true
@@ -149,8 +150,8 @@ func lastCut(s, sep string) (before, after string, found bool) {
 	return "", s, false
 }
 
-// elements splits a list at commas outside quoted strings, comments and brackets. If a quotation mark or a parenthesis
-// is left open, it splits at every comma.
+// elements splits a list at commas outside quoted strings, comments and brackets. If a quoted string or a comment is
+// not closed, it splits at every comma.
 func elements(field string) (all []string) {
 	begin, bracket := 0, false
 	whole := eachBare(field, func(i int, c byte) {

@@ -14,7 +14,7 @@ type Bounce struct {
 	Recipients []Recipient // in the order in which the report lists them
 }
 
-// Recipient is the outcome of a delivery to one address, as reported by the other side.
+// Recipient is the outcome of the delivery to one address, as reported by the other side.
 type Recipient struct {
 	Address    string // local@domain, as written in the report
 	Action     string // failed, delayed, delivered, relayed or expanded
@@ -22,7 +22,7 @@ type Recipient struct {
 	Diagnostic string // one line
 }
 
-// bounce sets m.Bounce from one part of a delivery status report.
+// bounce fills in m.Bounce from one part of a delivery status report.
 func (m *Message) bounce(kind string, data []byte) {
 	if kindOfReport, params := m.parameters(value(m.Header, "Content-Type")); kindOfReport != "multipart/report" ||
 		!strings.EqualFold(params["report-type"], "delivery-status") {
@@ -67,7 +67,7 @@ func (m *Message) recipients(data []byte) (all []Recipient) {
 	return all
 }
 
-// behindType returns a value without the type in front of it: a@example.org for "rfc822; a@example.org".
+// behindType removes the type at the beginning of a value: it returns a@example.org for "rfc822; a@example.org".
 func behindType(value string) string {
 	if _, text, ok := strings.Cut(value, ";"); ok {
 		value = text

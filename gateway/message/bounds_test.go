@@ -117,7 +117,7 @@ func manyAddresses(n int) string {
 	return strings.Join(all, ", ")
 }
 
-// TestHash checks that two copies of a message have the same hash despite different trace fields and folding. A
+// TestHash checks that two copies of a message have the same hash even if their trace fields and folding differ. A
 // different message must have a different hash.
 func TestHash(t *testing.T) {
 	t.Parallel()
@@ -148,7 +148,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// TestBare checks that comments and quoted strings can neither hide nor forge a mark.
+// TestBare checks that Bare removes comments and the text of quoted strings, and nothing else.
 func TestBare(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
@@ -165,7 +165,7 @@ func TestBare(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that no message breaks the parser, and that the store can write every result.
+// FuzzParse checks that the parser handles any message, and that the store can write every result.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/corpus/*.txtar")
 	if err != nil {

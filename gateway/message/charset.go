@@ -62,8 +62,8 @@ func latin(s string) string {
 	return text
 }
 
-// fromCharset decodes text in the charset with the given name. The name may be one that the library supports, or
-// another one in common use.
+// fromCharset decodes text in the charset with the given name. It knows the names that the library supports, and
+// other common names.
 func fromCharset(name string, data []byte) (string, error) {
 	if name == "" { // the library accepts "" as a charset
 		return "", errors.New("no charset")
@@ -100,7 +100,7 @@ var codePage = lazy.Regexp(`^(?:cp|win|windows|ms|ibm|dos|codepage|csibm|cswindo
 // iso8859 matches the name of a part of ISO 8859, such as iso8859_15, 8859-2 or iso-8859-8-i.
 var iso8859 = lazy.Regexp(`^(?:iso|isoiec|csiso)?8859(\d{1,2})[ei]?$`)
 
-// byUsualName returns the charset with a common nonstandard name, or nil if the name is unknown.
+// byUsualName returns the charset for a common nonstandard name. If the name is unknown, it returns nil.
 func byUsualName(name string) encoding.Encoding {
 	name = spelled(name)
 	if page := codePage().FindStringSubmatch(name); page != nil {

@@ -20,7 +20,7 @@ import (
 var update = flag.Bool("update", false, "write the results of parsing the corpus")
 
 // TestCorpus parses the messages in testdata/corpus. Each file describes what is special about its message, and
-// contains the message and the expected result. In the message, \xHH denotes a byte, and line ends become CRLF.
+// contains the message and the expected result. In the message, \xHH denotes a byte, and line endings become CRLF.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/corpus/*.txtar")
@@ -55,7 +55,7 @@ func TestCorpus(t *testing.T) {
 
 var escaped = regexp.MustCompile(`\\x[0-9A-F]{2}`)
 
-// wire returns a corpus message as it would arrive over a connection.
+// wire returns a message of the corpus as it would arrive over a connection.
 func wire(data []byte) []byte {
 	data = bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
 	return escaped.ReplaceAllFunc(data, func(b []byte) []byte {
@@ -67,7 +67,7 @@ func wire(data []byte) []byte {
 	})
 }
 
-// show formats a message with one value per line.
+// show formats a parsed message with one value per line.
 func show(m *Message) string {
 	var b strings.Builder
 	put := func(name, value string) {

@@ -11,7 +11,7 @@ import (
 )
 
 // decode undoes a part's transfer encoding. If the encoded text is invalid, decode reports a problem and leaves the
-// text unchanged. This way, a message stays readable even if a program has cut or wrapped its lines.
+// text unchanged. That way, a message stays readable even if a program has truncated or wrapped its lines.
 func (m *Message) decode(header []Field, body []byte) (data []byte) {
 	whole := true
 	encoding := keyword(value(header, "Content-Transfer-Encoding"))
@@ -105,8 +105,8 @@ func inBase64(c byte) bool {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
-// looksLikeBase64 reports whether body could be base64 with a few invalid characters: up to one in ten characters is
-// outside the alphabet, and no line contains a space.
+// looksLikeBase64 reports whether body could be base64 with a few invalid characters. That is the case if at most one
+// in ten characters is outside the alphabet and no line contains a space.
 func looksLikeBase64(body []byte) bool {
 	letters, others := 0, 0
 	for line := range bytes.Lines(body) {
@@ -122,7 +122,7 @@ func looksLikeBase64(body []byte) bool {
 }
 
 // fromUU decodes uuencoded text, which consists of the lines between "begin MODE NAME" and "end". The result whole
-// reports whether both of these lines exist and every line in between has the length that it states.
+// reports whether both of these lines exist and every line in between has its declared length.
 func fromUU(body []byte) (data []byte, whole bool) {
 	begun := false
 	for line := range bytes.Lines(body) {
@@ -140,8 +140,8 @@ func fromUU(body []byte) (data []byte, whole bool) {
 	return data, false
 }
 
-// uuLine decodes a line of uuencoded text. The first character is the line's length in bytes. It is followed by four
-// characters for every three bytes. The result whole reports whether the line has the length that it states.
+// uuLine decodes a line of uuencoded text. The first character declares the line's length in bytes. It is followed by
+// four characters for every three bytes. The result whole reports whether the line has the declared length.
 func uuLine(line []byte) (data []byte, whole bool) {
 	size, text := int(line[0]-' ')&63, line[1:]
 	for ; len(text) > 0 && len(data) < size; text = text[min(4, len(text)):] {
@@ -156,7 +156,7 @@ func uuLine(line []byte) (data []byte, whole bool) {
 	return data[:min(size, len(data))], len(data) >= size
 }
 
-// decodeText returns a part's text in UTF-8, with LF line ends.
+// decodeText returns a part's text in UTF-8, with LF line endings.
 func (m *Message) decodeText(header []Field, body []byte, params map[string]string) string {
 	return plainLines(m.toUTF8(params["charset"], m.decode(header, body)))
 }

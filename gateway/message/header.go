@@ -44,7 +44,7 @@ func splitHeader(raw []byte) (head, body []byte) {
 // fields parses a header. Lines that are not fields are skipped and reported as problems.
 func (m *Message) fields(head []byte) (all []Field) {
 	continues := false  // whether a line that begins with a space or tab belongs to the last field
-	var folded []string // such lines, joined only once because they may fill a 256 KiB header
+	var folded []string // such lines; joining them one by one would be slow in a 256 KiB header
 	unfold := func() {
 		if len(folded) > 0 {
 			all[len(all)-1].Value += " " + strings.Join(folded, " ")
@@ -65,7 +65,7 @@ func (m *Message) fields(head []byte) (all []Field) {
 		name = strings.TrimRight(name, " \t")
 		if continues = ok && name != "" && !strings.ContainsFunc(name, notInFieldName); continues {
 			all = append(all, Field{name, strings.TrimLeft(value, " \t")})
-		} else if !strings.HasPrefix(text, "From ") && !strings.HasPrefix(text, ">From ") { // a line from an mbox file
+		} else if !strings.HasPrefix(text, "From ") && !strings.HasPrefix(text, ">From ") { // not a line from an mbox file
 			m.problem("a header line is not a field: %s", format.Quote(text))
 		}
 	}
@@ -156,17 +156,17 @@ func last(l []string) string {
 	return l[len(l)-1]
 }
 
-// Bare returns a field without comments and without the text of quoted strings, so that a caller can search for a mark
-// that must not come from a comment or string. The result whole reports whether every comment and string is closed.
-// Spec: RFC 5322 3.2.2, 3.2.4.
+// Bare returns a field without comments and without the text of quoted strings, so that a caller can search for a
+// character outside of both. The result whole reports whether every comment and string is closed. Spec: RFC 5322
+// 3.2.2, 3.2.4.
 func Bare(field string) (bare string, whole bool) {
 	var b strings.Builder
 	whole = eachBare(field, func(_ int, c byte) { b.WriteByte(c) })
 	return b.String(), whole
 }
 
-// eachBare calls f for each byte that Bare would return, with the byte's offset in the field. The end of a comment is
-// passed as a space. eachBare returns the same value for whole as Bare, and stops at an unmatched closing parenthesis.
+// eachBare calls f for each byte that Bare would return, with the byte's offset in the field. It passes the end of a
+// comment as a space. It stops at an unmatched closing parenthesis. The result whole is the same as for Bare.
 func eachBare(field string, f func(i int, c byte)) (whole bool) {
 	depth, quoted := 0, false
 	for i := 0; i < len(field); i++ {
@@ -194,8 +194,8 @@ func eachBare(field string, f func(i int, c byte)) (whole bool) {
 // bracketed matches text between < and >.
 var bracketed = lazy.Regexp(`<([^>]*)>`)
 
-// ids returns the last ids, up to most of them, in the first field with the given name. An id is the text between < and
-// >. If the field has no brackets, every word with an @ is an id or, in Message-ID, every word.
+// ids returns the last ids, up to most of them, in the first field with the given name. An id is the text between <
+// and >. If the field has no brackets, every word with an @ is an id. In Message-ID, any word is.
 func (m *Message) ids(name string, most int) (all []string) {
 	field := value(m.Header, name)
 	var found []string
@@ -247,8 +247,8 @@ func oneLine(s string) string {
 var trace = []string{"Return-Path", "Received", "Delivered-To", "X-Original-To", "Authentication-Results", "Received-SPF",
 	"ARC-Seal", "ARC-Message-Signature", "ARC-Authentication-Results", "X-Received", "X-Spam-Status", "X-Spam-Score"}
 
-// hash identifies a message. It is the SHA-256 of the fields, except for trace fields, and the body. Folding does not
-// affect it.
+// hash returns a hash that identifies a message: the SHA-256 of its body and of its fields, except for trace fields.
+// Folding does not affect the hash.
 func hash(header []Field, body []byte) [32]byte {
 	h := sha256.New()
 	for _, f := range header {

@@ -14,17 +14,18 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Limits on HTML that is converted to markdown. Every line of markdown repeats a mark for each enclosing quote and
-// list, and rows of tables are padded. The size of the markdown can therefore be quadratic in the size of the HTML.
+// Limits on HTML that is converted to markdown. Each line of markdown repeats a marker for every enclosing quote and
+// list, and rows of tables are padded. Without these limits, the size of the markdown could be quadratic in the size
+// of the HTML.
 const (
 	maxIndent = 20          // nested quotes and lists
 	maxCells  = 1_000_000   // total number of rows, multiplied by total number of cells
-	maxSearch = 100_000_000 // bytes that the converter reads to find the ends of all opening brackets
+	maxSearch = 100_000_000 // bytes that the converter reads while it searches for closing brackets
 )
 
-// markdown converts HTML to markdown. All HTML in a message together is truncated at maxHTML. If the HTML exceeds other
-// limits, or the parser rejects it, markdown returns just the text. The parser rejects HTML with more than 512 nested
-// elements.
+// markdown converts HTML to markdown. It converts up to maxHTML bytes in the whole message, and omits the rest. If
+// the HTML exceeds another limit or the parser rejects it, markdown returns only the text. The parser rejects HTML
+// with more than 512 nested elements.
 func (m *Message) markdown(text string) string {
 	room := maxHTML - m.converted
 	m.converted += min(len(text), room)
@@ -48,11 +49,11 @@ func (m *Message) markdown(text string) string {
 	return strings.ToValidUTF8(string(out), "\ufffd")
 }
 
-// withinLimits reports whether the markdown will be about as large as the HTML, and the conversion will take roughly
-// linear time. It also removes rowspan and colspan from table cells.
+// withinLimits reports whether the markdown will be about as large as the HTML, and whether the conversion will take
+// roughly linear time. It also removes rowspan and colspan from table cells.
 func withinLimits(doc *html.Node) bool {
 	rows, cells := 0, 0
-	open, search := 0, 0 // opening brackets that are still open, and bytes that the converter reads to find their ends
+	open, search := 0, 0 // open brackets, and bytes that the converter reads while it searches for closing brackets
 	for n := range doc.Descendants() {
 		for _, a := range n.Attr {
 			search += open * len(a.Val)

@@ -1,6 +1,7 @@
-// Package message parses an email into a struct that is free of MIME: one sender, addresses, ids, text, attachments.
+// Package message parses an email into a struct without MIME details: one sender, addresses, ids, text and
+// attachments.
 //
-//	Parse       parses a message; adds whatever it cannot read to Problems and continues
+//	Parse       parses a message; records anything that it cannot read in Problems, and continues
 //	header.go   the header as a list of fields, and the values of single fields
 //	address.go  senders and recipients
 //	words.go    encoded words
@@ -10,10 +11,10 @@
 //	html.go     HTML to markdown; table.go: tables in HTML
 //	bounce.go   delivery status reports
 //
-// Everything in a message may come from a stranger, so this package trusts no field. Package auth checks who vouches
-// for From. Parse uses neither the clock nor files, and its work is bounded. If a message exceeds MaxBytes, MaxHeader
-// or MaxReceived, Parse returns an error. Parts beyond the other limits are reported as problems. Whatever the struct
-// omits is still in the raw message, which the caller keeps.
+// Everything in a message may come from a stranger, so this package trusts no field. Package auth checks which domain
+// vouches for From. Parse uses neither the clock nor files, and limits its work. If a message exceeds MaxBytes,
+// MaxHeader or MaxReceived, Parse returns an error. Parts beyond the other limits are reported as problems. The
+// caller keeps the raw message, which contains everything that the struct omits.
 package message
 
 import (
@@ -57,7 +58,7 @@ var (
 // include < and >. Display names are omitted, because senders choose them freely.
 type Message struct {
 	Header        []Field // all fields, from top to bottom
-	From          string  // the only address in the only From field; "" if there is not exactly one of each
+	From          string  // the address in the From field; "" unless there is exactly one field with exactly one address
 	To, Cc        []string
 	ReplyTo       []string
 	Subject       string    // one line; "" if there is none
@@ -68,17 +69,17 @@ type Message struct {
 	AutoSubmitted string   // in lower case and without parameters; "" if missing
 	ListID        string   // the text between < and > in List-Id
 	Precedence    string   // in lower case
-	Body          string   // valid UTF-8 with LF line ends
-	Markdown      bool     // whether Body is markdown, as sent or as converted from HTML, rather than plain text
-	HTML          string   // HTML of the text; "" if the message has none
+	Body          string   // valid UTF-8 with LF line endings
+	Markdown      bool     // whether Body is markdown (sent as such or converted from HTML) rather than plain text
+	HTML          string   // the text as HTML; "" if the message contains no HTML
 	Attachments   []Attachment
 	Bounce        *Bounce  // content of a delivery status report; nil for other messages
-	Repeated      []string // repeated fields that may occur only once; only the first is used, except for To and Cc
+	Repeated      []string // fields that occur more often than allowed; except for To and Cc, only the first is used
 	Problems      []string // what could not be read: sentences without the final period
 	Hash          [32]byte // see hash
 
 	parts        int // parts read so far
-	texts        int // number of these parts that are text to be shown
+	texts        int // number of these parts that are text to show
 	alternatives int // number of multipart/alternative parts that enclose the current part
 	converted    int // bytes of HTML converted so far
 }
@@ -121,7 +122,6 @@ func ParseHeader(raw []byte) (*Message, error) {
 	return parseHeader(head)
 }
 
-// parseHeader parses a header.
 func parseHeader(head []byte) (*Message, error) {
 	if len(head) > MaxHeader {
 		return nil, ErrHeaderTooLarge
@@ -138,7 +138,7 @@ func parseHeader(head []byte) (*Message, error) {
 	return m, nil
 }
 
-// problem records something that could not be read. Duplicates are recorded only once.
+// problem records that something could not be read. It records each problem only once.
 func (m *Message) problem(format string, args ...any) {
 	if len(m.Problems) >= maxProblems {
 		return

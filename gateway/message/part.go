@@ -12,10 +12,10 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// piece is a piece of text to be shown, as plain text, as HTML, or as both.
+// piece is a piece of the text to show, as plain text, HTML, or both.
 type piece struct{ plain, html string }
 
-// part reads a part and the parts inside it, and returns the pieces of text to be shown. It adds attachments to the
+// part reads a part and the parts inside it, and returns the pieces of text to show. It adds attachments to the
 // message. byDefault is the type to assume if the part has no Content-Type.
 func (m *Message) part(header []Field, body []byte, depth int, byDefault string) []piece {
 	kind, params := m.contentType(header, byDefault)
@@ -46,15 +46,15 @@ func (m *Message) part(header []Field, body []byte, depth int, byDefault string)
 	return nil
 }
 
-// isText reports whether a part without a name is text to be shown. A text part of unknown type is shown as plain text.
-// Spec: RFC 2046 4.1.4.
+// isText reports whether a part without a file name is text to show. A text part of unknown type is shown as plain
+// text. Spec: RFC 2046 4.1.4.
 func isText(kind string) bool {
 	_, file := extensions[kind]
 	return kind == "text/plain" || kind == "text/html" || strings.HasPrefix(kind, "text/") && !file
 }
 
-// first reports whether a part with a name is nevertheless the message's text rather than an attached file. That is the
-// case if it is preceded by no text, or if it is another version of the preceding text.
+// first reports whether a part that has a file name is the message's text rather than an attached file. That is the
+// case if no text precedes it, or if it is another version of the preceding text.
 func (m *Message) first(kind string) bool {
 	return (kind == "text/plain" || kind == "text/html") && (m.texts == 0 || m.alternatives > 0)
 }
@@ -114,7 +114,8 @@ func (m *Message) contentType(header []Field, byDefault string) (kind string, pa
 // parameter matches a name, an equals sign, and a word or quoted string.
 var parameter = lazy.Regexp(`;\s*([^=;"]*?)\s*=\s*(?:"([^"]*)|([^;]*))`)
 
-// parameters parses a value with parameters. If the field is invalid, it accepts anything that looks like a parameter.
+// parameters parses a field that consists of a value and parameters. If the field is invalid, it accepts anything
+// that looks like a parameter.
 func (m *Message) parameters(field string) (value string, params map[string]string) {
 	value, params, err := mime.ParseMediaType(field)
 	if err == nil && !strings.Contains(field, "*") {
@@ -183,7 +184,7 @@ func (m *Message) split(body []byte, boundary string) (parts [][]byte) {
 	return parts
 }
 
-// withoutLineEnd removes the line end at the end of a part, which belongs to the boundary after the part.
+// withoutLineEnd removes the last line ending of a part, because it belongs to the boundary after the part.
 func withoutLineEnd(part []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(part, []byte("\n")), []byte("\r"))
 }
@@ -198,7 +199,7 @@ func (m *Message) fileName(header []Field, params map[string]string) string {
 	return cleanName(m.readable(name))
 }
 
-// cleanName returns a file name without folders that is valid on every system.
+// cleanName converts a name to a file name without folders that is valid on every system.
 func cleanName(name string) string {
 	name = oneLine(strings.ToValidUTF8(name, "\ufffd"))
 	name = path.Base(strings.ReplaceAll(name, `\`, "/"))

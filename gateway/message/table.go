@@ -8,20 +8,20 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// maxCell is the maximum number of bytes of text in a cell of a data table. A table with a longer cell must be a layout
-// table, which only arranges the page.
+// maxCell is the maximum number of bytes of text in a cell of a data table. A table with a longer cell is treated as
+// a layout table, which only arranges the page.
 const maxCell = 300
 
-// prepareTables changes the tables of a document, because a cell in a markdown table has only one line, and the
-// converter joins the cells of any other table without a space. In a data table, each cell becomes one line. In a
-// layout table, each cell becomes a block. The HTML comes from strangers, so prepareTables visits each node only a
-// fixed number of times, whatever the tables look like.
+// prepareTables changes the tables of a document so that the converter can handle them. In a data table, each cell
+// becomes a single line, because markdown tables allow nothing else. In a layout table, each cell becomes a block,
+// because otherwise the converter would join the cells without a space. The HTML is untrusted, so prepareTables
+// visits each node only a fixed number of times, no matter what the tables look like.
 func prepareTables(doc *html.Node) { new(tableParts).collect(doc) }
 
 // tableParts contains the elements of a table, excluding those of nested tables.
 type tableParts struct {
 	table   *html.Node
-	groups  []*html.Node // row groups, rows and the caption
+	groups  []*html.Node // row groups, rows and captions
 	cells   []*html.Node
 	longest int  // bytes of text in the longest cell
 	blocks  bool // the table contains a data table or another element that markdown tables cannot contain
@@ -61,7 +61,7 @@ func (t *tableParts) add(n *html.Node) (text int) {
 	return t.collect(n)
 }
 
-// prepare changes the table. It reports whether the table keeps an enclosing table from being a data table.
+// prepare changes the table. It reports whether the table prevents an enclosing table from being a data table.
 func (t *tableParts) prepare() (blocks bool) {
 	if t.isData() {
 		for _, cell := range t.cells {
@@ -75,8 +75,8 @@ func (t *tableParts) prepare() (blocks bool) {
 	return t.blocks
 }
 
-// isData reports whether a table is a data table, with short text in two or more columns or below a heading. A layout
-// table has one column, long text, or elements that markdown tables cannot contain.
+// isData reports whether a table is a data table: it has a heading or at least two columns, and no cell has long
+// text. A layout table has one column, long text, or elements that markdown tables cannot contain.
 func (t *tableParts) isData() bool {
 	role := attribute(t.table, "role")
 	if role == "presentation" || role == "none" || t.blocks || t.longest > maxCell || isMarked(t.table) {
@@ -102,7 +102,7 @@ func elementsOf(n *html.Node, names ...string) (all []*html.Node) {
 	return all
 }
 
-// isMarked reports whether a table is inside a link or emphasis, which cannot contain tables in markdown.
+// isMarked reports whether a table is inside a link or emphasis. In markdown, these cannot contain tables.
 func isMarked(t *html.Node) bool {
 	for a := range t.Ancestors() {
 		if slices.Contains([]string{"a", "strong", "b", "em", "i", "del", "s", "strike"}, a.Data) {
@@ -124,8 +124,8 @@ func attribute(n *html.Node, key string) string {
 // lines contains the elements that start a new line.
 var lines = []string{"br", "p", "div", "pre", "ul", "ol", "dl", "dt", "dd", "li", "address", "section", "article", "center"}
 
-// flatten puts a cell's content on one line. Spaces replace line breaks and separate paragraphs. Semicolons separate
-// list items.
+// flatten converts a cell's content to a single line. It replaces line breaks with spaces, separates paragraphs with
+// spaces, and separates list items with semicolons.
 func flatten(cell *html.Node) {
 	for _, n := range elementsOf(cell, lines...) {
 		separator := " "

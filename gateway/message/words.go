@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// encodedWord matches an encoded word, even an invalid one whose text contains spaces or non-ASCII characters. The
-// charset may be followed by a language. Spec: RFC 2047 2, RFC 2231 5.
+// encodedWord matches an encoded word, even if its text contains spaces or non-ASCII characters, which are invalid.
+// The charset may be followed by a language. Spec: RFC 2047 2, RFC 2231 5.
 var encodedWord = lazy.Regexp(`=\?([^?\s*]+)(?:\*[^?\s]*)?\?([bBqQ])\?([^?]*)\?=`)
 
 // readable decodes the encoded words in a human-readable field.
@@ -40,8 +40,8 @@ func (m *Message) readable(value string) string {
 	return b.String()
 }
 
-// wordsToUTF8 converts the words together if that succeeds, because a program may have split a character between two
-// words. Otherwise it converts them one by one.
+// wordsToUTF8 converts adjacent words in the same charset. A program may have split a character between two words, so
+// wordsToUTF8 first tries to convert them together. If that fails, it converts them one by one.
 func (m *Message) wordsToUTF8(charset string, words [][]byte) string {
 	if text, err := fromCharset(charset, bytes.Join(words, nil)); err == nil && !strings.Contains(text, "\ufffd") {
 		return text
@@ -62,6 +62,6 @@ func wordText(encoding, text string) []byte {
 		}
 		return data
 	}
-	data, _ := quotedPrintable([]byte(strings.ReplaceAll(text, "_", " ") + "|")) // the | keeps trailing spaces
+	data, _ := quotedPrintable([]byte(strings.ReplaceAll(text, "_", " ") + "|")) // the | protects trailing spaces
 	return data[:len(data)-1]
 }

@@ -7,8 +7,8 @@
 //	mx.go         delivery directly to the recipient's server
 //	transfer.go   one message over one connection
 //
-// A message that the other side has accepted is never sent again. If the other side did not reply after the end of a
-// message, it may have accepted the message. Such a message is sent again only at the user's request.
+// A message that the other side has accepted is never sent again. If the other side does not reply after the end of a
+// message, it may have accepted the message. Such a message is sent again only if the user asks for it.
 package out
 
 import (
@@ -40,7 +40,7 @@ type Mail struct {
 	InReplyTo   string
 	References  []string // oldest first; may include InReplyTo
 	Body        string   // markdown
-	TextOnly    bool     // Body is plain text, and the message has no HTML
+	TextOnly    bool     // Body is plain text, and the email has no HTML
 	HTML        string   // sent unchanged; if "", the HTML is created from Body
 	Attachments []Attachment
 	Automatic   string // value of the Auto-Submitted field: auto-generated or auto-replied; if "", there is no such field
@@ -53,8 +53,8 @@ type Attachment struct {
 	Data []byte
 }
 
-// Compose returns the message as it is sent. The same message always results in the same bytes. The result is ASCII
-// unless the local part of an address is not ASCII. If a field cannot be written, the error names the field.
+// Compose returns the email to send. The same Mail always produces the same bytes. The result is ASCII unless the
+// local part of an address is not ASCII. If a field cannot be written, the error names the field.
 func (m *Mail) Compose() ([]byte, error) {
 	if err := m.refused(); err != nil {
 		return nil, err
@@ -103,8 +103,8 @@ func (m *Mail) refused() error {
 // unwritable reports whether a character would break a list of addresses or ids.
 func unwritable(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`<>",;`, r) }
 
-// strangeID reports whether an id from another program cannot be written in an email, because only ASCII is sure to
-// arrive intact. Replies to such a message omit the id.
+// strangeID reports whether an id from another program cannot be written in an email. Only ASCII is certain to arrive
+// intact. Replies to a message with such an id omit the id.
 func strangeID(id string) bool { return !ascii(id) || strings.ContainsFunc(id, unwritable) }
 
 func (m *Mail) header() gomessage.Header {
@@ -186,7 +186,7 @@ func textHeader(kind string) (h gomessage.Header) {
 	return h
 }
 
-// lineEnds converts line ends to CRLF.
+// lineEnds converts line endings to CRLF. The result ends with exactly one line ending.
 func lineEnds(s string) string {
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 	return strings.ReplaceAll(strings.TrimRight(s, "\n")+"\n", "\n", "\r\n")
@@ -222,7 +222,8 @@ func (m *Mail) html() string {
 	return markdown.Clean(text, clean())
 }
 
-// clean lists the HTML that markdown.Render creates, without what only a page needs. It is built when it is first used.
+// clean returns the policy for HTML in emails: the elements that markdown.Render creates, except those that only a
+// web page needs. The policy is built on first use.
 var clean = sync.OnceValue(func() markdown.Policy {
 	matches := func(pattern string) func(string) bool { return regexp.MustCompile(pattern).MatchString }
 	p := markdown.Bare("h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "em", "strong", "del", "code", "pre", "ul", "li",

@@ -45,7 +45,7 @@ func TestCompose(t *testing.T) {
 		}
 	}
 	m, err := message.Parse(raw)
-	if err != nil || len(m.Problems) != 1 || !strings.Contains(m.Problems[0], "the display name may be misleading") { // a hostile name
+	if err != nil || len(m.Problems) != 1 || !strings.Contains(m.Problems[0], "the display name may be misleading") { // the letter has a misleading name
 		t.Fatalf("%v %q", err, m.Problems)
 	}
 	got := []string{m.From, strings.Join(append(m.To, m.Cc...), " "), m.Subject, m.Date.String(), m.MessageID, m.InReplyTo,

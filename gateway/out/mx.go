@@ -20,12 +20,13 @@ type Resolver interface {
 }
 
 // MX is a Transport that delivers directly to the servers of the recipient's domain. It uses TLS if the server offers
-// it. MX does not verify the server's certificate, because the choice of server depends on DNS alone.
+// it. MX does not verify the server's certificate, because the server's name comes from DNS, which is not
+// authenticated.
 type MX struct {
 	Resolver Resolver
 	Name     string // our host name, for EHLO
 
-	dial dialer // if nil, connections are real
+	dial dialer // for tests; nil: dial
 }
 
 // Deliver implements Transport.
@@ -70,8 +71,8 @@ func (m *MX) Servers(ctx context.Context, domain string) (hosts []string, err er
 // shared is the address space that providers share among several customers. Spec: RFC 6598.
 var shared = net.IPNet{IP: net.IPv4(100, 64, 0, 0).To4(), Mask: net.CIDRMask(10, 32)}
 
-// public reports whether an address can belong to another domain's mail server. The owner of a domain controls its DNS,
-// and must not be able to make this server connect to machines that only this network can reach.
+// public reports whether an address can belong to another domain's mail server. The owner of a domain controls its
+// DNS records, but must not be able to make this server connect to machines in its private network.
 func public(ip net.IP) bool {
 	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !shared.Contains(ip)
 }

@@ -15,14 +15,14 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// The waits between attempts. The first wait is firstWait. Each of the following is twice as long as the one before, up
-// to longestWait. Once the message is older than tooOld, there are no more attempts.
+// The first wait between attempts is firstWait. Each following wait is twice as long as the previous one, up to
+// longestWait. Once the message is older than tooOld, there are no more attempts.
 const (
 	firstWait   = 5 * time.Minute
 	longestWait = 4 * time.Hour
 	tooOld      = 5 * 24 * time.Hour
 	maxParallel = 8 // maximum number of concurrent deliveries
-	maxToDomain = 2 // the same for one domain, so that slow servers do not block mail to others
+	maxToDomain = 2 // the same for one domain, so that slow servers do not block mail to other domains
 )
 
 // Store keeps the queue's items. The Queue calls it from one goroutine at a time.
@@ -39,12 +39,12 @@ type Store interface {
 	// composed.
 	Raw(ctx context.Context, i outgoing.Item) ([]byte, error)
 	// Report notifies the sender, in the message's thread, that the given items failed or are unknown. If the server
-	// stops before the items have been saved as reported, Report may be called again for the same items, or for some of
-	// them including the item with the last id. Even so, Report must notify the sender only once.
+	// stops before all items have been saved as reported, Report is called again for the items that were not. These
+	// always include the item with the last id. Even so, Report must notify the sender only once.
 	Report(ctx context.Context, items []outgoing.Item) error
 }
 
-// errStore marks errors of the store that pass through a Transport.
+// errStore wraps errors of the store, so that deliver can distinguish them from errors of the Transport.
 var errStore = errors.New("the queue cannot be written")
 
 // ErrNoItem means that the queue does not contain the item.
@@ -72,7 +72,7 @@ func NewQueue(store Store, transport Transport, now func() time.Time, log *slog.
 	return &Queue{store: store, transport: transport, now: now, log: log, active: map[string]string{}, wake: make(chan struct{}, 1)}
 }
 
-// Wake tells Run that an item has been added to the store. It does not block.
+// Wake notifies Run that an item has been added to the store. It does not block.
 func (q *Queue) Wake() {
 	select {
 	case q.wake <- struct{}{}:
@@ -100,8 +100,8 @@ func (q *Queue) Run(ctx context.Context) {
 	}
 }
 
-// pass examines all open items. It starts those that are due, marks items as unknown that a stopped server left half
-// sent, and reports failed items. It returns the latest time at which it must be called again.
+// pass examines all open items. It starts to deliver items that are due, marks items as unknown if an earlier server
+// stopped while sending them, and reports failed items. It returns the latest time at which it must be called again.
 func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -136,7 +136,7 @@ func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 }
 
 // waits reports whether an item is not due yet. If an item would have to wait longer than the pause after its last
-// attempt, it was saved while the clock was ahead, so it is due now.
+// attempt, the item was saved while the clock was ahead, so it is due now.
 func waits(i *outgoing.Item, now time.Time) bool {
 	left := i.Next.Sub(now)
 	return left > 0 && left <= pause(i.Attempts)
@@ -161,9 +161,9 @@ func (q *Queue) under(domain string) (n int) {
 }
 
 // report notifies a message's sender about failed and unknown recipients once every recipient has been tried. It does
-// not wait for recipients that will be tried again, whose results are reported later. The items are saved in order of
-// their ids. If the server is killed in the middle, the item with the last id is therefore still unreported, and Report
-// uses it to recognize the notice.
+// not wait for recipients that will be tried again. Their results are reported later. The items are saved in order of
+// their ids, so if the server is killed in between, the item with the last id is still unreported. Report uses that
+// item to recognize a notice that it has already sent.
 func (q *Queue) report(ctx context.Context, items []outgoing.Item) error {
 	var ends []outgoing.Item
 	for _, i := range items {
@@ -190,8 +190,8 @@ func (q *Queue) report(ctx context.Context, items []outgoing.Item) error {
 	return nil
 }
 
-// deliver tries to send one item and saves the result. If saving fails, the item keeps the state that it has in the
-// store. An item stored as Sending becomes Unknown.
+// deliver tries to send one item and saves the result. If saving fails, the item keeps its state in the store. If
+// that is Sending, the item becomes Unknown later.
 func (q *Queue) deliver(ctx context.Context, i outgoing.Item) {
 	reply, err := q.attempt(ctx, &i)
 	q.mu.Lock()
@@ -211,7 +211,8 @@ func (q *Queue) deliver(ctx context.Context, i outgoing.Item) {
 	}
 }
 
-// attempt delivers an item through the transport. Before the end of the message is sent, it saves the item as Sending.
+// attempt delivers an item through the transport. Just before the end of the message is sent, attempt saves the item
+// as Sending.
 func (q *Queue) attempt(ctx context.Context, i *outgoing.Item) (reply string, err error) {
 	q.mu.Lock()
 	raw, err := q.store.Raw(ctx, *i)
@@ -300,7 +301,7 @@ func (q *Queue) Retry(ctx context.Context, id string) error {
 	})
 }
 
-// Drop ends a waiting item. It returns the same errors as alter.
+// Drop gives up a waiting item. It returns the same errors as alter.
 func (q *Queue) Drop(ctx context.Context, id string) error {
 	return q.alter(ctx, id, func(i *outgoing.Item) {
 		if i.Pending() {

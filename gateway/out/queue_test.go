@@ -22,8 +22,8 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// peer is a mail server for tests. The map answers contains its reply to each command. The key "end" is the reply to
-// the end of a message. The reply "drop" closes the connection.
+// peer is a mail server for tests. The map answers contains its reply to each command, and under the key "end" its
+// reply to the end of a message. Instead of sending the reply "drop", the peer closes the connection.
 type peer struct {
 	answers map[string]string
 	tls     *tls.Config // if not nil, STARTTLS is offered
@@ -165,7 +165,7 @@ func (p *peer) message(c net.Conn, r *bufio.Reader) bool {
 	return true
 }
 
-// memory is a store for tests. If failAt is n, the n-th write and all later ones fail.
+// memory is a store for tests. If failAt is n > 0, the n-th write and all later writes fail.
 type memory struct {
 	mu      sync.Mutex
 	items   map[string]outgoing.Item
@@ -241,7 +241,7 @@ func (s *memory) Report(_ context.Context, items []outgoing.Item) error {
 	return nil
 }
 
-// scene is a queue with one item, along with a clock and a peer.
+// scene contains a store with one item, a clock and a peer.
 type scene struct {
 	*peer
 	store *memory
@@ -308,8 +308,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestNoEmail checks that the items of an undone message end without a report, and that an item that cannot be composed
-// fails and is reported.
+// TestNoEmail checks that the items of an undone message end without a report, and that an item whose email cannot be
+// composed fails with a report.
 func TestNoEmail(t *testing.T) {
 	t.Parallel()
 	for err, reports := range map[error]int{ErrTakenBack: 0, &Refusal{"to: cannot be written in a header"}: 1} {
@@ -325,8 +325,8 @@ func TestNoEmail(t *testing.T) {
 	}
 }
 
-// TestRetries checks that the waits grow from five minutes to four hours, and that after five days the retries end with
-// a report.
+// TestRetries checks that the waits grow from five minutes to four hours, and that the retries end with a report
+// after five days.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{answers: map[string]string{"RCPT": "450 later"}})
@@ -377,7 +377,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestBounce checks that a report marks sent items as failed for the recipients that it lists as failed.
+// TestBounce checks that a delivery status report marks sent items as failed, but only for recipients listed as
+// failed.
 func TestBounce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{})
@@ -428,7 +429,8 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestClockAhead checks that an item that was postponed while the clock was ahead does not wait until that time.
+// TestClockAhead checks that if an item was deferred while the clock was ahead, it does not wait until the deferred
+// time.
 func TestClockAhead(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{answers: map[string]string{"RCPT": "450 later"}})

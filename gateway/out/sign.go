@@ -7,8 +7,8 @@ import (
 	"github.com/emersion/go-msgauth/dkim"
 )
 
-// signed contains the fields that a signature covers. The signature lists each field once more than it occurs, so that
-// adding a field breaks the signature. Spec: RFC 6376 8.15.
+// signed contains the fields that a signature covers. The signature lists each field one more time than it occurs, so
+// that adding a field breaks the signature. Spec: RFC 6376 8.15.
 var signed = []string{"From", "To", "Cc", "Subject", "Date", "Message-ID", "Reply-To", "In-Reply-To", "References", "MIME-Version",
 	"Content-Type"}
 
@@ -19,7 +19,7 @@ type Signer struct {
 	Key      crypto.Signer
 }
 
-// Sign returns a composed message with a DKIM-Signature field added at the top.
+// Sign adds a DKIM-Signature field at the top of a composed message, and returns the result.
 func (s *Signer) Sign(raw []byte) ([]byte, error) {
 	var b bytes.Buffer
 	err := dkim.Sign(&b, bytes.NewReader(raw), &dkim.SignOptions{
@@ -30,7 +30,7 @@ func (s *Signer) Sign(raw []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// present returns the signed fields that a composed message contains, each only once.
+// present returns the fields in signed that a composed message contains, each once.
 func present(raw []byte) (names []string) {
 	head, _, _ := bytes.Cut(raw, []byte("\r\n\r\n"))
 	head = append([]byte("\n"), bytes.ToLower(head)...)

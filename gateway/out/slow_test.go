@@ -12,7 +12,8 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// tarpit accepts mail for good.example immediately, and mail for other domains only when the test allows it.
+// tarpit is a Transport that accepts mail for good.example immediately, and mail for other domains only when the test
+// allows it.
 type tarpit struct {
 	free  chan struct{}
 	under atomic.Int32 // number of concurrent slow deliveries

@@ -50,7 +50,8 @@ func here(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// Deliver implements Transport. If the smarthost rejects our login, the message may be tried again.
+// Deliver implements Transport. If the smarthost rejects our login, the error is not a *Refusal, so the message is
+// tried again.
 func (s *Smarthost) Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending func() error) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, deliveryTime)
 	defer cancel()
@@ -87,7 +88,7 @@ func (s *Smarthost) Deliver(ctx context.Context, i *outgoing.Item, raw []byte, s
 	return reply, err
 }
 
-// authenticator is the part of an SMTP client that is needed to log in.
+// authenticator contains the methods of an SMTP client that are needed to log in.
 type authenticator interface {
 	SupportsAuth(mechanism string) bool
 	Auth(sasl.Client) error

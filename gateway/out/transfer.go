@@ -18,9 +18,9 @@ import (
 // Transport delivers a message to one recipient.
 type Transport interface {
 	// Deliver returns the other side's reply once the message has been accepted. It calls sending before it sends the
-	// end of the message. If sending returns an error, Deliver does not send the end. Deliver returns a *Refusal if the
-	// other side will never accept the message, and ErrUnanswered if the other side did not reply after the end. Any
-	// other error means that the message was not accepted and may be tried again.
+	// end of the message. If sending returns an error, Deliver does not send the end. Deliver returns a *Refusal if
+	// the other side will never accept the message, and ErrUnanswered if the other side did not reply after the end.
+	// Any other error means that the message was not accepted, so another attempt is allowed.
 	Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending func() error) (reply string, err error)
 }
 
@@ -49,8 +49,8 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 }
 
 // connect sets up an SMTP connection and sends EHLO with the given name. If config is not nil and the server offers
-// TLS, connect starts TLS. If must is set, connect fails if the server does not offer TLS. The connection is closed
-// stopTime after ctx is done, so that the reply to a complete message can still arrive.
+// TLS, connect starts TLS. If must is set, connect fails if the server does not offer TLS. connect closes the
+// connection stopTime after ctx is done, so that the reply to a complete message can still arrive.
 func connect(ctx context.Context, conn net.Conn, name string, config *tls.Config, must bool) (*smtp.Client, error) {
 	context.AfterFunc(ctx, func() { time.AfterFunc(stopTime, func() { conn.Close() }) })
 	c := smtp.NewClient(conn)
@@ -77,8 +77,8 @@ func connect(ctx context.Context, conn net.Conn, name string, config *tls.Config
 	return c, nil
 }
 
-// greeted is a connection whose greeting has already been read. It returns the greeting again, because the library can
-// start TLS only on connections from which nothing has been read.
+// greeted is a connection whose greeting has already been read. Read returns a greeting again, because the library
+// can start TLS only on a connection from which nothing has been read.
 type greeted struct {
 	net.Conn
 	again bool
@@ -93,7 +93,7 @@ func (g *greeted) Read(p []byte) (int, error) {
 	return g.Conn.Read(p)
 }
 
-// transfer sends one message over a connection. EHLO must have been sent.
+// transfer sends one message over a connection on which EHLO has already been sent.
 func transfer(c *smtp.Client, i *outgoing.Item, raw []byte, sending func() error) (string, error) {
 	options := &smtp.MailOptions{Size: int64(len(raw))}
 	if !ascii(i.From) || !ascii(i.To) || !ascii(header(raw)) {
@@ -145,7 +145,7 @@ func answered(err error) error {
 	return errors.New(text)
 }
 
-// words returns the other side's reply as a single line.
+// words formats the other side's reply as a single line.
 func words(code, text string) string {
 	clean := strings.Map(func(r rune) rune {
 		if format.Misleading(r) {

@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// prefix begins the names of temporary files on systems where a new file must briefly have a name.
+// prefix is the prefix of the names of temporary files, on systems where a new file must briefly have a name.
 const prefix = ".incoming-"
 
 // temporary creates a nameless file in the file system of dir. The system removes the file when it is closed, even if
-// the process is killed. The returned error may be a disk error.
+// the process is killed. It returns disk errors.
 func temporary(dir string) (*os.File, error) {
 	f, err := withoutName(dir)
 	if errors.Is(err, errors.ErrUnsupported) {

@@ -12,7 +12,7 @@ import (
 // errors.ErrUnsupported.
 func withoutName(dir string) (*os.File, error) {
 	f, err := os.OpenFile(dir, unix.O_TMPFILE|os.O_RDWR, 0o600)
-	if errors.Is(err, syscall.EISDIR) { // the kernel does not support the flag
+	if errors.Is(err, syscall.EISDIR) { // the kernel does not support O_TMPFILE
 		return nil, errors.ErrUnsupported
 	}
 	return f, err

@@ -2,11 +2,12 @@
 //
 //	Spool        a server's two budgets: bytes in memory, and bytes in temporary files
 //	Incoming     a message that is being received: a small buffer, then a temporary file
-//	Message      a received message in memory, for as long as the server parses and stores it
+//	Load         loads a received message into memory while the server parses and stores it
 //	file.go      temporary files without a name
 //
-// While a message is being received, it takes BufferBytes of memory regardless of its size. Once complete, the message
-// is loaded into memory as a whole. Only Parses messages are loaded at a time, and the others wait in their files.
+// While a message is being received, it uses BufferBytes of memory, regardless of its size. Once complete, the
+// message is loaded into memory as a whole. At most Parses messages are loaded at a time, and the others wait in
+// their files.
 package spool
 
 import (
@@ -29,7 +30,7 @@ const (
 
 	maxMessage = 26 << 20  // a message of 25 MiB and the fields that the server writes above it
 	minFree    = 128 << 20 // kept free on the disk, because storing a message takes about three times its size
-	step       = 1 << 20   // files take bytes from the budget in units of this size
+	step       = 1 << 20   // a file takes bytes from the budget in units of this size
 )
 
 // Parses is the maximum number of messages that are fully loaded into memory at a time.
@@ -49,8 +50,8 @@ type Spool struct {
 	files   budget
 }
 
-// New returns the spool of a server that may put up to limit bytes of temporary files in the file system of dir. It
-// removes the files that a killed server left in dir, and returns any errors that occur in the process.
+// New returns a spool that may write up to limit bytes of temporary files in the file system of dir. It removes the
+// files that a killed server left in dir. If that fails, New returns an error.
 func New(dir string, limit int64) (*Spool, error) {
 	if err := removeLeft(dir); err != nil {
 		return nil, fmt.Errorf("remove temporary files of incoming mail: %w", err)
@@ -169,9 +170,9 @@ func (m *Incoming) Reader() io.Reader {
 	return io.MultiReader(head, io.NewSectionReader(m.file, 0, m.size))
 }
 
-// Head returns the beginning of the message: its header, or the first n bytes if the header is longer. Memory that Head
-// allocates is charged to the buffer budget until Close, and the returned bytes are valid until then. Head returns
-// ErrNoRoom and disk errors.
+// Head returns the beginning of the message: at least its header, or the first n bytes if the header is longer.
+// Memory that Head allocates is charged to the buffer budget until Close, and the returned bytes are valid until
+// then. Head returns ErrNoRoom and disk errors.
 func (m *Incoming) Head(n int) ([]byte, error) {
 	if m.file == nil || n <= len(m.head) || bytes.Contains(m.head, []byte("\r\n\r\n")) {
 		return m.head, nil
@@ -200,8 +201,8 @@ func (m *Incoming) Close() {
 	*m = Incoming{}
 }
 
-// Load reads the message into memory, below the bytes of above, and calls use with the result. It waits while Parses
-// other messages are loaded. The bytes are valid until use returns. If ctx is done first, Load returns ctx's
+// Load reads the message into memory, prepends above, and calls use with the result. It waits while Parses other
+// messages are loaded. The bytes are valid until use returns. If ctx is done while Load waits, Load returns ctx's
 // cancellation cause. Load also returns disk errors.
 func (m *Incoming) Load(ctx context.Context, above []byte, use func(whole []byte)) error {
 	s := m.spool

@@ -23,7 +23,7 @@ func open(t *testing.T, limit int64) (*Spool, string) {
 	return s, dir
 }
 
-// receive writes a message of n bytes.
+// receive receives a message of n bytes.
 func receive(t *testing.T, s *Spool, n int) (*Incoming, error) {
 	t.Helper()
 	m, err := s.Receive()
@@ -34,7 +34,7 @@ func receive(t *testing.T, s *Spool, n int) (*Incoming, error) {
 	return m, err
 }
 
-// TestSizes checks that a message of any size is read back as it was written, that its file has no name, and that its
+// TestSizes checks that messages of any size are read back unchanged, that their files have no names, and that their
 // bytes are returned to the budgets.
 func TestSizes(t *testing.T) {
 	t.Parallel()
@@ -109,8 +109,8 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestParses checks that no more than Parses messages are in memory at a time. A waiting message must stop waiting when
-// its context ends.
+// TestParses checks that no more than Parses messages are loaded at a time. Load must stop waiting when its context
+// ends.
 func TestParses(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t, FileLimit)

@@ -9,10 +9,10 @@ import (
 	"mailtree/maildir/format"
 )
 
-// OpenAttachment opens an attachment for an OS user, by its SHA-1 in hex. Root and the store's user may open every
-// attachment. Other users may open the attachments listed by a message in one of their mailboxes. For any other
-// attachment, they get the same error as for a missing one. The caller must close the attachment. OpenAttachment
-// returns any error from attachment.Open.
+// OpenAttachment opens the attachment with the given SHA-1 (in hex) for the view's OS user. Root and the store's user
+// may open every attachment. Other users may open only attachments of messages in their own mailboxes. For any other
+// attachment, they get the same error as for one that does not exist. The caller must close the attachment.
+// OpenAttachment returns any error from attachment.Open.
 func (v *View) OpenAttachment(ctx context.Context, sum string) (*attachment.Opened, error) {
 	if v.mail.Store.IsForeignUser(v.by) {
 		owners, err := v.mail.Store.Owners.LoadOwners()

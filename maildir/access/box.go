@@ -26,8 +26,8 @@ type Box struct {
 	v *View
 }
 
-// Box opens a mailbox. It returns refusal.ErrNotFound, and ErrDenied if the mailbox does not belong to the user.
-// See docs/email.md, "Mailboxes and users".
+// Box opens a mailbox. It returns refusal.ErrNotFound if the mailbox does not exist, and ErrDenied if it does not
+// belong to the user. See docs/email.md, "Mailboxes and users".
 func (v *View) Box(ctx context.Context, name string) (*Box, error) {
 	m, err := v.Mailbox(ctx, name)
 	if err != nil {
@@ -44,8 +44,8 @@ func (b *Box) File(r *index.BoxRow) string {
 	return filepath.Join(b.v.mail.Tree.Dir(), filepath.FromSlash(r.CopyPath))
 }
 
-// List lists copies in descending order of file name, which means newest first if a server created the ids. It omits
-// invalid copies, which do not take up space on a page.
+// List returns copies in descending order of file name: newest first if a server created the ids. It omits invalid
+// copies, and they do not count toward the query's limit.
 func (b *Box) List(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error) {
 	q.Project, q.Agent = b.v.mail.Slug, b.Name
 	if b.v.by.UID == b.Owner { // root may read another user's mailbox
@@ -57,12 +57,12 @@ func (b *Box) List(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error
 // The statuses that Delivery returns for a message that does not leave this server. For other messages, Delivery
 // returns an outgoing.State.
 const (
-	Delivered = "delivered" // this server wrote all copies, or all recipients have one
-	Pending   = "pending"   // a file that a user put into the outbox, and that has not reached every recipient
+	Delivered = "delivered" // this server wrote all copies, or every recipient has one
+	Pending   = "pending"   // a user saved the file in the outbox, and not every recipient has a copy yet
 )
 
 // Delivery reports whether all recipients have the message of an outbox row, and when they received it. If that time is
-// unknown, at is zero. The status is computed, because no header contains it.
+// unknown, at is zero. The status is computed because the message's header does not contain it.
 func (b *Box) Delivery(r *index.BoxRow) (status string, at time.Time) {
 	if left := b.v.post.Deliveries(&r.Message); len(left) > 0 {
 		return string(outgoing.Worst(left)), time.Time{}
@@ -83,14 +83,14 @@ func (b *Box) Deliveries(r *index.BoxRow) []outgoing.Item {
 	return b.v.post.Deliveries(&r.Message)
 }
 
-// RawMessage is one copy, as read from its file. If the message is from another site, InReplyTo and References contain
-// original Message-IDs.
+// RawMessage is one copy of a message, as read from its file. InReplyTo and References identify messages from other
+// sites by their original Message-IDs.
 type RawMessage struct {
 	index.BoxRow
 	Data       []byte       // the file as it is on disk, or the part that fits
 	Size       int64        // size of the whole file, in bytes
 	Next       int64        // offset of the rest of the file; 0 if Data reaches the end
-	Trust      string       // Trusted, Untrusted, Unproven; for an inbox copy
+	Trust      string       // Trusted, Untrusted or Unproven; "" for an outbox copy
 	Voucher    keys.Voucher // who vouches for the text in the file
 	References []string     // earlier messages in the thread, oldest first
 }
@@ -99,13 +99,13 @@ type RawMessage struct {
 type RawQuery struct {
 	ID   string
 	Sent bool        // read the outbox copy
-	Room *index.Room // contains the start offset in the file; nil means the whole file
-	// Overhead returns the number of bytes that the answer contains in addition to Data. It is required with Room.
+	Room *index.Room // limits the answer, and contains the start offset in the file; nil: the whole file
+	// Overhead returns the size in bytes of everything in the answer except Data. It is required if Room is set.
 	Overhead func(l *RawMessage) int
 }
 
 // Read reads the owner's copy of one message. It does not mark the message read. It returns refusal.ErrNotFound,
-// ErrInvalid for the room's Offset, and any error from Room.Reserve.
+// ErrInvalid if the room's Offset is invalid, and any error from Room.Reserve.
 func (b *Box) Read(ctx context.Context, q RawQuery) (*RawMessage, error) {
 	id, sent := b.v.mail.Store.Domains.IDNamed(q.ID), q.Sent
 	rows, err := b.List(ctx, index.BoxQuery{ID: id, Sent: sent, Limit: 1})
@@ -118,7 +118,7 @@ func (b *Box) Read(ctx context.Context, q RawQuery) (*RawMessage, error) {
 	l := &RawMessage{BoxRow: rows[0]}
 	st, err := b.v.mail.Tree.Stat(l.CopyPath)
 	if err == nil && q.Room != nil && st.Size > int64(q.Room.Small) {
-		if err := q.Room.Reserve(ctx, 2*st.Size); err != nil { // for the file and the text in it
+		if err := q.Room.Reserve(ctx, 2*st.Size); err != nil { // for the file's bytes and for the text parsed from them
 			return nil, err
 		}
 	}
@@ -134,7 +134,7 @@ func (b *Box) Read(ctx context.Context, q RawQuery) (*RawMessage, error) {
 	}
 	l.Voucher, _ = b.v.mail.Store.VerifiedIn(&index.MessageRow{Project: b.v.mail.Slug, Message: *m})
 	if _, sealed := b.v.mail.Store.Verified(m); !sealed {
-		l.Problems = nil // no server reported these problems
+		l.Problems = nil // without a valid seal, these problems may not come from a server
 	}
 	l.References = b.references(ctx, m)
 	named := append(l.References, l.InReplyTo)
@@ -145,8 +145,8 @@ func (b *Box) Read(ctx context.Context, q RawQuery) (*RawMessage, error) {
 	return l, l.piece(data, q)
 }
 
-// piece sets the message's Data to the part of its file that fits into the room. It returns ErrInvalid if the room's
-// Offset is invalid.
+// piece sets Data to the part of the message's file that fits into the room. It returns ErrInvalid if the room's Offset
+// is invalid.
 func (l *RawMessage) piece(data []byte, q RawQuery) error {
 	room := q.Room
 	l.Data, l.Size = data, int64(len(data))
@@ -177,8 +177,8 @@ func (l *RawMessage) piece(data []byte, q RawQuery) error {
 	return nil
 }
 
-// FullID finds the email that a shortened id identifies in the mailbox's inbox or outbox: see Project.FullID. The error
-// lists only emails in this mailbox.
+// FullID expands the shortened id of an email in the mailbox's inbox or outbox. See Project.FullID. An error lists only
+// emails in this mailbox.
 func (b *Box) FullID(ctx context.Context, field refusal.Field, short string) (string, error) {
 	if short == "" {
 		return "", nil
@@ -216,14 +216,14 @@ func (b *Box) missing(id string) error {
 	return &refusal.Error{What: refusal.NotInMailbox, Name: id, Other: b.Name}
 }
 
-// order returns an order to send a draft from the mailbox.
 func (b *Box) order(verb string, d sending.Draft) *sending.Order {
 	return &sending.Order{Draft: d, Verb: verb, From: b.Name, Origin: b.v.origin, By: &b.v.by}
 }
 
 // Send sends a draft from the mailbox. InReplyTo and References may name messages from any domain. The new message
 // joins the thread of the first of these messages that this mailbox contains. InReplyTo is checked first, then the
-// references, newest first. Without InReplyTo, References are ignored. Send returns any error from sending.Sender.Send.
+// references, newest first. If InReplyTo is empty, References is ignored. Send returns any error from
+// sending.Sender.Send.
 func (b *Box) Send(ctx context.Context, d sending.Draft) (*sending.Sent, error) {
 	if err := b.join(ctx, &d); err != nil {
 		return nil, err
@@ -260,7 +260,7 @@ func (b *Box) Reply(ctx context.Context, id string, d sending.Draft) (*sending.S
 // returns any error from maildir.Box.SetRead.
 func (b *Box) SetRead(ctx context.Context, id string, read bool) error {
 	_, err := b.v.marks(b.Name).SetRead(ctx, id, read)
-	if errors.Is(err, refusal.ErrNotFound) || errors.Is(err, refusal.ErrInvalid) { // the owner must not learn anything else
+	if errors.Is(err, refusal.ErrNotFound) || errors.Is(err, refusal.ErrInvalid) { // hide other mailboxes' mail
 		err = b.missing(id)
 	}
 	return err
@@ -272,8 +272,8 @@ func (b *Box) Delete(ctx context.Context, force bool) (*Mailbox, error) {
 }
 
 // held returns a message in the mailbox's inbox or outbox, by its id or by its original Message-ID. It returns nil if
-// the message is in neither. If a caller knows only the id of a message in another mailbox, it therefore learns nothing
-// about that message, not even its thread.
+// the message is in neither. So a caller that knows only the id of a message in another mailbox learns nothing about
+// that message, not even its thread.
 func (b *Box) held(ctx context.Context, id string) (*index.BoxRow, error) {
 	if strings.Contains(id, "@") {
 		m, err := b.v.mail.Store.Index.FromElsewhere(ctx, b.v.mail.Slug, id)
@@ -289,7 +289,7 @@ func (b *Box) held(ctx context.Context, id string) (*index.BoxRow, error) {
 	return &rows[0], nil
 }
 
-// join puts a draft into the thread of the message that the draft answers.
+// join adds a draft to the thread of the message that the draft answers.
 func (b *Box) join(ctx context.Context, d *sending.Draft) error {
 	if d.InReplyTo == "" {
 		d.References = nil
@@ -312,16 +312,16 @@ func (b *Box) join(ctx context.Context, d *sending.Draft) error {
 		}
 		return nil
 	}
-	oldest := format.Cut(before[len(before)-1], format.MaxThread) // other replies to the same message get the same thread
+	oldest := format.Cut(before[len(before)-1], format.MaxThread) // so that all replies to that message share a thread
 	m, err := b.v.mail.Store.Index.Message(ctx, b.v.mail.Slug, oldest, index.WithoutBody, nil)
-	if err == nil && m == nil { // otherwise the thread belongs to another mailbox's message
+	if err == nil && m == nil { // otherwise that id belongs to a message in another mailbox
 		d.ThreadID = oldest
 	}
 	return err
 }
 
-// references returns the earlier messages in a message's thread, back to the first. The chain ends at a message that is
-// not in this mailbox.
+// references returns the ids of the earlier messages in a message's thread, oldest first. The chain ends at a message
+// that is not in this mailbox.
 func (b *Box) references(ctx context.Context, m *format.Message) []string {
 	chain := []string{}
 	for m != nil && !slices.Contains(chain, m.InReplyTo) && len(chain) < format.MaxReferences {

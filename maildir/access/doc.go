@@ -1,6 +1,6 @@
 // Package access gives each OS user access to their own mailboxes, for the email tools and for the commands about
 // mailboxes.
 //
-// The caller passes the OS user to New once, and View.Box checks a mailbox's owner once. A user can do only the things
-// that View and Box have methods for.
+// The caller passes the OS user to New, and View.Box checks the mailbox's owner when it opens the mailbox. A user can
+// do only what the methods of View and Box allow.
 package access

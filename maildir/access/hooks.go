@@ -24,9 +24,9 @@ func (v *View) Hooks(ctx context.Context, mailbox string) ([]hook.Hook, error) {
 	})
 }
 
-// DeleteHook deletes one of the caller's hooks by name. A run in progress continues. It returns ErrNotFound if the
-// caller has no such hook, even if another user does. It returns ErrConflict if the caller is root, several users have
-// a hook with that name, and root has none.
+// DeleteHook deletes one of the caller's hooks by name. If the hook is running, that run continues. It returns
+// ErrNotFound if the caller has no such hook, even if another user does. It returns ErrConflict if the caller is root,
+// several users have a hook with that name, and root has none.
 func (v *View) DeleteHook(_ context.Context, name string) error {
 	owners, err := v.mail.Store.Owners.LoadOwners()
 	if err != nil {
@@ -37,10 +37,10 @@ func (v *View) DeleteHook(_ context.Context, name string) error {
 	return v.mail.Store.Hooks.Delete(name, mayDelete, isOwn)
 }
 
-// CreateHook adds a hook to the mailbox and returns the stored hook. h sets Event, Cmd, Name ("" for a derived name),
-// Timeout and FireOnUntrusted. If the same hook exists, CreateHook changes nothing. It returns ErrInvalid and
-// ErrTooLarge. It returns ErrExist if the owner has another hook with that name, and ErrUnavailable if the server
-// cannot run commands as the mailbox's owner.
+// CreateHook adds a hook to the mailbox and returns the stored hook. The caller sets h.Event, h.Cmd, h.Name ("" for a
+// derived name), h.Timeout and h.FireOnUntrusted. If the same hook exists, CreateHook changes nothing. It returns
+// ErrInvalid or ErrTooLarge if h is invalid. It returns ErrExist if the owner has another hook with that name, and
+// ErrUnavailable if the server cannot run commands as the mailbox's owner.
 func (b *Box) CreateHook(ctx context.Context, h hook.Hook) (*hook.Hook, error) {
 	if err := h.CheckDraft(); err != nil {
 		return nil, err

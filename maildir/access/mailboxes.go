@@ -18,7 +18,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// View is a project as one OS user may see and use it. Its refusals contain nothing that the user may not see. It is
+// View limits a project to what one OS user may see and do. Its errors reveal nothing that the user may not see. It is
 // safe for concurrent use.
 type View struct {
 	mail   *core.Mail
@@ -42,8 +42,7 @@ type Parts struct {
 	Marks  func(agent string, origin format.Origin) Marks
 }
 
-// New returns a project as the given OS user may see and use it. origin is the origin of the messages that the user
-// writes.
+// New returns the View of a project for the given OS user. Messages that the user writes get the given origin.
 func New(p Parts, by core.Caller, origin format.Origin) *View {
 	marks := func(agent string) Marks { return p.Marks(agent, origin) }
 	return &View{p.Mail, p.Post, p.Sender, marks, by, origin}
@@ -90,11 +89,11 @@ func (v *View) mailbox(a *index.AgentRow, owner int) Mailbox {
 	}
 }
 
-// CreateMailbox creates an agent with exactly that name, owned by the caller. If the caller already owns such an agent,
-// CreateMailbox only assigns it the address of that name (see Receives). It returns ErrInvalid if the name is invalid,
-// or if a mailbox of the caller in another project already has the address. It returns ErrDenied if the agent or the
-// address belongs to another owner or to none, and ErrTooLarge for a guest who already owns MaxGuestMailboxes
-// mailboxes.
+// CreateMailbox creates an agent with exactly the given name, owned by the caller. If the caller already owns such an
+// agent, CreateMailbox only assigns the address with that name to the agent (see Receives). It returns ErrInvalid if
+// the name is invalid, or if a mailbox of the caller in another project already has the address. It returns ErrDenied
+// if the agent or the address has another owner or none. It returns ErrTooLarge if a guest already owns
+// MaxGuestMailboxes mailboxes.
 func (v *View) CreateMailbox(ctx context.Context, name string) (*Mailbox, error) {
 	if why := format.CheckName(name); why != "" || format.ServerName(name) || post.ReservedMailbox(name) {
 		return nil, &refusal.Error{
@@ -127,15 +126,16 @@ func (v *View) CreateMailbox(ctx context.Context, name string) (*Mailbox, error)
 		_, err := v.mail.PlanAgent(g, tx, format.Profile{Name: name}, v.by.UID)
 		return err
 	}
-	err := v.post.Office().Naming(func() error { return v.mail.Writer.Do(ctx, tx) }) // so that two projects never get one address
+	// Naming ensures that two projects never get the same address.
+	err := v.post.Office().Naming(func() error { return v.mail.Writer.Do(ctx, tx) })
 	if err != nil {
 		return nil, err
 	}
 	return v.Mailbox(ctx, name)
 }
 
-// giveAddress assigns the address with an agent's name to that agent, which the caller may use. It returns any error
-// from refuseAddress.
+// giveAddress assigns the address with an agent's name to that agent. The caller must be allowed to use the agent. It
+// returns any error from refuseAddress.
 func (v *View) giveAddress(ctx context.Context, name string) error {
 	if receives, err := v.post.Receives(ctx, name); receives || err != nil {
 		return err
@@ -170,15 +170,15 @@ func (v *View) checkOwner(existing, name string) error {
 	return &refusal.Error{What: refusal.MailboxNotYours, Field: refusal.Mailbox, Name: name}
 }
 
-// Exists reports whether any owner has a mailbox with that name. The contract of hook_create allows every caller to
-// know this.
+// Exists reports whether any owner has a mailbox with the given name. The contract of hook_create lets every caller
+// find this out.
 func (v *View) Exists(ctx context.Context, name string) (bool, error) {
 	row, err := v.mail.Store.Index.Agent(ctx, v.mail.Slug, name)
 	return row != nil, err
 }
 
-// Mailbox returns the mailbox with that name. It returns ErrNotFound, and ErrDenied if the mailbox does not belong to
-// the caller.
+// Mailbox returns the mailbox with the given name. It returns ErrNotFound if there is none, and ErrDenied if the
+// mailbox does not belong to the caller.
 func (v *View) Mailbox(ctx context.Context, name string) (*Mailbox, error) {
 	row, err := v.mail.Store.Index.Agent(ctx, v.mail.Slug, name)
 	if err != nil {
@@ -199,9 +199,9 @@ func (v *View) Mailbox(ctx context.Context, name string) (*Mailbox, error) {
 }
 
 // DeleteMailbox deletes an agent's whole folder, its hooks, its trusted senders and its owner. The agent's mail remains
-// in the history and in other agents' folders. DeleteMailbox returns the mailbox as it was before, even with
-// ErrConflict. Unless force is set, it returns ErrConflict if the mailbox contains mail. It also returns ErrNotFound,
-// ErrDenied, ErrConflict, and, if other programs' edits in the folder cannot be committed first, ErrUnavailable.
+// in the history and in other agents' folders. DeleteMailbox returns the mailbox as it was before. If the mailbox
+// contains mail and force is not set, it also returns ErrConflict. It returns ErrNotFound, ErrDenied, and
+// ErrUnavailable if other programs' edits in the folder cannot be committed first.
 func (v *View) DeleteMailbox(ctx context.Context, name string, force bool) (*Mailbox, error) {
 	m, err := v.Mailbox(ctx, name)
 	if err != nil {
@@ -238,11 +238,11 @@ func (v *View) DeleteMailbox(ctx context.Context, name string, force bool) (*Mai
 	return m, v.removeOwner(ctx, name)
 }
 
-// removeOwner removes the owner, hooks and trusted senders of a deleted agent. If a new agent has taken the name,
-// removeOwner removes nothing, because a new agent has its own owner.
+// removeOwner removes the owner, hooks and trusted senders of a deleted agent. If a new agent already has the same
+// name, removeOwner removes nothing, because the new agent has its own owner.
 func (v *View) removeOwner(ctx context.Context, name string) error {
 	tx := &writer.Tx{Op: writer.Op{Verb: "delete-mailbox", Agent: name}, Facts: []string{core.NameFact(name)}}
-	tx.Plan = func(g *writer.Group) error { // changes no file
+	tx.Plan = func(g *writer.Group) error { // this operation changes no files
 		if row, err := v.mail.Store.Index.Agent(g.Ctx, v.mail.Slug, name); err != nil || row != nil {
 			return err
 		}

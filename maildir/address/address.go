@@ -13,10 +13,10 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Domains lists the domains of a store's addresses in lower case. It is never empty.
+// Domains is the list of a store's mail domains, in lower case. It is never empty.
 type Domains []string
 
-// Default is a store's domain if the configuration sets none.
+// Default is the store's domain if none is configured.
 const Default = "mailtree.local"
 
 // Has reports whether domain is one of the store's domains, ignoring case.
@@ -24,7 +24,7 @@ func (d Domains) Has(domain string) bool {
 	return slices.ContainsFunc(d, func(own string) bool { return strings.EqualFold(own, domain) })
 }
 
-// Of returns a party's email address: an agent's address at the first domain, or the party's own address.
+// Of returns a party's email address: an agent's name at the first domain, or the party itself if it is an address.
 func (d Domains) Of(party string) string {
 	if strings.Contains(party, "@") { // agents' names never contain an @
 		return party
@@ -45,7 +45,7 @@ func (d Domains) Named(party string) string {
 	return a.String()
 }
 
-// Join returns the addresses of several parties on one line.
+// Join returns the addresses of several parties, separated by commas.
 func (d Domains) Join(parties []string) string {
 	all := make([]string, len(parties))
 	for i, party := range parties {
@@ -114,9 +114,9 @@ func notInMessageID(r rune) bool {
 }
 
 // Recipients parses a comma-separated list of addresses: "bob", "bob@mailtree.local", "Bob <bob@mailtree.local>". It
-// returns the agent's name for an agent or an address at one of the store's domains, and the address itself for any
-// other address, which may be one of an agent in another project. It does not check that the agents exist. It returns
-// ErrInvalid if the list is empty, or contains a line break or an invalid address.
+// returns the agent's name for an agent or for an address at one of the store's domains. For any other address,
+// including that of an agent in another project, it returns the address. It does not check that the agents exist. It
+// returns ErrInvalid if the list is empty, or contains a line break or an invalid address.
 func (d Domains) Recipients(list string) ([]string, error) {
 	if strings.ContainsFunc(list, format.Misleading) {
 		return nil, &refusal.Error{
@@ -163,7 +163,7 @@ func (d Domains) Recipients(list string) ([]string, error) {
 				Err:   err,
 			}
 		}
-		if err == nil && !d.Has(a.Domain) && a.MayBeInProject() { // the name of a project is case-sensitive
+		if err == nil && !d.Has(a.Domain) && a.MayBeInProject() { // project names are case-sensitive
 			names = append(names, addr)
 			continue
 		}

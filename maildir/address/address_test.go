@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestIDOf checks that ids, and Message-IDs at any domain, are accepted with or without brackets. It also checks that
-// anything else, including "", is refused.
+// TestIDOf checks that IDOf accepts ids, and Message-IDs at any domain, with or without brackets. It also checks that
+// IDOf refuses anything else, including "".
 func TestIDOf(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 998-len("@a"))

@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// AgentInfo contains what whois and the directory report about an agent. The directory omits Mail and Commits.
+// AgentInfo is the information about an agent that whois and the directory show. The directory omits Mail and Commits.
 type AgentInfo struct {
 	index.AgentRow
 	Claims []claim.Row      // live claims
@@ -22,10 +22,10 @@ type AgentInfo struct {
 	Commits []history.Commit
 }
 
-// whoisCommits is how many of an agent's commits whois shows.
+// whoisCommits is the number of an agent's commits that whois shows.
 const whoisCommits = 5
 
-// whoisMail is how many inbox messages whois shows, together with the agent's marks.
+// whoisMail is the number of inbox messages that whois shows, with the agent's marks.
 const whoisMail = 10
 
 // Whois looks up an agent. It returns ErrNotFound with similar names if there is no such agent.
@@ -69,7 +69,7 @@ func marksMail(c history.Commit) bool {
 	return slices.Contains([]string{"read", "unread", "acknowledge", "archive", "pop", "delete"}, verb)
 }
 
-// activeFor is how long an agent is considered active after it was last seen. See docs/tools.md, "Agents".
+// activeFor is how long an agent counts as active after it was last seen. See docs/tools.md, "Agents".
 const activeFor = 7 * 24 * time.Hour
 
 // List lists all agents, sorted by name, without Program, Model, Task and LastActive.
@@ -82,19 +82,19 @@ func (ag *Agents) LastRead(ctx context.Context) (map[string]time.Time, error) {
 	return ag.mail.Store.Index.LastRead(ctx, ag.mail.Slug)
 }
 
-// AgentsQuery selects agents, sorted by name.
+// AgentsQuery selects agents for EachAgent.
 type AgentsQuery struct {
 	After  string // only agents whose names come after this name
 	Active bool   // only agents seen within seven days
-	// Take is called with each agent. If it returns false, EachAgent omits that agent and stops.
+	// Take is called with each agent. It returns false to reject the agent and stop EachAgent.
 	Take func(a *AgentInfo) bool
 }
 
-// agentsRead is how many agents are read at once. Each profile may be up to 12 KiB long.
+// agentsRead is the number of agents that one query reads. A profile may be up to 12 KiB long.
 const agentsRead = 50
 
-// EachAgent calls q.Take with each agent, sorted by name, with all fields set. If EachAgent reached the last agent, end
-// is true.
+// EachAgent calls q.Take with each agent, sorted by name. Mail and Commits are not set. If EachAgent reached the last
+// agent, end is true.
 func (ag *Agents) EachAgent(ctx context.Context, q AgentsQuery) (end bool, err error) {
 	const all = false
 	live, err := ag.claims.List(ctx, all)

@@ -48,14 +48,14 @@ func (ag *Agents) SetPresence(ctx context.Context, agent, status string) error {
 }
 
 // NoteStatus resets the windows of agents that are no longer ready, so that they get notices about all unread mail when
-// they are ready again. It reads each status from the index. A later change to the file is reported separately.
+// they are ready again. It reads each status from the index. If the file changes later, NoteStatus is called again.
 func (ag *Agents) NoteStatus(changes []index.Change) {
 	for _, c := range changes {
 		if c.Kind != format.KindStatus {
 			continue
 		}
-		// The caller's context is not used, because the changes are already in the index and NoteStatus is not called
-		// for them again.
+		// The caller's context is not used: the changes are already in the index, so NoteStatus will not be called for
+		// them again.
 		row, err := ag.mail.Store.Index.Agent(context.Background(), ag.mail.Slug, c.Agent)
 		if err != nil || row == nil || row.Status != format.Ready {
 			ag.mail.Seats.Change(seat.WindowOf(c.Agent), func(s *seat.Seat) {

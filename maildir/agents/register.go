@@ -28,7 +28,7 @@ type Agents struct {
 // New returns the agents of a project.
 func New(mail *core.Mail, claims *claims.Claims) *Agents { return &Agents{mail, claims} }
 
-// Named returns an agent's own spelling of a name that a user or a model has typed. See core.Mail.AgentNamed.
+// Named returns the exact name of the agent that a user or a model refers to. See core.Mail.AgentNamed.
 func (ag *Agents) Named(ctx context.Context, typed string) (string, error) {
 	return ag.mail.AgentNamed(ctx, typed)
 }
@@ -43,7 +43,7 @@ func (r *Registration) profile(name string) format.Profile {
 	return format.Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task}
 }
 
-// summary describes the new agent in the history.
+// summary returns the description of the new agent for the history.
 func (r *Registration) summary(name string) string {
 	if in := strings.Trim(r.Program+", "+r.Model, ", "); in != "" {
 		return name + " (" + in + ")"
@@ -51,14 +51,14 @@ func (r *Registration) summary(name string) string {
 	return name
 }
 
-// Registered is a new agent.
+// Registered is the agent that Register returns.
 type Registered struct {
 	index.AgentRow
-	Note *refusal.Error // why the hint was not used as given; nil if it was; not an error
+	Note *refusal.Error // why the hint was not used as given; nil if it was; not a failure
 }
 
-// Register creates an agent that belongs to the store's user. The hint may name the agent of a running session of the
-// same program. In that case, Register returns that agent, because the session's model is asking for its own name. It
+// Register creates an agent that belongs to the store's user. If the hint names the agent of a running session of the
+// same program, Register returns that agent instead, because the session's model is asking for its own name. Register
 // returns ErrInvalid and ErrUnavailable. See docs/tools.md, "Agents".
 func (ag *Agents) Register(ctx context.Context, r Registration) (*Registered, error) {
 	for _, f := range []struct {
@@ -88,7 +88,7 @@ func (ag *Agents) Register(ctx context.Context, r Registration) (*Registered, er
 	}
 }
 
-// register creates an agent with that name. It returns nil if another agent has taken the name in the meantime.
+// register creates an agent with the given name. It returns nil if another agent has taken the name in the meantime.
 func (ag *Agents) register(ctx context.Context, r Registration, name string) (made *Registered, err error) {
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRegister, Agent: name}, Facts: []string{core.NameFact(name)}, Sure: true}
 	tx.Summary = r.summary(name)
@@ -110,8 +110,8 @@ func (ag *Agents) register(ctx context.Context, r Registration, name string) (ma
 	return made, nil
 }
 
-// inSession returns the agent that the hint names if a running session of the program belongs to that agent. Otherwise
-// it returns nil.
+// inSession returns the agent that the hint names if a running session of the same program acts as that agent.
+// Otherwise it returns nil.
 func (ag *Agents) inSession(ctx context.Context, r Registration) (*Registered, error) {
 	live, _ := ag.mail.Seats.Sessions(strings.TrimSpace(r.NameHint))
 	for _, s := range live {
@@ -133,21 +133,22 @@ func (ag *Agents) inSession(ctx context.Context, r Registration) (*Registered, e
 	return nil, nil
 }
 
-// EnsureAgent creates an agent with exactly that name. If the agent exists, EnsureAgent changes nothing. It returns
-// ErrInvalid for an invalid name, and ErrConflict if another agent's name differs only in case. See docs/tools.md,
-// "Agents".
+// EnsureAgent creates an agent with exactly the given name. If the agent exists, EnsureAgent changes nothing. It
+// returns ErrInvalid for an invalid name, and ErrConflict if another agent's name differs only in case. See
+// docs/tools.md, "Agents".
 func (ag *Agents) EnsureAgent(ctx context.Context, name string, r Registration) error {
 	return ag.ensure(ctx, name, r, name+" (on first use)", nil)
 }
 
-// NewAgent creates an agent with exactly that name. It returns ErrConflict if the agent exists, and any error from
+// NewAgent creates an agent with exactly the given name. It returns ErrConflict if the agent exists, and any error from
 // EnsureAgent.
 func (ag *Agents) NewAgent(ctx context.Context, name string, r Registration) error {
 	exists := &refusal.Error{What: refusal.Conflict("Agent {name} {arg} already exists."), Field: refusal.Agent, Name: name}
 	return ag.ensure(ctx, name, r, r.summary(name), exists)
 }
 
-// ensure is like EnsureAgent, but returns the given error if the agent exists. The history contains the summary.
+// ensure is like EnsureAgent, but if the agent exists, it returns the error in exists. summary describes the operation
+// in the history.
 func (ag *Agents) ensure(ctx context.Context, name string, r Registration, summary string, exists error) error {
 	switch is, err := ag.mail.HasAgent(ctx, name); {
 	case err != nil:
@@ -251,8 +252,8 @@ func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note 
 	}
 }
 
-// reserved reports whether a name cannot be registered. The server's own names are reserved. Words that mean everyone
-// are reserved too, because senders would not expect such a name to mean a single agent.
+// reserved reports whether agents may not have this name. The server's own names are reserved. Words that mean everyone
+// are reserved too, because senders would not expect them to reach a single agent.
 func reserved(name string) bool {
 	return format.ServerName(name) || slices.Contains([]string{"all", "everybody", "everyone"}, strings.ToLower(name))
 }
@@ -291,8 +292,8 @@ func (ag *Agents) IsPerson(ctx context.Context, name string) (bool, error) {
 	return a != nil && a.Program == core.PersonProgram, nil
 }
 
-// PersonName returns the name of a user's agent, which is name without the characters that agents' names may not
-// contain.
+// PersonName returns the name of a user's agent: the given name without the characters that agents' names may not
+// contain. If none would remain, it returns the name unchanged.
 func PersonName(name string) string {
 	if clean := core.SanitizeName(name); clean != "" {
 		return clean

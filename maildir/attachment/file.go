@@ -24,15 +24,15 @@ type File struct {
 	there tree.FileStat // the file's state in the tree; zero if the tree does not contain it
 }
 
-// Alternative returns the HTML of a body as an attachment.
+// Alternative returns an attachment that contains the HTML version of a message's body.
 func Alternative(html string) File {
 	f := newFile("body.html", &media.File{Data: []byte(html), Type: "text/html", Ext: ".html"})
 	f.Type = format.Alternative
 	return f
 }
 
-// Named returns a file that came with an email. The file's type is detected from its bytes, and the type stated by the
-// sender is ignored.
+// Named returns a file that came with an email. The type of the file is detected from its bytes. The type that the
+// sender stated is ignored.
 func Named(name string, data []byte) File { return newFile(name, media.New(name, data)) }
 
 // Email returns the raw text of an email as an attachment.
@@ -40,7 +40,8 @@ func Email(raw []byte) File {
 	return newFile("message.eml", &media.File{Data: raw, Type: "message/rfc822", Ext: ".eml"})
 }
 
-// newFile returns a File with the sender's file name. For the data of a data URI, name is "".
+// newFile returns a File with the file name that the sender gave. If the data comes from a data URI without a name,
+// name is "".
 func newFile(name string, f *media.File) File {
 	sum := sha1Of(f.Data)
 	switch {
@@ -65,7 +66,7 @@ func newFile(name string, f *media.File) File {
 }
 
 // Copied returns a message's attachment, read from the tree of another project. The result is nil if that tree does not
-// have the file or has other bytes in its place. Copied returns an error only for a machine fault.
+// contain the file, or contains different bytes under its name. Copied returns an error only for a machine fault.
 func Copied(a format.Attachment, from *tree.Tree) (*File, error) {
 	if a.SHA1 == "" || format.AttachmentSum(a.Path) != a.SHA1 {
 		return nil, nil
@@ -82,11 +83,11 @@ func sha1Of(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// otherBytes is the reason for refusing a file in attachments that a user has changed or added.
+// otherBytes is the reason for refusing a file in the attachments folder that a user has changed or added.
 const otherBytes = "its bytes do not match its name"
 
 // Look checks whether the tree contains the file. Call Look before planning the message, because Look reads the file.
-// It returns ErrUnavailable, and ErrConflict if something else has the file's name.
+// It returns ErrUnavailable, and ErrConflict if the tree contains something else under the file's name.
 func (f *File) Look(t *tree.Tree) error {
 	st, err := t.Stat(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -120,7 +121,7 @@ func (f *File) Look(t *tree.Tree) error {
 // Look.
 func (f *File) Plan(tx *writer.Tx, g *writer.Group, t *tree.Tree) error {
 	if slices.ContainsFunc(tx.Writes, func(w *tree.Write) bool { return w.Path == f.Path && bytes.Equal(w.Data, f.data) }) {
-		return nil // attached twice
+		return nil // the message attaches the same file twice
 	}
 	switch st, err := g.Stat(f.Path); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -129,5 +130,5 @@ func (f *File) Plan(tx *writer.Tx, g *writer.Group, t *tree.Tree) error {
 	case err == nil && st == f.there:
 		return nil
 	}
-	return f.Look(t) // another program has just created or changed the file
+	return f.Look(t) // another program has created or changed the file since Look was called
 }

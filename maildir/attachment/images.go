@@ -19,45 +19,46 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Images says how to handle the images that a message's markdown includes by path or as data URIs. Copies of these
-// images are sent with the message, and the markdown refers to the copies. The zero value uses the store's settings.
+// Images specifies how to handle the images that a message's markdown includes by path or as data URIs. The message is
+// sent with copies of these images, and its markdown refers to the copies. The zero value uses the store's settings.
 //
 // See docs/tools.md, "Attachments and images".
 type Images struct {
 	Convert   Conversion
-	Embed     ImagePolicy // "": the store's
+	Embed     ImagePolicy // "": the store's policy
 	MaxInline int         // maximum size in bytes of an image in the body; 0: the store's setting, negative: none
 }
 
-// Conversion says which images to convert to WebP.
+// Conversion specifies which images to convert to WebP.
 type Conversion int
 
 // The values of Conversion.
 const (
-	ConvertDefault Conversion = iota // images in the body, unless the store has ImagesKeep
-	ConvertAll                       // also images among the attachments
+	ConvertDefault Conversion = iota // images in the body, unless the store's policy is ImagesKeep
+	ConvertAll                       // images in the body and among the attachments
 	ConvertNone
 )
 
-// ImagePolicy says where to store the images in a body.
+// ImagePolicy specifies where to store the images in a body.
 type ImagePolicy string
 
-// The values of ImagePolicy. Only a store may have ImagesKeep.
+// The values of ImagePolicy. ImagesKeep is valid only as a store's policy.
 const (
 	ImagesAuto   ImagePolicy = "auto"   // small images in the body, others in files
 	ImagesFile   ImagePolicy = "file"   // all images in files
 	ImagesInline ImagePolicy = "inline" // like auto, with a note for each image that is too large for the body
-	ImagesKeep   ImagePolicy = "keep"   // like auto, but images are converted only if the sender asks for it
+	ImagesKeep   ImagePolicy = "keep"   // like auto, but images are converted only on request
 )
 
 // MaxInline is the default maximum size, in bytes, of an image in the body.
 const MaxInline = 64 << 10
 
-// maxConverted is the maximum number of pixels to convert for one message. Converting that many takes about five
+// maxConverted is the maximum number of pixels to convert for one message. Converting that many pixels takes about five
 // seconds on one core.
 const maxConverted = 4 * media.MaxConvert
 
-// bodyImages gathers the images in the body. It returns the body with references to the copies.
+// bodyImages adds copies of the images in the body to the message's files. It returns the body with references to the
+// copies.
 func (g *gathering) bodyImages(ctx context.Context) string {
 	known := map[string]string{}
 	body, whole := markdown.RewriteImages(g.r.Body, func(destination string) string {
@@ -78,8 +79,8 @@ func (g *gathering) bodyImages(ctx context.Context) string {
 	return body
 }
 
-// bodyImage gathers an image in the body. It returns the destination to write into the body, which is the original one
-// if it does not name a readable file.
+// bodyImage adds a copy of one image in the body to the message's files. It returns the destination to write into the
+// body, which is unchanged if it does not name a readable file.
 func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	data, name, err := g.readImage(destination)
 	if err == nil && len(g.files) == maxFiles {
@@ -129,7 +130,7 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	return g.addImage(name, f)
 }
 
-// attached returns the path of the message's file with these bytes, or "" if there is none.
+// attached returns the path of the message's file that contains exactly data, or "" if there is none.
 func (g *gathering) attached(data []byte) string {
 	for i := range g.files {
 		if bytes.Equal(g.files[i].data, data) {
@@ -151,8 +152,8 @@ func (g *gathering) addImage(name string, f *media.File) string {
 // scheme matches the beginning of a URI, and of other destinations that do not name a file.
 var scheme = lazy.Regexp(`^(?:[A-Za-z][A-Za-z0-9+.-]*:|//|#|\?)`)
 
-// readImage reads the file that an image in the body names, and returns the file's name, if it has one. It returns nil
-// data if the image is on another machine or if the destination does not name a file.
+// readImage reads the image file that a destination in the body names. It returns the file's data and, if it has one,
+// its name. If the image is on another machine or the destination does not name a file, data is nil.
 func (g *gathering) readImage(destination string) (data []byte, name string, err error) {
 	if isDataURI(destination) {
 		data, err = dataURI(refusal.Body, destination)
@@ -190,8 +191,8 @@ func dataURI(field refusal.Field, uri string) ([]byte, error) {
 	return out, nil
 }
 
-// nameInURI returns the value of the parameter name in a data URI: the name of the file that the data comes from. It
-// returns "" if there is none, or if it cannot be a file's name.
+// nameInURI returns the value of the "name" parameter in a data URI: the name of the file that the data comes from. It
+// returns "" if the parameter is missing or is not a valid file name.
 func nameInURI(uri string) string {
 	head, _, _ := strings.Cut(uri, ",")
 	for part := range strings.SplitSeq(head, ";") {
@@ -205,7 +206,7 @@ func nameInURI(uri string) string {
 	return ""
 }
 
-// shortURI shortens a data URI. It returns any other destination unchanged.
+// shortURI shortens a data URI for display. It returns any other destination unchanged.
 func shortURI(destination string) string {
 	head, _, ok := strings.Cut(destination, ",")
 	if ok && isDataURI(destination) {
@@ -215,8 +216,8 @@ func shortURI(destination string) string {
 }
 
 // toWebP converts an image to WebP. It adds a note if it leaves the image unchanged. A store converts only one image at
-// a time. The conversion is lossless, except for a photograph that the sender asked to convert. In that case, a note
-// says so.
+// a time. The conversion is lossless, unless the sender asked to convert a photograph. In that case, toWebP adds a note
+// about the loss.
 func (g *gathering) toWebP(ctx context.Context, field refusal.Field, name string, f *media.File) {
 	kept := "with it, the images converted for this message would have too many pixels in total"
 	odd := f.Odd

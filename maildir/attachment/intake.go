@@ -29,13 +29,13 @@ const MaxStored = 32 << 20
 // maxFiles is the maximum number of files in one message.
 const maxFiles = 50
 
-// Settings contains a store's settings for attachments. The zero value is the default.
+// Settings contains a store's settings for attachments. The zero value selects the defaults.
 type Settings struct {
 	MaxFile   int64       // maximum size of a file, in bytes; 0: MaxFile
 	MaxTotal  int64       // maximum total size of a message's files, in bytes; 0: MaxTotal
 	Images    ImagePolicy // where images in bodies are stored; "": ImagesAuto
-	MaxInline int         // maximum size of an image in a body, in bytes; 0: MaxInline, negative: none
-	Roots     []string    // folders that files may be read from, in addition to the tree and the work tree
+	MaxInline int         // maximum size of an image in a body, in bytes; 0: MaxInline; negative: none
+	Roots     []string    // folders that files may be read from, in addition to the tree and the working tree
 	// CodePhoto converts a JPEG image to WebP with some loss. Its error says why the conversion failed. If CodePhoto is
 	// nil, photographs are kept unchanged.
 	CodePhoto func(ctx context.Context, jpeg []byte) ([]byte, error)
@@ -44,7 +44,7 @@ type Settings struct {
 // Intake gathers the attachments of one store's messages. It is safe for concurrent use.
 type Intake struct {
 	Settings
-	reading    chan struct{} // contains a token for each call that holds files in memory
+	reading    chan struct{} // contains a token for each call that has files in memory
 	converting chan struct{} // full while an image is being converted
 }
 
@@ -57,7 +57,7 @@ func NewIntake(s Settings) *Intake {
 	return &Intake{s, make(chan struct{}, 2), make(chan struct{}, 1)}
 }
 
-// Request lists the files that a sender wants to attach.
+// Request describes a message's attachments as the sender requests them.
 type Request struct {
 	Names    []string // file names: absolute, or below a root
 	Files    []File   // further files, in memory
@@ -66,13 +66,13 @@ type Request struct {
 	Images   *Images // how to handle the images in the body; nil leaves them unchanged
 
 	Tree     *tree.Tree   // the project's tree
-	CodeBase string       // absolute path of the code base; read only if it is the top of a work tree; "" for none
-	WorkDir  string       // absolute folder in which the sender works; it matters only if it is in the code base
+	CodeBase string       // absolute path of the code base; read only if it is the top of a working tree; "" for none
+	WorkDir  string       // absolute path of the folder in which the sender works; ignored if outside the code base
 	Places   repo.Folders // other folders that contain the code base
 	OwnedBy  *int         // uid of a sender who may read only their own files; nil if the store's rights apply
 }
 
-// Brought contains a message's attachments.
+// Brought is a message's attachments and its body.
 type Brought struct {
 	Files []File
 	Body  string           // refers to the copies of its images
@@ -83,8 +83,8 @@ type Brought struct {
 type gathering struct {
 	in     *Intake
 	r      *Request
-	linked string // other folder of the code base that the sender works in, such as a linked work tree; "" for none
-	within string // the folder in it, or in the code base, that the sender works in; "" for none
+	linked string // other folder of the code base in which the sender works, such as a linked worktree; "" for none
+	within string // folder in which the sender works, below linked or the code base; "" for none
 	bytes  int64  // bytes read so far for the message
 	pixels int    // pixels converted so far
 	files  []File
@@ -92,7 +92,8 @@ type gathering struct {
 }
 
 // Gather reads the files in a request and, if requested, the images in its body. It returns ErrNotFound, ErrTooLarge,
-// ErrInvalid, ErrUnavailable, and ErrConflict if the content of a file in attachments does not match its name.
+// ErrInvalid, ErrUnavailable, and ErrConflict if the content of a file in the attachments folder does not match its
+// name.
 func (in *Intake) Gather(ctx context.Context, r Request) (*Brought, error) {
 	if n := len(r.Names) + len(r.Files); n > maxFiles {
 		return nil, refusal.Over(refusal.TooManyAttachments, refusal.Attachments, n, maxFiles)
@@ -124,8 +125,8 @@ func (in *Intake) Gather(ctx context.Context, r Request) (*Brought, error) {
 	return &Brought{g.files, r.Body, g.notes}, nil
 }
 
-// attach gathers a file that the sender names. If no such file exists, attach tries to read the name as a list of
-// names, because models sometimes write a list as a single string.
+// attach adds a file that the sender names. If no such file exists, attach treats the name as a list of names, because
+// models sometimes write a list as a single string.
 func (g *gathering) attach(ctx context.Context, name string) error {
 	data, base, err := g.readAttachment(name)
 	if list := listedNames(name); len(list) > 0 && errors.Is(err, refusal.ErrNotFound) {
@@ -151,8 +152,8 @@ func (g *gathering) attach(ctx context.Context, name string) error {
 	return nil
 }
 
-// readAttachment reads an attachment, which is a file or the data of a data URI. base is the name of the file or, for data,
-// the name in the URI, or "".
+// readAttachment reads an attachment, which is a file or a data URI. base is the name of the file. For a data URI, base
+// is the name in the URI, or "" if the URI contains none.
 func (g *gathering) readAttachment(name string) (data []byte, base string, err error) {
 	if !isDataURI(name) {
 		return g.readNamed(refusal.Attachments, name)
@@ -182,10 +183,10 @@ func listedNames(list string) (names []string) {
 	return names
 }
 
-// readNamed reads a file that a field of the request names. A relative name is first looked up in the folder that the
-// sender works in. readNamed searches the roots in order. base is the last element of
-// the file's path. It returns ErrNotFound, ErrTooLarge, ErrInvalid, and ErrConflict if the content of a file in
-// attachments does not match its name.
+// readNamed reads a file that a field of the request names. It looks up a relative name first in the folder in which
+// the sender works, and then in the roots, in order. base is the last element of the file's path. It returns
+// ErrNotFound, ErrTooLarge, ErrInvalid, and ErrConflict if the content of a file in the attachments folder does not
+// match its name.
 func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, base string, err error) {
 	e := &refusal.Error{
 		What: refusal.NotFound("The attachment {name} {arg} was not found, or may not be read. Attachments are read from the project's " +
@@ -212,7 +213,7 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 		}
 		rel = filepath.ToSlash(filepath.Clean(rel))
 		inTree := root == g.r.Tree.Dir()
-		hidden := strings.Contains("/"+rel, "/.") // the root itself is also hidden
+		hidden := strings.Contains("/"+rel, "/.") // also true for the root itself (".")
 		if hidden || !filepath.IsLocal(rel) || inTree && (g.r.OwnedBy != nil || strings.HasPrefix(rel, format.AgentsDir+"/")) {
 			continue
 		}
@@ -242,7 +243,7 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 	return nil, "", e
 }
 
-// locate finds the folder of the code base that the sender works in. It returns an error only for a machine fault.
+// locate sets linked and within to the folders in which the sender works. It returns an error only for a machine fault.
 func (g *gathering) locate() (err error) {
 	if !filepath.IsAbs(g.r.WorkDir) || g.r.CodeBase == "" {
 		return nil
@@ -262,9 +263,9 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// otherFolder checks whether a name leads into another folder of the code base than the sender's own, such as a linked
-// work tree. If so, it returns the absolute path and the top of that folder. Otherwise it returns the name itself and
-// "".
+// otherFolder checks whether a name leads into a folder of the code base in which the sender does not work, such as
+// another linked worktree. If so, it returns the file's absolute path and the top of that folder. Otherwise it returns
+// the name unchanged and "".
 func (g *gathering) otherFolder(name string) (at, top string, err error) {
 	at = name
 	if !filepath.IsAbs(name) {
@@ -281,9 +282,9 @@ func (g *gathering) otherFolder(name string) (at, top string, err error) {
 }
 
 // roots returns the folders to search, in this order: the other folder of the code base that the name leads into, if
-// any; the code base; the configured folders; the tree. If the sender works in another folder, such as a linked work
-// tree, that folder is the code base. The main work tree may have different files with the same names, so it is searched
-// only for absolute names.
+// any; the code base; the configured folders; the tree. If the sender works in a linked folder, such as a linked
+// worktree, that folder is searched in place of the code base. The main working tree may have different files with the
+// same names, so it is then searched only for absolute names.
 func (g *gathering) roots(absolute bool, other string) []string {
 	var roots []string
 	for _, linked := range []string{other, g.linked} {

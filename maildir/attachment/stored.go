@@ -23,9 +23,9 @@ type Stored struct {
 	Data      []byte
 }
 
-// Read reads the file with that SHA-1 (in hex) from a project's tree. Refusals contain project as the project's name.
-// Read returns ErrNotFound, ErrTooLarge if the file is longer than limit bytes, and ErrConflict if the file's content
-// does not match its name.
+// Read reads the attachment with the given SHA-1 (in hex) from a project's tree. project is the project's name for
+// error messages. Read returns ErrNotFound, ErrTooLarge if the file is longer than limit bytes, and ErrConflict if the
+// file's content does not match its name.
 func Read(t *tree.Tree, project, sum string, limit int64) (*Stored, error) {
 	path, err := Find(t, sum)
 	if err != nil {
@@ -71,7 +71,7 @@ func Open(t *tree.Tree, project, sum string, limit int64) (*Opened, error) {
 	return &Opened{file, path, stat.Size}, nil
 }
 
-// Missing returns the refusal for a file that does not exist. The refusal is an ErrNotFound.
+// Missing returns the error for an attachment that does not exist. The error is an ErrNotFound.
 func Missing(project, sum string) *refusal.Error {
 	return &refusal.Error{
 		What: refusal.NotFound("No attachment {name} in project {=other}: use the sha1 of an attachment that a " +
@@ -82,8 +82,8 @@ func Missing(project, sum string) *refusal.Error {
 	}
 }
 
-// check refuses a file that is too large, cannot be read, or does not match its name. The parameter "is" contains the
-// SHA-1 of the file's content.
+// check returns an error if a file is too large, could not be read, or does not match its name. The parameter "is" is
+// the SHA-1 of the file's content.
 func check(t *tree.Tree, project, path, sum, is string, stat tree.FileStat, limit int64, err error) error {
 	e := Missing(project, sum)
 	switch {
@@ -100,8 +100,8 @@ func check(t *tree.Tree, project, path, sum, is string, stat tree.FileStat, limi
 	return e
 }
 
-// Find returns the path of the file with that SHA-1 (in hex), or "" if there is none. It returns ErrUnavailable if the
-// folder cannot be read.
+// Find returns the path of the attachment with the given SHA-1 (in hex), or "" if there is none. It returns
+// ErrUnavailable if the folder cannot be read.
 func Find(t *tree.Tree, sum string) (string, error) {
 	sum = strings.ToLower(sum)
 	if len(sum) < 2 || format.AttachmentSum(format.AttachmentPath(sum, "")) == "" {
@@ -120,8 +120,8 @@ func Find(t *tree.Tree, sum string) (string, error) {
 	return "", nil
 }
 
-// walkStored calls fn with the path of every file below attachments whose name is a SHA-1. If a folder cannot be read,
-// it calls fn with the folder's path and the error. It returns ctx's error.
+// walkStored calls fn with the path of every file in the attachments folder whose name is a SHA-1. If a folder cannot
+// be read, it calls fn with the folder's path and the error. It returns ctx's error.
 func walkStored(ctx context.Context, t *tree.Tree, fn func(path string, err error)) error {
 	list := func(dir string) []fs.DirEntry {
 		entries, err := t.List(dir)
@@ -147,9 +147,9 @@ func walkStored(ctx context.Context, t *tree.Tree, fn func(path string, err erro
 	return nil
 }
 
-// Check reads every file below attachments whose name is a SHA-1. It keeps only a small part of a file in memory. For
-// each file whose bytes do not match its name, or that is too large for an attachment, is not a regular file, or cannot
-// be read, Check calls bad with the path and the reason. It returns the number of good files, and ctx's error.
+// Check reads every file in the attachments folder whose name is a SHA-1. It keeps only a small part of a file in
+// memory. Check calls bad with the path and the reason for each file that does not match its name, is too large for an
+// attachment, is not a regular file, or cannot be read. It returns the number of good files, and ctx's error.
 func Check(ctx context.Context, t *tree.Tree, bad func(path, why string)) (good int, err error) {
 	err = walkStored(ctx, t, func(p string, err error) {
 		sum := ""
@@ -172,7 +172,7 @@ func Check(ctx context.Context, t *tree.Tree, bad func(path, why string)) (good 
 // sums matches text that may be the SHA-1 of an attachment.
 var sums = lazy.Regexp(`[0-9a-f]{40}`)
 
-// Unnamed lists the files below attachments whose names do not appear in any other file in the tree: in no message,
+// Unnamed lists the stored attachments whose names do not appear in any other file in the tree: not in any message,
 // copy or draft, valid or invalid. It changes nothing. While a server is running, the list may include a file of a
 // message that is being sent. Unnamed returns ctx's error, and an error for any file or folder that cannot be read,
 // because the unread file may name any attachment.

@@ -29,25 +29,25 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// How says what a restored store is.
+// How specifies how a restored store relates to the original.
 type How int
 
 const (
-	Replace How = iota // the original: it has the original's keys, and shares the same projects
-	Copy               // another store beside the original: it has its own keys, and shares nothing
+	Replace How = iota // it replaces the original: it keeps the original's keys and shares the same projects
+	Copy               // it exists in addition to the original: it gets its own keys and shares nothing
 )
 
 // ErrNotBackup means that a file is not a backup, or that it is not complete.
 var ErrNotBackup = errors.New("the file is not a complete backup of a mail store")
 
-// Restored says what was restored, and what the restored store does not do by itself.
+// Restored summarizes what was restored, and what the restored store will not do by itself.
 type Restored struct {
 	Header
 	Projects int
-	Emails   int // emails whose delivery is unknown
-	Runs     int // runs of hooks whose end is unknown
+	Emails   int // emails that may or may not have been sent
+	Runs     int // hook runs whose outcome is unknown
 	Drafts   int // unsent files that are now drafts
-	Unshared int // projects that were shared with other machines and are not anymore
+	Unshared int // projects that were shared with other machines and no longer are
 }
 
 // Restore creates a store from a backup. The folder root must not exist. Restore works in a folder next to root and
@@ -80,7 +80,7 @@ func Restore(ctx context.Context, from io.Reader, root string, how How) (r Resto
 	return r, tree.SyncDir(filepath.Dir(root))
 }
 
-// extract extracts a backup into a folder. No entry can lead out of it.
+// extract extracts a backup into a folder. It writes nothing outside that folder.
 func extract(ctx context.Context, from io.Reader, dir string) (h Header, err error) {
 	z, err := gzip.NewReader(from)
 	if err != nil {
@@ -118,7 +118,7 @@ func extract(ctx context.Context, from io.Reader, dir string) (h Header, err err
 		default:
 			err = put(root, e, entries)
 		}
-		if ours := (*fs.PathError)(nil); err != nil && !errors.As(err, &ours) { // not from writing
+		if ours := (*fs.PathError)(nil); err != nil && !errors.As(err, &ours) { // the error is from reading the backup
 			err = fmt.Errorf("%w: %w", ErrNotBackup, err)
 		}
 		if err != nil {
@@ -134,14 +134,14 @@ func extract(ctx context.Context, from io.Reader, dir string) (h Header, err err
 	slices.Reverse(end.Removed) // files before their folders
 	for _, name := range end.Removed {
 		err := root.Remove(name)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) { // its folder is a file now
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) { // its folder is a file
 			return h, err
 		}
 	}
 	return h, nil
 }
 
-// put creates an entry. A later entry replaces an earlier one, which may be of another type.
+// put writes one entry below root. It replaces an earlier entry with the same name, which may be of another type.
 func put(root *os.Root, e *tar.Header, data io.Reader) error {
 	name := path.Clean(e.Name)
 	if e.Typeflag == tar.TypeDir {
@@ -174,7 +174,8 @@ func put(root *os.Root, e *tar.Header, data io.Reader) error {
 	return root.Chtimes(name, e.ModTime, e.ModTime)
 }
 
-// mkdir creates a folder and the folders above it. It removes any of them that is not a folder.
+// mkdir creates a folder and the folders above it. If something else already has one of these names, mkdir removes it
+// first.
 func mkdir(root *os.Root, name string) error {
 	if name == "." {
 		return nil
@@ -196,7 +197,7 @@ func mkdir(root *os.Root, name string) error {
 }
 
 // settle keeps the restored store from repeating what the original may have done since the backup was made. For a copy,
-// it also removes what may exist only once.
+// it also removes everything that must not exist in two stores.
 func (r *Restored) settle(root string, how How) error {
 	old, err := keys.Own(root)
 	if err != nil {
@@ -219,8 +220,8 @@ func (r *Restored) settle(root string, how How) error {
 	return r.settleHooks(root)
 }
 
-// changeKeys returns the key with which the backup's queue was written, and the key of the restored store. A copy gets a
-// new key and a new token, and trusts the original's key.
+// changeKeys returns the key with which the backup's queue was written, and the key of the restored store. A copy gets
+// a new key and a new token, and trusts the original's key.
 func (r *Restored) changeKeys(root string, old keys.Key, how How) (from, to []byte, err error) {
 	_, private, err := keys.Open(root, rand.Reader)
 	if err != nil {
@@ -243,14 +244,14 @@ func (r *Restored) changeKeys(root string, old keys.Key, how How) (from, to []by
 	return private.Seed(), own.Seed(), keys.Trust(root, old)
 }
 
-// settleProject ends what a project's original may have done since.
+// settleProject is like settle, for one project.
 func (r *Restored) settleProject(root, slug string, from, to []byte, how How) error {
-	t, err := tree.OpenNoLink(storedir.Repo(root, slug), 0) // in any format
+	t, err := tree.OpenNoLink(storedir.Repo(root, slug), 0) // opens a project in any format
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	within, err := os.OpenRoot(t.Dir()) // no link in the project leads out of it
+	within, err := os.OpenRoot(t.Dir()) // so that no link can lead outside the project
 	if err != nil {
 		return err
 	}
@@ -261,7 +262,7 @@ func (r *Restored) settleProject(root, slug string, from, to []byte, how How) er
 	if err := r.settleQueue(t, slug, from, to); err != nil {
 		return err
 	}
-	if err := crossing.Rekey(root, slug, from, to); err != nil { // delivering these messages again changes nothing
+	if err := crossing.Rekey(root, slug, from, to); err != nil { // delivering these messages twice changes nothing
 		return err
 	}
 	if err := r.moveUnsent(t, within); err != nil {
@@ -276,7 +277,7 @@ func (r *Restored) settleProject(root, slug string, from, to []byte, how How) er
 	return storedir.SaveShared(filepath.Dir(storedir.Repo(root, slug)), shared)
 }
 
-// settleQueue makes the delivery of unsent emails unknown, and writes all items with the restored store's key.
+// settleQueue sets the state of unsent emails to unknown, and rewrites all items with the restored store's key.
 func (r *Restored) settleQueue(t *tree.Tree, slug string, from, to []byte) error {
 	quiet := slog.New(slog.DiscardHandler)
 	read := &outgoing.Folder{Tree: t, Project: slug, Key: from, Log: quiet}
@@ -297,7 +298,7 @@ func (r *Restored) settleQueue(t *tree.Tree, slug string, from, to []byte) error
 	return nil
 }
 
-// moveUnsent moves the files that were saved in an outbox and not sent yet to their agents' drafts.
+// moveUnsent moves files that were saved in an outbox but not sent yet to their agents' drafts.
 func (r *Restored) moveUnsent(t *tree.Tree, within *os.Root) error {
 	agents, err := t.List(format.AgentsDir)
 	if err != nil {
@@ -348,7 +349,8 @@ func toDrafts(within *os.Root, agent, p string) error {
 	}
 }
 
-// settleHooks records that the outcome of unfinished runs is unknown, and keeps hooks from running for mail in the backup.
+// settleHooks records that the outcome of unfinished runs is unknown, and keeps hooks from running for mail that is in
+// the backup.
 func (r *Restored) settleHooks(root string) error {
 	log, err := hook.OpenLog(root, time.Now)
 	if err != nil {

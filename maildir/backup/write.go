@@ -28,7 +28,7 @@ type Project struct {
 
 	// KeepPacks keeps the server from repacking the project's Git objects until done is called.
 	KeepPacks func(ctx context.Context) (done func(), err error)
-	// Still calls fn between two operations of the project, and waits until fn has returned. Meanwhile, the server
+	// Still calls fn between two operations of the project, and waits until fn has returned. While fn runs, the server
 	// changes no file of the project.
 	Still func(ctx context.Context, fn func() error) error
 }
@@ -64,7 +64,7 @@ func Write(ctx context.Context, to io.Writer, root string, h Header, projects []
 // archive is a backup that is being written.
 type archive struct {
 	root string
-	out  io.Writer // what tar writes to
+	out  io.Writer // where tar writes
 	tar  *tar.Writer
 }
 
@@ -81,10 +81,10 @@ func (w *archive) json(name string, v any) error {
 	return err
 }
 
-// settled is how old a file's stamp must be before any later change is sure to alter it.
+// settled is the age from which a stamp is reliable: any later change to the file is certain to alter it.
 const settled = time.Second
 
-// stamp is the state of a file. A file whose stamp has not changed has not changed either.
+// stamp is the state of a file. If the stamp is unchanged, so is the file.
 type stamp struct {
 	size, mtime, ctime int64
 	inode              uint64
@@ -96,7 +96,8 @@ func stampOf(fi fs.FileInfo) stamp {
 	return stamp{st.Size, st.MTime, st.CTime, st.Inode, st.Mode}
 }
 
-// copyProject writes both copies of a project, and returns the paths that were gone at the second one.
+// copyProject writes both copies of a project. It returns the paths in the first copy that no longer existed during the
+// second.
 func (w *archive) copyProject(ctx context.Context, p Project) (gone []string, err error) {
 	done, err := p.KeepPacks(ctx)
 	if err != nil {
@@ -108,7 +109,7 @@ func (w *archive) copyProject(ctx context.Context, p Project) (gone []string, er
 	if err := w.changes(ctx, w.tar, dir, nil, copied); err != nil {
 		return nil, err
 	}
-	second, err := os.CreateTemp(w.root, ".backup-") // the reader of the backup must not hold up the project
+	second, err := os.CreateTemp(w.root, ".backup-") // a slow reader of the backup must not block the project
 	if err != nil {
 		return nil, err
 	}
@@ -140,12 +141,12 @@ func (w *archive) copyProject(ctx context.Context, p Project) (gone []string, er
 	if _, err := second.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	_, err = io.Copy(w.out, second) // whole entries, which the next entries of w.tar follow
+	_, err = io.Copy(w.out, second) // only complete entries, so w.tar can append more
 	return gone, err
 }
 
-// changes writes what has changed in a project since the stamps in before were taken, or everything if before is nil. It
-// adds all stamps to copied. It writes Git's objects last, because Git's other files refer to them.
+// changes writes the files in a project that differ from their stamps in before, or all files if before is nil. It adds
+// all stamps to copied. It writes Git's objects last, because Git's other files refer to them.
 func (w *archive) changes(ctx context.Context, tw *tar.Writer, dir string, before, copied map[string]stamp) error {
 	objects := path.Join(dir, storedir.RepoDir, ".git", "objects")
 	if err := w.folder(ctx, tw, dir, objects, before, copied); err != nil {
@@ -154,7 +155,7 @@ func (w *archive) changes(ctx context.Context, tw *tar.Writer, dir string, befor
 	return w.folder(ctx, tw, objects, "", before, copied)
 }
 
-// folder is like changes, for the file or folder dir without the folder skip.
+// folder is like changes, but it writes only the file or folder dir, without the folder skip.
 func (w *archive) folder(ctx context.Context, tw *tar.Writer, dir, skip string, before, copied map[string]stamp) error {
 	return filepath.WalkDir(filepath.Join(w.root, dir), func(full string, d fs.DirEntry, err error) error {
 		if err == nil {
@@ -177,8 +178,8 @@ func (w *archive) folder(ctx context.Context, tw *tar.Writer, dir, skip string, 
 	})
 }
 
-// omitted reports whether a file or folder of a project is left out: staged files, which the journal does not need
-// between two operations, other programs' locks, and Git's incomplete objects.
+// omitted reports whether a backup omits a file or folder of a project. A backup omits staged files, which the journal
+// does not need between two operations, other programs' locks, and Git's incomplete objects.
 func omitted(name string, d fs.DirEntry) bool {
 	_, below, _ := strings.Cut(name, "/"+storedir.RepoDir+"/")
 	inGit := strings.HasPrefix(below, ".git/")
@@ -194,8 +195,8 @@ func mayBeLink(name string) bool {
 		(parts[3] != ".git" || len(parts) > 4)
 }
 
-// file writes one entry if its stamp is not in before. It leaves out a file that is gone, or that is neither a regular
-// file nor a folder or link.
+// file writes one entry, unless before contains the file's current stamp. It skips a file that no longer exists, and
+// anything that is not a regular file, folder or link.
 func (w *archive) file(tw *tar.Writer, full, name string, before, copied map[string]stamp) error {
 	fi, err := os.Lstat(full)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -236,7 +237,7 @@ func (w *archive) file(tw *tar.Writer, full, name string, before, copied map[str
 	}
 	copied[name] = stampOf(fi)
 	if before == nil && time.Since(time.Unix(0, copied[name].ctime)) < settled {
-		copied[name] = stamp{} // the clock might not show the next change
+		copied[name] = stamp{} // the next change might leave the stamp unchanged
 	}
 	err = tw.WriteHeader(&tar.Header{
 		Typeflag: tar.TypeReg,
@@ -244,13 +245,13 @@ func (w *archive) file(tw *tar.Writer, full, name string, before, copied map[str
 		Mode:     int64(fi.Mode().Perm()),
 		Size:     fi.Size(),
 		ModTime:  fi.ModTime(),
-		Format:   tar.FormatPAX, // for times in nanoseconds
+		Format:   tar.FormatPAX, // stores times in nanoseconds
 	})
 	if err != nil {
 		return err
 	}
 	n, err := io.Copy(tw, io.LimitReader(f, fi.Size()))
-	if err == nil && n < fi.Size() { // it has become shorter
+	if err == nil && n < fi.Size() { // the file is now shorter: pad with zeros
 		_, err = io.CopyN(tw, zeros{}, fi.Size()-n)
 	}
 	return err
@@ -271,7 +272,7 @@ func (zeros) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// ownFiles writes the store's own files, and the hooks' marks last.
+// ownFiles writes the store's own files. It writes the marks of hook runs last.
 func (w *archive) ownFiles(ctx context.Context) error {
 	entries, err := os.ReadDir(w.root)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// These expressions match other programs' syntax that has a different meaning in this dialect. foreign also matches
-// characters quoted with \ and whole classes, so that the caller can skip them.
+// These expressions match other programs' pattern syntax, which would have a different meaning in a claim. foreign also
+// matches whole classes and characters quoted with \, so that the caller can skip them.
 var (
 	foreign = lazy.Regexp(`\\.|` +
 		`\[[^\]/]*\[[:.=][^\]/]*\][^\]/]*\]|` + // [[:digit:]]
@@ -21,7 +21,7 @@ var (
 )
 
 // otherDialect explains why a pattern in another dialect is refused, and what to write instead. It returns "" for any
-// other pattern. If nothing precedes the text, whole is set.
+// other pattern. whole is true if text is the entire pattern, not just its end.
 func otherDialect(text string, whole bool) string {
 	switch {
 	case whole && pathspec().MatchString(text):

@@ -31,8 +31,8 @@ const maxClaimFiles = 100_000
 // them. Several goroutines call want at the same time. Expired claims are included: see Row.Live.
 //
 // Files reports invalid claim files in bad and continues. It does not follow links and never blocks. It returns an
-// error if it has no permission to list the folder, and for a machine fault (tree.FaultOf), because in both cases some
-// claims may be unknown. See docs/tree.md, "A claim" and "Problems".
+// error if it has no permission to list the folder, and for a machine fault (tree.FaultOf), because in both cases it
+// may have missed some claims. See docs/tree.md, "A claim" and "Problems".
 func Files(t *tree.Tree, want func(*Row) bool) (claims []Row, bad []format.Problem, err error) {
 	defer t.Hold()()
 	paths, bad, err := listClaims(t)
@@ -71,7 +71,7 @@ func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) 
 		return nil, nil, err
 	}
 	released := map[string]bool{}
-	// The callers are hooks and commands, which run until their process ends. Therefore they have no context.
+	// The callers are hooks and commands, which run until their process ends, so they have no context to pass.
 	err = t.Walk(context.Background(), format.ClaimsDir, func(p string, d fs.DirEntry) error {
 		switch format.Locate(p).Kind {
 		case format.KindReleased:
@@ -171,8 +171,8 @@ func NewIntent(agent string, paths []string, fold bool, now time.Time) *Intent {
 	return c
 }
 
-// Concerns reports whether the claim is live and may cover one of the paths. This quick check excludes nearly all
-// claims. Concerns is safe for concurrent use.
+// Concerns reports whether the claim is live and exclusive and may cover one of the paths. It is a quick check that
+// rules out nearly all claims. Concerns is safe for concurrent use.
 func (c *Intent) Concerns(r *Row) bool {
 	if !r.Exclusive || !r.Live(c.now) {
 		return false
@@ -185,7 +185,7 @@ func (c *Intent) Concerns(r *Row) bool {
 		}
 	}
 	if head == "" || head[0] == '.' || head[len(head)-1] == '/' || strings.Contains(head, "//") || strings.Contains(head, "/.") {
-		return true // the pattern may not be clean, so the whole pattern must be compared
+		return true // the pattern may not be clean, so it must be checked in full
 	}
 	if !c.fold {
 		return c.heads[head]
@@ -213,8 +213,8 @@ type Blocked struct {
 
 // Blocking returns the claims of other agents that block the change, earliest first. These are live exclusive claims
 // that cover one of its paths. If the agent itself holds an earlier live exclusive claim on a path, later claims do not
-// block changes to that path. Such later claims were written by hand, because the server never grants a second claim.
-// See docs/tree.md, "A claim".
+// block changes to that path. Only a user can have written such a later claim, because the server never grants a second
+// claim. See docs/tree.md, "A claim".
 func (c *Intent) Blocking(claims []Row) []Blocked {
 	var out, mine []Blocked
 	for _, r := range claims {
@@ -238,7 +238,7 @@ func (c *Intent) Blocking(claims []Row) []Blocked {
 	return slices.DeleteFunc(out, func(b Blocked) bool { return len(b.Paths) == 0 })
 }
 
-// byAge orders claims as the index does: among overlapping claims, the earliest is the valid one. See docs/tree.md, "A
+// byAge orders claims as the index does. Among overlapping claims, the earliest is the valid one. See docs/tree.md, "A
 // claim".
 func byAge(a, b *Row) int {
 	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Agent, b.Agent), strings.Compare(a.Path, b.Path))

@@ -49,7 +49,7 @@ func claimText(pattern string) string {
 	return `{"path":"` + pattern + `","agent":"GreenCastle","created":"2026-01-01T00:00:00Z","expires":"2096-01-01T00:00:00Z"}`
 }
 
-// patterns returns the claims' patterns, sorted.
+// patterns returns the claims' patterns and paths, sorted.
 func patterns(claims []Row) []string {
 	var out []string
 	for _, c := range claims {
@@ -59,17 +59,17 @@ func patterns(claims []Row) []string {
 	return out
 }
 
-// TestClaimFiles checks that Files reads the valid claims in a folder with all kinds of files, and reports the invalid
-// ones.
+// TestClaimFiles checks that Files reads the valid claims in a folder that contains all kinds of files, and reports the
+// invalid claim files.
 func TestClaimFiles(t *testing.T) {
 	tr := claimTree(t, map[string]string{
 		"claims/a.json":             claimText("a"),
 		"claims/deep/er/b.json":     claimText("b"),
 		"claims/gone.json":          claimText("gone"),
 		"claims/gone.released":      "",
-		"claims/odd.json":           claimText("odd"), // its mark is a folder, so it is not a mark
+		"claims/odd.json":           claimText("odd"), // odd.released is a folder, so it is not a mark
 		"claims/odd.released/x":     "",
-		"claims/big.json":           claimText("big"), // a mark that is too large is not a mark either
+		"claims/big.json":           claimText("big"), // big.released is too large, so it is not a mark
 		"claims/big.released":       strings.Repeat("x", format.MaxSmall+1),
 		"claims/bad.json":           claimText("../.."),
 		"claims/empty.json":         "",
@@ -178,7 +178,7 @@ func TestBlocking(t *testing.T) {
 	}
 }
 
-// TestConcernsMisses checks that the quick check does not exclude any claim that covers a path.
+// TestConcernsMisses checks that Concerns does not rule out any claim that covers a path.
 func TestConcernsMisses(t *testing.T) {
 	now := time.Now()
 	parts := []string{"a", "B", ".", "..", "", "*", "**", "?", "{a,B}", "[ab]", `\a`, "ä", "Ä", "\u212a", "k", ".x"}
@@ -211,8 +211,8 @@ func TestConcernsMisses(t *testing.T) {
 	}
 }
 
-// TestClaimFilesUnlistable checks that a claims folder that cannot be listed is not treated as an empty folder, because
-// its content is unknown.
+// TestClaimFilesUnlistable checks that Files returns an error for a claims folder that cannot be listed, instead of
+// treating the folder as empty.
 func TestClaimFilesUnlistable(t *testing.T) {
 	tr := claimTree(t, map[string]string{"claims/a.json": claimText("a")})
 	calls := 0

@@ -19,26 +19,25 @@ import (
 	"mailtree/maildir/glob"
 )
 
-// Leases keeps a project's claims in memory as index rows with compiled patterns. A request can thus be compared with
-// thousands of claims without reading the database. The index is authoritative: each look first rereads the rows that
-// have changed. For both the server and the guard, a lease expires when the wall clock reaches the time in its file.
-// Leases is safe for concurrent use. Use NewLeases to create one.
+// Leases keeps a project's claims in memory as index rows with compiled patterns. This allows comparing a request with
+// thousands of claims without reading the database. The index is authoritative: Look first rereads the rows that have
+// changed. Leases is safe for concurrent use. Use NewLeases to create one.
 type Leases struct {
-	mu     sync.Mutex // held during a look
+	mu     sync.Mutex // held during Look
 	all    []slot     // ordered by created, agent, path, as in the index
 	byPath map[string]*Row
 	agents map[string]int32 // a number for each agent name, because numbers compare faster than names
 	loaded bool
-	now    int64                  // time of the current look, in µs since 1970
-	fold   bool                   // for the current look: ignore case
+	now    int64                  // time of the current Look, in µs since 1970
+	fold   bool                   // for the current Look: ignore case
 	isFile func(path string) bool // whether the code repository is known to have a file at a path
 
 	changing sync.Mutex
-	changed  map[string]bool // claim files that have changed since the last look
+	changed  map[string]bool // claim files that have changed since the last Look
 }
 
-// slot contains the fields of a claim that every look reads, so that they are adjacent in memory. Following a pointer
-// for each of ten thousand claims would take longer than the rest of the look.
+// slot contains the fields of a claim that every Look reads, so that they are adjacent in memory. Following a pointer
+// for each of ten thousand claims would take longer than the rest of the Look.
 type slot struct {
 	until     int64 // in the unit of Leases.now; 0 for a released claim
 	agent     int32
@@ -55,20 +54,20 @@ type Source interface {
 	ClaimsAt(ctx context.Context, project string, paths []string) ([]Row, error)
 }
 
-// View contains what a look needs in addition to the claims.
+// View contains the facts that Look needs in addition to the claims.
 type View struct {
 	Now    time.Time
 	Fold   bool                   // ignore case
 	IsFile func(path string) bool // whether the code repository is known to have a file at a path
 }
 
-// NewLeases returns empty leases, which read the source at the first look.
+// NewLeases returns Leases without claims. The first Look reads all claims.
 func NewLeases() *Leases {
 	return &Leases{byPath: map[string]*Row{}, agents: map[string]int32{}, changed: map[string]bool{}}
 }
 
-// LeasesOf returns leases that contain rows, as if within a look. It is for a caller that already has all the claims.
-// On the result, only Conflicts, Grants and Put may be called.
+// LeasesOf returns Leases for a caller that already has all the claims. The caller may call only Conflicts, Grants and
+// Put on the result, outside Look.
 func LeasesOf(rows []Row, view View) *Leases {
 	l := NewLeases()
 	l.loaded = true
@@ -104,7 +103,7 @@ func (l *Leases) Look(ctx context.Context, from Source, project string, view Vie
 	return f(l)
 }
 
-// see sets the view for the current look.
+// see sets the view for the current Look.
 func (l *Leases) see(view View) {
 	l.now, l.isFile = view.Now.UnixMicro(), view.IsFile
 	if view.Fold != l.fold {
@@ -115,7 +114,7 @@ func (l *Leases) see(view View) {
 	}
 }
 
-// Select lists the claims that pass accepts, ordered by created, agent and path. It must be called within a look.
+// Select lists the claims that pass accepts, ordered by created, agent and path. Call Select only within Look.
 func (l *Leases) Select(pass func(c *Row, live bool) bool) []Row {
 	rows := []Row{}
 	for i := range l.all {
@@ -146,7 +145,7 @@ func (l *Leases) level(ctx context.Context, from Source, project string) error {
 	} else {
 		rows, err = from.Claims(ctx, project)
 	}
-	if err != nil { // the next look reads the changed claims again
+	if err != nil { // the next Look reads the changed claims again
 		l.changing.Lock()
 		defer l.changing.Unlock()
 		maps.Copy(l.changed, changed)
@@ -213,7 +212,8 @@ func (l *Leases) overlaps(s *slot, asked *glob.Pattern) bool {
 	return s.pattern.Overlaps(asked) && l.below(s.pattern, asked) && l.below(asked, s.pattern)
 }
 
-// below reports whether q, which overlaps p, matches p's own path, or whether p's path may be a folder.
+// below reports whether p has wildcards, q covers p's own path, or p's path may be a folder. Otherwise no path matches
+// both, although the patterns overlap.
 func (l *Leases) below(p, q *glob.Pattern) bool {
 	return p.Literal() == "" || q.Covers(p.Literal()) || !l.isFile(p.Literal())
 }

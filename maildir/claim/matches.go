@@ -24,7 +24,7 @@ func Matches(names, patterns []string, fold bool, deadline time.Time) map[string
 	return counts
 }
 
-// lookEvery is the number of names between two checks of the deadline. Comparing that many takes about 50 µs.
+// lookEvery is the number of names between two checks of the deadline. Checking that many names takes about 50 µs.
 const lookEvery = 1024
 
 func countCovered(names []string, p *glob.Pattern, deadline time.Time) (count int, ok bool) {

@@ -13,10 +13,10 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Normalizer converts text that callers write into patterns. A relative path is relative to the folder Below, unless it
-// begins with something that exists only below the top. It handles several patterns in one text, paths in the
-// style of another system or a shell, and absolute paths below the code base. It refuses ambiguous text instead of
-// using it as a pattern. See docs/guard.md, "Making a claim".
+// Normalizer converts callers' text into patterns. A relative path is relative to the folder Below, unless it begins
+// with something that exists only below the top. It handles several patterns in one text, paths in the style of another
+// system or a shell, and absolute paths below the code base. It refuses ambiguous text instead of using it as a
+// pattern. See docs/guard.md, "Making a claim".
 type Normalizer struct {
 	Top      string  // absolute path of the code base; "" if the project has none
 	Home     string  // the home folder, for ~; "" if unknown
@@ -34,18 +34,18 @@ type CodeBase interface {
 	Relative(path string) (rel string, ok bool)
 }
 
-// From says where a Normalizer's caller works.
+// From specifies where a Normalizer's caller works.
 type From struct {
 	Folder  string // see Normalizer.Below
 	WorkDir string // absolute folder that the caller works in; it determines the worktree; "" if unknown
 }
 
-// Moved is text that names nothing in the folder that the caller gave as the project, but does name something below the
-// top. Path is relative to the top.
+// Moved records text that names nothing in the folder that the caller gave as the project, but something below the top.
+// Path is relative to the top.
 type Moved struct{ Text, Path string }
 
-// Patterns returns the patterns that the texts mean. The patterns are cleaned, in order and without duplicates. If a
-// text cannot be normalized, Patterns returns refusal.PathUnclaimable.
+// Patterns converts texts into patterns. The patterns are cleaned, in the order of the texts, and without duplicates.
+// If a text cannot be normalized, Patterns returns ErrInvalid.
 func (m *Normalizer) Patterns(texts []string) ([]string, error) {
 	var out []string
 	for _, text := range texts {
@@ -149,7 +149,7 @@ func (m *Normalizer) normalizePath(p string) (patterns []string, why string) {
 	return m.normalizeBlanks(p)
 }
 
-// lead splits text after the leading elements that exist under exactly these names, such as app/[id] in app/[id]/**.
+// lead splits a path after the leading elements that exist under exactly these names, such as app/[id] in app/[id]/**.
 // These elements are not wildcards.
 func (m *Normalizer) lead(p string) (lead, rest string) {
 	end := 0
@@ -165,7 +165,7 @@ func (m *Normalizer) lead(p string) (lead, rest string) {
 	return p[:end], strings.TrimLeft(p[end:], "/")
 }
 
-// literal returns the pattern for an existing path, or for an empty path.
+// literal returns the pattern for an existing path. For an empty path, it returns "".
 func (m *Normalizer) literal(p string) string {
 	if p == "" {
 		return ""
@@ -177,7 +177,7 @@ func (m *Normalizer) literal(p string) string {
 	return quote(p)
 }
 
-// pattern returns the pattern that the text means. See lead.
+// pattern returns the pattern for a path. See lead.
 func (m *Normalizer) pattern(p string) string {
 	lead, rest := m.lead(p)
 	switch {
@@ -192,8 +192,8 @@ func (m *Normalizer) pattern(p string) string {
 	return lead + "/" + rest
 }
 
-// relative converts a file URL, an absolute path, or a path that begins with ~ into a path relative to the top. It
-// returns any other path unchanged, apart from the separators of another system; isAbsolute is then false.
+// relative converts a file URL, an absolute path, or a path that begins with ~ into a path relative to the top. In any
+// other path, it only replaces the separators of another system, and isAbsolute is false.
 func (m *Normalizer) relative(p string) (below string, isAbsolute bool, why string) {
 	if at := fileURL().FindString(p); at != "" {
 		p = p[len(at)-1:]
@@ -267,8 +267,9 @@ func (m *Normalizer) withoutDots(p string) (clean, why string) {
 	return clean, ""
 }
 
-// existing returns the path, relative to the top, of the existing file or folder that text names exactly. It looks in
-// a folder below the top first, which is "" for the top, and then below the top. It returns "" if nothing exists.
+// existing returns the path, relative to the top, of the existing file or folder that text names exactly. It looks
+// first in folder, which is below the top ("" for the top itself), and then in the top. It returns "" if nothing
+// exists.
 func (m *Normalizer) existing(folder, text string) string {
 	if text == "" || text[0] == '/' {
 		return ""
@@ -290,8 +291,8 @@ func (m *Normalizer) move(text, at string) {
 	}
 }
 
-// inFolder converts a relative path or pattern that names nothing that exists. It is relative to the folder that the
-// caller gave, unless its first elements exist only below the top.
+// inFolder converts a relative path or pattern, which names no existing file or folder, into one relative to the top. p
+// is relative to Below, unless its first elements exist only below the top.
 func (m *Normalizer) inFolder(p string) string {
 	inside := m.Below + "/" + p
 	if lead, _ := m.lead(inside); len(lead) <= len(m.Below) {
@@ -303,7 +304,7 @@ func (m *Normalizer) inFolder(p string) string {
 	return inside
 }
 
-// find returns the path of the existing file or folder that text without wildcards names. It tries the text itself, and
+// find returns the path of the existing file or folder that text names without wildcards. It tries the text itself, and
 // the text without a leading @ or a trailing line number. It returns "" if nothing exists. See existing.
 func (m *Normalizer) find(folder, text string) string {
 	if text == "" || text[0] == '/' {
@@ -326,8 +327,8 @@ func (m *Normalizer) find(folder, text string) string {
 	return ""
 }
 
-// normalizeBlanks splits text at its spaces if each part names an existing path. It keeps the spaces in the names of
-// existing leading folders, and those after a \.
+// normalizeBlanks splits text at its spaces if each part names an existing path or contains wildcards. It does not
+// split at spaces in the names of existing leading folders or after a \.
 func (m *Normalizer) normalizeBlanks(p string) (patterns []string, why string) {
 	if _, rest := m.lead(p); len(cutUnquoted(rest, " \t")) < 2 {
 		return []string{m.pattern(p)}, ""

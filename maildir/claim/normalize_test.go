@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// codeBase is a code base at /home/me/code. It has two linked worktrees: /home/me/foo, and .wt/bar inside the code
-// base.
+// codeBase lists the files of a code base at /home/me/code. It has two linked worktrees: /home/me/foo, and .wt/bar
+// inside the code base.
 type codeBase []string
 
 // Exists also returns true for the folders of the listed paths.
@@ -31,8 +31,8 @@ func (c codeBase) Relative(p string) (string, bool) {
 	return "", false
 }
 
-// TestNormalize checks that each text is either normalized to the patterns after the arrow, or refused for the reason
-// after the exclamation mark.
+// TestNormalize checks that each text is either normalized to the patterns after =>, or refused for the reason after
+// the exclamation mark.
 func TestNormalize(t *testing.T) {
 	t.Parallel()
 	there := []string{"a.go", "b.go", "a, b.txt", "My Docs", "My Docs/a b.md", "app", "app/api", "app/[id]/page.tsx", "~old", `back\slash`,
@@ -218,8 +218,8 @@ func TestNormalize(t *testing.T) {
 	}
 }
 
-// TestMatches checks that the result contains only patterns that were counted in time, and that the search by prefix
-// misses no name.
+// TestMatches checks that the result contains only patterns that were counted before the deadline, and that the search
+// by prefix misses no name.
 func TestMatches(t *testing.T) {
 	t.Parallel()
 	names := []string{"App.go", "app.go", "app/a.py", "app/b.py", "appendix", "lib/a.py"}

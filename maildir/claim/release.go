@@ -7,7 +7,7 @@ import (
 	"mailtree/maildir/glob"
 )
 
-// Release is the result of a release.
+// Release is the result of releasing claims.
 type Release struct {
 	Released []Row
 	NotHeld  []string // requested patterns that the agent has not claimed
@@ -15,8 +15,8 @@ type Release struct {
 }
 
 // NewRelease divides the claims that an agent holds into claims to release and claims to keep. texts are the requested
-// patterns. If there are none, all claims are released. The map normalized lists the other patterns that each text may
-// mean.
+// patterns. If there are none, all claims are released. The map normalized lists, for each text, other patterns that
+// the text may mean.
 func NewRelease(held []Row, texts []string, normalized map[string][]string) *Release {
 	r := &Release{}
 	if len(texts) == 0 {
@@ -53,7 +53,7 @@ func NewRelease(held []Row, texts []string, normalized map[string][]string) *Rel
 }
 
 // heldAs returns the pattern of a held claim that differs from text only in quoting, or "" if there is none. For
-// example, a claim on app/[id]/** was made for the folder [id], which may have been removed since.
+// example, a claim on app/[id]/** may have been created when the folder [id] existed, and the folder may be gone now.
 func heldAs(held []Row, text string) string {
 	unquote := func(p string) string { return strings.ReplaceAll(p, `\`, "") }
 	for i := range held {

@@ -13,14 +13,14 @@ import (
 type Row struct {
 	format.Claim
 	Path       string    `json:"file"`     // the claim's file
-	Released   bool      `json:"released"` // there is a .released file next to the claim's file
+	Released   bool      `json:"released"` // a .released file exists next to the claim's file
 	ReleasedAt time.Time `json:"released_at,omitzero"`
 }
 
 // Live reports whether the claim is neither released nor expired at now.
 func (c *Row) Live(now time.Time) bool { return !c.Released && now.Before(c.Expires) }
 
-// Request is an all-or-nothing request for leases on the patterns.
+// Request is an all-or-nothing request for claims on the patterns.
 type Request struct {
 	Agent    string
 	Patterns []string      // patterns, or input for Normalizer
@@ -74,14 +74,14 @@ type Conflict struct {
 const maxListed = 1000
 
 // Conflicts lists, for each requested pattern, other agents' live claims that conflict with it, and counts the
-// conflicts beyond maxListed in more. If several conflicting claims were written by hand, the earliest comes first,
-// because only the earliest is valid. Call Conflicts only within Look. See docs/guard.md, "Making a claim".
+// conflicts beyond maxListed in more. If users wrote several conflicting claims, the earliest comes first, because only
+// the earliest is valid. Call Conflicts only within Look. See docs/guard.md, "Making a claim".
 func (l *Leases) Conflicts(r *Request) (out []Conflict, more int, err error) {
 	agent := l.number(r.Agent)
 	for _, pat := range r.Patterns {
 		asked, err := glob.Compile(pat, l.fold)
 		if err != nil {
-			return nil, 0, err // cannot happen, because check has compiled the pattern
+			return nil, 0, err // cannot happen: the check of the request compiled the pattern
 		}
 		for i := range l.all {
 			if s := &l.all[i]; !r.isOf(s, agent) && l.live(s) && (s.exclusive || !r.Shared) && l.overlaps(s, asked) {
@@ -122,8 +122,8 @@ func (l *Leases) Grants(r *Request, now, expires time.Time) (out []Row, renewed 
 	return out, len(held) == len(r.Patterns)
 }
 
-// held returns the agent's live claims on exactly these patterns, byte for byte, by pattern. These claims are to be
-// renewed.
+// held returns the claims that the request renews, by pattern: the agent's live claims on exactly the requested
+// patterns, byte for byte.
 func (l *Leases) held(r *Request) map[string]*Row {
 	held := map[string]*Row{}
 	agent := l.number(r.Agent)

@@ -12,9 +12,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Stopped records that another agent's claim stopped an agent, so that users see which agents are stuck. The newest
-// record for each agent, Doing and claim is run-time state in a separate file in format.StoppedDir. The guard writes
-// these files without a server. The server writes them too.
+// Stopped records that another agent's claim stopped an agent, so that users can see which agents are stuck. The newest
+// record for each combination of agent, Doing and claim is a file of run-time state in format.StoppedDir. Both the
+// server and the guard write these files. The guard needs no server for this.
 type Stopped struct {
 	At    time.Time `json:"at"`
 	Agent string    `json:"agent"` // "" if unknown
@@ -40,7 +40,7 @@ func NoteStopped(t *tree.Tree, at time.Time, agent, doing string, by []Blocked) 
 			_ = t.WriteRun(s.path(), data)
 		}
 	}
-	var old []string // otherwise there would be more files with each claim
+	var old []string // remove old records, because every claim can add files
 	eachStopped(context.Background(), t, func(file string, s *Stopped) {
 		if s == nil || at.Sub(s.At) >= StoppedFor {
 			old = append(old, file)
@@ -65,8 +65,8 @@ func ReadStopped(ctx context.Context, t *tree.Tree) (all []Stopped) {
 	return all
 }
 
-// eachStopped calls found for each file in format.StoppedDir that can be read, until ctx ends. If the file is not a record,
-// s is nil. Earlier versions wrote such files: one for each agent and Doing.
+// eachStopped calls found for each file in format.StoppedDir that can be read, until ctx ends. If the file is not a
+// record, s is nil. Earlier versions wrote such files, one for each agent and Doing.
 func eachStopped(ctx context.Context, t *tree.Tree, found func(file string, s *Stopped)) {
 	_ = t.Walk(ctx, format.StoppedDir, func(file string, _ fs.DirEntry) error {
 		data, _, err := t.Read(file, format.MaxSmall)

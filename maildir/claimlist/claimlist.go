@@ -1,6 +1,6 @@
-// Package claimlist computes the next version of the list of claims that machines share. It only compares values. It
-// does not read files, the index or the clock, and it writes nothing. Package peers reads the list, calls Next, pushes
-// the result, and updates the claim files. See docs/sync.md, "Claims".
+// Package claimlist computes the next version of the list of claims that machines share. It does not read files, the
+// index or the clock, and it writes nothing. Package peers reads the list, calls Next, pushes the result, and updates
+// the claim files. See docs/sync.md, "Claims".
 package claimlist
 
 import (
@@ -25,7 +25,7 @@ type Entry struct {
 	Blob    string    // Git's hash of the content; "": not written yet
 }
 
-// Row returns the claim as it appears in this machine's file at path.
+// Row returns the claim as the file at path on this machine contains it.
 func (e *Entry) Row(path string) claim.Row {
 	row := claim.Row{Claim: e.Claim, Path: path}
 	row.Expires = e.Expires
@@ -45,16 +45,17 @@ func (e *Entry) IsNamesakes(a *Agent) bool {
 	return a != nil && !a.Person && !e.Inception.IsZero() && !a.Inception.Equal(e.Inception)
 }
 
-// Round contains what one machine knows before it changes the list. The maps' keys are paths of claim files.
+// Round contains the facts from which one machine computes the next list. The keys of Remote, Base and Removed are
+// paths of claim files.
 type Round struct {
 	Remote  map[string]*Entry // the other machines' list; may contain expired claims
-	Base    map[string]*Entry // the list that this machine's files have followed
+	Base    map[string]*Entry // the list to which this machine's files were last updated
 	Reset   bool              // Remote was lost and recreated after Base
 	Files   []claim.Row       // the claims in this machine's files, oldest first
-	Removed map[string]bool   // files that Base contains and that were removed
+	Removed map[string]bool   // files of claims in Base that were removed
 	Agents  map[string]*Agent // all holders, by name
 	Machine string            // id of this machine's key
-	Now, At time.Time         // by the monotonic clock and the wall clock
+	Now, At time.Time         // the current time, by the monotonic clock and by the wall clock
 
 	// IsFile reports whether the code base has a file at a path, as in claim.View.
 	IsFile func(path string) bool
@@ -62,7 +63,7 @@ type Round struct {
 	own map[string]claim.Row // the claims in Files, by path
 }
 
-// Next is the next version of the list, together with what this machine must do for it.
+// Next is the next version of the list, with the resulting changes on this machine.
 type Next struct {
 	List    map[string]*Entry
 	Lost    map[string]claim.Row // the claims that conflict with this machine's files, by the path of the file
@@ -74,13 +75,13 @@ type Next struct {
 // decision is a Next that is being computed.
 type decision struct {
 	*Next
-	leases    *claim.Leases   // the leases of List
-	namesakes map[string]bool // claims in List whose holder is not this machine's agent with the same name
+	leases    *claim.Leases   // the claims in List
+	namesakes map[string]bool // paths of claims in List whose holder only shares its name with an agent on this machine
 }
 
-// NewEntry returns the entry for a lease that this machine has not seen before. If the lease is this machine's own and
-// followed says that the file at path belongs to it, the entry expires at the time in the file. For any other entry,
-// the length is counted from now.
+// NewEntry returns the entry for a lease that this machine has not seen before. followed says whether the file at path
+// was written for this lease. If it was, and the lease is this machine's own, the entry expires at the time in the
+// file. For any other entry, the length is counted from now.
 func (r *Round) NewEntry(path, blob string, lease format.Lease, followed bool) *Entry {
 	left := lease.Length
 	if lease.Machine != r.Machine {
@@ -91,7 +92,7 @@ func (r *Round) NewEntry(path, blob string, lease format.Lease, followed bool) *
 	return &Entry{Lease: lease, Until: r.Now.Add(left), Expires: r.wall(left), Blob: blob}
 }
 
-// wall returns the wall-clock time at which left will have passed.
+// wall returns the wall-clock time when the duration left will have passed.
 func (r *Round) wall(left time.Duration) time.Time { return r.At.Add(left).Truncate(time.Microsecond) }
 
 // files returns the claims in this machine's files, by path.
@@ -102,7 +103,7 @@ func (r *Round) files() map[string]claim.Row {
 	return r.own
 }
 
-// ByPath returns claims by the paths of their files.
+// ByPath returns a map of claims whose keys are the paths of their files.
 func ByPath(rows []claim.Row) map[string]claim.Row {
 	by := make(map[string]claim.Row, len(rows))
 	for _, c := range rows {
@@ -112,7 +113,7 @@ func ByPath(rows []claim.Row) map[string]claim.Row {
 }
 
 // Next computes the next list in three steps. First, claims that were released here are removed from the list. Second,
-// claims that were created or changed here, by hand or while the list could not be reached, are added to the list,
+// claims that a user created or changed here, or that changed while the list was unreachable, are added to the list,
 // oldest first, unless they conflict. Third, the request is either granted completely or refused, and res is the
 // answer. If ask is nil, a claim whose file was removed is treated as released. Next returns any error from
 // claim.Leases.
@@ -159,7 +160,8 @@ func (r *Round) hasFollowed(path string, e *Entry) bool {
 }
 
 // givenBack reports whether a claim in the list was released here. For this machine's own claim, it also returns true
-// if a change to the file made the claim expire or, if removed is set, if the file was removed.
+// if a user changed the file so that the claim has expired. If removed is set, it also returns true if the file was
+// removed.
 func (r *Round) givenBack(path string, e *Entry, removed bool) bool {
 	f, here := r.files()[path]
 	same := here && f.Created.Equal(e.Created)
@@ -194,8 +196,8 @@ func (r *Round) decide(n *Next) *decision {
 	return d
 }
 
-// timed returns the entry with a wall-clock expiry that agrees with the monotonic clock. Because each change to a file
-// is a commit, it keeps the expiry in the file (said) if that is within Grace of the right time.
+// timed returns the entry with a wall-clock expiry that agrees with the monotonic clock. If the expiry in the file
+// (said) is within Grace of the right time, timed keeps it, because each change to a file creates a commit.
 func (r *Round) timed(e *Entry, said time.Time) *Entry {
 	left := e.Until.Sub(r.Now)
 	if off := said.Sub(r.At) - left; off <= Grace && off >= -Grace {
@@ -207,7 +209,7 @@ func (r *Round) timed(e *Entry, said time.Time) *Entry {
 }
 
 // asksFor reports whether the claim in a file must be added to the list. This is the case if the file was created here,
-// or if its expiry was changed here, by hand or while the list could not be reached. A file that belongs to another
+// or if its expiry was changed here by a user or while the list was unreachable. A file that belongs to another
 // machine's agent is never added, because it may come from an old commit.
 func (d *decision) asksFor(f *claim.Row) bool {
 	r := d.round
@@ -236,7 +238,7 @@ func (d *decision) enterFile(f *claim.Row) error {
 	return nil
 }
 
-// decideAsk decides a request.
+// decideAsk grants or refuses a request.
 func (d *decision) decideAsk(ask *claim.Request) (res *claim.Result, err error) {
 	with := *ask
 	with.Namesakes = d.namesakes
@@ -325,8 +327,8 @@ func (n *Next) Ended() []claim.Row {
 	return slices.DeleteFunc(slices.Clone(n.round.Files), func(f claim.Row) bool { return !f.Live(n.round.At) || n.List[f.Path] != nil })
 }
 
-// IsNews reports whether the holder of an ended claim must be notified. This is the case if another claim conflicts, or
-// if this machine's claim was removed from the list before its expiry. It is not the case if the claim expired.
+// IsNews reports whether the holder of an ended claim must be notified. The holder must be notified if another claim
+// conflicts, or if this machine's claim was removed from the list before it expired. An expired claim causes no notice.
 func (n *Next) IsNews(f *claim.Row) bool {
 	if _, lost := n.Lost[f.Path]; lost {
 		return true

@@ -14,14 +14,14 @@ import (
 	"mailtree/maildir/format"
 )
 
-// The tests' machine has the key "here". now and at are the readings of its clocks.
+// In these tests, this machine's key has the id "here". Its monotonic clock shows now, and its wall clock shows at.
 var (
 	now  = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at   = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	made = at.Add(-time.Hour) // creation time of claims without "created=NAME"
 )
 
-// options contains the words NAME=VALUE at the end of a line. A word without a value has the value "yes".
+// options contains the options (NAME=VALUE) at the end of a line. An option without a value has the value "yes".
 type options map[string]string
 
 func split(line string, n int) (fields []string, o options) {
@@ -94,7 +94,7 @@ func rows(t testing.TB, lines []string) (all []claim.Row) {
 	return all
 }
 
-// name returns a short name for the path of a claim file. For a file that Next has created, this is the pattern.
+// name returns a short name for the path of a claim file. For a file that Next creates, this is new: and the pattern.
 func (n *Next) name(path string) string {
 	if strings.HasPrefix(path, format.ClaimsDir+"/") {
 		return "new:" + n.List[path].Pattern
@@ -102,7 +102,7 @@ func (n *Next) name(path string) string {
 	return path
 }
 
-// shown returns a round's decisions as lines.
+// shown formats a round's decisions as lines.
 func shown(n *Next, res *claim.Result) (lines []string) {
 	for path, e := range n.Followed() {
 		line := fmt.Sprintf("%s %s %s %s %v", n.name(path), e.Agent, e.Pattern, e.Machine, e.Until.Sub(now))
@@ -441,8 +441,8 @@ func TestNewEntry(t *testing.T) {
 	}
 }
 
-// TestFollowLater checks that, if the files could not be written, the next round makes the same decisions even though
-// the wall clock was set.
+// TestFollowLater checks that, if the files could not be written, the next round makes the same decisions even if the
+// wall clock has been set.
 func TestFollowLater(t *testing.T) {
 	t.Parallel()
 	for _, step := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
@@ -464,12 +464,12 @@ func TestFollowLater(t *testing.T) {
 	}
 }
 
-// TestFollow checks that files that have changed since the round began are left to the next round.
+// TestFollow checks that Follow leaves a file to the next round if the file has changed since the round began.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ was, is, there string }{
-		{"1 Eve app 10m", "1 Eve app 20m", "1 Eve app there 30m"}, // to be written
-		{"1 Ann app 10m", "1 Ann app 20m", ""},                    // to be released
+		{"1 Eve app 10m", "1 Eve app 20m", "1 Eve app there 30m"}, // Follow would write this file
+		{"1 Ann app 10m", "1 Ann app 20m", ""},                    // Follow would release this claim
 	} {
 		r := &Round{Machine: "here", Now: now, At: at, Files: rows(t, []string{c.was}), IsFile: func(string) bool { return false }}
 		r.Base = entries(t, []string{"1 Eve app there 10m"})

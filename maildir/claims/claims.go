@@ -38,9 +38,9 @@ type Elsewhere interface {
 	IsNamesakes(path string, agent *index.AgentRow) bool
 }
 
-// Claims gives access to a project's claims, as its claim files contain them. It is safe for concurrent use.
+// Claims reads and changes a project's claims, which are stored in claim files. It is safe for concurrent use.
 type Claims struct {
-	Elsewhere Elsewhere // provided by the sync; set before the first use
+	Elsewhere Elsewhere // implemented by the sync; must be set before the first use
 
 	mail   *core.Mail
 	leases *claim.Leases
@@ -80,8 +80,8 @@ func (cs *Claims) Grant(ctx context.Context, r *claim.Request) (*claim.Result, e
 	return res, nil
 }
 
-// Matches counts the files in the code base that Git tracks, by pattern. If the caller works in another folder of the
-// code base, such as a linked worktree, it counts the files there. It stops after maxCounting.
+// Matches counts, for each pattern, the matching files that Git tracks in the code base. If the caller works in another
+// folder of the code base, such as a linked worktree, Matches counts the files there. It stops after maxCounting.
 func (cs *Claims) Matches(workDir string, patterns []string) map[string]int {
 	deadline := time.Now().Add(maxCounting)
 	fold, err := cs.code.IgnoresCase(cs.mail.HumanKey())
@@ -103,8 +103,8 @@ func (cs *Claims) Matches(workDir string, patterns []string) map[string]int {
 	return claim.Matches(names, patterns, fold, deadline)
 }
 
-// Check normalizes the patterns and checks the request against the limits. In moved, it returns the patterns that were
-// found below the request's folder.
+// Check normalizes the patterns and checks the request against the limits. moved lists the texts that name nothing in
+// the request's folder and were resolved relative to the top of the code base.
 func (cs *Claims) Check(r *claim.Request) (moved []claim.Moved, err error) {
 	if r.TTL == 0 {
 		r.TTL = defaultTTL
@@ -136,7 +136,6 @@ func (cs *Claims) Check(r *claim.Request) (moved []claim.Moved, err error) {
 	return moved, nil
 }
 
-// checkCount returns an error for a claim with too many patterns or none.
 func checkCount(patterns []string) error {
 	switch n := len(patterns); {
 	case n == 0:
@@ -215,7 +214,7 @@ func (cs *Claims) PlanRelease(g *writer.Group, tx *writer.Tx, claims []claim.Row
 	return nil
 }
 
-// Listed returns the patterns of claims on one line.
+// Listed returns the patterns of claims, separated by commas.
 func Listed(claims []claim.Row) string {
 	names := make([]string, len(claims))
 	for i := range claims {
@@ -241,8 +240,8 @@ func (cs *Claims) Of(ctx context.Context, agent string) ([]claim.Row, error) {
 	})
 }
 
-// Covering lists the live exclusive claims that cover any of the files, earliest first, each with the files that it
-// covers. The paths are relative to the root of the code repository. It returns any error from List.
+// Covering lists the live exclusive claims that cover any of the files at paths, earliest first, each with the files
+// that it covers. The paths are relative to the root of the code repository. It returns any error from List.
 func (cs *Claims) Covering(ctx context.Context, paths []string) ([]claim.Blocked, error) {
 	fold, err := cs.code.IgnoresCase(cs.mail.HumanKey())
 	if err != nil {
@@ -257,8 +256,8 @@ func (cs *Claims) Covering(ctx context.Context, paths []string) ([]claim.Blocked
 	return claim.NewIntent(anyone, paths, fold, cs.mail.Store.Now()).Blocking(live), nil
 }
 
-// Select lists the claims that pass accepts, in the same order as List. The argument live says whether the claim is
-// live.
+// Select lists the claims that pass accepts, in the same order as List. The argument live of pass says whether the
+// claim is live.
 func (cs *Claims) Select(ctx context.Context, pass func(c *claim.Row, live bool) bool) (rows []claim.Row, err error) {
 	err = cs.Look(ctx, func(l *claim.Leases) error {
 		rows = l.Select(pass)
@@ -302,7 +301,7 @@ func (cs *Claims) Sweep() *writer.Tx {
 		}
 		for i := range old {
 			c, before := &old[i], len(tx.Writes)
-			if cs.Elsewhere.IsListed(c.Path) { // the wall clock does not decide when this claim ends
+			if cs.Elsewhere.IsListed(c.Path) { // this claim's expiry does not depend on the wall clock
 				continue
 			}
 			if before >= 2*writer.MaxGroup {
@@ -312,7 +311,7 @@ func (cs *Claims) Sweep() *writer.Tx {
 				tx.Writes = nil
 				return nil // keep the file: a file that cannot be committed must not be removed
 			}
-			if !cs.stands(c) { // checked here; publish notices later changes
+			if !cs.stands(c) { // publish detects changes after this check
 				tx.Writes = tx.Writes[:before]
 			}
 		}
@@ -321,7 +320,8 @@ func (cs *Claims) Sweep() *writer.Tx {
 	return tx
 }
 
-// stands reports whether the claim's files still agree with the index about the claim's expiry time and release.
+// stands reports whether the claim's files still agree with the index about when the claim expires and whether it was
+// released.
 func (cs *Claims) stands(c *claim.Row) bool {
 	data, _, err := cs.mail.Tree.Read(c.Path, format.MaxSmall)
 	if err != nil {
@@ -347,7 +347,7 @@ func (cs *Claims) ReleasedBy(mark string) string {
 
 // NotifyOutdone notifies the holders of exclusive claims whose pattern another agent claimed earlier, once for each
 // claim. The server never grants a second claim, but two claims may be live after a clock jumped forward and back, or
-// if users write claim files by hand.
+// if users write claim files themselves.
 func (cs *Claims) NotifyOutdone(ctx context.Context) error {
 	live, err := cs.Select(ctx, func(c *claim.Row, live bool) bool { return live && c.Exclusive })
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// OfDone returns an operation's claims, as its files contained them after the operation. It returns any error from the
-// tree.
+// OfDone returns the claims in an operation, as the claim files contained them after the operation. It returns any
+// error from the tree.
 func (cs *Claims) OfDone(done *history.Done) (all []format.Claim, err error) {
 	for _, v := range done.Changes {
 		data := v.Is
 		switch format.Locate(v.Path).Kind {
 		case format.KindReleased:
-			if v.Is == nil { // the claim's own file is among the changes
+			if v.Is == nil { // the operation also contains the claim's own file
 				continue
 			}
 			data, _, err = cs.mail.Tree.Read(format.ClaimOfMark(v.Path), format.MaxSmall)

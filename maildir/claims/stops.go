@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/claim"
 )
 
-// Stop records that an agent could not work because of claims that are still live. The claims stopped it at the same
-// moment.
+// Stop records that an agent could not work because of claims that are still live. All of the claims stopped the agent
+// at the same moment.
 type Stop struct {
 	Agent string          `json:"agent"` // "" if unknown
 	Doing string          `json:"doing"` // as in claim.Stopped
@@ -18,8 +18,8 @@ type Stop struct {
 	By    []claim.Blocked `json:"by"`
 }
 
-// Stops lists what claims have stopped within the last day, newest first, as far as these claims are still live. For
-// each agent and claim, it lists the most recently refused commit, edit, push and claim.
+// Stops lists the agents that were stopped within the last day by claims that are still live, newest first. For each
+// agent and claim, it lists the most recently refused commit, edit, push and claim.
 func (cs *Claims) Stops(ctx context.Context) (all []Stop, err error) {
 	noted := claim.ReadStopped(ctx, cs.mail.Tree)
 	if len(noted) == 0 {
@@ -32,7 +32,7 @@ func (cs *Claims) Stops(ctx context.Context) (all []Stop, err error) {
 	}
 	now := cs.mail.Store.Now()
 	for _, n := range noted {
-		holds := func(c claim.Row) bool { return c.Path == n.File && !c.Created.After(n.At) } // not a later claim
+		holds := func(c claim.Row) bool { return c.Path == n.File && !c.Created.After(n.At) } // excludes later claims
 		i := slices.IndexFunc(live, holds)
 		if i < 0 || now.Sub(n.At) >= claim.StoppedFor {
 			continue
@@ -50,7 +50,7 @@ func (cs *Claims) Stops(ctx context.Context) (all []Stop, err error) {
 	return all, nil
 }
 
-// NoteConflicts records that a claim was refused.
+// NoteConflicts records that a claim was refused because of conflicts.
 func (cs *Claims) NoteConflicts(agent string, conflicts []claim.Conflict) {
 	var by []claim.Blocked
 	for _, c := range conflicts {

@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// setBack is how far the machine's clock may be set back before ids and times follow it. Corrections from time servers
-// are only a few seconds.
+// setBack is how far the machine's clock may be set back before ids and times go back with it. Corrections from time
+// servers are only a few seconds.
 const setBack = time.Minute
 
 // Clock creates ids and creation times. Within a process, both strictly increase while the machine's clock runs, stops,
@@ -31,7 +31,7 @@ type Clock struct {
 	rand io.Reader
 
 	mu   sync.Mutex
-	last time.Time // newest creation time, in microseconds
+	last time.Time // newest creation time, truncated to microseconds
 	day  string
 	id   uint64 // the 16 hex digits of the newest id
 }
@@ -39,8 +39,8 @@ type Clock struct {
 // New returns a clock that reads the machine's clock from now and random bytes from rand.
 func New(now func() time.Time, rand io.Reader) *Clock { return &Clock{now: now, rand: rand} }
 
-// Stamp returns the id and creation time of a new message. The id is msg_, the UTC date, _ and 16 hex
-// digits: seven for the milliseconds of the day and nine random ones. It returns any error from reading random bytes.
+// Stamp returns the id and creation time of a new message. The id consists of msg_, the UTC date, _ and 16 hex digits:
+// seven for the milliseconds of the day and nine random ones. It returns any error from reading random bytes.
 func (c *Clock) Stamp() (id string, created time.Time, err error) {
 	var r [8]byte
 	if _, err := io.ReadFull(c.rand, r[:]); err != nil {
@@ -71,8 +71,8 @@ var idForm = lazy.Regexp(`msg_[0-9]{8}_[0-9a-f]{16}`)
 // contains no id.
 func FindID(text string) string { return idForm().FindString(strings.ToLower(text)) }
 
-// Time returns a time that can be compared with creation times. It is before all future creation times, and not before
-// any earlier one unless the machine's clock is set back.
+// Time returns the current time for comparisons with creation times. It is before all later creation times and, unless
+// the machine's clock is set back, not before any earlier one.
 func (c *Clock) Time() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

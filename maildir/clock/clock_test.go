@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestStamp checks that ids and times strictly increase, even if the clock stops or is set back a little. It also
-// checks that both follow the clock if it is set back further, and increase from there. No id is ever repeated.
+// TestStamp checks that ids and times strictly increase, even if the clock stops or is set back a little. If the clock
+// is set back further, both must follow it and increase from there. No id may ever repeat.
 func TestStamp(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 20, 23, 59, 59, 999_000_000, time.UTC)
@@ -42,7 +42,7 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-// TestFindID checks that an id created by Stamp is found in every form in which users write it.
+// TestFindID checks that FindID finds an id created by Stamp in every form in which users write it.
 func TestFindID(t *testing.T) {
 	id, _, err := New(time.Now, rand.Reader).Stamp()
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// Codebase is the code base of a project: the folder that the project is named by, and other folders of the same
-// repository. It is safe for concurrent use.
+// Codebase is the code base of a project: the folder that names the project, and other folders of the same repository.
+// It is safe for concurrent use.
 type Codebase struct {
 	all  *Codebases
 	mail *core.Mail
@@ -39,11 +39,11 @@ func (c *Codebase) Covers(dir string) bool {
 	return err == nil && isIn(place.Path, real)
 }
 
-// Below returns the path of the folder that a key names, relative to the project's folder. It returns "" if the key names
-// no folder below the project's folder.
+// Below returns the path of the folder that a key names, relative to the project's folder. If the key does not name a
+// folder below the project's folder, it returns "".
 func (c *Codebase) Below(key string) string { return c.below(c.mail.HumanKey(), key) }
 
-// below is Below for the project whose folder is top.
+// below is like Below, but for the project whose folder is top.
 func (c *Codebase) below(top, key string) string {
 	given := filepath.Clean(storedir.PlainKey(key))
 	if !filepath.IsAbs(given) || given == top {
@@ -56,8 +56,8 @@ func (c *Codebase) below(top, key string) string {
 	return place.Path[len(top)+1:]
 }
 
-// File returns where a file is that was edited: on the disk, and in the repository. ok is false if the absolute path is not
-// in the code base, or if that cannot be told.
+// File returns the location of an edited file, on disk and in the repository. path is absolute. ok is false if the file
+// is not in the code base, or if that cannot be determined.
 func (c *Codebase) File(path string) (f editing.File, ok bool) {
 	top := c.mail.HumanKey()
 	disk, err := repo.WithoutLinks(filepath.Clean(path))
@@ -72,7 +72,7 @@ func (c *Codebase) File(path string) (f editing.File, ok bool) {
 	return editing.File{Disk: disk, Path: rel}, ok && err == nil
 }
 
-// placeOf maps a path to the same path in the folder that the project is named by.
+// placeOf maps a path in any folder of a code base to the same path in the folder that names the project.
 func (c *Codebase) placeOf(path string) (repo.Place, error) {
 	places, err := c.all.store.Places()
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *Codebase) placeOf(path string) (repo.Place, error) {
 func isIn(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
 // Missing returns the path that a key names (for a slug, the project's path) if no folder exists at that path. The key
-// may be mistyped, or it may name a folder on another machine. If the folder exists, Missing returns "".
+// may contain a typo, or it may name a folder on another machine. If the folder exists, Missing returns "".
 func (c *Codebase) Missing(key string) string {
 	path := filepath.Clean(storedir.PlainKey(key))
 	if !filepath.IsAbs(path) {
@@ -96,7 +96,8 @@ func (c *Codebase) Missing(key string) string {
 	return path
 }
 
-// NoteBelow returns a note if a key of this project names a folder below the project's folder. Otherwise it returns nil.
+// NoteBelow returns a note if a key of this project names a folder below the project's folder. Otherwise it returns
+// nil.
 func (c *Codebase) NoteBelow(key string) *refusal.Error {
 	top := c.mail.HumanKey()
 	if c.below(top, key) == "" {
@@ -111,9 +112,9 @@ func (c *Codebase) NoteBelow(key string) *refusal.Error {
 	}
 }
 
-// NoteMade returns a note for a caller that has created the project with a key, if the result may be a surprise. This is
-// the case if the project covers every path, or if the key names another folder of the code base or a folder that does
-// not exist on this machine. Otherwise NoteMade returns "".
+// NoteMade returns a note for a caller that has created the project with a key, if the result may surprise the caller.
+// That may be so if the project covers every path, or if the key names another folder of the code base or a folder that
+// does not exist on this machine. Otherwise NoteMade returns "".
 func (c *Codebase) NoteMade(key string) string {
 	given, top := filepath.Clean(storedir.PlainKey(key)), c.mail.HumanKey()
 	if top == "/" {
@@ -141,9 +142,9 @@ func (c *Codebase) NoteMissing(key string) string {
 		"call again with its absolute path."
 }
 
-// Relatives returns the names of two projects whose repositories have the same first commit as the repository of this
-// project: fork has another remote, and the folder of moved is gone. Both are "" if there is no such project. Relatives
-// reads the map of folders, and does not run Git.
+// Relatives returns the names of two other projects whose repositories have the same first commit as this project's
+// repository. The repository of fork has another remote. The folder of moved no longer exists. Each name is "" if there
+// is no such project. Relatives reads the map of folders, and does not run Git.
 func (c *Codebase) Relatives() (fork, moved string) {
 	for _, r := range c.all.relatives(c.mail) {
 		if name := r.mail.Name(); r.gone {
@@ -155,10 +156,10 @@ func (c *Codebase) Relatives() (fork, moved string) {
 	return fork, moved
 }
 
-// Visited records in the map of folders that an agent of the project works in a folder, if the key is a path in a linked
-// worktree. The path then still means the project after the worktree was removed. Visited also records, once while the
-// server runs, what identifies the project's repository, so that the project is recognized if its folder is moved.
-// Errors are logged.
+// Visited is called when an agent of the project works in the folder that the key names. If the folder is in a linked
+// worktree, Visited adds the worktree to the map of folders. The path then still identifies the project after the
+// worktree is removed. Once per server run, Visited also records the identity of the project's repository, so that the
+// project is recognized if its folder is moved. Visited logs errors.
 func (c *Codebase) Visited(ctx context.Context, key string) {
 	log := c.all.store.Log
 	if err := c.recordRepository(context.WithoutCancel(ctx)); err != nil {

@@ -21,14 +21,14 @@ type Link struct {
 	Folder   string // the top of the folder's working tree, or the folder itself if it is in none
 	Slug     string // the project
 	HumanKey string // the project's own folder
-	Moved    string // the project's former folder, which is gone; "" if the folder was only added
-	Hidden   string // name of the folder's own project, which the folder does not mean any more; "" if there is none
+	Moved    string // the project's former folder, which no longer exists; "" if the new folder was only added
+	Hidden   string // name of the folder's own project, which the folder no longer identifies; "" for none
 }
 
-// Link makes a folder mean a project, in addition to the project's own folder. If the project's own folder is gone, the
-// folder takes its place, unless the folder has a project itself. If name is "", the project is found by the first commit
-// of the folder's repository. Link returns ErrNotFound and ErrInvalid for the project or the folder, ErrConflict if
-// several projects fit, and ErrUnavailable.
+// Link makes a folder identify a project, in addition to the project's own folder. If the project's own folder no
+// longer exists, the linked folder replaces it, unless the linked folder has its own project. If name is "", the
+// project is found by the first commit of the folder's repository. Link returns ErrNotFound and ErrInvalid for the
+// project or the folder, ErrConflict if several projects match or the folder is already linked, and ErrUnavailable.
 func (s *Codebases) Link(ctx context.Context, dir, name string) (Link, error) {
 	folder, err := s.linkable(dir)
 	if err != nil {
@@ -60,8 +60,8 @@ func (s *Codebases) Link(ctx context.Context, dir, name string) (Link, error) {
 	return l, err
 }
 
-// Unlink removes the lines about a folder from the map of folders: those that a user wrote, and those that the program
-// wrote by itself. It returns ErrNotFound if there are none, and ErrUnavailable.
+// Unlink removes the lines about a folder from the map of folders, both those that a user added and those that the
+// program added. It returns ErrNotFound if there are none, and ErrUnavailable.
 func (s *Codebases) Unlink(dir string) (folder string, err error) {
 	if folder, err = Top(dir); err != nil {
 		return "", err
@@ -88,8 +88,8 @@ func (s *Codebases) Unlink(dir string) (folder string, err error) {
 	return "", e
 }
 
-// linkable returns the folder to link: the top of the working tree that contains dir, which may be a linked worktree, or
-// dir itself. It returns ErrInvalid for a folder that cannot be a code base, and ErrNotFound if there is none.
+// linkable returns the folder to link: the top of the working tree that contains dir, which may be a linked worktree,
+// or dir itself. It returns ErrNotFound if dir is not a folder, and ErrInvalid if the folder cannot be a code base.
 func (s *Codebases) linkable(dir string) (string, error) {
 	fi, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !fi.IsDir() {
@@ -112,10 +112,11 @@ func (s *Codebases) linkable(dir string) (string, error) {
 	return folder, nil
 }
 
-// target returns the project to link a folder to. With a name, it is the project with that slug or path, or the only
-// project whose path ends with the name. Without one, it is a project whose repository has the same first commit as the
-// folder's: one whose folder is gone, else one of which the folder is another clone, else one with another remote.
-// target returns ErrNotFound, and ErrConflict if several projects fit.
+// target returns the project to link a folder to. If a name is given, that is the project with that slug or path, or
+// the only project whose path ends with the name. Otherwise, it is a project whose repository has the same first commit
+// as the folder's. target prefers a project whose folder no longer exists, then one with another clone of the same
+// repository, then one whose repository has another remote. It returns ErrNotFound, and ErrConflict if several projects
+// match.
 func (s *Codebases) target(ctx context.Context, folder, name string) (*core.Mail, error) {
 	if name != "" {
 		return s.called(ctx, name)
@@ -144,7 +145,7 @@ func (s *Codebases) target(ctx context.Context, folder, name string) (*core.Mail
 	return nil, e
 }
 
-// called returns the project with that name: see target.
+// called returns the project with the given name: see target.
 func (s *Codebases) called(ctx context.Context, name string) (*core.Mail, error) {
 	switch called := s.store.Called(name); {
 	case len(called) == 1:
@@ -163,7 +164,7 @@ func (s *Codebases) called(ctx context.Context, name string) (*core.Mail, error)
 	return c, err
 }
 
-// move makes folder the project's own folder. The former folder, which is gone, still means the project.
+// move makes folder the project's own folder. The former folder, which no longer exists, still identifies the project.
 func (s *Codebases) move(ctx context.Context, c *core.Mail, folder string) error {
 	former := c.HumanKey()
 	shared, err := storedir.LoadShared(s.store.Root, c.Slug)
@@ -199,7 +200,6 @@ func rename(ctx context.Context, c *core.Mail, folder string) error {
 	return c.Act(ctx, tx)
 }
 
-// write writes a line to the map of folders.
 func (s *Codebases) write(l folders.Line) error {
 	err := s.store.Folders.Change(func(m *folders.Map) (*folders.Map, error) { return m.With(l), nil })
 	s.projects.Moved(nil)

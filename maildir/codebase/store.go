@@ -20,20 +20,21 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Projects opens the projects of a store. It is what this package needs from package maildir.
+// Projects opens the projects of a store. It is the part of package maildir that this package needs.
 type Projects interface {
 	// Find returns the project with the given key or slug. It returns any error from maildir.Store.Project.
 	Find(ctx context.Context, key string) (*core.Mail, error)
 
-	// Moved is called after keys may have changed their meaning. c is the project whose own folder changed, or nil.
+	// Moved is called after a change that may affect which project a key identifies. c is the project whose own folder
+	// changed, or nil.
 	Moved(c *core.Mail)
 }
 
-// Codebases has the code bases of a store. It is safe for concurrent use.
+// Codebases gives access to the code bases of a store's projects. It is safe for concurrent use.
 type Codebases struct {
 	store    *core.Store
 	projects Projects
-	noted    sync.Map // slugs of the projects whose repository Visited noted
+	noted    sync.Map // slugs of the projects whose repository Visited has tried to record
 }
 
 // New returns the code bases of a store.
@@ -44,8 +45,8 @@ func New(store *core.Store, projects Projects) *Codebases {
 // Of returns the code base of a project.
 func (s *Codebases) Of(c *core.Mail) *Codebase { return &Codebase{all: s, mail: c} }
 
-// Top returns the top of the working tree that contains dir, without symbolic links, or dir if it is in none. The tree
-// may be a linked worktree. Top returns ErrUnavailable for a machine fault.
+// Top returns the top of the working tree that contains dir, or dir itself if it is in none, without symbolic links.
+// The working tree may be a linked worktree. Top returns ErrUnavailable for a machine fault.
 func Top(dir string) (string, error) {
 	real, err := repo.WithoutLinks(filepath.Clean(dir))
 	if err != nil {
@@ -61,15 +62,15 @@ func Top(dir string) (string, error) {
 	return top, nil
 }
 
-// IsMissing reports whether there is certainly no folder at a path.
+// IsMissing reports whether path is known not to be a folder.
 func IsMissing(path string) bool {
 	fi, err := os.Stat(path)
 	return tree.FaultOf(err) == tree.FaultGone || err == nil && !fi.IsDir()
 }
 
-// Refuse returns ErrInvalid for a path that cannot be a code base: a file, or a path in a system folder or in the store's
-// folder, even through symbolic links. A path that does not exist is allowed, and so is "". Refuse returns ErrUnavailable
-// for machine faults.
+// Refuse returns ErrInvalid for a path that cannot be a code base: a file, or a path in a system folder or in the
+// store's folder, even through symbolic links. A path that does not exist is allowed, as is "". Refuse returns
+// ErrUnavailable for machine faults.
 func (s *Codebases) Refuse(path string) error {
 	if path == "" {
 		return nil
@@ -109,9 +110,9 @@ func (s *Codebases) Refuse(path string) error {
 	return nil
 }
 
-// FindClone looks for a project whose repository the folder of a new project is another clone of. It writes the folder to
-// the map of folders, and returns the project's slug, or "" if there is none. It returns ErrUnavailable if the map or a
-// folder cannot be used. See folders.Finder.
+// FindClone looks for an existing project with another clone of the repository in a new project's folder. If there is
+// one, FindClone writes the new folder to the map of folders and returns the existing project's slug. Otherwise it
+// returns "". It returns ErrUnavailable if the map or a folder cannot be used. See folders.Finder.
 func (s *Codebases) FindClone(ctx context.Context, m storedir.Meaning) (slug string, err error) {
 	if m.Rule != storedir.New || m.Place.Top == "" || m.HumanKey != m.Place.Top || s.store.Scope.PerPath {
 		return "", nil
@@ -120,7 +121,7 @@ func (s *Codebases) FindClone(ctx context.Context, m storedir.Meaning) (slug str
 	return found.Clone.Project, err
 }
 
-// related is folders.Finder.Find for the open projects, oldest first.
+// related calls folders.Finder.Find with the store's projects, oldest first.
 func (s *Codebases) related(ctx context.Context, path, top string) (found folders.Found, err error) {
 	names, err := s.store.ProjectNames()
 	if err != nil {
@@ -146,11 +147,11 @@ func (s *Codebases) finder() *folders.Finder {
 // relative is a project whose repository has the same first commit as another project's repository.
 type relative struct {
 	mail *core.Mail
-	gone bool // the project's folder is gone
+	gone bool // the project's folder no longer exists
 }
 
-// relatives returns the relatives of a project, oldest first, according to the map of folders. It returns none if the map
-// cannot be read. Another clone that is a project of its own is no relative, because a user wanted that.
+// relatives returns the relatives of a project, oldest first, according to the map of folders. It returns none if the
+// map cannot be read. It omits a clone that has its own project, because a user must have wanted a separate project.
 func (s *Codebases) relatives(of *core.Mail) (all []relative) {
 	m, err := s.store.Folders.Load()
 	if err != nil {

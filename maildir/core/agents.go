@@ -50,7 +50,7 @@ func (c *Mail) HasAgent(ctx context.Context, name string) (bool, error) {
 // NameHolder returns an agent's own spelling of its name, given the name in any case. It returns "" if there is no such
 // agent.
 func (c *Mail) NameHolder(ctx context.Context, name string) (holder string, err error) {
-	const spellings = 10 // per name: users may create folders by hand
+	const spellings = 10 // limit for each name; users may have created folders whose names differ only in case
 	names, err := c.Store.Index.Names(ctx, c.Slug, format.KindProfile, name, spellings)
 	for _, n := range names {
 		if n == name || holder == "" && strings.EqualFold(n, name) {
@@ -60,8 +60,8 @@ func (c *Mail) NameHolder(ctx context.Context, name string) (holder string, err 
 	return holder, err
 }
 
-// AgentNamed returns the name of the agent that a user or a model means: without regard to case, and with or without an @
-// before it. If the project has no such agent, AgentNamed returns the name unchanged.
+// AgentNamed finds the agent that a user or a model means by a name. It ignores case and a leading @. It returns the
+// agent's exact name or, if the project has no such agent, the name unchanged.
 func (c *Mail) AgentNamed(ctx context.Context, name string) (string, error) {
 	if ok, err := c.HasAgent(ctx, name); err != nil || ok {
 		return name, err
@@ -74,8 +74,8 @@ func (c *Mail) AgentNamed(ctx context.Context, name string) (string, error) {
 	return cmp.Or(holder, name), err
 }
 
-// NoteSeen records in memory that the agent has just done something. KeepNotes writes this to disk. NoteSeen ignores a
-// name that no agent has.
+// NoteSeen records in memory that the agent has just done something. KeepNotes writes this to disk. NoteSeen ignores
+// unknown names.
 func (c *Mail) NoteSeen(ctx context.Context, agent string) {
 	if ok, err := c.HasAgent(ctx, agent); err != nil || !ok {
 		return
@@ -92,10 +92,10 @@ type lastSeen struct {
 	written bool
 }
 
-// KeepNotes writes to disk which notices the agents received. Once a second at most, it also writes when each agent was
-// last seen. When ctx ends, KeepNotes writes what is left and returns.
+// KeepNotes writes to disk which notices the agents received. At most once a second, it also writes when each agent was
+// last seen. When ctx ends, KeepNotes writes whatever is left and returns.
 func (c *Mail) KeepNotes(ctx context.Context) {
-	sighted := c.seenChanged // nil: written less than a second ago
+	sighted := c.seenChanged // nil for a second after each write
 	var rested <-chan time.Time
 	for ctx.Err() == nil {
 		select {
@@ -137,7 +137,7 @@ func (c *Mail) AddSeen(a *index.AgentRow) {
 	seen := c.seen[a.Name]
 	c.mu.Unlock()
 	var last time.Time
-	if seen != nil { // a new file may lack this time
+	if seen != nil { // the time in the file may be older
 		last = seen.last
 	} else if st, err := c.Tree.Stat(format.SeenDir + "/" + a.Name); err == nil {
 		last = time.Unix(0, st.MTime)
@@ -186,7 +186,7 @@ func (c *Mail) Elsewhere(a *index.AgentRow) bool {
 }
 
 // MachineOf returns the name of the other machine that an agent belongs to. It returns "" for an agent of this machine,
-// an agent without a machine, or a user's agent, and while the mail is not shared.
+// an agent without a machine, or a user's agent. While the mail is not shared, it always returns "".
 func (c *Mail) MachineOf(a *index.AgentRow) string {
 	if !c.Elsewhere(a) {
 		return ""
@@ -238,7 +238,7 @@ func Suffixed(name, machine string) string {
 	return format.Cut(name, 64-1-len(machine)) + "-" + machine
 }
 
-// Noticed updates the cache of names: it drops agents that may have been removed.
+// Noticed removes agents that may no longer exist from the cache of names.
 func (c *Mail) Noticed(changes []index.Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -250,7 +250,8 @@ func (c *Mail) Noticed(changes []index.Change) {
 	}
 }
 
-// SeenHere returns, by agent name, when this server last saw the agent. It omits agents that the server has not seen.
+// SeenHere returns the time when this server last saw each agent, by agent name. It omits agents that the server has
+// not seen.
 func (c *Mail) SeenHere() map[string]time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

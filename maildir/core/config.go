@@ -24,9 +24,9 @@ import (
 type Config struct {
 	Root string // absolute path; created if it is missing
 
-	// OpenIndex opens the index. It is called after the lock is taken and the leftovers of any crash are gone from
-	// every tree. It may fill a new index from the trees (by slug) immediately; maildir.Open reconciles the index in
-	// any case. The caller closes the index after Close.
+	// OpenIndex opens the index. It is called after Open has taken the lock and has removed the leftovers of a crash
+	// from the trees. It may fill a new index from the trees (by slug) immediately; maildir.Open reconciles the index
+	// in any case. The caller closes the index after Close.
 	OpenIndex func(ctx context.Context, trees map[string]*tree.Tree) (index.Index, error)
 	// OpenHistory opens the history of a project's tree and creates the repository if it is missing.
 	OpenHistory func(k *store.Keeper) (history.Log, error)
@@ -36,12 +36,12 @@ type Config struct {
 	Clone func(ctx context.Context, dir, url string) error
 
 	MaxFile      int64                           // maximum size of a message file in bytes; 0: tree.MaxFile
-	MaxFanout    int64                           // most bytes of a message file times its recipients; 0: sending.MaxFanout
+	MaxFanout    int64                           // maximum of file size × recipients, in bytes; 0: sending.MaxFanout
 	MaxProjects  int                             // maximum number of projects; 0: maildir.MaxProjects
 	Files        int                             // file descriptors that operations in progress may use; 0: 512
-	MailboxDepth int                             // unread messages per mailbox for bounded drafts; 0: sending.MailboxDepth
+	MailboxDepth int                             // maximum unread messages (bounded drafts); 0: sending.MailboxDepth
 	Format       int                             // highest format of projects; 0: projectformat.Highest
-	Scope        storedir.Scope                  // which project a path inside a Git working tree means
+	Scope        storedir.Scope                  // determines the project of a path inside a Git working tree
 	Attachments  attachment.Settings             // limits and settings of attachments
 	Domains      address.Domains                 // domains of the mailboxes' addresses; none: mailtree.local
 	Outside      Outside                         // which mail may be sent to other domains
@@ -51,15 +51,15 @@ type Config struct {
 	ClaimAlone   bool                            // grant local claims while other machines are unreachable
 	GoneLook     time.Duration                   // time between checks for clients that have ended; 0: a minute
 	Progress     func(project string, files int) // called during the first reconcile; may be nil
-	// Refine summarizes a thread's text by other means. If Refine is nil, there is no such summary. The error says why
-	// Refine returned no summary.
+	// Refine summarizes a thread's text with the command that the user has configured. If there is no summary, the
+	// error says why. Refine is nil if there is no such command.
 	Refine func(ctx context.Context, thread []byte) (string, error)
-	// Observe is called after each writing operation, in the caller's goroutine, with the duration and the error. If an
-	// operation has no paths, it had nothing to do. Observe may be nil.
+	// Observe is called after each writing operation, in the caller's goroutine, with the duration and the error. An
+	// operation without paths had nothing to do. Observe may be nil.
 	Observe func(op writer.Op, took time.Duration, err error)
 
 	Now       func() time.Time     // nil: time.Now
-	Monotonic func() time.Time     // measures other machines' leases and the settling of saved files, independently of Now; nil: time.Now
+	Monotonic func() time.Time     // monotonic clock that times other machines' leases and saved files; nil: time.Now
 	Rand      io.Reader            // nil: crypto/rand
 	Log       *slog.Logger         // nil: discarded
 	Step      func(name string)    // for fault tests: called by the writer around each possible crash point; may be nil

@@ -41,8 +41,8 @@ type Mail struct {
 }
 
 // Open opens the tree of a project and recovers it. It calls reports once, to get the receiver of the keeper's reports.
-// It returns fs.ErrNotExist if the repo folder does not exist, any refusal from projectformat.Refuse, and machine faults.
-// After such a refusal, nothing has been changed.
+// It returns fs.ErrNotExist if the repo folder does not exist, any refusal from projectformat.Refuse, and machine
+// faults. After such a refusal, nothing has been changed.
 func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error) {
 	dir := storedir.Repo(s.Root, slug)
 	fi, err := os.Lstat(dir)
@@ -109,7 +109,7 @@ func (c *Mail) Name() string { return cmp.Or(c.HumanKey(), c.Slug) }
 // It returns ErrNotFound if the project is removed in the meantime, any error from Refused, and the writer's errors.
 func (c *Mail) Act(ctx context.Context, tx *writer.Tx) error { return c.actAs(ctx, tx.Agent, tx) }
 
-// actAs is like Act, but for an operation whose plan sets the agent.
+// actAs is like Act, but for an operation that has no agent until its plan sets one.
 func (c *Mail) actAs(ctx context.Context, agent string, tx *writer.Tx) error {
 	if err := c.Refused(); err != nil {
 		return err
@@ -145,8 +145,8 @@ func (c *Mail) IsRemoved() bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(fi, c.folder)
 }
 
-// WasRemoved returns the error for a call that was in progress when the project's folder was removed, or when the server
-// had to stop using the project (Refused).
+// WasRemoved returns the error for a call that was in progress when the project's folder was removed, or when the
+// server had to stop using the project (Refused).
 func (c *Mail) WasRemoved() error {
 	if err := c.Refused(); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 const maxDayFiles = 1000
 
 // dayFolders determines the folders for new messages of the current day. It caches each mailbox's newest folder, with
-// the number of messages that the writer planned in that folder. It does not count messages that others put into the
-// folder. Only the writer's goroutine uses it. The zero value is empty.
+// the number of messages that the writer planned in that folder. It does not count messages that other programs add to
+// the folder. Only the writer's goroutine uses it. The zero value is empty.
 type dayFolders struct {
 	day    string // YYYY/MM/DD; folders of another day are dropped
 	newest map[string]*dayFolder

@@ -21,8 +21,8 @@ func newFeed() *feed {
 	return &feed{all: make(chan struct{}), agents: map[string]chan struct{}{}, idle: make(chan struct{})}
 }
 
-// Ring wakes every caller that is waiting for any change, and each caller that is waiting for an agent whose files are
-// in changes.
+// Ring wakes every caller that is waiting for any change. It also wakes each caller that is waiting for an agent whose
+// files are in changes.
 func (f *feed) Ring(changes []index.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,5 +91,5 @@ func (f *feed) Agent(slug, name string) <-chan struct{} {
 	return b
 }
 
-// AnyAgent selects all agents of a project in feed.Agent.
+// AnyAgent is the name to pass to feed.Agent to wait for any agent of a project.
 const AnyAgent = ""

@@ -12,13 +12,13 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// identity is what project.json and shared.json say about a project.
+// identity contains the information about a project from project.json and shared.json.
 type identity struct {
 	own    string    // the path in project.json; "" if there is none
 	key    string    // the path of the code base on this machine; "" if neither file contains one
 	made   time.Time // when the project was created; zero if project.json does not say
 	shared bool      // the mail is shared with other machines
-	refuse error     // why this server must not use the project: see projectformat.Refuse; nil if it may
+	refuse error     // if not nil, the server must not use the project for this reason: see projectformat.Refuse
 }
 
 // HumanKey returns the absolute path that names the project, or "" if there is none. The path is from shared.json if
@@ -28,22 +28,22 @@ func (c *Mail) HumanKey() string { return c.is.Load().key }
 // OwnKey returns the path in project.json, which other machines may change if the project is shared.
 func (c *Mail) OwnKey() string { return c.is.Load().own }
 
-// IsNamed reports whether name is the project's current name, or the path at which the project was created. The path of
-// a code base may change, and its earlier mail is then still this project's.
+// IsNamed reports whether name is the project's current name, or the path at which the project was created. If the path
+// of a code base changes, its earlier mail still belongs to this project.
 func (c *Mail) IsNamed(name string) bool { return name == c.Name() || format.Slug(name) == c.Slug }
 
 // Created returns when the project was created, or zero if project.json contains no time.
 func (c *Mail) Created() time.Time { return c.is.Load().made }
 
-// Refused returns why this server must no longer use the project: because a user, or Git, has raised the format in
-// project.json. It returns nil if the server may use the project.
+// Refused returns an error if this server must no longer use the project because a user or Git has raised the format in
+// project.json. Otherwise it returns nil.
 func (c *Mail) Refused() error { return c.is.Load().refuse }
 
 // IsShared reports whether the project's mail is shared with other machines.
 func (c *Mail) IsShared() bool { return c.is.Load().shared }
 
-// Reread rereads project.json and shared.json, and reports whether the answer of a method above has changed. It returns
-// machine faults, which change nothing. Only one call may run at a time.
+// Reread rereads project.json and shared.json, and reports whether the result of any method above has changed. If a
+// machine fault prevents this, Reread returns the fault and changes nothing. Only one call may run at a time.
 func (c *Mail) Reread() (changed bool, err error) {
 	is, err := c.Store.readIdentity(c.Slug, c.Tree, c.Keeper.Log)
 	if err != nil {
@@ -52,8 +52,8 @@ func (c *Mail) Reread() (changed bool, err error) {
 	return *c.is.Swap(is) != *is, nil
 }
 
-// readIdentity reads project.json in a project's tree, and shared.json next to the tree. A file that is missing or
-// invalid says nothing. If the project is shared but shared.json contains no path, readIdentity adds the path from
+// readIdentity reads project.json in a project's tree, and shared.json next to the tree. It treats a missing or invalid
+// file as empty. If the project is shared but shared.json contains no path, readIdentity adds the path from
 // project.json, because other machines may change project.json. It returns machine faults.
 func (s *Store) readIdentity(slug string, t *tree.Tree, log *slog.Logger) (*identity, error) {
 	shared, err := storedir.LoadShared(s.Root, slug)

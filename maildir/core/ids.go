@@ -12,10 +12,10 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// MinShort is the minimum length of a shortened id. The minimum keeps a typo from matching a message.
+// MinShort is the minimum length of a shortened id. It reduces the risk that a typo matches a message.
 const MinShort = 4
 
-// FullID is like Project.FullID, but for an id from the given field. An empty slug means all projects.
+// FullID is like maildir.Project.FullID, but refusals refer to the given field. An empty slug means all projects.
 func (s *Store) FullID(ctx context.Context, slug string, field refusal.Field, short string) (string, error) {
 	threads, err := s.Index.Names(ctx, slug, format.KindOther, short, 1)
 	if err != nil || slices.Contains(threads, short) {
@@ -27,7 +27,7 @@ func (s *Store) FullID(ctx context.Context, slug string, field refusal.Field, sh
 }
 
 // Lengthen returns the full id for short. The argument with is a function that returns the ids that begin with a
-// prefix. See Project.FullID.
+// prefix. See maildir.Project.FullID.
 func (s *Store) Lengthen(field refusal.Field, short string, with func(prefix string) ([]string, error)) (string, error) {
 	var found []string
 	for _, prefix := range IDPrefixes(short, s.Now().UTC()) {
@@ -62,7 +62,7 @@ func OneID(field refusal.Field, short string, found []string) (string, error) {
 	}
 }
 
-// IDPrefixes lists the prefixes of ids that short can mean.
+// IDPrefixes returns the id prefixes that short may stand for.
 func IDPrefixes(short string, now time.Time) []string {
 	const made = "msg_"
 	if !format.ValidID(short) {

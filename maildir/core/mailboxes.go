@@ -73,6 +73,6 @@ func (s *Store) MayOwnMore(ctx context.Context, by Caller) error {
 	return nil
 }
 
-// MaxGuestMailboxes is how many of a store's mailboxes an OS user may own. It does not apply to root and the store's
-// user.
+// MaxGuestMailboxes is the maximum number of a store's mailboxes that one OS user may own. It does not apply to root
+// and the store's user.
 const MaxGuestMailboxes = 100

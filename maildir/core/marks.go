@@ -37,7 +37,7 @@ func (c *Mail) PlanMarking(g *writer.Group, tx *writer.Tx, agent string, m Marki
 }
 
 // PlanMarks plans the marks that a delivery lacks, with at as their time. It returns any error from FreeFor, and
-// Group.Behind if a mark that the index still has was removed.
+// Group.Behind's error if the index has a mark that no longer exists.
 func (c *Mail) PlanMarks(g *writer.Group, tx *writer.Tx, m Marking, d *index.Delivery, at time.Time) error {
 	type mark struct {
 		path  string
@@ -75,8 +75,8 @@ func (c *Mail) PlanMarks(g *writer.Group, tx *writer.Tx, m Marking, d *index.Del
 	return nil
 }
 
-// FreeFor returns nil if a file can be created at path. It returns Group.Behind if a file exists there that the
-// index does not have yet, and ErrConflict if something is there that is not a file or not a valid mark.
+// FreeFor returns nil if a file can be created at path. It returns Group.Behind's error if a mark exists there that the
+// index does not have yet. It returns ErrConflict if something else is there, such as a folder or an invalid mark.
 func (c *Mail) FreeFor(g *writer.Group, path string) error {
 	st, err := g.Stat(path)
 	switch {

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// PlanMessage plans the files of a message: canonical file, outbox copy, inbox copies, attachments. It plans no files in
-// other projects. See docs/tree.md, "Copies".
+// PlanMessage plans the files of a message: canonical file, outbox copy, inbox copies, attachments. It plans no files
+// in other projects. See docs/tree.md, "Copies".
 func (c *Mail) PlanMessage(g *writer.Group, tx *writer.Tx, m *format.Message, files []attachment.File) error {
 	var err error
 	if m.ID, m.Created, err = c.Store.Clock.Stamp(); err != nil {
@@ -39,8 +39,8 @@ func (c *Mail) PlanMessage(g *writer.Group, tx *writer.Tx, m *format.Message, fi
 	return nil
 }
 
-// PlanDelivered plans the files of a message from another project, whose id is set: the canonical file, and the copies
-// in the inboxes of takers, which are among the message's recipients.
+// PlanDelivered plans the files of a message from another project: the canonical file, and the copies in the inboxes of
+// takers. The message's id must be set, and takers must be among the message's recipients.
 func (c *Mail) PlanDelivered(tx *writer.Tx, m *format.Message, takers []string) {
 	plain, full := c.sealed(m)
 	c.planCopies(tx, m, plain, full, takers)
@@ -57,9 +57,9 @@ func (c *Mail) sealed(m *format.Message) (plain, full []byte) {
 	return plain, format.Seal(c.Store.Key, format.FormatMessage(m))
 }
 
-// planCopies plans the canonical file of a message, the copy of a sender that is an agent of this project, and the inbox
-// copies of takers. It also sets what the history shows. Apart from the sender's copy, only a bcc recipient's own copy
-// names that recipient (Invariant I7).
+// planCopies plans the canonical file of a message, the copy of a sender that is an agent of this project, and the
+// inbox copies of takers. It also sets the operation's data for the history. Apart from the sender's copy, only a bcc
+// recipient's own copy names that recipient (Invariant I7).
 func (c *Mail) planCopies(tx *writer.Tx, m *format.Message, plain, full []byte, takers []string) {
 	sum := tree.SHA256(plain)
 	add := func(path string, data []byte) {
@@ -86,8 +86,7 @@ func (c *Mail) planCopies(tx *writer.Tx, m *format.Message, plain, full []byte, 
 	tx.Summary = SummaryOf(m)
 }
 
-// SummaryOf returns the line that the history shows for a message. The line does not reveal bcc recipients (Invariant
-// I7).
+// SummaryOf returns the line that the history shows for a message. The line contains no bcc recipients (Invariant I7).
 func SummaryOf(m *format.Message) string {
 	if len(m.To)+len(m.CC) == 0 {
 		return fmt.Sprintf("%s: %s", m.From, m.Subject)
@@ -144,8 +143,8 @@ func (c *Mail) ReadMessage(path, id string) (*format.Message, []byte, error) {
 }
 
 // NeedRoom returns refusal.MailboxFull if a mailbox has no room for another unread message. The function coming returns
-// the number of messages that are about to be written below a folder. For an agent of another project, NeedRoom does not
-// count messages that are about to be written.
+// the number of messages that are about to be written below a folder. For an agent of another project, NeedRoom does
+// not count messages that are about to be written.
 func (c *Mail) NeedRoom(ctx context.Context, coming func(folder string) int, names []string) error {
 	for _, n := range names {
 		p := c.Store.PartyOf(n)
@@ -158,7 +157,7 @@ func (c *Mail) NeedRoom(ctx context.Context, coming func(folder string) int, nam
 			return err
 		}
 		unread, most := counts.Unread, c.Store.MailboxDepth
-		if slug == c.Slug && unread+writer.MaxGroup >= most { // otherwise there is certainly room
+		if slug == c.Slug && unread+writer.MaxGroup >= most { // otherwise there is enough room in any case
 			unread += coming(format.AgentsDir + "/" + n + "/" + format.InboxDir)
 		}
 		if unread >= most {

@@ -24,7 +24,7 @@ type Notice struct {
 }
 
 // MostNotices is the maximum number of messages that Postmaster writes to one agent in an hour. The limit exists
-// because a script may save any number of files. One final message says that there are more notices.
+// because a script may save any number of files. One final message says that more files need fixing.
 const MostNotices = 20
 
 // noticeCount counts Postmaster's messages in the current hour, by agent. It is safe for concurrent use.

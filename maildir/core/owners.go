@@ -72,7 +72,8 @@ func (o *owners) ProjectsOf(local string) (slugs []string, err error) {
 	return append(slugs, DefaultProject), nil
 }
 
-// Owner returns the uid of the agent's owner, or NoOwner if the agent has none.
+// Owner returns the uid of the agent's owner. An agent without an entry in owners.json belongs to the store's user. If
+// the entry is negative, Owner returns NoOwner.
 func (c *Mail) Owner(owners map[string]int, agent string) int {
 	if uid, ok := owners[c.Slug+"/"+agent]; ok {
 		return max(uid, NoOwner)

@@ -11,27 +11,27 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Party is a sender or recipient of a message, as the store understands it. Exactly one of three things is true: the
-// party is an agent of the project whose mail names it, an agent of another project, or an email address.
+// Party is a sender or recipient of a message, as the store understands it. A party is either an agent of the message's
+// own project, an agent of another project, or an email address.
 type Party struct {
 	Name    string // the agent's name, or the whole email address
-	Project string // for an agent of another project: what follows the @, which is a slug in files; otherwise ""
+	Project string // for an agent of another project: the part after the @, which is a slug in files; otherwise ""
 	Email   bool
 }
 
-// IsHere reports whether the party is an agent of the project whose mail names the party.
+// IsHere reports whether the party is an agent of the message's own project.
 func (p Party) IsHere() bool { return !p.Email && p.Project == "" }
 
 // IsAgent reports whether a party to a message is an agent of the message's own project. Agents of other projects and
 // email addresses contain an @.
 func IsAgent(party string) bool { return !strings.Contains(party, "@") }
 
-// noProject is a domain that never names a project. It is reserved (RFC 6761), and UnknownSender is in it.
+// noProject is a domain that never names a project. The domain is reserved (RFC 6761), and UnknownSender uses it.
 const noProject = "invalid"
 
-// PartyOf says what a party is. Only PartyOf decides this. An address is an email address if what follows the @ contains
-// a dot, or if the configuration lists it by name (Domains, Outside.Allow). Every other address is an agent of another
-// project, whether or not this machine has that project.
+// PartyOf determines the kind of a party. No other code decides this. An address is an email address if the part after
+// the @ contains a dot, or if the configuration lists that part (Domains, Outside.Allow). Every other address is an
+// agent of another project, whether or not this machine has that project.
 func (s *Store) PartyOf(party string) Party {
 	at := strings.LastIndexByte(party, '@')
 	if at < 0 {
@@ -45,7 +45,7 @@ func (s *Store) PartyOf(party string) Party {
 	return Party{Name: party[:at], Project: in}
 }
 
-// IsElsewhere reports whether a name that no agent has is an email address at another domain.
+// IsElsewhere reports whether an unknown agent name is an email address at another domain.
 func (s *Store) IsElsewhere(name string) bool {
 	a, err := format.ParseAddress(name)
 	return err == nil && s.PartyOf(name).Email && !s.Domains.Has(a.Domain) && !a.OnThisMachine()
@@ -54,8 +54,8 @@ func (s *Store) IsElsewhere(name string) bool {
 // In returns the address that an agent of this project has in other projects.
 func (c *Mail) In(agent string) string { return agent + "@" + c.Slug }
 
-// IsAgentAt reports whether a party to a message of this project is the agent with the given name: by its name, by its
-// address in other projects, or by one of its email addresses at the store's domains.
+// IsAgentAt reports whether a party to a message of this project is the agent with the given name. The party may be the
+// agent's name, its address in other projects, or one of its email addresses at the store's domains.
 func (c *Mail) IsAgentAt(agent, party string) bool {
 	if party == agent || party == c.In(agent) {
 		return true
@@ -65,8 +65,8 @@ func (c *Mail) IsAgentAt(agent, party string) bool {
 	return name != party && (strings.EqualFold(name, agent) || strings.EqualFold(before, agent))
 }
 
-// SeenFrom returns a party of this project's mail as another project's mail names it: an agent of this project gets an
-// address, and an agent of the other project loses it.
+// SeenFrom returns a party of this project's mail as another project's mail names it. An agent of this project becomes
+// an address, and the address of an agent of the other project becomes a bare name.
 func (c *Mail) SeenFrom(slug, party string) string {
 	p := c.Store.PartyOf(party)
 	switch {
@@ -87,7 +87,7 @@ func (c *Mail) IsCalled(begun string) bool {
 	return strings.HasPrefix(strings.ToLower(c.shortName()), begun) || strings.HasPrefix(c.Slug, begun)
 }
 
-// ShortAddress is like In, but with the project's name, if that name means only this project and contains no space.
+// ShortAddress is like In, but uses the project's name if no other project has that name and it contains no space.
 func (c *Mail) ShortAddress(agent string) string {
 	short := agent + "@" + c.shortName()
 	found := c.Store.Called(c.shortName())
@@ -97,7 +97,7 @@ func (c *Mail) ShortAddress(agent string) string {
 	return short
 }
 
-// Called returns the open projects that a whole slug or a whole name means. A slug means only one project.
+// Called returns the open projects whose slug or short name is exactly name. Only one project can have a given slug.
 func (s *Store) Called(name string) (all []*Mail) {
 	if c := s.Projects.Mail(name); c != nil {
 		return []*Mail{c}
@@ -112,8 +112,8 @@ func (s *Store) Called(name string) (all []*Mail) {
 
 // Addressed returns the name under which this project's files store a party: the bare name of an agent of this project,
 // name@slug for an agent of another project, or an email address. A party that is none of these is returned unchanged.
-// Addressed returns ErrConflict, with the addresses, if what follows the @ is the name of several projects. It does not
-// check whether the agent exists.
+// If the part after the @ is the name of several projects, Addressed returns ErrConflict, with the addresses. It does
+// not check whether the agent exists.
 func (c *Mail) Addressed(ctx context.Context, party string) (string, error) {
 	p := c.Store.PartyOf(party)
 	if p.Project == "" {
@@ -169,8 +169,8 @@ func (c *Mail) Namesakes(ctx context.Context, agent string) (all []*Mail, err er
 }
 
 // OnlyNamesake returns the address of an agent that this project lacks and exactly one other project has, with a note
-// that says so. If no other project has the agent, OnlyNamesake returns "". It returns ErrNotFound, with the addresses,
-// if several projects have the agent.
+// about it. If no other project has the agent, OnlyNamesake returns "". If several projects have the agent, it returns
+// ErrNotFound, with the addresses.
 func (c *Mail) OnlyNamesake(ctx context.Context, field refusal.Field, agent string) (address string, note *refusal.Error, err error) {
 	found, err := c.Namesakes(ctx, agent)
 	switch {
@@ -225,8 +225,8 @@ func (c *Mail) NeedParty(ctx context.Context, field refusal.Field, party string)
 	return nil, e
 }
 
-// noProject returns the refusal for a party in a project that is not open. The refusal lists the addresses that the
-// party would have in projects with similar names.
+// noProject returns the refusal for a party in a project that is not open. The refusal lists the party's possible
+// addresses in projects with similar names.
 func (c *Mail) noProject(field refusal.Field, party string, p Party) error {
 	if err := c.Store.Projects.LeftOut()[p.Project]; err != nil {
 		return &refusal.Error{

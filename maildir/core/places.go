@@ -16,8 +16,8 @@ func (s *Store) Resolver() *storedir.Resolver {
 	return &storedir.Resolver{Root: s.Root, Scope: s.Scope, Names: s.ProjectNames, Folders: s.Folders.Load}
 }
 
-// ProjectNames returns the names of the open projects, and of those that could not be opened. Without the latter, a call
-// could create a second project for a path.
+// ProjectNames returns the names of the open projects, and of those that could not be opened. Without the latter, a
+// call could create a second project for a path.
 func (s *Store) ProjectNames() (all []storedir.ProjectName, err error) {
 	for _, c := range s.Projects.Mails() {
 		all = append(all, storedir.ProjectName{Slug: c.Slug, HumanKey: c.HumanKey(), Created: c.Created()})
@@ -46,9 +46,9 @@ type places struct {
 	until time.Time
 }
 
-// Places returns the folders on this machine that contain the same code base as a project's folder, other than
-// worktrees that Git has linked. It may notice a change to the code base up to placesFresh late. It returns
-// ErrUnavailable if they cannot be read.
+// Places returns the folders on this machine that contain the same code base as a project's folder, except for linked
+// worktrees. It may notice a change to the code base up to placesFresh late. It returns ErrUnavailable if the folders
+// cannot be read.
 func (s *Store) Places() (repo.Folders, error) {
 	now, err := s.Folders.Load()
 	if err != nil {

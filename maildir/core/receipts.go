@@ -47,8 +47,8 @@ func (c *Mail) AddReceipts(ctx context.Context, m *index.MessageRow, forSender b
 // Holders contains the receipts of the agents that have copies of messages, by the agents' project and by message id.
 type Holders map[string]map[string][]index.Receipt
 
-// HoldersOf looks up who has copies of messages: in this project, and in the other projects of the recipients in to, cc
-// and more.
+// HoldersOf finds the agents that have copies of messages: in this project, and in the other projects of the recipients
+// in to, cc and more.
 func (c *Mail) HoldersOf(ctx context.Context, more []string, all ...*index.MessageRow) (Holders, error) {
 	ids := map[string][]string{} // by project
 	add := func(slug, id string) {
@@ -78,13 +78,13 @@ func (c *Mail) HoldersOf(ctx context.Context, more []string, all ...*index.Messa
 	return found, nil
 }
 
-// PutReceipts is like AddReceipts, but for known holders. It omits bcc recipients that are not agents of this project.
+// PutReceipts is like AddReceipts with the given holders. It omits bcc recipients that are not agents of this project.
 func (c *Mail) PutReceipts(m *index.MessageRow, holders Holders, forSender bool) {
 	at := c.DeliveredAt(m)
 	m.Receipts = []index.Receipt{}
 	here := holders[c.Slug][m.ID]
 	add := func(name, kind string) {
-		if !IsAgent(name) && m.Door == format.DoorGateway { // from outside: the message's other recipients are unknown
+		if !IsAgent(name) && m.Door == format.DoorGateway { // other recipients of mail from outside are unknown
 			return
 		}
 		if !IsAgent(name) {

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// MaxListed is the largest number of names that a refusal lists in full. If there are more names, a refusal lists
-// the most similar ones.
+// MaxListed is the maximum number of names that a refusal lists in full. If there are more names, a refusal lists the
+// most similar ones.
 const MaxListed = 20
 
 // Few returns the list if it is short enough to be shown in full, and nil otherwise.
@@ -25,7 +25,7 @@ func Few(names []string) []string {
 }
 
 // UnknownAgent returns the refusal for names that no agent has. The refusal lists similar names. If there are none, it
-// lists the projects that have the first name.
+// lists the projects that have an agent named names[0].
 func (c *Mail) UnknownAgent(ctx context.Context, field refusal.Field, names ...string) error {
 	e, err := c.NoAgent(field, names)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Mail) AddAgents(ctx context.Context, e *refusal.Error, names []string) 
 }
 
 // NoAgent is like UnknownAgent, but for callers that must not learn other names. It returns an error if files cannot be
-// read.
+// read, and ErrInvalid for an address that cannot be at another domain.
 func (c *Mail) NoAgent(field refusal.Field, names []string) (*refusal.Error, error) {
 	if err := c.Sure(); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (c *Mail) NoAgent(field refusal.Field, names []string) (*refusal.Error, err
 	}, nil
 }
 
-// UnknownTo is like UnknownAgent, but for an OS user. A foreign user does not learn other names.
+// UnknownTo is like UnknownAgent, but for an OS user. It does not reveal other names to a foreign user.
 func (c *Mail) UnknownTo(ctx context.Context, by Caller, field refusal.Field, names ...string) error {
 	if !c.Store.IsForeignUser(by) {
 		return c.UnknownAgent(ctx, field, names...)
@@ -100,8 +100,8 @@ func (c *Mail) UnknownTo(ctx context.Context, by Caller, field refusal.Field, na
 	return e
 }
 
-// addressFault returns the reason why an address cannot be an address at another domain, or nil if it can. The error is
-// a sentence without the final period.
+// addressFault returns the reason why an address cannot be at another domain, or nil if it can. The error is a sentence
+// without the final period.
 func addressFault(address string) error {
 	a, err := format.ParseAddress(address)
 	if err == nil && a.OnThisMachine() {
@@ -193,8 +193,8 @@ func (c *Mail) NoThread(ctx context.Context, id string) error {
 	})
 }
 
-// NoMention returns the refusal for a name that is neither an agent, a message, a thread nor a path of the project. It
-// has the same hints as NoMessage.
+// NoMention returns the refusal for a name that is neither an agent, a message, a thread nor a path of the project. The
+// refusal has the same hints as NoMessage.
 func (c *Mail) NoMention(ctx context.Context, name string) error {
 	if err := c.Sure(); err != nil {
 		return err

@@ -41,13 +41,13 @@ type Store struct {
 	Trusted  trustedSenders
 	Hooks    *hook.List
 	Tracked  repo.Tracked
-	Folders  *folders.File // which other folders mean a project
+	Folders  *folders.File // maps folders on this machine to projects
 	Intake   *attachment.Intake
 	Limits   *store.Limits
 	Clock    *clock.Clock
 	Opened   time.Time // earlier than every message that this server sends
 	Projects OpenProjects
-	// Crossing reports whether a message of the project from still waits for the project to. maildir.Open sets it.
+	// Crossing reports whether a message of project from still waits for delivery to project to. maildir.Open sets it.
 	Crossing func(from, id, to string) bool
 
 	places places
@@ -58,7 +58,7 @@ type Store struct {
 	endStopping context.CancelFunc
 }
 
-// NewStore returns the Store that the given projects share. The caller must set Keys, Key, Token and Index.
+// NewStore returns the Store that is shared by the given projects. The caller must set Keys, Key, Token and Index.
 func NewStore(ctx context.Context, cfg Config, projects OpenProjects) *Store {
 	s := &Store{
 		Config:   cfg,
@@ -80,7 +80,7 @@ func NewStore(ctx context.Context, cfg Config, projects OpenProjects) *Store {
 // IsStopping reports whether Stop or Close was called.
 func (s *Store) IsStopping() bool { return s.Stopping.Err() != nil }
 
-// Stop records that the program must end by a time. It ends the context Stopping and starts the countdown of
+// Stop records that the program must end by the given time. It ends the context Stopping and starts the countdown of
 // TimeLeft.
 func (s *Store) Stop(at time.Time) {
 	s.stopMu.Lock()
@@ -107,7 +107,7 @@ func (s *Store) TimeLeft() time.Duration {
 	return time.Hour
 }
 
-// IsGone reports whether this machine has no folder for the project's mail. It reports false if that cannot be told.
+// IsGone reports whether this machine has no folder for the project's mail. If it cannot check this, it reports false.
 func (s *Store) IsGone(slug string) bool {
 	_, err := os.Lstat(storedir.Repo(s.Root, slug))
 	return errors.Is(err, fs.ErrNotExist)
@@ -121,13 +121,13 @@ func (s *Store) RunsAs(uid int) bool {
 	return uid >= 0 && (s.User() == 0 || s.User() == uid)
 }
 
-// Caller is the OS user that makes the request, according to the peer credentials.
+// Caller is the OS user that makes the request, as the kernel reports it (peer credentials).
 type Caller struct {
 	UID  int
 	Root bool // root may do everything
 }
 
-// NoOwner is the owner of an agent that has none according to owners.json. Only root may use such an agent.
+// NoOwner is the owner of an agent whose entry in owners.json is negative. Only root may use such an agent.
 const NoOwner = -1
 
 // Owns reports whether the caller may use what belongs to the OS user owner.

@@ -59,7 +59,7 @@ func (c *Mail) Trust(m *format.Message, agent string) string {
 
 // The trust levels of a message in an inbox.
 const (
-	Trusted   = "true"  // sealed here for that inbox; the sender is known by credentials or token, or proven and listed
+	Trusted   = "true"  // sealed here for that inbox; sender authenticated here, or listed and its domain vouches for it
 	Untrusted = "false" // written or changed by hand, pulled, not sent to that inbox, or from another domain
 	Unproven  = "none"  // sealed by this server, but the sender's name is not proven
 )
@@ -108,7 +108,7 @@ func (t *trustedSenders) Of(slug, agent string) ([]string, error) {
 	return list, nil
 }
 
-// Edit replaces a mailbox's list with the result of fn. The function fn may change the list that it receives.
+// Edit replaces a mailbox's list with the result of fn. The function fn may change the slice that it receives.
 func (t *trustedSenders) Edit(slug, agent string, fn func([]string) ([]string, error)) error {
 	return t.File.Change(func(all map[string][]string) (map[string][]string, error) {
 		list, err := fn(slices.Clone(all[slug+"/"+agent]))

@@ -21,10 +21,10 @@ type Carrier struct {
 	mu    sync.Mutex
 	busy  map[string]chan struct{} // by message id: closed when the message is no longer being carried
 	doubt map[string]bool          // ids of messages whose last Change may still take effect
-	later map[string]bool          // ids of messages about which only the next start knows: see failed
+	later map[string]bool          // ids of messages whose outcome is unknown until the next start: see failed
 
-	keeping int             // number of callers of Keep that have not ended
-	kept    map[string]bool // paths of items that are only waiting for the end of Keep
+	keeping int             // number of Keep calls that have not ended
+	kept    map[string]bool // paths of finished items that are removed when Keep ends
 }
 
 // New returns the carrier of a store.
@@ -39,26 +39,27 @@ func New(store *core.Store) *Carrier {
 	}
 }
 
-// Poke makes Run look at all items soon.
+// Poke makes Run check all items soon.
 func (c *Carrier) Poke() { core.Ring(c.bell) }
 
 func (c *Carrier) itemsOf(slug string) *folder {
 	return folderOf(c.store.Root, slug, c.store.Key.Seed())
 }
 
-// IsWaiting reports whether a message of the project from may not have reached the project to yet.
+// IsWaiting reports whether a message from the project "from" may still have to be carried to the project "to".
 func (c *Carrier) IsWaiting(from, id, to string) bool {
 	f := c.itemsOf(from)
 	return f.has(id, to) && !c.isKept(f.fileOf(id, to))
 }
 
-// Waits returns the slugs of the projects that a message of the project from may not have reached yet. The message must
+// Waits returns the slugs of the projects that m, a message from the project "from", may not have reached yet. m must
 // list all of its bcc recipients.
 func (c *Carrier) Waits(from *core.Mail, m *format.Message) []string {
 	return slices.DeleteFunc(c.Targets(m), func(to string) bool { return !c.IsWaiting(from.Slug, m.ID, to) })
 }
 
-// hold waits until nobody else carries a message. The caller must then call release. It returns ctx's error.
+// hold reserves a message for the caller, once no other goroutine is carrying it. The caller must then call release.
+// hold returns ctx's error.
 func (c *Carrier) hold(ctx context.Context, id string) (release func(), err error) {
 	for {
 		c.mu.Lock()
@@ -83,7 +84,7 @@ func (c *Carrier) hold(ctx context.Context, id string) (release func(), err erro
 	}
 }
 
-// Targets returns the slugs of the other projects that a message has recipients in, sorted.
+// Targets returns the slugs of the other projects in which a message has recipients, sorted.
 func (c *Carrier) Targets(m *format.Message) (slugs []string) {
 	for _, name := range m.Recipients() {
 		if p := c.store.PartyOf(name); p.Project != "" && !slices.Contains(slugs, p.Project) {
@@ -94,8 +95,8 @@ func (c *Carrier) Targets(m *format.Message) (slugs []string) {
 	return slugs
 }
 
-// item returns the item that carries a message of the project from to another project. The message must list all of its
-// bcc recipients. The item names only those of the other project (Invariant I7).
+// item returns the item that carries m, a message from the project "from", to another project. m must list all of its
+// bcc recipients. The item names only the bcc recipients in the other project (Invariant I7).
 func (c *Carrier) item(from *core.Mail, m *format.Message, to string) (*Item, error) {
 	own := *m
 	own.From, own.To, own.CC, own.BCC = from.SeenFrom(to, m.From), seen(from, to, m.To), seen(from, to, m.CC), nil
@@ -125,8 +126,8 @@ func seen(from *core.Mail, slug string, names []string) (all []string) {
 	return all
 }
 
-// carryAll carries a message, which the caller holds, to several projects at once. It returns the projects that the
-// message still waits for.
+// carryAll carries a message to several projects concurrently. The caller must hold the message. carryAll returns the
+// projects that the message has not reached.
 func (c *Carrier) carryAll(ctx context.Context, from *core.Mail, id string, to []string, has presence) (queued []string) {
 	errs := make([]error, len(to))
 	var all sync.WaitGroup
@@ -146,8 +147,8 @@ func (c *Carrier) carryAll(ctx context.Context, from *core.Mail, id string, to [
 	return queued
 }
 
-// failed has Run look at the items of a message whose operation ended with an error. If the writer could not undo the
-// operation, the next start may carry it out, so the items wait until then.
+// failed makes Run check the items of a message whose operation ended with an error. If the writer could not undo the
+// operation, the next start of the server may complete it, so the items wait until then.
 func (c *Carrier) failed(id string, err error) {
 	var e *refusal.Error
 	if errors.As(err, &e) && e.What == refusal.WriteUnsure {
@@ -158,11 +159,11 @@ func (c *Carrier) failed(id string, err error) {
 	c.Poke()
 }
 
-// presence says whether the project from has a message of its own, according to the tree of that project.
+// presence is a function that reports whether the tree of the sender's project contains an item's message.
 type presence func(ctx context.Context, from *core.Mail, i *Item) (bool, error)
 
-// carry makes another project agree with the sender's tree about a message, and removes the item. The caller holds the
-// message. An error means that the item still waits.
+// carry makes another project agree with the sender's tree about a message, and removes the item. The caller must hold
+// the message. If carry returns an error, the item remains.
 func (c *Carrier) carry(ctx context.Context, from *core.Mail, id, to string, has presence) error {
 	f := c.itemsOf(from.Slug)
 	i, err := f.loadItem(name(id, to))
@@ -210,7 +211,6 @@ func (c *Carrier) finish(f *folder, id, to string) error {
 	return f.removeItem(id, to)
 }
 
-// save durably writes an item.
 func (c *Carrier) save(i *Item) error {
 	c.step("keep " + i.Message)
 	return c.itemsOf(i.From).saveItem(i)
@@ -223,11 +223,10 @@ func (c *Carrier) step(name string) {
 	}
 }
 
-// errNotOpen means that a project is not open yet.
 var errNotOpen = errors.New("the project is not open")
 
-// hasNow reports that the project has a message that was just sent. If a Change of the message is in doubt, it asks the
-// writer.
+// hasNow is the presence function for a message that was just sent. It returns true or, if the outcome of a Change of
+// the message is in doubt, calls hasFor.
 func (c *Carrier) hasNow(ctx context.Context, from *core.Mail, i *Item) (bool, error) {
 	c.mu.Lock()
 	doubt := c.doubt[i.Message]
@@ -238,10 +237,10 @@ func (c *Carrier) hasNow(ctx context.Context, from *core.Mail, i *Item) (bool, e
 	return true, nil
 }
 
-// hasFor asks the writer of the project from whether the project has a message, in the canonical file or in the
-// sender's copy. The answer is given in a group of its own, so every earlier operation on the message has ended.
+// hasFor is the presence function that asks the writer of the sender's project whether the canonical file or the
+// sender's copy exists. The check runs in its own group, so every earlier operation on the message has ended.
 func (c *Carrier) hasFor(ctx context.Context, from *core.Mail, i *Item) (bool, error) {
-	if from.History.State().Mode == history.Detached { // another branch may lack the message
+	if from.History.State().Mode == history.Detached { // another branch may not contain the message
 		return false, errAway
 	}
 	is := false
@@ -269,7 +268,7 @@ func (c *Carrier) hasFor(ctx context.Context, from *core.Mail, i *Item) (bool, e
 	return is, nil
 }
 
-// needAbsent returns Group.Behind if the canonical file of an item's message exists although the index lacks it.
+// needAbsent returns Group.Behind if the canonical file of an item's message exists but is not in the index.
 func (c *Carrier) needAbsent(g *writer.Group, i *Item) error {
 	m, err := format.ParseMessage(i.Message, []byte(i.File))
 	if err != nil {
@@ -282,13 +281,13 @@ func (c *Carrier) needAbsent(g *writer.Group, i *Item) error {
 	return nil
 }
 
-// errAway means that another branch than the mail's is checked out in the sender's tree.
+// errAway means that a branch other than the mail's is checked out in the sender's tree.
 var errAway = errors.New("another branch is checked out")
 
-// Change performs an operation that removes or restores a message which an agent of the project from sent: do. If the
-// operation succeeds, the other projects then get or lose their copies. Change returns the projects that do not agree
-// with the sender's tree yet. The message m must list all of its bcc recipients. Change returns errors from do, ctx's
-// error, and errors from writing the items, in which case do was not called.
+// Change calls do, an operation that removes or restores m, a message that an agent of the project "from" sent. If do
+// succeeds, Change then removes or restores the copies in the other projects. It returns the projects that do not agree
+// with the sender's tree yet. m must list all of its bcc recipients. Change returns errors from do and ctx's error. If
+// the items cannot be written, it returns that error and does not call do.
 func (c *Carrier) Change(ctx context.Context, from *core.Mail, m *format.Message, do func() error) (queued []string, err error) {
 	to := c.Targets(m)
 	if len(to) == 0 {

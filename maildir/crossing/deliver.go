@@ -19,13 +19,13 @@ import (
 // verb is the verb of the operation that writes the copies in the other project's tree.
 const verb = "deliver"
 
-// messageFact is the fact on which operations depend that write or remove the copies of a message.
+// messageFact returns the fact for operations that write or remove the copies of a message.
 func messageFact(id string) string { return "message " + id }
 
 // deliver writes an item's copies into the tree of another project in one operation: the canonical file, the inbox
-// copies and the attachments. It writes nothing if that project has the message. A recipient that is no longer an agent
-// gets no copy, and the sender gets a notice. deliver returns the writer's errors, and errors from reading the sender's
-// attachments.
+// copies and the attachments. It writes nothing if that project already has the message. A recipient that is no longer
+// an agent gets no copy, and the sender gets a notice. deliver returns the writer's errors, and errors from reading the
+// sender's attachments.
 func (c *Carrier) deliver(ctx context.Context, from, to *core.Mail, i *Item) error {
 	m, err := format.ParseMessage(i.Message, []byte(i.File))
 	if err != nil {
@@ -65,8 +65,8 @@ func (c *Carrier) deliver(ctx context.Context, from, to *core.Mail, i *Item) err
 	return nil
 }
 
-// attachments reads the attachments of a message from the sender's tree. It leaves out those that the sender's tree does
-// not have, because the other project's readers find as much as the sender's.
+// attachments reads the attachments of a message from the sender's tree. It omits attachments that are missing from the
+// sender's tree, so that readers in both projects find the same attachments.
 func attachments(from, to *core.Mail, m *format.Message) (files []attachment.File, err error) {
 	for _, a := range m.Attachments {
 		f, err := attachment.Copied(a, from.Tree)
@@ -83,7 +83,7 @@ func attachments(from, to *core.Mail, m *format.Message) (files []attachment.Fil
 	return files, nil
 }
 
-// takersOf returns the recipients of a message that are agents of its project, and those that no longer are.
+// takersOf returns the recipients of a message that are agents of the receiving project, and those that no longer are.
 func takersOf(ctx context.Context, to *core.Mail, m *format.Message) (takers, gone []string, err error) {
 	for _, name := range m.Recipients() {
 		if !core.IsAgent(name) {
@@ -103,9 +103,9 @@ func takersOf(ctx context.Context, to *core.Mail, m *format.Message) (takers, go
 }
 
 // withdraw removes a message from the tree of another project because the sender's tree no longer has the message.
-// Postmaster notifies the agents of that project that had read it. These agents do not see each other's names (Invariant
-// I7). withdraw does nothing if the project does not have the message, or if the message there is not the one that this
-// server delivered.
+// Postmaster notifies the agents of that project that have read it. These agents do not see each other's names
+// (Invariant I7). withdraw does nothing if the project does not have the message, or if this server did not deliver the
+// message there.
 func (c *Carrier) withdraw(ctx context.Context, to *core.Mail, i *Item) error {
 	m, err := format.ParseMessage(i.Message, []byte(i.File))
 	if err != nil {
@@ -138,7 +138,7 @@ func (c *Carrier) withdraw(ctx context.Context, to *core.Mail, i *Item) error {
 	return to.Writer.Do(ctx, tx)
 }
 
-// planWithdrawn plans Postmaster's notice to the agents that had read a message which is being withdrawn.
+// planWithdrawn plans Postmaster's notice to the agents that have read a message that is being withdrawn.
 func planWithdrawn(g *writer.Group, tx *writer.Tx, to *core.Mail, row *index.MessageRow, holders []index.Receipt) error {
 	var readers []string
 	for _, h := range holders {
@@ -165,8 +165,8 @@ func planWithdrawn(g *writer.Group, tx *writer.Tx, to *core.Mail, row *index.Mes
 // withdrawn begins the subject of a notice about a withdrawn message.
 const withdrawn = "Withdrawn: "
 
-// planRestored plans Postmaster's notice to the agents that had read a message, were told that it was withdrawn, and now
-// get it again. There is usually none.
+// planRestored plans Postmaster's notice about a message that is delivered again after it was withdrawn. It goes to the
+// agents that were notified about the withdrawal, if any.
 func (c *Carrier) planRestored(g *writer.Group, tx *writer.Tx, to *core.Mail, m *format.Message) error {
 	thread, err := c.store.Index.Thread(g.Ctx, index.ThreadQuery{Project: to.Slug, Thread: cmp.Or(m.ThreadID, m.ID)})
 	if err != nil {
@@ -223,8 +223,9 @@ func (c *Carrier) tellLeft(ctx context.Context, from *core.Mail, i *Item, m *for
 	return c.notify(ctx, from, i, m, gone, "They are no longer agents of the project "+i.To+".")
 }
 
-// notify sends a notice of Postmaster to the sender of a message that did not reach recipients in another project. Others
-// can read the notice, so it names no bcc recipient (Invariant I7). There is one notice for a message and a project.
+// notify sends a Postmaster notice to the sender of a message that did not reach recipients in another project. Other
+// agents can read the notice, so it names no bcc recipient (Invariant I7). notify sends at most one notice for each
+// message and project.
 func (c *Carrier) notify(ctx context.Context, from *core.Mail, i *Item, m *format.Message, names []string, why string) error {
 	var lines strings.Builder
 	for _, name := range names {

@@ -45,7 +45,6 @@ func folderOf(root, slug string, key []byte) *folder {
 	return &folder{filepath.Join(filepath.Dir(storedir.Repo(root, slug)), FolderName), slug, key}
 }
 
-// name returns the name of an item's file.
 func name(id, to string) string { return id + "-" + to + ".json" }
 
 func (f *folder) fileOf(id, to string) string { return filepath.Join(f.dir, name(id, to)) }
@@ -72,13 +71,12 @@ func (f *folder) saveItem(i *Item) error {
 	return nil
 }
 
-// has reports whether there is a file for an item.
 func (f *folder) has(id, to string) bool {
 	_, err := os.Lstat(f.fileOf(id, to))
 	return err == nil
 }
 
-// loadItem reads an item. It returns nil if there is no file, or if this store did not write the file for this place.
+// loadItem reads an item. It returns nil if the file does not exist, or if this store did not write it under this name.
 func (f *folder) loadItem(file string) (*Item, error) {
 	data, err := os.ReadFile(filepath.Join(f.dir, file))
 	if err != nil {
@@ -92,7 +90,8 @@ func (f *folder) loadItem(file string) (*Item, error) {
 	return i, nil
 }
 
-// listItems lists the names of the items' files, sorted. Because ids begin with the day, older messages usually come first.
+// listItems lists the names of the items' files, sorted. Because ids begin with the date, older messages usually come
+// first.
 func (f *folder) listItems() (all []string, err error) {
 	entries, err := os.ReadDir(f.dir)
 	for _, e := range entries {
@@ -126,7 +125,7 @@ func (f *folder) tidy() error {
 	return tree.IgnoreGone(err)
 }
 
-// Waiting is what waits in one project for another project.
+// Waiting summarizes the messages in one project that wait to reach another project.
 type Waiting struct {
 	From     string    `json:"from"`     // slug
 	To       string    `json:"to"`       // slug
@@ -134,8 +133,8 @@ type Waiting struct {
 	Since    time.Time `json:"since"`    // when the oldest of them was sent
 }
 
-// WaitingIn lists what waits in the given projects of the store at root, by the two projects. It reads only the names of
-// files, so it works without the store's key and while a server is running.
+// WaitingIn summarizes the waiting messages in the given projects of the store at root, for each pair of projects. It
+// does not read the files' contents, so it works without the store's key and while a server is running.
 func WaitingIn(root string, slugs []string) (all []Waiting, err error) {
 	for _, slug := range slugs {
 		f := folderOf(root, slug, nil)
@@ -164,7 +163,7 @@ func WaitingIn(root string, slugs []string) (all []Waiting, err error) {
 	return all, err
 }
 
-// Items returns the items of a project in the store at root, for a program that may not own the store. The key is the
+// Items returns the items of a project in the store at root. The calling program need not own the store. The key is the
 // store's key.
 func Items(root, slug string, key []byte) (all []Item, err error) {
 	f := folderOf(root, slug, key)
@@ -178,7 +177,7 @@ func Items(root, slug string, key []byte) (all []Item, err error) {
 	return all, err
 }
 
-// Rekey signs the items of a project with another key.
+// Rekey re-signs a project's items. from is the old key, and to is the new key.
 func Rekey(root, slug string, from, to []byte) error {
 	all, err := Items(root, slug, from)
 	f := folderOf(root, slug, to)

@@ -6,9 +6,9 @@ import (
 	"os"
 )
 
-// Keep keeps the items of messages that are carried from now on, until done is called. A backup copies one project after
-// another, so it may copy a project before a message reaches that project, and the sender's project after that. With the
-// item in the backup, the restored store carries the message again.
+// Keep preserves the items of messages that are carried from now on, until done is called. A backup copies one project
+// after another, so it may copy a project before a message reaches that project, and the sender's project after that.
+// With the item in the backup, the restored store carries the message again.
 func (c *Carrier) Keep() (done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -28,7 +28,7 @@ func (c *Carrier) Keep() (done func()) {
 	}
 }
 
-// isKept reports whether an item is only waiting for the end of Keep.
+// isKept reports whether an item is finished and remains only until Keep ends.
 func (c *Carrier) isKept(path string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

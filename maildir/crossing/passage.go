@@ -9,15 +9,15 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Passage carries one message that is being sent. It is safe for concurrent use: the operation's plan may still run when
-// the sender has stopped waiting.
+// Passage carries one message that is being sent. It is safe for concurrent use, because the operation's plan may still
+// run after the sender has stopped waiting.
 type Passage struct {
 	c    *Carrier
 	from *core.Mail
 
 	left atomic.Bool // the sender has stopped waiting
 
-	mu sync.Mutex // held while files are written, which may take as long as the disk does not respond
+	mu sync.Mutex // held while files are written, which blocks if the disk does not respond
 	id string
 	to []string // slugs of the projects with items
 }
@@ -26,7 +26,7 @@ type Passage struct {
 func (c *Carrier) Begin(from *core.Mail) *Passage { return &Passage{c: c, from: from} }
 
 // Reset durably removes the items that an earlier call of the operation's plan wrote. The plan calls Reset first,
-// because nothing that it planned before was written.
+// because nothing from its earlier call was written.
 func (p *Passage) Reset() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,7 +50,7 @@ func (p *Passage) Plan(m *format.Message) error {
 		if err != nil {
 			return err
 		}
-		p.to = append(p.to, to) // even if save fails, there may be a file
+		p.to = append(p.to, to) // even if save fails, it may have written the file
 		if err := p.c.save(i); err != nil {
 			return err
 		}
@@ -62,8 +62,8 @@ func (p *Passage) Plan(m *format.Message) error {
 }
 
 // Finish carries the message once the operation that sends it has ended with the given error. It returns the slugs of
-// the projects that do not have the message yet. Run carries it there later. Finish waits no longer than an operation
-// waits for the disk (writer.Writer.Do).
+// the projects that do not have the message yet. Run later carries the message to these projects. Finish waits no
+// longer than an operation waits for the disk (writer.Writer.Do).
 func (p *Passage) Finish(ctx context.Context, err error) (queued []string) {
 	p.left.Store(true)
 	if !p.mu.TryLock() { // a plan is running although the sender has stopped waiting; it pokes the carrier

@@ -10,7 +10,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// These are the shortest and the longest time between two attempts to carry what waits.
+// These are the shortest and the longest time between two attempts to carry the waiting messages.
 const (
 	firstRest = time.Second
 	mostRest  = 2 * time.Minute
@@ -26,8 +26,8 @@ func (c *Carrier) Tidy() {
 	}
 }
 
-// Run carries what waits until ctx ends: at once, when a project is opened or a message could not be carried (Poke), and
-// after that less and less often.
+// Run carries the waiting messages until ctx ends. It tries at once and after each Poke, which means that a project was
+// opened or that a message could not be carried. While messages still wait, it retries at increasing intervals.
 func (c *Carrier) Run(ctx context.Context) {
 	rest := firstRest
 	for ctx.Err() == nil {
@@ -47,7 +47,7 @@ func (c *Carrier) Run(ctx context.Context) {
 	}
 }
 
-// round tries to carry everything that waits. It returns the number of items that still wait. If a project is
+// round tries to carry all waiting messages. It returns the number of items that still wait. If a project is
 // unavailable, the round skips the other items for that project, because each would wait for the disk again.
 func (c *Carrier) round(ctx context.Context) (left int) {
 	unavailable := map[string]bool{} // by slug
@@ -78,7 +78,7 @@ func (c *Carrier) round(ctx context.Context) (left int) {
 // retry tries to carry the item in a file, unless the item's project is unavailable. It returns that project's slug.
 func (c *Carrier) retry(ctx context.Context, from *core.Mail, f *folder, file string, unavailable map[string]bool) (to string, err error) {
 	i, err := f.loadItem(file)
-	if err != nil || i == nil || c.isKept(f.fileOf(i.Message, i.To)) { // a file that the store did not write is left alone
+	if err != nil || i == nil || c.isKept(f.fileOf(i.Message, i.To)) { // ignore a file that this store did not write
 		return "", err
 	}
 	c.mu.Lock()

@@ -1,6 +1,6 @@
-// Package dismissed remembers which diagnostics of a project users no longer want to see among what waits for them. A
-// diagnostic is dismissed as it is: if it happens again, it is a new one. The memory is run-time state: it is not part of
-// the history, and other machines do not see it.
+// Package dismissed remembers which diagnostics of a project users have dismissed, so that these are no longer listed
+// as waiting for them. If the same problem happens again, it causes a new diagnostic. What users have dismissed is
+// run-time state: it is not part of the history, and other machines do not see it.
 package dismissed
 
 import (
@@ -14,10 +14,11 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Keys are the keys of diagnostics, which identify them.
+// Keys contains keys that identify diagnostics.
 type Keys []string
 
-// Read returns what an agent has dismissed. It returns nothing if the file is damaged, and machine faults.
+// Read returns the keys of the diagnostics that an agent has dismissed. It returns none if the file is missing or
+// damaged, and an error if the file cannot be read.
 func Read(t *tree.Tree, agent string) (Keys, error) {
 	data, _, err := t.Read(file(agent), format.MaxSmall)
 	var oversize *tree.FormatError
@@ -34,7 +35,8 @@ func Read(t *tree.Tree, agent string) (Keys, error) {
 	return k, nil
 }
 
-// Write replaces what an agent has dismissed. The caller leaves out the keys of diagnostics that no longer exist.
+// Write replaces the keys of the diagnostics that an agent has dismissed. The caller omits the keys of diagnostics that
+// no longer exist.
 func Write(t *tree.Tree, agent string, k Keys) error {
 	data, err := json.Marshal(k)
 	if err == nil && len(data) > format.MaxSmall {
@@ -49,7 +51,7 @@ func Write(t *tree.Tree, agent string, k Keys) error {
 	return nil
 }
 
-// Has reports whether the key is among the keys.
+// Has reports whether k contains key.
 func (k Keys) Has(key string) bool { return slices.Contains(k, key) }
 
 func file(agent string) string { return format.DismissedDir + "/" + agent }

@@ -1,5 +1,5 @@
-// Package editing remembers, in memory, which agents of a project edited which files of its code base. It knows what the
-// clients' hooks report after an edit, so edits by shell commands are missing. A restart forgets everything.
+// Package editing remembers, in memory, which agents of a project edited which files of its code base. It learns about
+// edits only from the clients' hooks, so it misses edits by shell commands. A restart of the server clears this memory.
 package editing
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Together is the longest time between two agents' edits of a file that makes them meet.
+// Together is the maximum time between two agents' edits of a file for the edits to count as a meeting.
 const Together = 10 * time.Minute
 
 // These limits bound the memory for a project: the number of files with recent edits, and the number of an agent's
@@ -23,8 +23,8 @@ const (
 
 // File is a file that was edited.
 type File struct {
-	Disk string // its absolute path, without symbolic links; two agents meet only if it is the same
-	Path string // its path in the repository, which is the same in every working tree
+	Disk string // absolute path, without symbolic links; two agents meet only if both edited this path
+	Path string // path in the repository, which is the same in every working tree
 }
 
 // Edit is an agent's edit of a file.
@@ -33,10 +33,10 @@ type Edit struct {
 	At   time.Time
 }
 
-// Meeting says that another agent edited a file that the agent edited too.
+// Meeting reports that another agent edited a file that the agent edited too.
 type Meeting struct {
 	Other string
-	Edit                // of the other agent
+	Edit                // the other agent's edit
 	Ago   time.Duration // how long ago that edit was when Meetings returned it
 }
 
@@ -54,23 +54,24 @@ type Edits struct {
 	mu    sync.Mutex
 	last  map[string]Edit          // each agent's newest edit
 	files map[string]map[string]at // recent edits, by File.Disk and agent
-	met   map[string][]Meeting     // what Meetings has not returned yet, by agent, oldest first
+	met   map[string][]Meeting     // meetings that Meetings has not returned yet, by agent, oldest first
 }
 
-// at is when an agent edited a file, and which other agents it met there.
+// at records when an agent last edited a file, and which other agents the agent met there.
 type at struct {
 	time time.Time
 	path string // File.Path
 	met  map[string]bool
 }
 
-// New returns an empty Edits. It gets the time from now, and calls changed when an agent begins to edit another file.
+// New returns an empty Edits. The Edits reads the time from now, and calls changed when an agent begins to edit another
+// file.
 func New(now func() time.Time, changed func()) *Edits {
 	return &Edits{now: now, changed: changed, last: map[string]Edit{}, files: map[string]map[string]at{}, met: map[string][]Meeting{}}
 }
 
-// Edited records that an agent has just edited files. If another agent edited one of them within Together, both agents
-// get a Meeting, once for each file.
+// Edited records that an agent has just edited files. If another agent edited one of these files at most Together ago,
+// both agents get a Meeting, once for each file.
 func (e *Edits) Edited(agent string, files ...File) {
 	if e.noteEdits(agent, files) {
 		e.changed()
@@ -109,7 +110,7 @@ func (e *Edits) meet(agent string, m Meeting) {
 	e.met[agent] = all[max(0, len(all)-maxMeetings):]
 }
 
-// editorsOf returns the agents that edited a file within Together.
+// editorsOf returns the agents that edited a file at most Together ago.
 func (e *Edits) editorsOf(disk string, now time.Time) map[string]at {
 	editors := e.files[disk]
 	if editors == nil {
@@ -123,7 +124,7 @@ func (e *Edits) editorsOf(disk string, now time.Time) map[string]at {
 	return editors
 }
 
-// forgetHalf drops half of the files, those whose newest edit is older.
+// forgetHalf drops the half of the files that were not edited for the longest time.
 func (e *Edits) forgetHalf() {
 	newest := map[string]time.Time{}
 	for disk, editors := range e.files {
@@ -159,8 +160,8 @@ func (e *Edits) Last(agent string) (edit Edit, ok bool) {
 	return edit, ok
 }
 
-// Recent lists the agents that have edited a file within Together, newest edit first. An agent that has edited a file in
-// several working trees is listed once for that file.
+// Recent lists the agents that edited a file at most Together ago, newest edit first. An agent that has edited a file
+// in several working trees is listed once for that file.
 func (e *Edits) Recent() (all []Editor) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

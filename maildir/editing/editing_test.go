@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMeetings checks who meets whom. A line is "AGENT FILE", an edit one minute after the line before; "AGENT?" asks for
-// the agent's meetings; "+N" lets N more minutes pass.
+// TestMeetings checks which agents meet. The line "AGENT FILE" is an edit, one minute after the previous line. "AGENT?"
+// gets the agent's meetings. "+N" advances the clock by N minutes.
 func TestMeetings(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	for name, tt := range map[string]struct {
@@ -90,8 +90,8 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestRecent checks who edits what now: only edits of the last ten minutes count, each agent and path once. The function
-// changed must be called when an agent begins to edit another file, and not for more edits of the same file.
+// TestRecent checks that Recent lists only edits of the last ten minutes, and each pair of agent and path once. The
+// function changed must be called when an agent begins to edit another file, but not for more edits of the same file.
 func TestRecent(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	now, changes := start, 0

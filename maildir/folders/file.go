@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Kind says why a folder means a project.
+// Kind says why a folder identifies a project.
 type Kind string
 
 // These are the kinds of lines about folders.
@@ -24,7 +24,7 @@ const (
 	Worktree Kind = "worktree" // the folder is or was a worktree linked to the project's working tree
 )
 
-// Line says that a folder means a project.
+// Line is a line of the map, which says that a folder identifies a project.
 type Line struct {
 	Kind    Kind
 	Project string    // slug
@@ -36,14 +36,14 @@ type Line struct {
 type Map struct {
 	Lines        []Line
 	Repositories []Repository
-	Kept         []string // comments, and lines that cannot be read: they stay in the file and mean nothing
+	Kept         []string // comments and unreadable lines: they stay in the file and have no effect
 }
 
 // FileName is the name of the file in the store.
 const FileName = "folders"
 
-// maxFile is the maximum size, in bytes, of a file to read. maxNoted is the maximum number of lines of each kind that
-// the program writes by itself.
+// maxFile is the maximum size of the file in bytes. maxNoted is the maximum number of lines of each kind that the
+// program writes by itself.
 const (
 	maxFile  = 4 << 20
 	maxNoted = 500
@@ -55,11 +55,11 @@ const header = "# Folders on this machine that mean a project. See docs/settings
 var unusable = refusal.Unavailable("The file {=other} in the store cannot be used: {why}. It says which folders mean a project. Move " +
 	"it away, and make the links again.")
 
-// File is the file of a store. It is safe for concurrent use.
+// File is the file with a store's map of folders. It is safe for concurrent use.
 type File = registry.File[*Map]
 
-// Open returns the file of the store at root. It does not read it yet. Load returns an empty Map if there is no file, and
-// ErrUnavailable.
+// Open returns the file of the store at root, without reading it. Load returns an empty Map if the file does not exist,
+// and ErrUnavailable if the file cannot be used.
 func Open(root string) *File {
 	return registry.New(filepath.Join(root, FileName), registry.Format[*Map]{
 		Limit:  maxFile,
@@ -69,7 +69,7 @@ func Open(root string) *File {
 	})
 }
 
-// parse reads the file. Each line is read separately, so a wrong line does not affect the others.
+// parse reads the file. Each line is parsed separately, so an invalid line does not affect the others.
 func parse(data []byte) *Map {
 	m := &Map{}
 	for text := range strings.Lines(string(data)) {
@@ -100,7 +100,6 @@ func parseLine(text string) (l Line, ok bool) {
 	return l, known && err == nil && format.ValidSlug(project) && isFolder(folder)
 }
 
-// field splits text after its first word.
 func field(text string) (word, rest string) {
 	word, rest, _ = strings.Cut(strings.TrimLeft(text, " \t"), " ")
 	return word, strings.TrimSpace(rest)
@@ -126,7 +125,7 @@ func (m *Map) print() []byte {
 	return b.Bytes()
 }
 
-// Wrong returns the lines that cannot be read.
+// Wrong returns the lines that cannot be parsed.
 func (m *Map) Wrong() (all []string) {
 	for _, text := range m.Kept {
 		if !strings.HasPrefix(strings.TrimSpace(text), "#") {
@@ -141,8 +140,8 @@ func (m *Map) Linked(path string) (Line, bool) {
 	return m.around(path, func(l Line) bool { return l.Kind == Link })
 }
 
-// Noted returns the line, of those that the program wrote by itself, for the innermost folder that contains path. Only
-// lines that the function counts accepts are considered.
+// Noted returns the line that the program wrote for the innermost folder that contains path. It considers only lines
+// that counts accepts.
 func (m *Map) Noted(path string, counts func(Line) bool) (Line, bool) {
 	return m.around(path, func(l Line) bool { return l.Kind != Link && counts(l) })
 }
@@ -159,9 +158,9 @@ func (m *Map) around(path string, accept func(Line) bool) (found Line, ok bool) 
 	return found, ok
 }
 
-// With returns the map with a line, which replaces the lines of the same kind for the same folder. A link also replaces
-// the lines that the program wrote for the folder. If there are too many lines of a kind that the program writes, the
-// oldest one is dropped. A folder whose path does not fit in a line is not added.
+// With returns a copy of the map with l added. l replaces lines of the same kind for the same folder. A link also
+// replaces the lines that the program wrote for the folder. If there are then too many lines of a kind that the program
+// writes, With drops the oldest one. If the folder's path does not fit in a line, With adds nothing.
 func (m *Map) With(l Line) *Map {
 	if !isFolder(l.Folder) {
 		return m
@@ -177,7 +176,8 @@ func (m *Map) With(l Line) *Map {
 	return &next
 }
 
-// withoutOldest drops the first of the lines of a kind if there are more than maxNoted. New lines are added at the end.
+// withoutOldest drops the first line of the given kind if there are more than maxNoted lines of that kind. New lines
+// are added at the end.
 func withoutOldest(lines []Line, kind Kind) []Line {
 	first, n := 0, 0
 	for i, l := range lines {
@@ -202,7 +202,7 @@ func (m *Map) Has(l Line) bool {
 	})
 }
 
-// Without returns the map without the lines that remove accepts.
+// Without returns a copy of the map without the lines that remove accepts.
 func (m *Map) Without(remove func(Line) bool) *Map {
 	next := *m
 	next.Lines = slices.DeleteFunc(slices.Clone(m.Lines), remove)

@@ -21,11 +21,12 @@ var Patience = 2 * time.Second
 // Project is a project that the Finder compares a folder with. Folder is the project's human key.
 type Project struct{ Slug, Folder string }
 
-// Found is what the Finder found out about a folder that means no project yet. Each field is zero if there is nothing.
+// Found contains the projects that are related to a folder that does not identify a project yet. A field is zero if
+// there is no such project.
 type Found struct {
 	Clone Line      // the folder's repository is another clone of this project's repository
 	Forks []Project // these projects' repositories have the same first commit, but another remote
-	Moved []Project // these projects' folders are gone, and their repositories had the same first commit
+	Moved []Project // these projects' folders no longer exist, and their repositories had the same first commit
 }
 
 // Finder looks for other clones of a repository. It is safe for concurrent use.
@@ -36,9 +37,10 @@ type Finder struct {
 }
 
 // Find compares the repository of a working tree with the projects' repositories. path is the folder that a call names,
-// and top is the top of the working tree. Find writes what it read, and the line for a clone, to the file. If several
-// projects fit equally well, the first one counts. A repository that has no commits, is shallow, or cannot be read
-// within Patience has no clones. Find returns errors from the file, machine faults, and ctx's error.
+// and top is the top of the working tree. Find writes the identities of the repositories that it read, and the line for
+// a clone, to the file. If several projects match equally well, it uses the first one. A repository that has no
+// commits, is shallow, or cannot be read within Patience has no clones. Find returns errors from the file, machine
+// faults, and ctx's error.
 func (f *Finder) Find(ctx context.Context, path, top string, projects []Project) (found Found, err error) {
 	known, err := f.File.Load()
 	if err != nil {
@@ -74,8 +76,9 @@ func (f *Finder) Find(ctx context.Context, path, top string, projects []Project)
 	return found, ctx.Err()
 }
 
-// Note reads what identifies the repository of a project's folder, and writes it to the file, unless the file contains
-// it. If the repository has no identity, Note writes nothing. It returns errors from the file, and machine faults.
+// Note reads the identity of the repository that contains a project's folder, and writes it to the file unless the file
+// already contains it. If the repository has no identity, Note writes nothing. It returns errors from the file, and
+// machine faults.
 func (f *Finder) Note(ctx context.Context, p Project) error {
 	known, err := f.File.Load()
 	if err != nil {
@@ -88,7 +91,7 @@ func (f *Finder) Note(ctx context.Context, p Project) error {
 	return f.write(s.read, Line{})
 }
 
-// write writes what was read about repositories, and a line if it is not zero.
+// write adds repositories to the file, and a line if it is not zero.
 func (f *Finder) write(read []Repository, l Line) error {
 	err := f.File.Change(func(m *Map) (*Map, error) {
 		for _, r := range read {
@@ -115,7 +118,7 @@ func cloneLine(path, top, other string, p Project) Line {
 	return Line{Kind: Clone, Project: p.Slug, Folder: folder}
 }
 
-// search is one call of Find.
+// search is the state of one call of Find or Note.
 type search struct {
 	known    *Map
 	patience time.Duration
@@ -126,8 +129,8 @@ func (f *Finder) search(known *Map) *search {
 	return &search{known: known, patience: cmp.Or(f.Patience, Patience)}
 }
 
-// likelyFirst returns the projects in an order in which those whose repository has the given remote come first. So a
-// slow repository delays only what is less likely.
+// likelyFirst returns the projects, starting with those whose repository has the given remote. A slow repository then
+// delays only less likely matches.
 func likelyFirst(projects []Project, remote string) []Project {
 	var likely, others []Project
 	for _, p := range projects {
@@ -141,8 +144,9 @@ func likelyFirst(projects []Project, remote string) []Project {
 	return append(likely, others...)
 }
 
-// repositoryOf returns the repository of a project's folder. If the folder is gone, it returns what the map knows about
-// the repository. It returns the zero Repository if there is none, and an error only for a machine fault.
+// repositoryOf returns the repository of a project's folder. If the folder no longer exists, it returns the map's entry
+// for the repository, and gone is true. It returns the zero Repository if there is none, and an error only for a
+// machine fault.
 func (s *search) repositoryOf(ctx context.Context, p Project) (r Repository, gone bool, err error) {
 	if _, err := os.Stat(p.Folder); errors.Is(err, fs.ErrNotExist) {
 		r, _ = s.known.RepositoryAround(p.Folder)
@@ -175,15 +179,15 @@ func (s *search) identify(ctx context.Context, top string) (r Repository, err er
 	if r.First, err = repo.FirstCommits(limited, top); err != nil {
 		r.First = nil
 	}
-	if _, stale := s.known.Repository(top); stale || len(r.First) > 0 { // another repository may have taken the folder
+	if _, stale := s.known.Repository(top); stale || len(r.First) > 0 { // also replace a stale entry
 		s.read = append(s.read, r)
 	}
 	return r, nil
 }
 
-// IsStill reports whether a folder that was noted as a clone is still one: it is gone, or its repository has the remote
-// that it had then, or a remote on this machine. Otherwise, another repository took the folder's place. IsStill reads
-// files, and does not run Git. It returns an error only for a machine fault.
+// IsStill reports whether the line of a clone still applies. It applies if the folder no longer exists, or if its
+// repository still has the same remote or has a remote on this machine. Otherwise, another repository has replaced the
+// clone. IsStill reads files, and does not run Git. It returns an error only for a machine fault.
 func (m *Map) IsStill(l Line) (bool, error) {
 	then, ok := m.RepositoryAround(l.Folder)
 	if _, err := os.Lstat(l.Folder); !ok || errors.Is(err, fs.ErrNotExist) {
@@ -200,9 +204,9 @@ func (m *Map) IsStill(l Line) (bool, error) {
 	return now == then.Remote, err
 }
 
-// remoteOf returns the remote of the working tree with the given top, as Remote does. If the remote is a path on this
-// machine, and the repository there has a remote itself, remoteOf returns that one. If there is no remote, it returns
-// top. It returns an error only for a machine fault.
+// remoteOf returns the remote of the working tree with the given top, in the form that Remote returns. If the remote is
+// a path on this machine and the repository there has its own remote, remoteOf returns the latter. If there is no
+// remote, it returns top. It returns an error only for a machine fault.
 func remoteOf(top string) (string, error) {
 	address, err := repo.RemoteURL(top)
 	if err != nil || address == "" {

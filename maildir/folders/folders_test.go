@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFile checks that the file keeps what a user wrote: comments, and lines that cannot be read, which mean nothing.
+// TestFile checks that the file keeps a user's comments and unreadable lines. The unreadable lines must have no effect.
 func TestFile(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -61,7 +61,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestBounds checks that the oldest of the lines that the program writes by itself are dropped, and no other.
+// TestBounds checks that With drops the oldest line of a kind that the program writes, and no other line.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	m := &Map{}
@@ -77,7 +77,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestRemote checks which addresses name the same repository.
+// TestRemote checks how Remote normalizes addresses.
 func TestRemote(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
@@ -100,7 +100,7 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// TestFind compares clones, forks, copies and repositories that have no identity.
+// TestFind checks what Find returns for clones, forks, copies and repositories without an identity.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -154,7 +154,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestSlow checks that a repository that cannot be read in time has no clones, and that this is not remembered.
+// TestSlow checks that Find finds no clones of a repository that cannot be read in time, and does not remember this
+// result.
 func TestSlow(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -181,7 +182,7 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestMoved checks that a code base that was moved is recognized by what was read about it before.
+// TestMoved checks that Find recognizes a moved code base by its entry in the map.
 func TestMoved(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

@@ -11,15 +11,16 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// Repository is what identifies the repository of a working tree. Two clones of one repository have a common first
-// commit and the same remote.
+// Repository identifies the repository of a working tree. Two clones of one repository have a common first commit and
+// the same remote.
 type Repository struct {
 	First  []string // first commits, in hex; empty if the repository has none or they could not be read
-	Remote string   // as Remote returns it; "" if there is no remote
+	Remote string   // as remoteOf returns it: Folder if there is no remote; "" if unknown
 	Folder string   // top of the working tree
 }
 
-// String returns the repository's line in the file: "repository FIRST,FIRST REMOTE FOLDER", with - for nothing.
+// String returns the repository's line in the file: "repository FIRST,FIRST REMOTE FOLDER". An empty field is written
+// as -.
 func (r Repository) String() string {
 	first, remote := strings.Join(r.First, ","), r.Remote
 	if first == "" {
@@ -56,18 +57,18 @@ func (r Repository) SharesFirst(other Repository) bool {
 	return slices.ContainsFunc(r.First, func(c string) bool { return slices.Contains(other.First, c) })
 }
 
-// isMoved reports whether r, whose folder is gone, is the repository other at an earlier path.
+// isMoved reports whether r, whose folder no longer exists, is the repository other at its earlier path.
 func (r Repository) isMoved(other Repository) bool {
 	none := r.Remote == r.Folder && other.Remote == other.Folder
 	return r.SharesFirst(other) && (none || r.Remote == other.Remote)
 }
 
-// IsTwin reports whether the repositories are clones of one repository.
+// IsTwin reports whether both are clones of the same repository.
 func (r Repository) IsTwin(other Repository) bool {
 	return r.Remote != "" && r.Remote == other.Remote && r.SharesFirst(other)
 }
 
-// Repository returns what the map knows about the repository of a working tree.
+// Repository returns the map's entry for the working tree with the given top.
 func (m *Map) Repository(top string) (Repository, bool) {
 	i := slices.IndexFunc(m.Repositories, func(r Repository) bool { return r.Folder == top })
 	if i < 0 {
@@ -76,7 +77,7 @@ func (m *Map) Repository(top string) (Repository, bool) {
 	return m.Repositories[i], true
 }
 
-// RepositoryAround returns what the map knows about the repository of the innermost working tree that contains path.
+// RepositoryAround returns the map's entry for the innermost working tree that contains path.
 func (m *Map) RepositoryAround(path string) (Repository, bool) {
 	for at := path; at != ""; at = filepath.Dir(at) {
 		if r, ok := m.Repository(at); ok {
@@ -89,7 +90,8 @@ func (m *Map) RepositoryAround(path string) (Repository, bool) {
 	return Repository{}, false
 }
 
-// WithRepository returns the map with what was read about a repository. It drops the oldest entry if there are too many.
+// WithRepository returns a copy of the map in which r replaces the entry for its folder. If there are then too many
+// entries, it drops the oldest one.
 func (m *Map) WithRepository(r Repository) *Map {
 	if !isFolder(r.Folder) {
 		return m
@@ -109,9 +111,9 @@ var scpLike = lazy.Regexp(`^(?:[^/@:]+@)?([^/:]+):(.*)$`)
 // ports are the default ports of the schemes that Git uses.
 var ports = map[string]string{"ssh": "22", "git+ssh": "22", "ssh+git": "22", "http": "80", "https": "443", "git": "9418"}
 
-// Remote returns a remote's address without user, scheme, default port, .git and case of the host, such as
-// "example.org/me/webshop". local reports whether it is a path on this machine, which is then clean. dir is the folder
-// that a relative path is relative to.
+// Remote normalizes a remote's address, for example to "example.org/me/webshop". It removes the user, scheme, default
+// port and .git, and converts the host to lower case. If the address is a path on this machine, local is true, and
+// plain is that path, clean and absolute. A relative path is relative to dir.
 func Remote(address, dir string) (plain string, local bool) {
 	if u, err := url.Parse(address); err == nil && u.Scheme != "" && strings.Contains(address, "://") {
 		if u.Scheme == "file" {

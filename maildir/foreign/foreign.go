@@ -1,6 +1,6 @@
 // Package foreign reads headers that users and other programs write above text: YAML between --- lines, as in note
-// editors, and TOML between +++ lines, as in other mail systems and site generators. It knows nothing about mail.
-// Package format defines what the keys mean.
+// editors, and TOML between +++ lines, as in other mail systems and site generators. It does not depend on mail:
+// package format defines what the keys mean.
 package foreign
 
 import (
@@ -20,7 +20,7 @@ const (
 	TOML = "+++"
 )
 
-// Limits says how large a header may be.
+// Limits restricts the size and the nesting of a header.
 type Limits struct {
 	Bytes int // size of the header
 	Depth int // nesting depth; the header itself is the first level

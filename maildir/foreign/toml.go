@@ -12,7 +12,6 @@ import (
 
 const notTOML = "the header is not valid TOML: on each line, write a key, = and text in quotation marks"
 
-// readTOML reads a TOML document.
 func readTOML(header []byte, depth int) ([]Key, error) {
 	text := string(header)
 	if line := deepTOML(text, depth); line > 0 {
@@ -151,8 +150,8 @@ func deepTOML(text string, depth int) int {
 	return 0
 }
 
-// endOfText returns the offset after the quoted string that begins at offset i. A single-line string ends at the end of
-// its line at the latest.
+// endOfText returns the offset after the quoted string that begins at offset i. An unclosed single-line string ends at
+// the end of its line.
 func endOfText(text string, i int) int {
 	mark := text[i : i+1]
 	if long := strings.Repeat(mark, 3); strings.HasPrefix(text[i:], long) {

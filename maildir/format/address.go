@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Address identifies a sender or recipient of a message: one of the project's agents, an agent of another project in the
-// form name@slug, or a mailbox at another domain in the form that email uses. Compare addresses with ==. Only an agent of
-// the project has a folder, so call IsAgent or CheckName before building a path from an address.
+// Address identifies a sender or recipient of a message: one of the project's agents, an agent of another project in
+// the form name@slug, or a mailbox at another domain in the form that email uses. Compare addresses with ==. Only an
+// agent of the project has a folder, so call IsAgent or CheckName before building a path from an address.
 type Address struct {
 	Local  string // an agent's name, or the part before the @
 	Domain string // in lower case, international names as A-labels (xn--…), or a slug; "" for an agent of the project
@@ -22,9 +22,9 @@ const (
 )
 
 // ParseAddress parses an agent's name or local@domain. It lowercases the domain. It keeps the case of the local part,
-// which only the recipient's server may interpret. The local part must be a Dot-string as defined in RFC 5321, and the
-// domain must be a host name: quoted text, IP addresses and non-ASCII letters are invalid. An address that MayBeInProject
-// is valid too. The error's text is a sentence without its final period.
+// which only the recipient's server may interpret. The local part must be a Dot-string as defined in RFC 5321, and
+// the domain must be a host name: quoted text, IP addresses and non-ASCII letters are invalid. An address for which
+// MayBeInProject returns true is also valid. The error's text is a sentence without its final period.
 func ParseAddress(s string) (Address, error) {
 	at := strings.LastIndexByte(s, '@')
 	if at < 0 {

@@ -130,7 +130,7 @@ func (m *Message) Rest(but []string) string {
 	return string(m.header(func(f *field, empty bool) bool { return !empty && !slices.Contains(but, f.key) }))
 }
 
-// SetRest sets the fields contained in a result of Rest. It does not change other fields.
+// SetRest sets the fields that are in rest, which Rest returned. It does not change other fields.
 func (m *Message) SetRest(rest string) error {
 	o, err := parseObject([]byte(rest), 0)
 	if err != nil {

@@ -38,8 +38,8 @@ func ParseClaim(data []byte) (Claim, error) {
 	return c, err
 }
 
-// claim reads the keys that claims and leases have in common. If endless is set, the claim has no end, and claim
-// returns an error.
+// claim reads the keys that claims and leases have in common. If endless is set, the file does not say when the claim
+// ends, and claim returns an error.
 func (o *object) claim(c *Claim, endless bool) error {
 	c.Pattern = o.text("path")
 	c.Agent = o.text("agent")
@@ -84,7 +84,7 @@ func ParseLease(data []byte) (l Lease, err error) {
 // MaxLease is the maximum duration of a claim.
 const MaxLease = 30 * 24 * time.Hour
 
-// FormatLease returns a claim in the form that the shared list uses.
+// FormatLease returns a lease in the form that the shared list uses.
 func FormatLease(l Lease) []byte {
 	var b lines
 	for _, k := range l.keys() {
@@ -105,7 +105,7 @@ type keyed struct {
 	value any
 }
 
-// keys returns a claim's keys and values, except for the claim's end.
+// keys returns a claim's keys and values, without "expires".
 func (c *Claim) keys() []keyed {
 	return []keyed{
 		{"path", c.Pattern}, {"agent", c.Agent}, {"exclusive", c.Exclusive}, {"reason", c.Reason}, {"created", FormatTime(c.Created)},

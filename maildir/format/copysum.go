@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// CopySum returns a digest of the content that all copies of a message have in common, or nil for an invalid file. The
-// digest does not cover the header's layout, or bcc and the seal, which differ between copies.
+// CopySum returns a digest of the content that all copies of a message have in common, or nil for an invalid file.
+// The digest does not cover bcc, the seal and the header's layout, which differ between copies.
 func CopySum(id string, data []byte) *[sha256.Size]byte {
 	if _, err := ParseMessage(id, data); err != nil {
 		return nil

@@ -20,7 +20,7 @@ var doors = []string{DoorHTTP, DoorStdio, DoorCLI, DoorPage, DoorGateway, DoorFi
 
 type doorKey struct{}
 
-// Through returns a ctx for operations that the history records with the given channel.
+// Through returns a ctx that contains the given channel. The history records the channel of each operation.
 func Through(ctx context.Context, door string) context.Context {
 	return context.WithValue(ctx, doorKey{}, door)
 }

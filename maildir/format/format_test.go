@@ -19,7 +19,7 @@ func sample() *Message {
 		Attachments: []Attachment{{Type: "file", MediaType: "image/webp", Path: "attachments/2a/2a6f.webp", Bytes: 1234, SHA1: "2a6f", Name: "d.webp"}}, Origin: Origin{Auth: "none"}, Body: "# Plan\n\ntext"}
 }
 
-// fromElsewhere is a message with every field that the gateway writes.
+// fromElsewhere returns a message with every field that the gateway writes.
 func fromElsewhere() *Message {
 	m := sample()
 	m.From, m.To = "cat@example.org", []string{"BlueLake", "dan@example.org"}
@@ -228,7 +228,7 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// BenchmarkSealed measures the cost of one seal when a message is sent, without formatting the message.
+// BenchmarkSealed measures the cost of sealing one copy when a message is sent, without formatting it.
 func BenchmarkSealed(b *testing.B) {
 	_, key := keyPair(b)
 	file := FormatMessage(sample())
@@ -237,7 +237,7 @@ func BenchmarkSealed(b *testing.B) {
 	}
 }
 
-// BenchmarkFormat measures the cost of one copy when a message is sent, without the copy's seal.
+// BenchmarkFormat measures the cost of formatting one copy when a message is sent, without sealing it.
 func BenchmarkFormat(b *testing.B) {
 	m := sample()
 	for b.Loop() {

@@ -21,7 +21,7 @@ import (
 type object struct {
 	raw  []byte
 	keys []member
-	base int // number of the file's line before raw
+	base int // number of lines before raw in the file
 	err  error
 }
 
@@ -32,7 +32,7 @@ type member struct {
 	val json.RawMessage
 }
 
-// parseObject decodes raw. base is the number of the file's line before raw.
+// parseObject decodes raw. base is the number of lines before raw in the file.
 func parseObject(raw []byte, base int) (*object, error) {
 	o := &object{raw: raw, base: base}
 	if i := tree.InvalidUTF8(raw); i < len(raw) {

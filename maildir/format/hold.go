@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Hold is the content of agents/<Name>/hold: somebody asks the agent to stop changing files. See docs/tree.md, "A hold".
+// Hold is the content of agents/<Name>/hold, which asks the agent to stop changing files. See docs/tree.md, "A hold".
 type Hold struct {
-	By     string    `json:"by"`     // the agent that holds, usually a user's
+	By     string    `json:"by"`     // the agent that placed the hold, usually a user's
 	Reason string    `json:"reason"` // "": none
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until"` // when the hold ends by itself

@@ -66,7 +66,7 @@ func (k Kind) Mark() bool {
 	return k == KindRead || k == KindAck || k == KindArchived || k == KindLater
 }
 
-// Place is what a path in the tree says about its file.
+// Place contains the information about a file in the tree that its path alone determines.
 type Place struct {
 	Kind  Kind
 	Agent string // the agent whose folder contains the file; "" for other files
@@ -99,9 +99,9 @@ func Ignored(base string) bool {
 		strings.HasSuffix(base, ".swx") || base == "4913" || (base[0] == '#' && strings.HasSuffix(base, "#"))
 }
 
-// Locate returns the place of the file at p, which is slash-separated and relative to the tree's root. Only the first
-// two or three elements determine the place. The folders below them may have any name. See docs/tree.md, "The tree of a
-// project".
+// Locate returns the place of the file at p, which is slash-separated and relative to the tree's root. The place
+// depends on the first two or three elements and on the file name. The folders in between may have any name that is
+// not ignored. See docs/tree.md, "The tree of a project".
 func Locate(p string) Place {
 	for e := range strings.SplitSeq(p, "/") {
 		if Ignored(e) {
@@ -159,8 +159,8 @@ func locateAgent(p string) Place {
 // derives from them.
 var sentCopy = lazy.Regexp(`^agents/[^/]+/outbox/\d{4}/\d\d/\d\d/(?:\d+/)?msg_\d{8}_[0-9a-f]{16}(?:\.edit-[0-9a-f]{12})?\.md$`)
 
-// IsSentCopy reports whether a path in an outbox belongs to a sent message's copy. A user or agent saved any other file
-// in an outbox in order to send it.
+// IsSentCopy reports whether a path in an outbox belongs to a sent message's copy. Any other file in an outbox was
+// saved by a user or an agent in order to send it.
 func IsSentCopy(p string) bool { return sentCopy().MatchString(p) }
 
 const editBeside = ".edit-"
@@ -211,7 +211,7 @@ const (
 	MessagesDir    = "messages"
 	AgentsDir      = "agents"
 	ClaimsDir      = "claims"
-	ClaimsAbout    = ClaimsDir + "/README" // only in the shared list; if its text differs, the list was recreated
+	ClaimsAbout    = ClaimsDir + "/README" // only in the shared list; a new text means that the list was recreated
 	AttachmentsDir = "attachments"
 	MachinesDir    = "machines"
 	profileFile    = "profile.json"
@@ -270,7 +270,7 @@ func ProfilePath(agent string) string { return AgentsDir + "/" + agent + "/" + p
 // StatusPath returns the path of the agent's status file.
 func StatusPath(agent string) string { return AgentsDir + "/" + agent + "/" + statusFile }
 
-// HoldPath returns the path of the file with which somebody holds the agent.
+// HoldPath returns the path of the agent's hold file.
 func HoldPath(agent string) string { return AgentsDir + "/" + agent + "/" + holdFile }
 
 // ClaimPath returns the path of an agent's claim on a pattern. A suffix distinguishes it from another file at the same

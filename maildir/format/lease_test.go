@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestLease checks that a lease is parsed back unchanged, and that an invalid or overlong lease is refused.
+// TestLease checks that a lease is parsed back unchanged, that an invalid lease is refused, and that an overlong
+// lease is cut to the maximum duration.
 func TestLease(t *testing.T) {
 	t.Parallel()
 	l := Lease{

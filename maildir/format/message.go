@@ -84,7 +84,7 @@ type Origin struct {
 	Terminal bool   `json:"terminal,omitempty"` // a user appears to have typed the DoorCLI command
 }
 
-// Person reports whether, according to the origin, a user sent the message with the page, in a terminal, or by saving a
+// Person reports whether, according to the origin, a user sent the message on the page, in a terminal, or by saving a
 // file.
 func (o Origin) Person() bool { return o.Terminal || o.Door == DoorPage || o.Door == DoorFile }
 
@@ -238,7 +238,7 @@ func (m *Message) check(id string, o *object) error {
 	return m.checkAddresses(o)
 }
 
-// editedApart is the reported reason for a file that a merge wrote next to a message.
+// editedApart is the reason that is reported for a file that a merge wrote next to a message.
 const editedApart = "two machines have edited this message, and this file is one of the two versions: copy what " +
 	"you need into the message, then delete this file"
 

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Near returns up to three names from all that are closest to name, nearest first. It omits names that differ from name
-// in more than a third of their letters, and names that differ in at least two more letters than the nearest name does.
-// If one name contains the other, they are treated as one letter apart.
+// Near returns the elements of all that are closest to name, at most three, nearest first. It omits names that differ
+// from name in more than a third of their letters, and names that differ in at least two more letters than the
+// nearest name does. If one name contains the other, they are treated as one letter apart.
 func Near(name string, all []string) []string {
 	type scored struct {
 		name string

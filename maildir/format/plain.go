@@ -10,10 +10,10 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// A user writes the header of a file in an outbox as lines such as "to: BlueLake", with or without --- lines around
-// them. Such a plain header is read line by line, not as YAML. In YAML, the value in "subject: 12" is a number, and the
-// value in "subject: no" is false. In a plain header, every value is text. Some YAML forms are supported: lists, quoted
-// strings and, between --- lines, comment lines.
+// A user may write the header of a file in an outbox as lines such as "to: BlueLake", with or without --- lines
+// around them. Such a plain header is read line by line, not as YAML. In YAML, the value in "subject: 12" is a
+// number, and the value in "subject: no" is false. In a plain header, every value is text. Some YAML forms are
+// supported: lists, quoted strings and, between --- lines, comment lines.
 //
 // A fault reports the line and the key. It never quotes a value, because the value may be a bcc recipient (Invariant
 // I7). See docs/tree.md, "Sending by saving".
@@ -59,8 +59,8 @@ func plainKey(line string) (key, value string) {
 	return key, strings.TrimSpace(value)
 }
 
-// plainFlag returns the boolean that a word means as the value of a key. If the word is invalid, why says what is wrong
-// with it. Otherwise, why is "".
+// plainFlag parses word as the value of a boolean key. If the word is invalid, why says what is wrong with it.
+// Otherwise, why is "".
 func plainFlag(key, word string) (yes bool, why string) {
 	switch strings.ToLower(word) {
 	case "yes", "true":

@@ -84,9 +84,9 @@ func ParseProject(data []byte) (human string, created time.Time, err error) {
 // formatKey is the key of a project's format in project.json. It means the same in every format.
 const formatKey = "format"
 
-// ProjectFormat returns the format of a project, which project.json contains. The format is 1 if the file contains none,
-// or if the file is not a JSON object. ProjectFormat returns a *tree.FormatError for any value that is not a positive
-// whole number.
+// ProjectFormat returns a project's format according to project.json. If the file has no format, or is not a JSON
+// object, the format is 1. ProjectFormat returns a *tree.FormatError for any value that is not a positive whole
+// number.
 func ProjectFormat(data []byte) (int, error) {
 	o, err := parseSmall(data)
 	if err != nil || !o.has(formatKey) {
@@ -112,7 +112,7 @@ func WithHumanKey(data []byte, human string) ([]byte, error) {
 	return withKey(data, "human_key", compact(human))
 }
 
-// withKey returns the JSON object in data with another value for a key, which becomes the last one.
+// withKey returns the JSON object in data with another value for a key, which it moves to the end.
 func withKey(data []byte, key string, value json.RawMessage) ([]byte, error) {
 	o, err := parseSmall(data)
 	if err != nil {
@@ -131,8 +131,8 @@ func withKey(data []byte, key string, value json.RawMessage) ([]byte, error) {
 // FormatMachineFormat returns the content of the file in which a machine publishes the highest format that it supports.
 func FormatMachineFormat(n int) []byte { return []byte(strconv.Itoa(n) + "\n") }
 
-// ParseMachineFormat parses the content of the file in which a machine publishes its highest format. It returns 0 if the
-// content is not a positive whole number.
+// ParseMachineFormat parses the content of the file in which a machine publishes its highest format. It returns 0 if
+// the content is not a positive whole number.
 func ParseMachineFormat(data []byte) int {
 	n, err := strconv.Atoi(strings.TrimSpace(string(data)))
 	if err != nil {

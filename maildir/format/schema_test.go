@@ -13,7 +13,7 @@ import (
 )
 
 // TestSchema checks that docs/message.schema.json describes exactly the known keys. It must accept the headers that
-// FormatMessage writes, and refuse each of some mistakes that ParseMessage refuses.
+// FormatMessage writes, and refuse a few mistakes that ParseMessage also refuses.
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../../docs/message.schema.json")

@@ -6,7 +6,8 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// ShortDays is the maximum age, in days, of a message that the digits after the date in its id are enough to identify.
+// ShortDays is the age, in days, up to which the digits after the date in a message's id are enough to identify the
+// message.
 const ShortDays = 30
 
 // madeID matches an id that a server created: the date, followed by digits that distinguish the messages of that date.

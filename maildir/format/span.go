@@ -17,8 +17,9 @@ var (
 	}
 )
 
-// ParseSpan converts a duration as people write it: numbers with the units w, d, h, m, s and ms, in this order, such as
-// "90m", "3d" or "1d12h". The result ok is false for anything else. A duration that is too long for d is the longest one.
+// ParseSpan converts a duration as people write it: numbers with the units w, d, h, m, s and ms, in this order, such
+// as "90m", "3d" or "1d12h". The result ok is false for anything else. If the duration is too long for d, d is the
+// longest possible duration.
 func ParseSpan(text string) (d time.Duration, ok bool) {
 	if text == "" || !spanPattern().MatchString(text) {
 		return 0, false

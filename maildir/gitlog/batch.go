@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// batch is what one move of the branch commits: either operations or edits, never both.
+// batch contains either the operations or the edits that are committed in one move of the branch, never both.
 type batch struct {
 	ops   []operation
 	edits []string
@@ -25,7 +25,7 @@ type operation struct {
 	base hash
 }
 
-// commitOps commits the operations at the head of the queue, if any. The caller holds the turn.
+// commitOps commits the operations at the head of the queue, if any. The caller must hold l.turn.
 func (l *Log) commitOps(ctx context.Context) error {
 	l.mu.Lock()
 	records := l.nextRecords()
@@ -70,7 +70,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 }
 
 // commitEdits commits the edits recorded so far, up to mostEdits paths, in a single commit. If the edits are an import,
-// the commit is canceled when StopBy is called. The caller holds the turn.
+// the commit is canceled when StopBy is called. The caller must hold l.turn.
 func (l *Log) commitEdits(ctx context.Context) error {
 	if l.isImporting() {
 		both, end := within(ctx, l.mayImport)
@@ -94,7 +94,7 @@ func (l *Log) commitEdits(ctx context.Context) error {
 	return err
 }
 
-// commitAllEdits commits all edits recorded before the call. The caller holds the turn.
+// commitAllEdits commits all edits recorded before the call. The caller must hold l.turn.
 func (l *Log) commitAllEdits(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,7 +165,8 @@ func (l *Log) commit(ctx context.Context, b batch) (err error) {
 		"commit. The server tries again."}
 }
 
-// attempt builds the commits on the current HEAD, with the index for them, and publishes both.
+// attempt builds the commits on the current HEAD and the index for them, and publishes both. If firm is set, it
+// reserves index.lock first.
 func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit) // a later attempt will repeat a command that timed out
 	defer cancel()
@@ -180,7 +181,7 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 		p.commit = p.at.commit
 	}
 	if err == nil && !l.embedded {
-		err = repo.makeOwn() // now, because two goroutines will need it
+		err = repo.makeOwn() // now, because two goroutines will use the result
 	}
 	switch {
 	case err != nil:
@@ -207,7 +208,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	if p.at, err = l.branch(p.repo); err != nil {
 		return false, err
 	}
-	if p.base, err = p.repo.checkIndex(); err != nil { // first: a bad index stops the commit
+	if p.base, err = p.repo.checkIndex(); err != nil { // first, because a damaged index stops the commit
 		return false, err
 	}
 	p.commit = p.at.commit
@@ -257,8 +258,8 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	return made, err
 }
 
-// isMisplaced reports whether there is no index although Git needs one, or an index although the embedded engine keeps
-// none. An index is needed only if there is a commit.
+// isMisplaced reports whether the index is missing although Git needs it, or exists although the embedded engine
+// keeps none. An index is needed only if there is a commit.
 func (l *Log) isMisplaced(index indexState, commit hash) bool {
 	return index.exists == l.embedded && !commit.IsZero()
 }
@@ -305,7 +306,7 @@ func (l *Log) putBack(plan *plan) {
 	l.leaveRest(plan.rest)
 }
 
-// leaveOutBusy drops every path that an operation may have written by now from a plan of edits, so that the commit
+// leaveOutBusy drops from a plan of edits every path that an operation may have written by now, so that the commit
 // leaves the path as it is in HEAD. Every operation that began before the files were read is still in progress or
 // waiting for its commit, because only the caller commits.
 func (l *Log) leaveOutBusy(p *plan) {
@@ -353,11 +354,11 @@ func (l *Log) build(repo *repository, at head, b batch, to objects) (*plan, erro
 	return plan, nil
 }
 
-// unsaved returns the changes at those paths whose content on disk differs from HEAD. If HEAD is on the recorded
-// branch, unsaved also records that HEAD is older than every operation recorded after this call. The caller holds the
-// turn.
+// unsaved returns the changes at paths. It leaves out the paths whose content on disk equals HEAD's. If HEAD is on
+// the recorded branch, unsaved also records that HEAD is older than every operation recorded after this call. The
+// caller must hold l.turn.
 func (l *Log) unsaved(ctx context.Context, paths []string) ([]*change, error) {
-	repo, err := l.openRepaired(ctx) // also makes HEAD durable, unless it is known to be
+	repo, err := l.openRepaired(ctx) // also makes HEAD durable unless it is known to be durable
 	if err != nil {
 		return nil, err
 	}

@@ -19,8 +19,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// builtIn is the engine for machines without the git program. It keeps no index, because nobody there can use one, and
-// a later start with the git program creates it (isMisplaced).
+// builtIn is the engine for machines without the git program. It keeps no index, because only the git program uses
+// one. If the server later starts with the git program, it creates the index (isMisplaced).
 type builtIn struct {
 	*repository
 	objects *embedded.Repository
@@ -136,7 +136,7 @@ func (b *builtIn) status(w *tree.Tree, wanted map[string]bool, each func(path st
 	return embedded.Untracked(b.ctx, w, exclude, paths, isTracked, func(path string) { each(path, false, true) })
 }
 
-// person implements engine. Unlike the git program, it follows no include.
+// person implements engine. Unlike the git program, it ignores include directives in the configuration.
 func (b *builtIn) person() (string, error) {
 	home, _ := os.UserHomeDir()
 	global := []string{filepath.Join(cmp.Or(os.Getenv("XDG_CONFIG_HOME"), home+"/.config"), "git/config"), filepath.Join(home, ".gitconfig")}
@@ -165,7 +165,8 @@ func (b *builtIn) makeIndex(string, hash, []*change) (none hash, err error) { re
 
 func (b *builtIn) placeIndex() error { return tree.IgnoreGone(os.Remove(b.path("index"))) }
 
-// builtInObjects stops between two objects if its context ends.
+// builtInObjects writes the objects of a round. Once its context has ended, it writes no further object and returns
+// an error.
 type builtInObjects struct {
 	*embedded.Writer
 	ctx context.Context

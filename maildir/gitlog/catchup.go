@@ -10,9 +10,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// catchUp asks git status which files were changed while the server was not running, and records these changes once. It
-// first waits until the operations that the journal recovered are committed and the repository accepts commits. It
-// returns false if ctx ends first.
+// catchUp asks git status which files were changed while the server was not running, and records these changes once.
+// It first waits until the operations that the journal recovered (the first before records) are committed and the
+// repository accepts commits. It returns false if ctx ends first.
 func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 	for failures := 0; ; failures++ {
 		found, err := l.missed(ctx, before)
@@ -93,7 +93,8 @@ func (r *repository) differences(names ...string) (found []string, err error) {
 		}
 		st, err := w.Stat(path)
 		delete(missing, path)
-		if staged && isGone(err) || untracked && err == nil && !isKept(path, st) { // a sparse checkout removed the file
+		// Skip a staged file that a sparse checkout removed, and a new file of a kind that is not committed.
+		if staged && isGone(err) || untracked && err == nil && !isKept(path, st) {
 			return
 		}
 		found = append(found, path)
@@ -109,8 +110,8 @@ func (g *gitProgram) status(_ *tree.Tree, wanted map[string]bool, each func(path
 	if !wanted[""] && len(wanted) <= mostNamed {
 		args = slices.AppendSeq(args, maps.Keys(wanted))
 	}
-	return g.stream(func(record []byte) error { // "XY PATH"; ignore X, because our commands see no commit
-		if len(record) >= 4 && record[len(record)-1] != '/' { // a nested repository
+	return g.stream(func(record []byte) error { // "XY PATH"; ignore X, because ownFolder has no commit
+		if len(record) >= 4 && record[len(record)-1] != '/' { // a path that ends in "/" is a nested repository
 			each(string(record[3:]), record[1] == ' ', record[0] == '?')
 		}
 		return nil

@@ -299,7 +299,7 @@ func TestRunFolderIsALink(t *testing.T) {
 	tr.sound()
 }
 
-// TestRecordIsInGit checks that the recorded branch moves together with .git.
+// TestRecordIsInGit checks that the record of the branch moves along when .git is moved.
 func TestRecordIsInGit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -119,7 +119,7 @@ func (l *Log) WriteClaims(ctx context.Context, files map[string]string, fresh ma
 		h := plumbing.NewHash(blobOf[name])
 		list = fmt.Appendf(list, "%o %s\x00%s", merge.Plain, name, h[:])
 	}
-	// git mktree would not make the tree durable, nor does git hash-object before Git 2.36.
+	// Neither git mktree, nor git hash-object before Git 2.36, makes the tree durable.
 	if c.Name, err = repo.plain(list, "hash-object", "-t", "tree", "-w", "--stdin"); err == nil {
 		err = syncAll(repo.git, "objects/"+c.Name[:2]+"/"+c.Name[2:])
 	}
@@ -128,7 +128,7 @@ func (l *Log) WriteClaims(ctx context.Context, files map[string]string, fresh ma
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lists[1] = c // the next read will request it
+	l.lists[1] = c // cached for the next read
 	return c, nil
 }
 

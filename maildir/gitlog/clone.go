@@ -32,7 +32,7 @@ func Clone(ctx context.Context, dir, url string) error {
 	}
 	r := (&Log{cfg: Config{Dir: dir}, git: findGit}).newRepository(ctx, newMemory())
 	defer r.Close()
-	names := "+refs/heads/*:refs/remotes/" + remoteName + "/*" // for a git fetch by the user
+	names := "+refs/heads/*:refs/remotes/" + remoteName + "/*" // in case the user runs git fetch
 	for _, s := range [][2]string{{"url", url}, {"fetch", names}} {
 		if err := r.plainly(nil, "config", "remote."+remoteName+"."+s[0], s[1]); err != nil {
 			return err
@@ -170,7 +170,7 @@ func (r *repository) takeFiles(theirs hash) (left []string, err error) {
 	return left, nil
 }
 
-// leaveOut makes a commit on top of tip that removes paths, and returns the new commit. The index must contain the
+// leaveOut creates a commit on top of tip that removes paths, and returns the new commit. The index must contain the
 // files of tip.
 func (r *repository) leaveOut(tip string, paths []string) (string, error) {
 	none := strings.Repeat("0", 40)

@@ -4,8 +4,9 @@
 // branch (update-ref), compares (status) and reads the history (log, diff-tree). go-git parses Git's configuration.
 // This package decides when to do each of these: queue, plan, publish, repair, heal, catch up, tidy, walk.
 //
-// If there is no git program when a Log is opened, package embedded does this work (engine). The repository then has no
-// Git index. So what is said about the index below does not apply, and nothing is healed, repacked or synchronized.
+// If there is no git program when a Log is opened, package embedded does this work (engine). The repository then has
+// no Git index, so the statements about the index below do not apply, and nothing is healed, repacked or
+// synchronized.
 //
 // # Guarantees
 //
@@ -64,9 +65,9 @@
 //	Mail-Door: http
 //
 // A round with many operations has one commit for each agent, in the order in which the agents first appear. The
-// message of such a commit consists of a subject with counts, a readable line for each operation (verb, agent or "-",
-// id or "-", summary), and the trailers of all operations in the same order. A path that several agents have changed
-// is in the commit of the agent that changed it last:
+// message of such a commit begins with a subject that contains counts. Then come a readable line for each operation
+// (verb, agent or "-", id or "-", summary) and the trailers of all operations in the same order. A path that several
+// agents have changed is in the commit of the agent that changed it last:
 //
 //	send ×1, acknowledge ×1
 //

@@ -40,12 +40,12 @@ type deed struct{ verb, id string }
 // doneSearch is the state of a LastDone call. It examines the agent's operations, newest first.
 type doneSearch struct {
 	history.DoneQuery
-	taken map[deed]int // number of operations that newer commits undid or, with Undone, number of undos that they reversed
+	taken map[deed]int // operations that newer commits undid or, with Undone, undos that newer commits reversed
 	all   []history.Done
 	steps int            // total number of steps
 	along []history.Done // the newest operations of a step; included if an older operation of the step is wanted
 
-	found bool // set by look: neither the operation's verb nor a later undo excludes the operation
+	found bool // set by look: the operation is selected
 	verb  string
 }
 
@@ -109,7 +109,7 @@ func (s *doneSearch) describe(
 	done = history.Done{Verb: s.verb, ID: op.ID, At: c.made, Step: op.Step, Summary: op.Summary, Commit: c.name.String()}
 	kinds := beside(*op)
 	others := slices.DeleteFunc(slices.Clone(ops), func(o history.RecordedOp) bool { return !overlap(kinds, beside(o)) })
-	if changes && len(others) <= 1 { // of several operations, each may have written the files of a common kind
+	if changes && len(others) <= 1 { // if several operations remain, any of them may have written the files
 		done.Changes, err = repo.changesBy(c, *op)
 	}
 	return done, err
@@ -140,8 +140,8 @@ func (l *Log) eachDone(ctx context.Context, f func(*repository, *commit, []histo
 	return repo.eachCommit(tip, commits{most: lookDone}, func(c *commit) error { return f(repo, c, recordedOps(c.message)) })
 }
 
-// tip commits the waiting operations and then returns HEAD. A caller that has just done an operation expects to find
-// it in the history. If the error wraps refusal.ErrUnavailable, the hash is HEAD without the waiting operations.
+// tip commits the waiting operations and then returns HEAD. A caller that has just performed an operation expects to
+// find it in the history. If the error wraps refusal.ErrUnavailable, the hash is HEAD without the waiting operations.
 func (l *Log) tip(ctx context.Context, repo *repository) (hash, error) {
 	waits := l.commitWaiting(ctx)
 	at, err := repo.head()
@@ -151,7 +151,7 @@ func (l *Log) tip(ctx context.Context, repo *repository) (hash, error) {
 	return at.commit, err
 }
 
-// readPatience is how long reading the history waits for the waiting operations to be committed.
+// readPatience limits how long a read of the history waits until the waiting operations are committed.
 const readPatience = 5 * time.Second
 
 // commitWaiting commits the waiting operations if that is possible now.
@@ -190,7 +190,7 @@ func overlap(a, b []format.Kind) bool {
 	return slices.ContainsFunc(a, func(k format.Kind) bool { return slices.Contains(b, k) })
 }
 
-// besideMail lists the kinds of files that belong to no message and that operations write.
+// besideMail lists the kinds of files that operations write and that belong to no message.
 var besideMail = []format.Kind{format.KindHold, format.KindClaim, format.KindReleased}
 
 // changesBy returns the changes that an operation's commit made to the files of its message, or to claims or holds.

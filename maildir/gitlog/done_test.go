@@ -10,7 +10,7 @@ import (
 )
 
 // TestDoneInSharedCommit checks which changes LastDone attributes to operations that share a commit. An operation on
-// claims and one on a hold are told apart by their files. Two operations on claims are not.
+// claims and an operation on a hold can be distinguished by their files. Two operations on claims cannot.
 func TestDoneInSharedCommit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -8,11 +8,11 @@ import (
 )
 
 // engine reads and writes a repository. The rest of the package decides what to read and write, and when. There are
-// two engines: gitProgram runs the git program, and builtIn does without. A Log has the same engine until it ends. Each
-// leaves a repository that the other can use.
+// two engines: gitProgram runs the git program, and builtIn works without it. A Log never changes its engine. Either
+// engine can use a repository that the other has written.
 type engine interface {
-	// read returns the content of an object of that kind. name is an object's hash, or COMMIT:PATH. The caller must not
-	// change the content. The error wraps errNoObject if there is no such object.
+	// read returns the content of an object of the given kind. name is an object's hash, or COMMIT:PATH. The caller
+	// must not change the content. The error wraps errNoObject if there is no such object.
 	read(kind, name string) ([]byte, error)
 
 	// resolve returns the commit whose name begins with prefix. The error wraps errNoObject or embedded.ErrAmbiguous if
@@ -29,7 +29,8 @@ type engine interface {
 	// changesOf returns the files that differ between two commits or trees.
 	changesOf(from, to string) ([]*change, error)
 
-	// changedIn returns the files that a commit changed. For a merge, it returns the files that differ from all parents.
+	// changedIn returns the files that a commit changed. For a merge, it returns the files that differ from all
+	// parents.
 	changedIn(c *commit) ([]*change, error)
 
 	// patch returns the changed lines of a file as git diff shows them.
@@ -38,33 +39,34 @@ type engine interface {
 	// filesBelow calls each for the files below a folder of a commit, sorted by path.
 	filesBelow(commit hash, folder string, each func(path, blob string)) error
 
-	// status calls each for the paths at which the work tree differs from the last commit, among the wanted paths and
-	// those below them, and possibly for other paths. It calls each for all untracked files that are not ignored. staged
-	// means that the file equals the index.
+	// status calls each for the paths, at or below the wanted paths, at which the work tree differs from the last
+	// commit. These include untracked files that are not ignored. It may also call each for other paths. If staged is
+	// set, the file equals the index.
 	status(w *tree.Tree, wanted map[string]bool, each func(path string, staged, untracked bool)) error
 
 	// person returns the identity that Git would use for a commit made here by hand, or "" if none is configured.
 	person() (string, error)
 
-	// newObjects writes objects. The caller must call Discard. The parent of the first commit is base.
+	// newObjects returns a writer for the objects of a round. The caller must call Discard. The parent of the first
+	// commit is base.
 	newObjects(base hash) objects
 
-	// checkIndex returns the state of the index. It returns a *hold if the index is damaged or has conflicts that a user
-	// must resolve.
+	// checkIndex returns the state of the index. It returns a *hold if the index is damaged or has conflicts that a
+	// user must resolve.
 	checkIndex() (indexState, error)
 
 	// makeIndex writes the next index to file: the current index with the changes. It returns the checksum of the next
 	// index, or zeros if there will be none.
 	makeIndex(file string, at hash, changes []*change) (hash, error)
 
-	// placeIndex puts the next index into place, or removes the index if there is no next index.
+	// placeIndex moves the next index into place, or removes the index if there is no next index.
 	placeIndex() error
 
-	// lockRef locks HEAD and the branch for the move that a mark describes. It returns errMoved if the branch has another
-	// value, and a *hold if another program holds a lock.
+	// lockRef locks HEAD and the branch for the move that a mark describes. It returns errMoved if the branch has
+	// another value, and a *hold if another program holds a lock.
 	lockRef(m *mark) (refLock, error)
 
-	// Close releases what the engine keeps open. The engine can still be used.
+	// Close closes the engine's open files and programs. The engine can still be used afterwards.
 	Close()
 }
 
@@ -82,20 +84,20 @@ type objects interface {
 	// errChanging or the error from in, and no commit may refer to the blob.
 	blob(size int64, in io.Reader) (hash, error)
 
-	// commit writes a commit. The commit before it is its first parent, followed by those in c.Merges.
+	// commit writes a commit. Its first parent is the previous commit. The commits in c.Merges are its other parents.
 	commit(c commitFor, makes []version) error
 
 	// Finish waits until all objects are durable and returns the newest commit.
 	Finish() (newest hash, err error)
 
-	// Discard gives up the objects, unless Finish has been called. Nothing refers to them.
+	// Discard abandons the objects unless Finish has been called. No ref points to them.
 	Discard()
 }
 
 // refLock holds the locks of HEAD and a branch.
 type refLock interface {
 	Move() error  // moves the branch, writes the reflogs and releases the locks
-	Close() error // releases the locks unless that has been done
+	Close() error // releases the locks that are still held
 }
 
 // gitProgram is the engine that runs the git program.

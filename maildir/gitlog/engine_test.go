@@ -16,9 +16,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// onBothEngines lists the tests of this package that also run without the git program. The other tests are about the
-// Git index, about what a user's git commands do at the same time, about sync, about repacking, about ending a slow
-// git program (TestImportStops), or about the program itself, or they do not commit.
+// onBothEngines lists the tests of this package that also run without the git program. The other tests do not commit,
+// or they are about the Git index, a user's concurrent git commands, sync, repacking, ending a slow git program
+// (TestImportStops), or the program itself.
 var onBothEngines = map[string]func(*testing.T){
 	"Authored":                   TestAuthored,
 	"CatchUp":                    TestCatchUp,
@@ -208,7 +208,7 @@ func TestEnginesReadAlike(t *testing.T) {
 	}
 }
 
-// TestEmbeddedWithoutSync checks that a project that was synced says what is missing.
+// TestEmbeddedWithoutSync checks that a fetch without the git program fails, and that the error says what is missing.
 func TestEmbeddedWithoutSync(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

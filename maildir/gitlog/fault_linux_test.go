@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestFault checks that one of Git's files is not treated as missing while it temporarily cannot be read.
+// TestFault checks that a file in .git that temporarily cannot be read is not treated as missing.
 func TestFault(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{".git/info/exclude", ".git/config", ".git/HEAD", ".git/index", ".git/mailtree-branch"} {
@@ -57,7 +57,8 @@ func TestFaultOfOurLocks(t *testing.T) {
 			if err := c.Run(); err == nil {
 				t.Fatal("the process was not killed")
 			}
-			if m, err := os.ReadFile(tr.path(".git/" + markFile)); strings.HasSuffix(name, "main.lock") { // after a power cut
+			// Simulate what a power failure leaves behind.
+			if m, err := os.ReadFile(tr.path(".git/" + markFile)); strings.HasSuffix(name, "main.lock") {
 				tr.check(err)
 				var k mark
 				tr.check(json.Unmarshal(m, &k))

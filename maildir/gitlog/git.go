@@ -23,10 +23,10 @@ import (
 	"mailtree/maildir/history"
 )
 
-// ownFolder, in .git, is the repository that our git commands see. It has our own configuration and attributes, and
-// uses the objects, index and work tree of .git. Therefore .git/config, the files that it includes and .gitattributes
-// cannot make our commands run a filter, hook or monitor, or convert a byte. Only commands that move refs see the
-// real repository (importer, refLock).
+// ownFolder is the folder in .git that our git commands see as the repository. It has our own configuration and
+// attributes, and uses the objects, index and work tree of .git. Therefore .git/config, the files that it includes
+// and .gitattributes cannot make our commands run a filter, hook or monitor, or convert any content. Only commands
+// that move refs see the real repository (importer, refLock).
 const ownFolder = "mailtree-git"
 
 // ownConfig is the configuration of ownFolder. The setting for the executable bit is copied from .git/config. The
@@ -59,7 +59,7 @@ const (
 	lookLimit    = 30 * time.Minute
 )
 
-// makeOwn creates ownFolder, or restores those of its files that differ. Several processes may use ownFolder at the
+// makeOwn creates ownFolder, or restores any of its files that differ. Several processes may use ownFolder at the
 // same time.
 func (r *repository) makeOwn() error {
 	if r.owns {
@@ -155,8 +155,8 @@ func (r *repository) stream(each func(record []byte) error, args ...string) erro
 	return err
 }
 
-// execute runs a git command, passes its output to read and returns its warnings. An error from read ends the
-// command.
+// execute runs a git command, passes its output to read and returns its warnings. If read returns an error, execute
+// terminates the command.
 func (r *repository) execute(
 	ctx context.Context, in io.Reader, read func(io.Reader) error, env []string, args ...string,
 ) (warned string, err error) {
@@ -227,7 +227,8 @@ type gitError struct {
 
 func (e *gitError) Error() string {
 	said := oneLine(e.said, 500)
-	if exit := (*exec.ExitError)(nil); said != "" && errors.As(e.err, &exit) && exit.Exited() { // its status says nothing more
+	// If Git printed a message, its exit status adds nothing.
+	if exit := (*exec.ExitError)(nil); said != "" && errors.As(e.err, &exit) && exit.Exited() {
 		return fmt.Sprintf("git %s: %s", e.args[0], said)
 	}
 	return fmt.Sprintf("git %s: %v: %s", e.args[0], e.err, said)
@@ -254,7 +255,8 @@ func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LC_ALL=C", "GIT_DIR=.", "GIT_ATTR_NOSYSTEM=1",
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_GLOBAL=" + os.DevNull,
 		"GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
-		"MALLOC_TRIM_THRESHOLD_=67108864", // otherwise glibc frees memory after each object: half of fast-import's time
+		// Otherwise glibc releases memory after each object, which takes half of fast-import's time.
+		"MALLOC_TRIM_THRESHOLD_=67108864",
 	}
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
@@ -262,7 +264,7 @@ func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.
 	return c
 }
 
-// programs is the set of paths of git programs that are known to be recent enough.
+// programs contains the paths of git programs that are known to be recent enough.
 var programs sync.Map
 
 // findGit returns the path of the git program, which must be version 2.34 or newer. The error is a *hold.
@@ -293,8 +295,8 @@ func isRecent(version string) bool {
 	return err == nil && (major > 2 || major == 2 && minor >= 34)
 }
 
-// noProgram returns the *hold to use if there is no git program, except at the start (choose). It wraps
-// exec.ErrNotFound.
+// noProgram returns the *hold for a missing git program. If the program is already missing when a Log is opened,
+// choose selects the embedded engine instead. The *hold wraps exec.ErrNotFound.
 func noProgram() *hold {
 	h := notAudited("there is no git program on the server's PATH any more. Install Git 2.34 or newer, or restart the " +
 		"server, which then commits without it; mail keeps working.")
@@ -302,12 +304,12 @@ func noProgram() *hold {
 	return h
 }
 
-// noSync returns the *hold to use if the embedded engine is asked for what only the git program can do.
+// noSync returns the *hold for a call that needs the git program if there is none.
 func noSync() *hold {
 	return waiting("To sync this mail, the server needs the git program. Install Git 2.34 or newer, then restart the server.")
 }
 
-// process is a running program that responds to requests. The zero process has not started its program.
+// process is a running program that responds to requests. The zero process has not been started.
 type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser

@@ -139,7 +139,7 @@ func readSmall(path string) ([]byte, error) {
 }
 
 // recorded returns the branch to which the project is committed. It returns "" if no branch is recorded or a power
-// cut has damaged the record.
+// failure has damaged the record.
 func (r *repository) recorded() (string, error) {
 	b, err := readSmall(r.path(branchFile))
 	switch {
@@ -200,8 +200,8 @@ func (r *repository) movedSince(folder string) string {
 	return shellWord(strings.TrimPrefix(branch, "refs/heads/"))
 }
 
-// onBranch returns HEAD if it is on the recorded branch, and otherwise a *hold. If no branch is recorded, any branch
-// will do.
+// onBranch returns HEAD if it is on the recorded branch, and otherwise a *hold. If no branch is recorded, it accepts
+// any branch.
 func (r *repository) onBranch(recorded string) (head, error) {
 	h, err := r.head()
 	if err != nil {
@@ -236,12 +236,13 @@ func branchGone(at, recorded string) error {
 		"creates the branch at HEAD.", at, short, short)
 }
 
-// elsewhere returns an error that says how to return to the recorded branch. `git checkout` refuses if uncommitted
-// files are in the way, as mailtree's files are. For example, a message that was acknowledged on both branches has a
-// mark on each. So each uncommitted file first gets the index entry from the recorded branch. Git then keeps the file
-// (git-read-tree(1), two tree merge, cases 6, 7, 18 and 19). Unlike with git stash, no file leaves the disk in the
-// meantime. The -r of xargs matters, because a reset without paths would move the checked-out branch. The user must
-// handle staged changes and files that the recorded branch has removed.
+// elsewhere returns an error that says how to return to the recorded branch. `git checkout` refuses to overwrite
+// uncommitted files, and mailtree's files are uncommitted at that point. For example, a message that was acknowledged
+// on both branches has a mark on each. So the suggested command first gives each uncommitted file the index entry
+// from the recorded branch. Git then keeps the file (git-read-tree(1), two tree merge, cases 6, 7, 18 and 19). Unlike
+// with git stash, no file leaves the disk in the meantime. The -r of xargs matters, because a reset without paths
+// would move the checked-out branch. The user must handle staged changes and files that the recorded branch has
+// removed.
 func elsewhere(at, recorded string) error {
 	short := shellWord(strings.TrimPrefix(recorded, "refs/heads/"))
 	return detached("The mail repository is on %s. New mail is kept but not committed until the repository is "+

@@ -38,8 +38,8 @@ type state struct {
 
 func (s state) sameState(t state) bool { return s.head == t.head && s.index.sameIndex(t.index) }
 
-// heal finishes an interrupted move and checks that the index and the branch still contain the last commits, as every
-// commit does (publish). The caller holds the turn.
+// heal finishes an interrupted move, and checks that the index and the branch still contain the last commits. Every
+// commit does the same (publish). The caller must hold l.turn.
 func (l *Log) heal(ctx context.Context) error { return l.commit(ctx, batch{}) }
 
 // undone returns the changes from our last commits that are missing from the index because a git command has written
@@ -47,14 +47,14 @@ func (l *Log) heal(ctx context.Context) error { return l.commit(ctx, batch{}) }
 // before they lock it, and lockAfter may be too short for them. A user's next commit from such an index removes the
 // new mail. undone records the removed files as edits, as catchUp does when it finds such files at a start.
 //
-// A commit is treated as undone if none of the paths that it added is left. If it added no paths, none of its changed
-// paths may be left. `git commit -a` restores the other paths itself. A user who unstages files by hand rarely
-// unstages exactly these paths.
+// A commit is treated as undone if none of the paths that it added is left. Paths that it only changed do not count,
+// because `git commit -a` restores them itself. If the commit added no paths, all of its changed paths must have been
+// undone. A user who unstages files by hand rarely unstages exactly these paths.
 func (l *Log) undone(p *publication) (inIndex []*change, err error) {
 	if level := (state{p.base, p.at.commit}).sameState(l.mem.level); level || !p.base.exists || l.embedded {
 		return nil, nil
 	}
-	before := map[string][]entry{} // the entries at the paths before each of the commits
+	before := map[string][]entry{} // the entries of each path before our commits
 	var commits [][]*change        // each path is listed with the last commit that changed it
 	for _, own := range slices.Backward(l.mem.own) {
 		commits = append(commits, slices.DeleteFunc(slices.Clone(own.changes), func(c *change) bool { return before[c.path] != nil }))

@@ -134,11 +134,11 @@ func (t *repoTree) flush() {
 	}
 }
 
-// needIndex lists the git commands for which giveIndex makes an index.
+// needIndex lists the git commands for which giveIndex creates an index.
 const needIndex = "add cherry-pick checkout commit diff ls-files merge mv rebase reset revert rm stash status update-index write-tree"
 
-// giveIndex makes the Git index for a user's git command if the embedded engine has removed the index. The engine removes
-// it again.
+// giveIndex creates the Git index for a user's git command if the embedded engine has removed the index. The engine
+// later removes it again.
 func (t *repoTree) giveIndex(args []string) {
 	for args[0] == "-c" {
 		args = args[2:]

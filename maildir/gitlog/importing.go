@@ -20,7 +20,7 @@ type importing struct {
 
 // progress updates the import after the queue has changed or a commit has been made. The argument paths is the number
 // of edits that were just committed. progress logs the beginning and end of the import, and each commit. The caller
-// holds l.mu.
+// must hold l.mu.
 func (l *Log) progress(paths int) {
 	im, left := &l.importing, l.waitingEdits()
 	switch {
@@ -41,7 +41,7 @@ func (l *Log) progress(paths int) {
 	}
 }
 
-// imported returns the progress of the import, or the zero value if there is none. The caller holds l.mu.
+// imported returns the progress of the import, or the zero value if there is none. The caller must hold l.mu.
 func (l *Log) imported() history.Import {
 	if l.importing.began.IsZero() {
 		return history.Import{}
@@ -67,8 +67,8 @@ func (l *Log) StopBy(at time.Time) {
 	}
 }
 
-// chance returns how long work may continue after Run's context has ended. The limits are lastChance and the time set
-// with StopBy, whichever comes first.
+// chance returns how long work may continue after Run's context has ended: for lastChance, or until the time set with
+// StopBy if that is sooner.
 func (l *Log) chance() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

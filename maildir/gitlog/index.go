@@ -36,7 +36,7 @@ func (s indexState) sameIndex(t indexState) bool {
 	return s.exists == t.exists && (!s.exists || s.sum == t.sum && s.ino == t.ino && s.size == t.size && s.mtime.Equal(t.mtime))
 }
 
-// seeIndex reads the head and the end of .git/index. It does not block, and follows no link.
+// seeIndex reads the header and the checksum of .git/index. It does not block, and follows no link.
 func (r *repository) seeIndex() (indexState, error) {
 	f, s, err := openIndex(r.path("index"))
 	if f != nil {
@@ -47,7 +47,7 @@ func (r *repository) seeIndex() (indexState, error) {
 
 const maxIndex = 2 << 30 // maximum size of an index in bytes: about fifteen million files
 
-// openIndex opens an index and reads its head and its end. It returns nil if there is no index.
+// openIndex opens an index and reads its header and its checksum. It returns a nil file if there is no index.
 func openIndex(path string) (*os.File, indexState, error) {
 	f, st, err := tree.OpenPlain(path, os.O_RDONLY)
 	if err != nil {
@@ -180,7 +180,7 @@ func (r *repository) giveStats(file string, changes []*change) (sum hash, err er
 		}
 		size := head
 		if at > 0 {
-			name := head + int(part[60]>>6&1)*2 // extended flags
+			name := head + int(part[60]>>6&1)*2 // skip the extended flags, if the entry has any
 			length := bytes.IndexByte(part[name:], 0)
 			if c := of[string(part[name:name+max(length, 0)])]; c != nil && hash(part[40:60]) == c.new.Hash && c.putStat(r.dir, part) {
 				if _, err := f.WriteAt(part[:head], int64(at)); err != nil {
@@ -214,14 +214,14 @@ func (c *change) putStat(dir string, entry []byte) bool {
 	for i, n := range []int64{c.seen.CTime / 1e9, c.seen.CTime % 1e9, c.seen.MTime / 1e9, c.seen.MTime % 1e9, int64(st.Dev), int64(st.Ino)} {
 		binary.BigEndian.PutUint32(entry[4*i:], uint32(n))
 	}
-	for i, n := range []uint32{st.Uid, st.Gid, uint32(st.Size)} { // after the mode
+	for i, n := range []uint32{st.Uid, st.Gid, uint32(st.Size)} { // these fields follow the mode
 		binary.BigEndian.PutUint32(entry[28+4*i:], n)
 	}
 	return true
 }
 
-// nameIndex creates file as a hard link to .git/index, so that Git writes the next index next to it. If there is no
-// index, nameIndex creates no file.
+// nameIndex creates file as a hard link to .git/index. Git replaces an index file by renaming, so a command that
+// updates file does not change .git/index. If there is no index, nameIndex creates no file.
 func (r *repository) nameIndex(file string) error {
 	for _, old := range []string{file, file + ".lock"} {
 		if err := tree.IgnoreGone(os.Remove(old)); err != nil {

@@ -44,7 +44,7 @@ func TestIndexAsGitWrites(t *testing.T) {
 			if version == "3" { // git writes version 3 only if an entry needs it
 				tr.git("update-index", "--skip-worktree", ".gitignore")
 			}
-			long := strings.Repeat(strings.Repeat("d", 200)+"/", 15) // too long only for the index's length field
+			long := strings.Repeat(strings.Repeat("d", 200)+"/", 15) // fits everywhere but the index's length field
 			names := []string{"a", "a.b/x", "a-b", "dir/x", "dir/y/z", "file", "z", long + strings.Repeat("n", 250), long + "n", strings.Repeat(strings.Repeat("e", 250)+"/", 15) + strings.Repeat("f", 200)}
 			tr.send("m1", names...)
 			tr.flush()

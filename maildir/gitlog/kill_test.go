@@ -126,8 +126,9 @@ func (t *repoTree) elsewhere(added, removed string) string {
 	return t.git("-C", dir, "rev-parse", "HEAD")
 }
 
-// TestHeadLockLeft checks that a HEAD.lock which update-ref could not remove, because the folder was moved away at that
-// moment, delays the commits only until it has a certain age. A lock that is not next to our mark is a user's, and stays.
+// TestHeadLockLeft checks that a HEAD.lock that update-ref could not remove, because the folder was moved away at
+// that moment, delays commits only until the lock has a certain age. A lock that is not next to our mark is a user's,
+// and stays.
 func TestHeadLockLeft(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"ref moved", "index locked"} {
@@ -147,7 +148,7 @@ func TestHeadLockLeft(t *testing.T) {
 				at := time.Now().Add(-age)
 				tr.check(os.Chtimes(tr.path(".git/HEAD.lock"), at, at))
 			}
-			lock(-time.Hour) // so that it is not old on any machine
+			lock(-time.Hour) // in the future, so that it is not old even on a slow machine
 			tr.log, err = Open(Config{Dir: tr.dir})
 			tr.check(err)
 			tr.log.Record([]writer.Op{op("send", "A", "late", "late")}, nil)

@@ -55,7 +55,7 @@ func NewShare(n int) *Share {
 	return &Share{commits: make(chan struct{}, n), aside: make(chan struct{}, n)}
 }
 
-// await takes a token. The caller must call done to return it. If ctx ends first, await returns its cause.
+// await takes a token. The caller must call done to return it. If ctx ends first, await returns the cause.
 func await(ctx context.Context, tokens chan struct{}) (done func(), err error) {
 	select {
 	case tokens <- struct{}{}:
@@ -76,7 +76,7 @@ type Log struct {
 	git       func() (string, error) // finds the program
 	embedded  bool                   // there was no program when the Log was opened: see choose
 	mem       *memory                // guarded by turn
-	step      func(string)           // tests stop here
+	step      func(string)           // see Config.Step
 
 	optimistic int // see optimisticTries
 
@@ -172,8 +172,8 @@ func (l *Log) open() error {
 	return err
 }
 
-// choose chooses the engine. It is the git program if there is one, even if the program is too old: a user could run
-// that program, too.
+// choose selects the engine: the git program if there is one, even if it is too old, because a user could also run
+// that program.
 func (l *Log) choose() {
 	if _, err := l.git(); errors.Is(err, exec.ErrNotFound) {
 		l.embedded = true
@@ -187,7 +187,7 @@ const withoutProgram = "there is no git program on the PATH, so the server commi
 	"work. To fix this, install Git 2.34 or newer and restart the server"
 
 // Look returns the Mode and Reason of a history.State for the work tree at dir. It changes nothing. If the mode is
-// "committing", the reason says what is missing because there is no git program, or is "".
+// "committing", the reason is "" or, if there is no git program, says what does not work.
 func Look(dir string) (mode, reason string) {
 	l := &Log{cfg: Config{Dir: dir}, git: findGit}
 	l.choose()
@@ -200,7 +200,7 @@ func Look(dir string) (mode, reason string) {
 	return "committing", ""
 }
 
-// openRepaired opens the repository and repairs it. The caller holds the turn, and closes the repository.
+// openRepaired opens the repository and repairs it. The caller must hold l.turn and close the repository.
 func (l *Log) openRepaired(ctx context.Context) (*repository, error) {
 	repo, err := l.openRepository(ctx, l.mem)
 	if err != nil {
@@ -266,10 +266,10 @@ func ringBell(bell chan struct{}) {
 // lastChance is how long Run continues after its context has ended. That is enough time to commit a few hundred MB.
 const lastChance = 15 * time.Second
 
-// Run implements history.Log. It makes the commits that are due until ctx ends, and sleeps while nothing is pending. It
-// then commits everything left except an import, until lastChance has passed or the time set with StopBy has come, and
-// returns nil. With Config.External, Run begins by committing the edits made while no Run was active (catchUp). With the
-// git program, it repacks when the repository is idle (keepHouse).
+// Run implements history.Log. Until ctx ends, it makes the commits that are due, and sleeps while nothing is pending.
+// Then it commits everything left except an import, for as long as chance allows, and returns nil. With
+// Config.External, Run begins by committing the edits made while no Run was active (catchUp). With the git program,
+// it repacks when the repository is idle (keepHouse).
 func (l *Log) Run(ctx context.Context) error {
 	var aside sync.WaitGroup
 	l.mu.Lock()
@@ -287,7 +287,7 @@ func (l *Log) Run(ctx context.Context) error {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.chance())
 	defer cancel()
 	err := l.commitLast(end)
-	if err == nil && !done { // the next start commits the rest
+	if err == nil && !done { // catchUp did not finish; if this fails too, the next start commits the rest
 		if found, missed := l.missed(end, before); missed == nil {
 			l.RecordEdits(found)
 			err = l.commitLast(end)
@@ -379,7 +379,7 @@ func (l *Log) lookBack(ctx context.Context) error {
 	return err
 }
 
-// exclusive runs fn with the turn held, so no other commit is made in the meantime.
+// exclusive runs fn while it holds l.turn, so that no other commit is made in the meantime.
 func (l *Log) exclusive(ctx context.Context, fn func() error) error {
 	select {
 	case l.turn <- struct{}{}:
@@ -409,11 +409,11 @@ func (l *Log) Flush(ctx context.Context) error {
 		if err := l.heal(ctx); err != nil && holdOf(err) == nil {
 			return err
 		}
-		return l.commitAllEdits(ctx) // the edits that heal recorded
+		return l.commitAllEdits(ctx) // commits the edits that heal recorded
 	}))
 }
 
-// commitRecorded commits all operations recorded so far. The caller holds the turn.
+// commitRecorded commits all operations recorded so far. The caller must hold l.turn.
 func (l *Log) commitRecorded(ctx context.Context) error {
 	l.mu.Lock()
 	target := l.recorded

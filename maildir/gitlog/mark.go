@@ -19,7 +19,7 @@ import (
 type mark struct {
 	PID    int      `json:"pid"`
 	Branch string   `json:"branch"`
-	Old    string   `json:"old"`   // the branch before; forty zeros before the first commit
+	Old    string   `json:"old"`   // the commit that the branch moves from; forty zeros before the first commit
 	New    string   `json:"new"`   // our commit
 	Index  []string `json:"index"` // checksums of the indexes that we may have put into place
 	Lock   string   `json:"lock"`  // the text of our index.lock
@@ -27,10 +27,10 @@ type mark struct {
 }
 
 const (
-	markFile   = "mailtree-mark" // all in .git
+	markFile   = "mailtree-mark" // these files are all in .git
 	branchFile = "mailtree-branch"
-	indexStage = "mailtree-index" // our index before the rename
-	lockStage  = "mailtree-lock"  // index.lock before the link
+	indexStage = "mailtree-index" // our index before it is renamed to index
+	lockStage  = "mailtree-lock"  // our lock before it is linked as index.lock
 )
 
 func (r *repository) writeMark(m *mark) error {
@@ -41,8 +41,8 @@ func (r *repository) writeMark(m *mark) error {
 	return r.writeWhole(markFile, append(b, '\n'))
 }
 
-// readMark returns nil if there is no mark, and an empty mark if a power cut damaged it. A damaged mark means that no
-// lock was taken, because the mark is made durable first.
+// readMark returns nil if there is no mark, and an empty mark if a power failure damaged it. A damaged mark means
+// that no lock was taken, because the mark is made durable first.
 func (r *repository) readMark() (*mark, error) {
 	b, err := readSmall(r.path(markFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,7 +91,7 @@ func (m *mark) holds(r *repository) (bool, error) {
 	return err == nil && m.Lock != "" && string(b) == m.Lock, nil
 }
 
-// writeWhole atomically replaces one of our files in .git. The caller makes the file durable.
+// writeWhole atomically replaces one of our files in .git. The caller must make the file durable.
 func (r *repository) writeWhole(name string, data []byte) error {
 	tmp := r.path("mailtree-new-" + rand.Text()) // another process may write the same file
 	err := writeNew(tmp, data, 0o600)

@@ -67,9 +67,9 @@ func TestBranchLeftMeanwhile(t *testing.T) {
 	tr.sound()
 }
 
-// TestPreserveOnAnotherBranch checks that a call of Preserve reveals nothing about the recorded branch while another
-// branch is checked out. If an operation then writes a file, and a user changes the file before the commit, the commit
-// must contain the file as the operation wrote it.
+// TestPreserveOnAnotherBranch checks that the Log concludes nothing about the recorded branch from a call of Preserve
+// while another branch is checked out. If an operation then writes a file, and a user changes the file before the
+// commit, the commit must contain the file as the operation wrote it.
 func TestPreserveOnAnotherBranch(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -183,8 +183,8 @@ func TestMadeAgainAfterARemoval(t *testing.T) {
 }
 
 // TestLockOfAPersonGoingBack checks that a user's lock on the branch is not removed because of the mark of a run that
-// did not move the branch. Such a run only repaired or reserved the index. A user who returns to the marked commit
-// holds a lock with the same content as ours would have.
+// did not move the branch. Such a run only repaired or reserved the index. While a user moves the branch back to the
+// marked commit, the user's lock has the content that ours would have.
 func TestLockOfAPersonGoingBack(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -72,8 +72,9 @@ func (g *gitProgram) read(kind, name string) ([]byte, error) {
 	return data, err
 }
 
-// readStepwise is read for COMMIT:PATH with a line end in the path. The requests to git cat-file are lines, and only
-// Git 2.38 or newer can separate them with NUL. So the object's hash is looked up in the folder that contains it.
+// readStepwise reads COMMIT:PATH if the path contains a line break. Requests to git cat-file are lines, and only Git
+// 2.38 or newer can separate them with NUL. So readStepwise looks up the object's hash in the folder that contains
+// the object.
 func (g *gitProgram) readStepwise(kind, name string) ([]byte, error) {
 	commit, path, _ := strings.Cut(name, ":")
 	dir, base := splitPath(path)
@@ -140,9 +141,9 @@ func unixTime(text string) time.Time {
 	return time.Unix(n, 0).UTC()
 }
 
-// entries returns a commit's entries at paths and, for each folder of the paths, the size of its tree object in bytes.
-// Paths without an entry are left out. Each tree is read only once. The commit may be the zero hash. The errors are
-// those of read.
+// entries returns a commit's entries at paths and, for each folder of the paths, the size of its tree object in
+// bytes. Paths without an entry are left out. Each tree is read only once. The commit may be the zero hash. entries
+// returns the same errors as read.
 func (r *repository) entries(commit hash, paths ...string) (at map[string]entry, sizes map[string]int, err error) {
 	at, sizes = map[string]entry{}, map[string]int{}
 	if commit.IsZero() {
@@ -243,7 +244,7 @@ func anyEntry(mode, name string) entry {
 	return entry{Mode: uint32(n), Hash: plumbing.NewHash(name)}
 }
 
-// commitFor describes a commit to make. Author and Committer are identities "Name <mail>".
+// commitFor describes a commit to create. Author and Committer are identities "Name <mail>".
 type commitFor struct {
 	Author, Committer string
 	Written, Made     time.Time

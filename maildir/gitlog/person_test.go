@@ -69,8 +69,8 @@ func TestOurPathWins(t *testing.T) {
 	tr.sound()
 }
 
-// TestRacyEntries checks that a file changed in the same second in which the index was last written does not look
-// unchanged forever.
+// TestRacyEntries checks that Git detects the change if a file is changed in the same second in which the index was
+// last written.
 func TestRacyEntries(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -94,10 +94,10 @@ func TestRacyEntries(t *testing.T) {
 	}
 }
 
-// TestRacyEntryIsSmudged is like TestRacyEntries, but with fixed times. Git must read the content of a file whose entry
-// has the same second as the index, and must trust the entry if the content is unchanged. Otherwise some commands would
-// refuse to touch the file, because they do not read its content themselves. One example is git revert, between reading
-// the index and merging.
+// TestRacyEntryIsSmudged is like TestRacyEntries, but with fixed times. Git must read the content of a file whose
+// entry has the same second as the index, and must trust the entry if the content is unchanged. Otherwise some
+// commands would refuse to touch the file, because they do not read its content themselves. For example, git revert
+// does not read it between reading the index and merging.
 func TestRacyEntryIsSmudged(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -23,7 +23,7 @@ type change struct {
 	skipped  string        // why the file on disk cannot be committed; new then equals old
 }
 
-// see records the state of the file on disk. The caller must have determined the state before it read the file.
+// see records the state of the file on disk. The caller must have obtained the state before it read the file.
 func (c *change) see(st tree.FileStat) {
 	if time.Since(time.Unix(0, st.CTime)) > tree.Racy {
 		c.seen = st
@@ -41,7 +41,7 @@ type plan struct {
 	to      objects              // receives the files that are read; may be nil
 	written map[string]operation // the last operation that lists a path, if it recorded what it wrote there
 	apart   []string             // paths for another commit, such as an operation's file that a user changed later
-	rest    []string             // edits for which the commit has no room
+	rest    []string             // edits beyond the commit's limit
 	folders map[string]bool      // the folders of the paths
 	sizes   map[string]int       // bytes of the folders' tree objects in HEAD
 	changes map[string]*change
@@ -58,8 +58,8 @@ func newPlan(r *repository, base hash, to objects) (*plan, error) {
 
 func (p *plan) close() { p.files.Close() }
 
-// name adds paths to the plan. It leaves out the run-time folder and any path that Git does not allow (in .git, with
-// ".."). If most is not 0, it adds up to most paths.
+// name adds paths to the plan. It leaves out the run-time folder and any path that Git does not allow (in .git, or
+// with ".."). If most is not 0, it adds at most that many paths and records the others in rest.
 func (p *plan) name(paths []string, most int) {
 	for _, path := range paths {
 		path = named(path)
@@ -194,5 +194,5 @@ func (p *plan) differsAt(path string) bool {
 	return p.changes[path] != nil && p.changes[path].differs()
 }
 
-// addsAt reports whether a path is on disk but not in HEAD.
+// addsAt reports whether the plan adds a path that is not in HEAD.
 func (p *plan) addsAt(path string) bool { return p.differsAt(path) && p.changes[path].old == (entry{}) }

@@ -51,8 +51,8 @@ var (
 
 // run publishes the commit. After an error other than errMade, the caller must call abandon. errMoved means that the
 // branch or the index changed in the meantime, and the commit must be built again. A *hold means that another program
-// kept a lock. errMade means that the index moved, and perhaps the branch. In that case, repair must finish the move
-// before anything else happens.
+// kept a lock. errMade means that the index moved, and perhaps the branch too. In that case, repair must finish the
+// move before anything else happens.
 func (p *publication) run(ctx context.Context, index hash) error {
 	p.mark.Index = []string{index.String()}
 	if err := p.stage(); err != nil {
@@ -114,7 +114,8 @@ func (p *publication) sameHead() error {
 	return err
 }
 
-// unchanged performs step 3. It returns errMoved if HEAD, the branch or the index has changed, or a *hold.
+// unchanged performs step 3. It returns errMoved if HEAD, the branch or the index has changed, and any error from
+// busy.
 func (p *publication) unchanged() error {
 	if err := p.repo.busy(); err != nil {
 		return err
@@ -230,8 +231,8 @@ func (p *publication) finish() error {
 	return nil
 }
 
-// leftHeadLock reports whether there is a HEAD.lock right after our update-ref has ended. It may be another program's,
-// or ours: update-ref could not remove it if the folder was moved away for a moment.
+// leftHeadLock reports whether HEAD.lock exists right after our update-ref has ended. The lock may be another
+// program's. It is ours if update-ref could not remove it, because the folder was moved away for a moment.
 func (r *repository) leftHeadLock() bool {
 	_, err := os.Lstat(r.path("HEAD.lock"))
 	return err == nil

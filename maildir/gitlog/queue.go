@@ -37,7 +37,7 @@ type record struct {
 // maxHeld, the queue drops contents, and the commit uses the files on disk instead.
 const maxHeld = 32 << 20
 
-// maxOps and maxPaths limit a round, so that a long merge does not end in a single commit of everything.
+// maxOps and maxPaths limit a round, so that a long merge is not committed all at once.
 const (
 	maxOps   = 5000
 	maxPaths = 50000
@@ -171,7 +171,7 @@ func (q *queue) startEdits(now time.Time) []string {
 	return paths
 }
 
-// leaveRest puts edits for which a commit had no room back into the queue.
+// leaveRest puts edits beyond a commit's limit back into the queue.
 func (q *queue) leaveRest(paths []string) {
 	for _, path := range paths {
 		q.edits[path] = struct{}{}
@@ -215,7 +215,7 @@ func (q *queue) endEdits(committed bool, now time.Time) {
 const (
 	shortestRetry = 100 * time.Millisecond
 	longestRetry  = 5 * time.Second
-	longestBehind = 3500 * time.Millisecond // between the ends of two rounds, if a round takes less than two seconds
+	longestBehind = 3500 * time.Millisecond // maximum time between the ends of two rounds that take less than 2 s
 )
 
 func (q *queue) failed(now time.Time) {

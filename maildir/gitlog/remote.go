@@ -22,17 +22,17 @@ import (
 const (
 	remoteRef  = "refs/mailtree/remote"  // the shared branch as last fetched or pushed
 	claimsRef  = "refs/mailtree/claims"  // the list of claims as last fetched or pushed
-	claimedRef = "refs/mailtree/claimed" // the list of claims that is in the tree
+	claimedRef = "refs/mailtree/claimed" // the list of claims that the tree reflects
 )
 
 const (
 	remoteName  = "origin"
 	remoteLimit = 10 * time.Minute // time limit for one fetch or push
-	remoteEnd   = time.Second / 2  // time for a command to end after SIGTERM; stopping the server takes this long
+	remoteEnd   = time.Second / 2  // time for a command to end after SIGTERM; a stop of the server waits for it
 	remoteDrain = 3 * time.Second  // time for a command's helpers to end after the command; a busy machine needs it
 	mostCrossed = 500_000          // maximum number of files that differ in one merge, or are in a joined project
 	mostTouched = 4 * mostCrossed  // maximum number of files changed between two merges, counted per commit
-	mostBytes   = 8 << 30          // maximum size of the files that a merge writes, or of a joined project
+	mostBytes   = 8 << 30          // maximum size, in bytes, of the files that a merge writes, or of a joined project
 	mostMemory  = 512 << 10        // KiB for a git command that compares remote commits: mostCrossed files take 300 MiB
 	mostSaid    = 64 << 10         // bytes of a git command's output to keep
 )
@@ -57,7 +57,7 @@ func remoteCommand(ctx context.Context, program, git string, args ...string) *ex
 	c.Env = append(c.Env, "GIT_DIR=.", "LC_ALL=C", "LANGUAGE=", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=", "SSH_ASKPASS=",
 		"SSH_ASKPASS_REQUIRE=never", "GCM_INTERACTIVE=never", // for Git Credential Manager, which would open windows
 		"GIT_ALLOW_PROTOCOL=file:ssh:https:git", "GIT_NO_LAZY_FETCH=1")
-	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // which also creates a process group
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // setsid also creates a process group
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
 	c.WaitDelay = remoteDrain
 	return c
@@ -215,7 +215,7 @@ func lacks(err error, ref string) bool {
 }
 
 // ownRef is like ref, but for one of our own refs, which only our git commands write, one at a time. It removes a
-// lock or a damaged file left behind by a power cut, or by a git command that outlived its server.
+// lock or a damaged file left behind by a power failure, or by a git command that outlived its server.
 func (r *repository) ownRef(name string) (hash, error) {
 	if err := tree.IgnoreGone(os.Remove(r.path(name + ".lock"))); err != nil {
 		return hash{}, err
@@ -275,7 +275,8 @@ func isBehind(said string) bool {
 	return false
 }
 
-// isDeclined reports whether git push says that a hook or rule on the host always refuses the ref for all users.
+// isDeclined reports whether git push says that a hook or rule on the host refuses the ref permanently, from every
+// user.
 func isDeclined(said string) bool {
 	_, why, rejected := strings.Cut(said, "[remote rejected]")
 	return rejected && slices.ContainsFunc([]string{"declined", "hidden ref", "prohibited", "protected"}, func(sign string) bool {
@@ -370,7 +371,7 @@ func (r *repository) compare(m *history.MergeInput) error {
 	return err
 }
 
-// within returns a view of the repository whose commands may use up to memory KiB.
+// within returns a view of the repository whose commands may each use at most memory KiB of memory.
 func (r *repository) within(memory int) *repository {
 	view := *r
 	view.memory = memory
@@ -410,8 +411,8 @@ func crossing(e entry) merge.Entry {
 	return merge.Entry{Mode: e.Mode, Hash: e.Hash.String()}
 }
 
-// Touched implements history.Remote. It ignores the changes in a merge commit itself, but considers those in its
-// parents.
+// Touched implements history.Remote. It ignores the changes that a merge commit itself makes, but counts those in the
+// commits that it merges.
 func (l *Log) Touched(ctx context.Context, base, tip string) (map[string]time.Time, error) {
 	repo, err := l.openRepository(ctx, newMemory())
 	if err != nil {

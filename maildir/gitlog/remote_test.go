@@ -229,7 +229,8 @@ func TestHistoryBomb(t *testing.T) {
 	}
 }
 
-// TestRemoteLeavesChild checks that a command has succeeded even if a process that it started still holds its output.
+// TestRemoteLeavesChild checks that a command counts as successful even if a process that it started still holds its
+// output.
 func TestRemoteLeavesChild(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "git")

@@ -69,9 +69,9 @@ func (r *repository) repairMarked(m *mark, step func(string)) error {
 // leftHead is the age at which an empty HEAD.lock next to our mark is treated as ours.
 const leftHead = 15 * time.Second
 
-// freeHead removes a HEAD.lock that our update-ref left without the lock on the branch. It cannot be distinguished from
-// the lock of a user's command, which exists for milliseconds. Therefore, freeHead returns a *hold until the lock has
-// existed for leftHead. Until then, the mark stays.
+// freeHead removes a HEAD.lock that our update-ref left behind although it released the lock on the branch. It cannot
+// be distinguished from the lock of a user's command, which exists for milliseconds. Therefore, freeHead returns a
+// *hold until the lock has existed for leftHead. Until then, the mark stays.
 func (r *repository) freeHead(m *mark) error {
 	if m.New == m.Old {
 		return nil
@@ -88,15 +88,15 @@ func (r *repository) freeHead(m *mark) error {
 	return tree.IgnoreGone(os.Remove(r.path("HEAD.lock")))
 }
 
-// repairRef finishes the move of the branch if the index has moved, and removes the locks that a killed update-ref
-// or embedded engine left behind. The HEAD.lock of update-ref is empty, and is taken after the lock on the branch. That
-// of the embedded engine is a link to lockStage.
+// repairRef finishes the move of the branch if the index has moved, and removes the locks that a killed update-ref or
+// embedded engine left behind. The HEAD.lock of update-ref is empty, and is taken after the lock on the branch. The
+// HEAD.lock of the embedded engine is a link to lockStage.
 func (r *repository) repairRef(m *mark) error {
 	if m.New == m.Old { // our move did not touch the branch, so its lock is a user's
 		return nil
 	}
 	b, err := readSmall(r.path("HEAD.lock"))
-	if err == nil && m.Lock != "" && string(b) == m.Lock { // the embedded engine's
+	if err == nil && m.Lock != "" && string(b) == m.Lock { // it is the embedded engine's
 		err = os.Remove(r.path("HEAD.lock"))
 	}
 	if transient(err) {

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// A round is the batch that one move of the branch commits. If a round has up to singles operations, and their trees
-// are smaller than singleTrees bytes in total, each operation gets its own commit. Otherwise each agent gets one
-// commit. The reason is that every commit rewrites the trees above its paths, and these trees grow with the number of
-// messages per day.
+// A round is a batch that is committed in one move of the branch. If a round has up to singles operations, and their
+// trees are smaller than singleTrees bytes in total, each operation gets its own commit. Otherwise each agent gets
+// one commit. The reason is that every commit rewrites the trees above its paths, and these trees grow with the
+// number of messages per day.
 const (
 	singles     = 16
 	singleTrees = 1 << 20

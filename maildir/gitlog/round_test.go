@@ -57,8 +57,8 @@ func TestBusySecond(t *testing.T) {
 	tr.sound()
 }
 
-// TestCrowdedSecond checks that a round with more operations has one commit for each agent, and that a path that two
-// agents wrote is in the later agent's commit.
+// TestCrowdedSecond checks that a round with more operations than singles has one commit for each agent. A path that
+// two agents wrote must be in the later agent's commit.
 func TestCrowdedSecond(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

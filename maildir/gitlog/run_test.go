@@ -40,7 +40,7 @@ func TestRunGathers(t *testing.T) {
 	tr.sound()
 }
 
-// TestRunEnds checks that everything pending is committed when Run ends, including edits that are too recent.
+// TestRunEnds checks that everything pending is committed when Run ends, including edits that are not due yet.
 func TestRunEnds(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true, Delay: time.Hour, Quiet: time.Hour})

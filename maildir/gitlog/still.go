@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// longestStill is how long a copy of the repository may wait for commits in progress. The writer waits too.
+// longestStill limits how long a copy of the repository waits for commits in progress. During that time, the writer
+// waits too.
 const longestStill = 10 * time.Second
 
 // KeepPacks implements history.Log.

@@ -16,12 +16,12 @@ import (
 //
 // If gc.auto is set to a value other than 0, Git repacks and we do not. After a repack, `git commit-graph write
 // --changed-paths` records the paths that each commit touched, so that git log for a path reads few commits. Both
-// commands see ownFolder.
+// commands use ownFolder as their repository.
 
 const (
 	packWeight = 50        // number of loose objects that slow Git down as much as one more pack
 	overdue    = 10        // above Config.Piled times overdue, Config.Idle is ignored
-	tidyRetry  = time.Hour // after a failure
+	tidyRetry  = time.Hour // the delay before a retry after a failure
 	leftover   = time.Hour // no program uses temporary files older than this
 )
 

@@ -227,7 +227,7 @@ func (c *commit) sides() (from, to string) {
 const editTrailer = "\n\nMail-Op: edit\n"
 
 // recordedOps returns the operations in the trailers of one of our commits, with the summaries above them. It returns
-// none for a commit of edits or for another program's commit.
+// nil for a commit of edits or for another program's commit.
 func recordedOps(message string) []history.RecordedOp {
 	text := strings.TrimSuffix(message, "\n")
 	at := strings.LastIndex(text, "\n\n")

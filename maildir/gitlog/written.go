@@ -7,7 +7,7 @@ import (
 
 // loadWritten replaces loadOne for a path whose content an operation recorded. The commit contains that content,
 // whatever is on disk by now. A later change by another program is a separate edit. The index entry is written so
-// that Git sees the change. If another program has committed the path since then, our commit leaves the path
+// that Git notices that change. If another program has committed the path since then, our commit leaves the path
 // unchanged.
 func (p *plan) loadWritten(c *change) error {
 	op := p.written[c.path]
@@ -77,7 +77,7 @@ func (p *plan) replaced(c *change, op operation) (is entry, ok bool, err error) 
 	return entry{Mode: p.modeOf(c, w.Stat), Hash: blobHash(w.Data)}, true, nil
 }
 
-// isStill reports whether the file at a change's path is still as the operation left it, either as written or gone.
+// isStill reports whether the file at a change's path is still as the operation left it, either written or removed.
 // It does not read the file if the stat data match. The stat data include the ctime, because an edit can set the
 // mtime back. The rename into place changed the ctime. Therefore only a ctime that differs from the mtime can reveal
 // a later change within the same clock tick. Any error is transient.

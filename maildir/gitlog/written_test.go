@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// deliver does what the writer does: it writes a file outside the tree, renames it to path, and returns an operation
-// that records the content.
+// deliver does what the writer does: it writes a staged file, renames it to path, and returns an operation that
+// records the content.
 func (t *repoTree) deliver(id, path, text string) writer.Op {
 	t.Helper()
 	staged := ".mailtree/tmp/" + strings.ReplaceAll(path, "/", "-")
@@ -174,8 +174,8 @@ D	gone`)
 	tr.sound()
 }
 
-// TestWrittenBetweenGroups checks a commit for a group whose file the next group has already replaced. Each commit must
-// contain its own group's content, and the server's own write is not an edit.
+// TestWrittenBetweenGroups checks a commit for a group whose file the next group has already replaced. Each commit
+// must contain its own group's content, and the server's own write must not become an edit.
 func TestWrittenBetweenGroups(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -298,8 +298,8 @@ func TestWrittenAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestOldIndexWrittenBackBesideAnEdit checks that an old index that git commit writes back because of its own race is
-// repaired, even if the file on disk has changed in the meantime.
+// TestOldIndexWrittenBackBesideAnEdit checks that an old index that git commit writes back because of a race within
+// Git is repaired, even if the file on disk has changed in the meantime.
 func TestOldIndexWrittenBackBesideAnEdit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -31,8 +31,7 @@ var (
 	errSlash = errors.New(`it ends with a \`)
 )
 
-// Compile compiles a path or glob. The error says what is wrong, in words that complete the sentence "cannot be
-// claimed: …".
+// Compile compiles a path or glob. The text of its error completes the sentence "cannot be claimed: …".
 //
 // If fold is set, matching ignores case, as in a code repository with core.ignorecase. With that setting, Git itself
 // folds only ASCII. However, the file systems for which Git uses the setting fold all of Unicode, so Compile does too.
@@ -95,7 +94,7 @@ func literalPath(alts [][]element) string {
 	return strings.Join(names, "/")
 }
 
-// ends returns a prefix and a suffix that every path matching an alternative has. f is the text of the alternative.
+// ends returns a prefix and a suffix of every path that matches an alternative. f is the text of the alternative.
 func ends(elems []element, f string, fold bool) (prefix, suffix string) {
 	prefix = foldIf(unescape(f[:literalLen(f)]), fold)
 	last := elems[len(elems)-1]

@@ -17,7 +17,7 @@ func exact(path string, fold bool) *Pattern {
 	return p
 }
 
-// escaped returns a pattern that means the path, with special characters escaped.
+// escaped returns the path as a pattern, with special characters escaped.
 func escaped(path string) string {
 	var b strings.Builder
 	for _, c := range path {

@@ -1,5 +1,5 @@
 // Package glob determines which paths a pattern covers, and whether two patterns overlap, that is, whether some path
-// matches both. It knows nothing about claims, files or mail.
+// matches both. It does not depend on claims, files or mail.
 //
 // A pattern is a path or a glob relative to the top of a code repository, in the doublestar
 // dialect:

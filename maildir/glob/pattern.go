@@ -44,19 +44,19 @@ func HasWildcards(p string) bool {
 // Pattern is a compiled pattern. It is immutable and safe for concurrent use.
 type Pattern struct {
 	alts    [][]element // the alternatives of its braces; a path matches the pattern if it matches one of them
-	prefix  string      // every matching path begins with it
-	suffix  string      // every matching path ends with it
+	prefix  string      // prefix of every matching path
+	suffix  string      // suffix of every matching path
 	literal string      // see Literal
 	fold    bool
 }
 
-// Literal returns the path of a pattern that has no wildcards or alternatives. The pattern means the file at this path,
-// or the folder with everything below it. The path is folded if the pattern ignores case. Literal returns "" for other
-// patterns and for the whole repository.
+// Literal returns the path of a pattern that has no wildcards or alternatives. The pattern covers the file at this
+// path, or the folder with everything below it. The path is folded if the pattern ignores case. Literal returns "" for
+// other patterns and for the whole repository.
 func (p *Pattern) Literal() string { return p.literal }
 
-// Prefix returns a prefix that every matching path has, as far as the pattern's text determines one. It returns "" if
-// the pattern ignores case.
+// Prefix returns a prefix of every matching path. It returns "" if the pattern's text does not determine a prefix, or
+// if the pattern ignores case.
 func (p *Pattern) Prefix() string {
 	if p.fold {
 		return ""
@@ -103,8 +103,7 @@ func (p *Pattern) Overlaps(q *Pattern) bool {
 
 // Covers reports whether path matches the pattern. path is the path of a single file, slash-separated, clean and
 // relative to the code repository's root. Each of its characters is literal, even *?[]{}\, and path need not be valid
-// UTF-8. A pattern with the same text would also match everything below a folder, but path refers only to that one file. See
-// docs/tree.md, "A claim".
+// UTF-8. Unlike a pattern with the same text, path does not include anything below it. See docs/tree.md, "A claim".
 func (p *Pattern) Covers(path string) bool {
 	switch {
 	case path == "":
@@ -159,8 +158,8 @@ func (t token) meets(u token) bool {
 	return intersect(t.class, u.class)
 }
 
-// meet reports whether some text matches both sequences. An item that repeats matches any number of any items. Every
-// other item can match something. meet calls match at most once for each pair of items.
+// meet reports whether some text matches both sequences. An item that repeats matches any sequence of items, even an
+// empty one. Every other item matches at least one text. meet calls match at most once for each pair of items.
 //
 // After matching items have been removed from both ends, one of the sequences begins with an item that repeats, and one
 // ends with such an item. If both sequences contain such an item, they have a common match, because each absorbs the

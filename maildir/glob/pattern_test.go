@@ -118,7 +118,7 @@ func TestOverlapFold(t *testing.T) {
 		{"[^k]", "\u212a", false},
 		{"\u00df", "\u1e9e", true}, // sharp s
 		{"\u00df", "ss", false},
-		{"[\u00a0-\u0fff]", "\u1e9e", true}, // a class of many characters
+		{"[\u00a0-\u0fff]", "\u1e9e", true}, // a class with many characters
 		{"[\u1000-\uffff]", "\u00df", true},
 		{"σ", "ς", true},
 		{"{A,b}/*.GO", "B/x.go", true},
@@ -150,7 +150,7 @@ type grammar struct{ rng *rand.Rand }
 
 func (g grammar) pick(of ...string) string { return of[g.rng.IntN(len(of))] }
 
-// text returns part of an element, with braces nested up to depth.
+// text returns part of an element, with braces nested at most depth levels deep.
 func (g grammar) text(depth int) string {
 	switch n := g.rng.IntN(12); {
 	case n < 4:
@@ -224,7 +224,6 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// asRegexp converts a pattern to a regular expression.
 func asRegexp(p string, fold bool) (*regexp.Regexp, error) {
 	flat, err := expandBraces(p)
 	if err != nil {
@@ -360,7 +359,6 @@ func TestOverlapBruteForce(t *testing.T) {
 	}
 }
 
-// valid reports whether a pattern compiles.
 func valid(p string) bool {
 	_, err := Compile(p, false)
 	return err == nil
@@ -455,7 +453,7 @@ func FuzzOverlap(f *testing.F) {
 				t.Errorf("%q matches %q", b, a)
 			}
 		}
-		for _, fold := range []bool{false, true} { // patterns that overlap with case also overlap without it
+		for _, fold := range []bool{false, true} { // ignoring case never removes an overlap
 			p, _ := Compile(a, fold)
 			if path := strings.Trim(b, "/"); path != "" && !strings.Contains(path, "//") && p.Covers(path) != p.Overlaps(exact(path, fold)) {
 				t.Errorf("%q covers %q (fold %v): %v", a, path, fold, p.Covers(path))

@@ -1,5 +1,5 @@
-// Package history describes what Git knows about a mail tree: the operations on a message, by an agent, in a thread or
-// below a path, and the edits by others. It also describes what a folder contained at a given moment. It is the
+// Package history describes the Git history of a mail tree: the operations on a message, by an agent, in a thread or
+// below a path, and the edits by others. It also describes the content of a folder at a given moment. It is the
 // contract between package maildir, which queries the history, and package gitlog, which commits and reads. Both import
 // package history, and neither imports the other.
 //

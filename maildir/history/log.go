@@ -76,11 +76,11 @@ type DoneQuery struct {
 	Agent string
 	ID    string                 // only operations on this message; "" for all
 	Wants func(verb string) bool // reports whether operations with the verb are wanted
-	Most  int                    // maximum number of steps; an operation without a step is its own step
+	Most  int                    // maximum number of steps; an operation without a step counts as one step
 
-	// Along reports whether operations with the verb are included if they are not wanted themselves, but belong to the
-	// same step as a wanted operation. If ID is set, each operation is treated as its own step. If Along is nil, no
-	// such operation is included.
+	// Along reports whether an operation with the verb is included if it is not wanted itself, but belongs to the same
+	// step as a wanted operation. If ID is set, each operation is treated as its own step. If Along is nil, no such
+	// operation is included.
 	Along func(verb string) bool
 
 	// Undone selects the operations that were undone and have not been redone since. Each Done then describes the undo,
@@ -98,18 +98,19 @@ type Done struct {
 	Summary string // see writer.Op
 	Commit  string // hash of the commit
 
-	// Changes lists the commit's changes to the message's files, to claims and to holds. It is empty if other operations in the
-	// same commit may have made these changes. Only the operations in the first step of an answer have Changes.
+	// Changes lists the commit's changes to the message's files, to claims and to holds. It is empty if other
+	// operations in the same commit may have made these changes. Only the operations in the first step of an answer
+	// have Changes.
 	Changes []Version
 }
 
-// Version is a file's content before and after an operation. nil means that the file did not exist.
+// Version contains a file's content before and after an operation. Was or Is is nil if the file did not exist.
 type Version struct {
 	Path    string
 	Was, Is []byte
 }
 
-// Detached is the mode of a history whose recorded branch is not checked out. Nothing is committed in this mode.
+// Detached is the State.Mode of a history whose recorded branch is not checked out. Nothing is committed in this mode.
 const Detached = "detached"
 
 // State is the state of the history, for health and doctor.
@@ -122,8 +123,8 @@ type State struct {
 	Import     Import
 }
 
-// ImportFrom is the number of waiting paths from which edits are treated as an import. Logs and doctor show an import's
-// progress. If the server stops during an import, it commits the rest after its next start.
+// ImportFrom is the minimum number of waiting paths at which edits are treated as an import. Logs and doctor show an
+// import's progress. If the server stops during an import, it commits the rest after its next start.
 const ImportFrom = 1000
 
 // Import is the progress of committing a large number of edits. The zero Import means that no import is in progress.

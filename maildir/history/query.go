@@ -20,7 +20,7 @@ type Query struct {
 	// File reports whether a file is wanted. If the commit contains operations instead of edits, operations is true.
 	File func(path string, operations bool) bool
 
-	Progress func(looked int, back time.Time) // called with the commits examined and the last one's time; may be nil
+	Progress func(looked int, back time.Time) // gets the number of examined commits and the last one's time; may be nil
 }
 
 // Revision contains the parts of a commit that a query selects.
@@ -149,7 +149,7 @@ func DayOf(name string) time.Time {
 // Entry is an operation, or a set of edits made at the same time.
 type Entry struct {
 	At      format.Stamp `json:"at"`
-	Commit  string       `json:"commit"`            // "" if not committed yet; usually it is within a second
+	Commit  string       `json:"commit"`            // "" if not committed yet; most are committed within a second
 	Verb    string       `json:"verb"`              // the operation's verb; or VerbEdit, VerbRemove, VerbCommit
 	Who     string       `json:"who,omitempty"`     // the agent, or the commit's author; "" for the server itself
 	ID      string       `json:"id,omitempty"`      // message id, if any
@@ -173,8 +173,8 @@ const (
 	// VerbDelete removes a message for everyone. Apart from undo and redo, no other operation removes messages.
 	VerbDelete = "delete"
 
-	// These are the verbs of operations on claims. If a release concerns another agent's claim, the operation also sends
-	// a message.
+	// These are the verbs of operations on claims. If a release concerns another agent's claim, the operation also
+	// sends a message.
 	VerbClaim   = "claim"
 	VerbRenew   = "renew"
 	VerbRelease = "release"
@@ -199,8 +199,9 @@ func BesideMessage(verb string) bool {
 	return verb == VerbRelease || verb == VerbHold || verb == VerbGo
 }
 
-// AboutBeside returns what an operation is about for whose verb BesideMessage returns true, such as "app/**" or "AmberFox:
-// wait for me". who is the agent that performed the operation, and summary is the operation's summary.
+// AboutBeside returns what an operation is about, such as "app/**" or "AmberFox: wait for me". BesideMessage must be
+// true for the operation's verb. The argument who is the agent that performed the operation, and summary is the
+// operation's summary.
 func AboutBeside(verb, who, summary string) string {
 	about := strings.TrimPrefix(summary, who+" ")
 	switch verb {

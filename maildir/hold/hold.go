@@ -1,9 +1,9 @@
-// Package hold decides whether a hold stops an agent. With a hold, a user asks an agent to change no more files: the
-// guard and the clients' hooks refuse the agent's edits and commits. A hold is advice, because they do not see what
-// shell commands change. See docs/guard.md, "Holding an agent".
+// Package hold decides whether a hold stops an agent. A hold is a user's request that an agent change no more files.
+// The guard and the clients' hooks then refuse the agent's commits and edits. A hold is only advisory, because neither
+// of them sees the changes that shell commands make. See docs/guard.md, "Holding an agent".
 //
-// The package reads the file of a hold directly, so the guard needs neither a server nor the index. Package holds writes
-// the file.
+// This package reads the file of a hold directly, so the guard needs neither a server nor the index. Package holds
+// writes the file.
 package hold
 
 import (
@@ -15,11 +15,11 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Stops reports whether a hold stops its agent at the given time: it exists and has not ended. It applies even if it
-// begins later, because another machine's clock may be ahead.
+// Stops reports whether a hold exists and has not ended at the given time. A hold applies even if it seems to begin in
+// the future, because another machine's clock may be ahead.
 func Stops(h *format.Hold, now time.Time) bool { return h != nil && now.Before(h.Until) }
 
-// Sentence says who holds an agent and why: "robin holds AmberFox: wait for me". Its texts are untrusted.
+// Sentence returns text such as "robin holds AmberFox: wait for me". The name and the reason are untrusted.
 func Sentence(h *format.Hold, agent string) string {
 	text := h.By + " holds " + agent
 	if h.Reason != "" {
@@ -29,7 +29,8 @@ func Sentence(h *format.Hold, agent string) string {
 }
 
 // Read reads the file of the agent's hold. It returns nil if there is no such file, or if agent is not an agent's name.
-// If the file is invalid, it holds nobody, and Read returns its problem. Read returns ErrUnavailable for a machine fault.
+// If the file is invalid, the agent is not held, and Read returns the file's problem. Read returns ErrUnavailable for a
+// machine fault.
 func Read(t *tree.Tree, agent string) (*format.Hold, *format.Problem, error) {
 	if !format.ValidName(agent) {
 		return nil, nil, nil

@@ -1,5 +1,5 @@
-// Package holds writes and ends the holds of a project's agents, and lists them. Package hold contains the rule. See
-// docs/guard.md, "Holding an agent".
+// Package holds creates, ends and lists the holds of a project's agents. Package hold decides when a hold stops an
+// agent. See docs/guard.md, "Holding an agent".
 package holds
 
 import (
@@ -27,16 +27,16 @@ func New(mail *core.Mail) *Holds { return &Holds{mail} }
 
 // Held is an agent's hold.
 type Held struct {
-	Project string `json:"project,omitempty"` // in a list of all projects: the slug
+	Project string `json:"project,omitempty"` // slug; set only in a list of all projects
 	Agent   string `json:"agent"`
 	format.Hold
 	ID string `json:"message_id,omitempty"` // the message that notified the agent, if this call sent one
 }
 
-// Sentence says who holds the agent and why: "robin holds AmberFox: wait for me". Its texts are untrusted.
+// Sentence returns text such as "robin holds AmberFox: wait for me". The name and the reason are untrusted.
 func (h *Held) Sentence() string { return hold.Sentence(&h.Hold, h.Agent) }
 
-// Ended says that an agent is no longer held.
+// Ended returns the text for an agent that is no longer held.
 func Ended(agent string) string { return "the hold of " + agent + " has ended" }
 
 // Request is a request to hold an agent.
@@ -46,7 +46,7 @@ type Request struct {
 	For    time.Duration // 0: DefaultLength
 }
 
-// DefaultLength is how long a hold lasts if its request does not say.
+// DefaultLength is the length of a hold if its request does not specify one.
 const DefaultLength = 8 * time.Hour
 
 // subjectEnded is the subject of the message about the end of a hold.
@@ -54,9 +54,9 @@ const subjectEnded = "You can continue: the hold has ended"
 
 func fact(agent string) string { return "hold " + agent }
 
-// Hold holds an agent for by, and sends the agent a message. An earlier hold is replaced. Both files belong to one
-// operation, so undo reverses them together. The caller must ensure that by is a user. Hold returns ErrInvalid,
-// ErrNotFound for an unknown agent, and ErrConflict if something else is in the place of the file.
+// Hold holds an agent on behalf of by, and sends the agent a message. It replaces an earlier hold. The hold and the
+// message are written in one operation, so undo reverses both. The caller must ensure that by is a user. Hold returns
+// ErrInvalid, ErrNotFound for an unknown agent, and ErrConflict if the hold's file cannot be read.
 func (hs *Holds) Hold(ctx context.Context, by string, origin format.Origin, r Request) (held *Held, err error) {
 	r.For = cmp.Or(r.For, DefaultLength)
 	switch {
@@ -65,7 +65,7 @@ func (hs *Holds) Hold(ctx context.Context, by string, origin format.Origin, r Re
 	case r.Agent == by:
 		return nil, &refusal.Error{What: refusal.Invalid("You are {=name}, and you cannot hold yourself."), Name: by}
 	}
-	if err := core.CheckText(refusal.Reason, r.Reason, 900); err != nil { // it becomes part of a subject
+	if err := core.CheckText(refusal.Reason, r.Reason, 900); err != nil { // the reason becomes part of a subject
 		return nil, err
 	}
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbHold, Agent: by}, Facts: []string{fact(r.Agent)}, Sure: true}
@@ -103,8 +103,8 @@ func (hs *Holds) Hold(ctx context.Context, by string, origin format.Origin, r Re
 	return held, nil
 }
 
-// Go ends an agent's hold for by, and sends the agent a message. Undo reverses both. The caller must ensure that by is a
-// user. Go returns ErrNotFound if the agent is unknown or not held.
+// Go ends an agent's hold on behalf of by, and sends the agent a message. Undo reverses both. The caller must ensure
+// that by is a user. Go returns ErrNotFound if the agent is unknown or not held.
 func (hs *Holds) Go(ctx context.Context, by string, origin format.Origin, agent string) (held *Held, err error) {
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbGo, Agent: by}, Facts: []string{fact(agent)}, Sure: true}
 	tx.Plan = func(g *writer.Group) error {
@@ -154,7 +154,7 @@ func (hs *Holds) planMessage(g *writer.Group, tx *writer.Tx, held *Held, m *form
 	return nil
 }
 
-// List lists the agents that are held now, by name. It returns any error from the index.
+// List lists the agents that are held now, sorted by name. It returns any error from the index.
 func (hs *Holds) List(ctx context.Context) ([]Held, error) {
 	rows, err := hs.mail.Store.Index.Held(ctx, hs.mail.Slug)
 	if err != nil {
@@ -177,8 +177,9 @@ func (hs *Holds) Of(a *index.AgentRow) *format.Hold {
 	return a.Hold
 }
 
-// Sweep returns the operation that removes the file of a hold that has ended by itself, and notifies the agent. If other
-// holds have ended too, it schedules itself again. It leaves agents of other machines to those machines.
+// Sweep returns the operation that removes the file of an expired hold, and notifies the agent. Each operation removes
+// one file and then schedules the next Sweep. Sweep skips agents of other machines, because those machines remove the
+// files.
 func (hs *Holds) Sweep() *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbGo}, Alone: true}
 	tx.Plan = func(g *writer.Group) error {
@@ -188,7 +189,7 @@ func (hs *Holds) Sweep() *writer.Tx {
 		}
 		for i := range rows {
 			a := &rows[i]
-			h, _, err := hold.Read(hs.mail.Tree, a.Name) // the index may be older
+			h, _, err := hold.Read(hs.mail.Tree, a.Name) // the index may be out of date
 			if err != nil || h == nil || hold.Stops(h, g.Now) || hs.mail.Elsewhere(a) {
 				continue
 			}

@@ -18,7 +18,7 @@ type Arrival struct {
 	At      time.Time
 }
 
-// Firing is a hook together with a copy for which it may have to run.
+// Firing is a hook and a copy for which the hook may have to run.
 type Firing struct {
 	Hook  Hook
 	Owner int    // uid of the mailbox's owner
@@ -26,7 +26,7 @@ type Firing struct {
 	Path  string // path of the copy in the tree
 }
 
-// Run is a run of a hook. Its mark is in the log, and its command must start now.
+// Run is a run of a hook. Its mark has been written to the log, so its command must start now.
 type Run struct {
 	Firing
 	File      string // absolute path of the copy
@@ -66,8 +66,8 @@ func (l *List) Firings(arrivals []Arrival) ([]Firing, error) {
 	return all, nil
 }
 
-// precedes reports whether the hook was created before an arrival. If possible, precedes compares change numbers. They
-// only increase, but the clock may have been set back.
+// precedes reports whether the hook was created before an arrival. If possible, precedes compares change numbers,
+// because change numbers only increase, but the clock may have been set back.
 func (h *Hook) precedes(a *Arrival) bool {
 	if h.After > 0 {
 		return a.Seq > h.After

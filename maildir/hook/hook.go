@@ -143,13 +143,13 @@ func (h *Hook) freeName(own []Hook) string {
 func hashName(of ...any) string {
 	b, err := json.Marshal(of)
 	if err != nil {
-		panic(err) // happens only for other types
+		panic(err) // happens only for unsupported types
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:6])
 }
 
-// taken returns the refusal of a hook whose name is already taken by the hook old.
+// taken returns the error for a new hook whose name already belongs to the hook old.
 func (h *Hook) taken(old *Hook, named bool) error {
 	if !named && old.Mailbox == h.Mailbox && old.derivedName() == h.derivedName() {
 		return &refusal.Error{What: refusal.HookExists, Name: old.Name, Counts: []int{old.Timeout}}

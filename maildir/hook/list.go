@@ -20,7 +20,6 @@ type List struct {
 	file *registry.File[content]
 }
 
-// content is the content of hooks.json.
 type content struct {
 	all    []Hook
 	filled bool // fields missing from the file have been filled in
@@ -181,7 +180,7 @@ func (l *List) Move(project, from, to string, now time.Time) error {
 	})
 }
 
-// Restart makes the hooks run for nothing older than now, whichever changes they have already considered.
+// Restart keeps all hooks from running for anything older than now, regardless of their change numbers.
 func (l *List) Restart(now time.Time) error {
 	return l.change(func(all []Hook) ([]Hook, error) {
 		for i := range all {
@@ -198,8 +197,9 @@ type Present struct {
 	Change int64     // number of the newest change
 }
 
-// Redate resets hooks whose creation lies in the future, by the clock or by change number. This happens if the clock
-// was set back or the index was lost. Without the reset, these hooks would not run until that point is reached again.
+// Redate resets hooks that seem to have been created in the future, by the clock or by change number. This happens if
+// the clock was set back or the index was lost. Without the reset, these hooks would not run until that point is
+// reached again.
 //
 // If a hook is in the future by the clock, its creation time is set to the time at which the store was opened. Redate
 // returns such hooks as they were before the reset. Redate calls ask while the list is locked, because a hook created

@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/registry"
 )
 
-// TestFullList checks that a hooks.json that has reached its maximum size is not changed.
+// TestFullList checks that Create does not change a hooks.json that has reached its maximum size.
 func TestFullList(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -30,8 +30,8 @@ func TestFullList(t *testing.T) {
 	}
 }
 
-// TestDeleteOfSeveral checks that, if several hooks have the same name, Delete deletes the preferred one, or none if
-// none is preferred.
+// TestDeleteOfSeveral checks that, if several hooks have the same name, Delete deletes the preferred hook, or no hook
+// if none is preferred.
 func TestDeleteOfSeveral(t *testing.T) {
 	t.Parallel()
 	l := NewList(t.TempDir())

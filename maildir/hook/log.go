@@ -26,7 +26,7 @@ import (
 //	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","pid":4711,"process":"…"}
 //	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","ended":"…","exit":0,"ms":12,"output":"…"}
 //
-// The file "changes" in the folder records how far the feed of changes has been processed. Marks of runs that began
+// The file "changes" in the folder records how far the feed of changes has been processed. Marks that were last written
 // more than Kept ago are removed. Except for SetMark and Mark, Log is safe for concurrent use.
 type Log struct {
 	dir  string
@@ -35,7 +35,7 @@ type Log struct {
 	left []Abandoned
 }
 
-// Kept is how long marks are kept. No hook runs for a message from this store that is older than that.
+// Kept is how long marks are kept. No hook runs for a message from this store that is older than Kept.
 const Kept = 31 * 24 * time.Hour
 
 // entry is one line of a mark.
@@ -122,7 +122,7 @@ func (l *Log) takeOld(file string) error {
 	marks := map[string][]byte{}
 	for line := range bytes.Lines(data) {
 		var e entry
-		if json.Unmarshal(line, &e) != nil { // a line that a crash cut short
+		if json.Unmarshal(line, &e) != nil { // a crash interrupted the write of this line
 			continue
 		}
 		l.mark = max(l.mark, e.Mark)
@@ -142,7 +142,7 @@ func (l *Log) takeOld(file string) error {
 	return os.Remove(file)
 }
 
-// loadMarks reads the marks.
+// loadMarks reads the position in the feed, and the marks that are not too old.
 func (l *Log) loadMarks() error {
 	data, err := os.ReadFile(filepath.Join(l.dir, changesFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -216,7 +216,6 @@ func (l *Log) loadMark(file string) error {
 	return nil
 }
 
-// file returns the path of a run's mark.
 func (l *Log) file(hook, message string) string {
 	return filepath.Join(l.dir, hashName(hook, message)+markEnd)
 }
@@ -252,7 +251,7 @@ func (l *Log) Begin(h *Hook, message string) (bool, error) {
 		err = tree.SyncDir(l.dir)
 	}
 	if err != nil {
-		os.Remove(file) // if this fails too, the hook never runs for the message
+		os.Remove(file) // if this also fails, the hook never runs for the message
 		return false, refusal.Disk(err)
 	}
 	return true, nil
@@ -297,7 +296,7 @@ func (l *Log) End(r *Run, end End) error {
 	})
 }
 
-// Abandoned is a run that was still in progress when its server ended.
+// Abandoned is a run that was still in progress when its server stopped.
 type Abandoned struct {
 	Hook, Message string // as in the log
 	PID           int    // leader of its process group; 0 if not recorded

@@ -28,8 +28,8 @@ func begin(t *testing.T, l *Log, h *Hook, id string) bool {
 	return first
 }
 
-// TestLog checks that, after a restart, the log still reports the runs that had begun. It does not report a run whose
-// mark could not be written or was cut short by a crash.
+// TestLog checks that, after a restart, the log still reports the runs that had begun. It must not report a run whose
+// mark could not be written, or was left incomplete by a crash.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -16,8 +16,8 @@ import (
 // AllProblems is a limit for Index.Problems that selects all problems.
 const AllProblems = -1
 
-// Index answers queries about the trees quickly. Package indexer implements it. An Index covers all projects of a
-// store. The project parameter is always a slug.
+// Index answers queries about the trees. Package indexer implements it. An Index covers all projects of a store. The
+// project parameter is always a slug.
 //
 // The index is a function of the tree (docs/architecture.md, "Overview"). Only Ingest and Reconcile write rows, and
 // they read the content from the files. All methods are safe for concurrent use. A missing row is not an error: the
@@ -27,14 +27,14 @@ type Index interface {
 	// project, Attach only replaces the tree.
 	Attach(ctx context.Context, project string, tree *tree.Tree) error
 
-	// Detach removes a project whose tree is gone, with its rows and changes. It records one change: see
+	// Detach removes a project whose tree no longer exists, including its rows and changes. It records one change: see
 	// Change.RemovesProject. No other call for the project may be in progress.
 	Detach(ctx context.Context, project string) error
 
 	// Ingest brings the rows of the files at paths up to date with the tree, in one transaction. It returns the changes
-	// in the order in which they are recorded, without paths that were already up to date. A path that is or was a
-	// folder means every file below it. An invalid file becomes a problem, not an error. If a machine fault prevents
-	// reading a file, the file keeps its rows and is listed in Ingested.Unreadable.
+	// in the order in which they are recorded, without paths that were already up to date. For a path that is or was a
+	// folder, Ingest processes every file below it. An invalid file becomes a problem, not an error. If a machine fault
+	// prevents reading a file, the file keeps its rows and is listed in Ingested.Unreadable.
 	//
 	// If written is not nil, it contains the content and state of files that the caller has just written. Ingest uses
 	// these instead of reading the files. If a file's times do not prove that no other program has written to it, the
@@ -50,23 +50,24 @@ type Index interface {
 	// write in the meantime.
 	Differing(ctx context.Context, project string) ([]string, error)
 
-	// Changes returns up to limit changes of all projects that were recorded after the mark, oldest first.
+	// Changes returns up to limit changes of all projects whose number (Change.Seq) is above after, oldest first.
 	Changes(ctx context.Context, after int64, limit int) ([]Change, error)
-	// NewestChanges returns up to limit changes of one project that were recorded before the mark, newest first. If
+	// NewestChanges returns up to limit changes of one project whose number is below before, newest first. If
 	// before is 0, it starts with the newest change.
 	NewestChanges(ctx context.Context, project string, before int64, limit int) ([]Change, error)
-	// LastChange returns the mark of the newest change, or 0 if there is none.
+	// LastChange returns the number of the newest change, or 0 if there is none.
 	LastChange(ctx context.Context) (int64, error)
 
 	Agent(ctx context.Context, project, name string) (*AgentRow, error) // nil if there is none
-	Agents(ctx context.Context, project string) ([]AgentRow, error)     // by name; without Program, Model, Task
+	Agents(ctx context.Context, project string) ([]AgentRow, error)     // sorted by name; without Program, Model, Task
 	// LastRead returns the time of each agent's newest read mark, by agent name. It omits agents without read marks.
 	LastRead(ctx context.Context, project string) (map[string]time.Time, error)
 	// AgentsAfter returns up to limit agents whose names come after the given name, sorted by name, with all fields
 	// set.
 	AgentsAfter(ctx context.Context, project, after string, limit int) ([]AgentRow, error)
 
-	// Held returns the agents that have a valid hold, even one that has ended, by name; without Program, Model, Task.
+	// Held returns the agents that have a valid hold, even an expired one, sorted by name. Program, Model and Task are
+	// not set.
 	Held(ctx context.Context, project string) ([]AgentRow, error)
 
 	// Message returns a message, or nil if there is none. If the body is wanted, the result includes as much of it as
@@ -98,8 +99,10 @@ type Index interface {
 	Delivery(ctx context.Context, project, agent, id string, body BodyWanted, room *Room) (*Delivery, error)
 	// Deliveries returns an agent's copies of the given messages, without bodies, in any order.
 	Deliveries(ctx context.Context, project, agent string, ids []string) ([]Delivery, error)
-	Inbox(ctx context.Context, q InboxQuery) ([]Delivery, Counts, error)                // newest first, with counts taken at the same time
-	OldestUnread(ctx context.Context, project, agent string, n int) ([]Delivery, error) // oldest first, without bodies, at most n
+	// Inbox returns deliveries, newest first, and the counts at that moment.
+	Inbox(ctx context.Context, q InboxQuery) ([]Delivery, Counts, error)
+	// OldestUnread returns at most n unread deliveries, oldest first, without bodies.
+	OldestUnread(ctx context.Context, project, agent string, n int) ([]Delivery, error)
 	// Awaiting returns the deliveries to q.Agent that still need an acknowledgement. It also returns, as KindSent, the
 	// agent's own messages with such deliveries to others. The result is sorted newest first and has no bodies.
 	Awaiting(ctx context.Context, q InboxQuery) ([]Delivery, error)
@@ -116,31 +119,33 @@ type Index interface {
 	// the agent's own messages whose recipients it may be waiting for: they need acknowledgements or were sent
 	// recently. Due omits archived messages.
 	Due(ctx context.Context, q DueQuery) ([]Due, error)
-	// Replied reports, for each message, who has written in its thread since then, by the message's cursor.
+	// Replied reports who has written in a message's thread since that message. The keys are the messages' cursors.
 	Replied(ctx context.Context, project, agent string, cursors []int64) (map[int64]Replied, error)
-	// Hidden returns the threads that the agent has hidden until a time after now, by thread.
+	// Hidden returns the threads that the agent has hidden until a time after now. The keys are the threads' ids.
 	Hidden(ctx context.Context, project, agent string, now time.Time) (map[string]Hidden, error)
 	// Asked returns up to limit messages that were created since the given time and ask for an answer, newest first.
 	Asked(ctx context.Context, project string, since time.Time, limit int) ([]Asked, error)
 	// Acts returns up to limit times at which an agent wrote, read or acknowledged a message, newest first.
 	Acts(ctx context.Context, project, agent string, limit int) ([]time.Time, error)
-	// Outlines returns an outline of each message and its thread, by the message's cursor.
+	// Outlines returns an outline of each message and its thread. The keys are the messages' cursors.
 	Outlines(ctx context.Context, project string, cursors []int64) (map[int64]Outline, error)
 	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // by file name, in descending order; [] past the end
 
 	// Search finds messages. It returns ErrInvalid for a cursor that it did not return.
 	Search(ctx context.Context, q SearchQuery) (Found, error)
-	// CountMatches returns the number of messages that Search would find, up to the limit most. It returns 0 if a prefix
-	// search takes too long.
+	// CountMatches returns the number of messages that Search would find, up to the limit most. It returns 0 if a
+	// prefix search takes too long.
 	CountMatches(ctx context.Context, q SearchQuery, most int) (int, error)
 	// Threads returns the threads of the messages that a query finds, sorted by the newest of these messages. It
 	// returns ErrInvalid for a cursor that it did not return.
 	Threads(ctx context.Context, q ThreadsQuery) (FoundThreads, error)
 
-	Claims(ctx context.Context, project string) ([]claim.Row, error) // every valid claim file, live or not, by created, agent, path
+	// Claims returns the claims in all valid claim files, live or not, sorted by created, agent and path.
+	Claims(ctx context.Context, project string) ([]claim.Row, error)
 	// ClaimsAt returns the valid claims in the files at paths, sorted as in Claims.
 	ClaimsAt(ctx context.Context, project string, paths []string) ([]claim.Row, error)
-	Problems(ctx context.Context, project string, most int) ([]format.Problem, error) // by path; "" for all projects
+	// Problems returns up to most problems, sorted by path. If project is "", it covers all projects.
+	Problems(ctx context.Context, project string, most int) ([]format.Problem, error)
 
 	// CountProblems counts a project's problems.
 	CountProblems(ctx context.Context, project string) (int, error)
@@ -170,7 +175,7 @@ type Change struct {
 	Project string
 	Path    string // in the project's tree; "" for the project itself
 	Kind    format.Kind
-	Op      string // "added", "changed" or "removed"; a canonical message is only added if the index has no copy of it
+	Op      string // "changed", "removed" or "added" (a canonical message: only if the index has no copy)
 	Agent   string // the agent of the folder, claim or profile; the sender for canonical messages
 	ID      string // message id, if any
 	Thread  string // the message's thread, if any
@@ -191,16 +196,16 @@ const (
 // no valid profile, its other fields are empty.
 type AgentRow struct {
 	format.Profile
-	HasProfile bool         // there is a valid profile.json
+	HasProfile bool         // a valid profile.json exists
 	Status     string       // ready, work, offline; "" if there is no status file
-	Hold       *format.Hold // the hold, even one that has ended; nil if there is no valid one
+	Hold       *format.Hold // the hold, even an expired one; nil if there is no valid hold
 	LastActive time.Time    // when the agent last sent, read, acknowledged or claimed, or was created; zero if never
 	// LastSubject is the subject of the newest message that the agent sent, or "".
 	LastSubject string
 	Counts
 }
 
-// Counts contains how many messages an agent has.
+// Counts contains the number of an agent's messages, by state.
 type Counts struct {
 	Total    int `json:"total"`  // messages in the inbox
 	Unread   int `json:"unread"` // unread messages in the inbox
@@ -274,7 +279,7 @@ const (
 // Marks record what a recipient has done with its copy.
 type Marks struct {
 	Read    bool         `json:"read"`
-	ReadAt  format.Stamp `json:"read_ts,omitzero"` // zero if unread, or if marked by hand without a time
+	ReadAt  format.Stamp `json:"read_ts,omitzero"` // zero if unread, or if a user wrote the mark without a time
 	Acked   bool         `json:"acknowledged"`
 	AckedAt format.Stamp `json:"ack_ts,omitzero"`
 }
@@ -290,7 +295,7 @@ type Receipt struct {
 	Reply       string       `json:"delivery_reply,omitempty"`  // the last reply from that domain's server
 	Marks
 
-	// Unanswered says that the recipient has archived a message that asks, without an answer.
+	// Unanswered means that the recipient has archived a message that asks for an answer, without answering it.
 	Unanswered bool `json:"archived_unanswered,omitempty"`
 }
 
@@ -341,7 +346,7 @@ type Due struct {
 	Asks       bool   // an acknowledgement is still missing
 	Question   bool   // the message asks for an answer: see package question
 	ID         string
-	Of         []string // own message: the agents that have not acknowledged it, by name, if Asks is set; otherwise To
+	Of         []string // own message: To or, if Asks is set, the agents that have not acknowledged it, sorted
 }
 
 // Replied says who has written in a message's thread since that message.
@@ -350,7 +355,7 @@ type Replied struct {
 	ByOthers bool // anyone other than the message's sender
 }
 
-// Asked is a message that asks its recipients for an answer: see package question.
+// Asked is a message that asks its recipients for an answer. See package question.
 type Asked struct {
 	ID      string
 	Thread  string // the message's own id if it is not in a thread
@@ -358,9 +363,8 @@ type Asked struct {
 	Subject string
 	Created time.Time
 
-	// Settled is when anyone other than the sender wrote in the thread after the message, or when the last recipient in
-	// to and cc that has a copy in this project acknowledged the message, whichever is earlier. It is zero if neither has
-	// happened.
+	// Settled is the earlier of two times, or zero if neither has happened: when anyone but the sender wrote in the
+	// thread after the message, and when the last recipient in to and cc with a copy in this project acknowledged it.
 	Settled time.Time
 }
 
@@ -423,7 +427,7 @@ type BoxRow struct {
 type SearchQuery struct {
 	query.Query
 	Project string // slug
-	Agent   string // the agent in whose inbox the messages are unread if the query says Unread; otherwise ignored
+	Agent   string // the agent in whose inbox the messages are unread; used only if the query sets Unread
 	Rank    bool   // rank the newest matches by bm25; otherwise sort newest first
 	Limit   int
 	Cursor  string // only hits after this Hit.Next; "" to start with the first
@@ -440,7 +444,7 @@ type Found struct {
 type ThreadsQuery struct {
 	query.Query        // selects the threads of the messages that it finds; the zero Query selects all
 	Project     string // slug
-	Agent       string // the agent whose unread messages are counted, and selected if the query says Unread
+	Agent       string // the agent whose unread messages are counted, and selected if Unread is set
 	Limit       int
 	Cursor      string // only threads after this FoundThreads.Next; "" to start with the first
 }

@@ -22,7 +22,7 @@ type Room struct {
 	// a character. The prefix is n bytes long and takes up size bytes in the answer.
 	Fit func(text string, most int) (n, size int)
 	// Reserve waits until the server has memory for an answer of Large bytes, plus beside bytes. The call returns any
-	// error from Reserve. Release gives the memory back, even while the call is waiting for mail.
+	// error from Reserve. Release returns that memory. A call that waits for mail may release the memory first.
 	Reserve func(ctx context.Context, beside int64) error
 	Release func()
 	// Offset is the byte offset in the first message's body at which the answer begins. It must be at the start of a
@@ -65,10 +65,10 @@ func (r *Room) Empty() {
 	}
 }
 
-// More reports whether the last read left something out because the room was full.
+// More reports whether the last read omitted something because the room was full.
 func (r *Room) More() bool { return r != nil && r.full }
 
-// MayGrow reports whether the last read left something out and a larger size can still be tried.
+// MayGrow reports whether the last read omitted something and a larger size can still be tried.
 func (r *Room) MayGrow() bool { return r.More() && !r.last }
 
 // GiveBack returns the memory that Attempt reserved.
@@ -79,9 +79,9 @@ func (r *Room) GiveBack() {
 }
 
 // Take adds one more message to the room. body reads n bytes of the message's body, starting at an offset. If body is
-// not nil, Take sets Body, BodyFrom and BodyNext. If ok is false, the message was not added, and all later messages
-// must be left out too. Take returns any error from body. It returns ErrInvalid for an Offset that is beyond the body's
-// end or inside a character.
+// not nil, Take sets Body, BodyFrom and BodyNext. If ok is false, the message was not added, and the caller must omit
+// all later messages too. Take returns any error from body. It returns ErrInvalid for an Offset that is beyond the
+// body's end or inside a character.
 func (r *Room) Take(m *MessageRow, body func(offset, n int64) (string, error)) (ok bool, err error) {
 	if r == nil {
 		if body != nil {

@@ -16,9 +16,9 @@ import (
 type Ring struct {
 	own     Key
 	trusted *registry.File[*trust]
-	nobody  *trust // used while trusted_keys is unusable
+	nobody  *trust // trusts no key; used while trusted_keys is unusable
 
-	mu sync.Mutex // held while a trust is used
+	mu sync.Mutex // held while the content of a trust is in use
 }
 
 // trust is the content of one version of trusted_keys.
@@ -37,7 +37,7 @@ func newTrust(keys []Key) *trust {
 
 // Open reads the private key of the store at root and returns it with a Ring. At the first start, it creates the key
 // with rand. It renames a key in an older format to key.old. If Open fails, it returns ErrUnavailable with the file's
-// name and what to do.
+// name and instructions.
 func Open(root string, rand io.Reader) (*Ring, ed25519.PrivateKey, error) {
 	private, err := openKey(root, rand)
 	if err != nil {
@@ -53,11 +53,11 @@ func Open(root string, rand io.Reader) (*Ring, ed25519.PrivateKey, error) {
 	return &Ring{own: publicOf(private), trusted: file, nobody: newTrust(nil)}, private, nil
 }
 
-// maxVerified is the maximum number of verified seals to remember. That many take about 12 MiB, at some 200 bytes each.
+// maxVerified is the maximum number of verified seals to remember. They take up about 12 MiB, at about 200 bytes each.
 const maxVerified = 1 << 16
 
 // Verified reports whether m's seal was made with a trusted key or the store's own key and is still valid for m. If so,
-// it also returns the Voucher. It returns false for a message that was written or edited by hand, and for a seal made
+// it also returns the Voucher. It returns false if a user wrote or edited the message's file, or if the seal was made
 // with an untrusted key.
 func (r *Ring) Verified(m *format.Message) (Voucher, bool) {
 	k, ok := r.keyOf(m)
@@ -92,8 +92,8 @@ func (r *Ring) keyOf(m *format.Message) (Key, bool) {
 	return key, holds
 }
 
-// believed returns the content of trusted_keys. If a machine fault prevents it from reading the file, it returns the
-// content that was read last.
+// believed returns the content of trusted_keys. If a machine fault prevents reading the file, it returns the content
+// that was read last.
 func (r *Ring) believed() *trust {
 	t, err := r.trusted.Load()
 	if t == nil || err != nil && tree.FaultOf(err) != tree.FaultMachine {
@@ -116,7 +116,7 @@ const SelfAsserted = "self-asserted"
 // example.org", or SelfAsserted if nothing proves the sender's identity.
 //
 // If another trusted key sealed the message, the name of that key's machine comes first, as in "machine laptop, uid
-// 1000 (program)". The reason is that another machine's uids mean nothing on this machine.
+// 1000 (program)", because another machine's uids have no meaning on this machine.
 //
 // "person" means that this store sealed the message, and that the message came through a web page or a command that a
 // user appears to have typed at a terminal. A program run by the same OS user can fake both.

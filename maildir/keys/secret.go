@@ -31,8 +31,8 @@ func IsFile(name string) bool {
 	return slices.Contains([]string{keyFile, oldKeyFile, tokenFile, trustedFile, trustedLock}, name)
 }
 
-// Problems opens the files as a server does. For each unusable file, it returns an error that says what is wrong and
-// what to do. It changes nothing.
+// Problems reads the files of a store as its server does. For each unusable file, it returns an error that says what is
+// wrong and what to do. It changes nothing.
 func Problems(root string) (all []error) {
 	_, keyErr := readKey(filepath.Join(root, keyFile))
 	_, tokenErr := readToken(filepath.Join(root, tokenFile))
@@ -49,7 +49,7 @@ func Problems(root string) (all []error) {
 const keyPrefix = "ed25519 "
 
 // openKey reads the store's private key, or creates the key at the first start. It renames a key in an older format to
-// key.old. If openKey fails, it returns ErrUnavailable with the file's name and what to do.
+// key.old. If openKey fails, it returns ErrUnavailable with the file's name and instructions.
 func openKey(root string, rand io.Reader) (ed25519.PrivateKey, error) {
 	file := filepath.Join(root, keyFile)
 	private, err := readKey(file)
@@ -77,7 +77,7 @@ var errOldKey = &refusal.Error{
 }
 
 // readKey reads the private key. If it fails, it returns fs.ErrNotExist, errOldKey, or ErrUnavailable with the file's
-// name and what to do.
+// name and instructions.
 func readKey(file string) (ed25519.PrivateKey, error) {
 	text, err := readSecret(file)
 	if err != nil {
@@ -130,7 +130,7 @@ func publicOf(private ed25519.PrivateKey) Key {
 }
 
 // Token reads the store's bearer token, or creates the token at the first start. If it fails, it returns ErrUnavailable
-// with the file's name and what to do.
+// with the file's name and instructions.
 func Token(root string, rand io.Reader) (string, error) {
 	file := filepath.Join(root, tokenFile)
 	token, err := readToken(file)
@@ -150,7 +150,7 @@ func Token(root string, rand io.Reader) (string, error) {
 func OwnToken(root string) (string, error) { return readToken(filepath.Join(root, tokenFile)) }
 
 // readToken reads the token, which consists of at least 16 bytes in hex. If it fails, it returns fs.ErrNotExist, or
-// ErrUnavailable with the file's name and what to do.
+// ErrUnavailable with the file's name and instructions.
 func readToken(file string) (string, error) {
 	text, err := readSecret(file)
 	if err != nil {

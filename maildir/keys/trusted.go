@@ -30,7 +30,7 @@ func (k Key) String() string {
 	return strings.TrimSpace(base64.RawURLEncoding.EncodeToString(k.Public) + " " + k.Name)
 }
 
-// maxTrusted is the maximum size of trusted_keys in bytes. It is enough for some ten thousand keys.
+// maxTrusted is the maximum size of trusted_keys in bytes. This is enough for about ten thousand keys.
 const maxTrusted = 1 << 20
 
 // Trusted lists the keys in the store's trusted_keys, in file order. If there is no file, it returns no keys. If some
@@ -126,8 +126,8 @@ func changeTrusted(root string, edit func(lines []string) ([]string, error)) err
 	return tree.WriteFile(file, []byte(strings.Join(append(lines, ""), "\n")))
 }
 
-// withoutKey returns lines without those of one key. which is the key's name, its id, or the public key itself. found
-// is false if there is no such key.
+// withoutKey returns the lines that do not contain the given key. which is the key's name, its id, or the public key
+// itself. found is false if no line contains the key.
 func withoutKey(lines []string, which string) (left []string, found bool) {
 	left = slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
 		k, err := Parse(line)

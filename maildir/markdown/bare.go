@@ -19,7 +19,7 @@ type bareLinks struct{}
 // (represented by the space) and opening parentheses.
 func (bareLinks) Trigger() []byte { return []byte{' ', '('} }
 
-// Parse returns a link if an address begins here, or after the byte at which goldmark stopped.
+// Parse returns a link if an address begins at the current position, or right after a trigger byte there.
 func (bareLinks) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
 	line, at := block.PeekLine()
 	before := 0

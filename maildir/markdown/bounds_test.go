@@ -74,7 +74,7 @@ func TestScanLimits(t *testing.T) {
 	compare(t, "PlainText", "", PlainText(strings.Repeat("\n", plainLimit)+"late\n"))
 }
 
-// TestBytes checks bodies that cannot be stored in a text file.
+// TestBytes checks bodies with NUL bytes, carriage returns and invalid UTF-8.
 func TestBytes(t *testing.T) {
 	t.Parallel()
 	compare(t, "PlainText", "0 a c\uFFFD", PlainText("\x000\x00 `a`\r\n\r\nc\xff"))

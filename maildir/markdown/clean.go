@@ -8,16 +8,16 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Policy lists the HTML elements that Clean keeps, with their attributes. Clean keeps a link only with its address, and
-// an image only with its source.
+// Policy lists the HTML elements that Clean keeps, with their attributes. Clean keeps a link only if it keeps the
+// link's address, and an image only if it keeps the image's source.
 type Policy map[string]Attributes
 
 // Attributes lists an element's attributes. The functions report whether a value is allowed.
 type Attributes map[string]func(value string) bool
 
-// Clean returns the text of page and the markup that the policy allows. Everything else becomes text or is dropped. Each
-// tag of the result is written by Clean, with quoted and escaped attributes, so the result contains no other tag. Each
-// link gets rel="nofollow noreferrer".
+// Clean returns the text of page and the markup that the policy allows. Everything else becomes text or is dropped.
+// Clean writes each tag of the result itself, with quoted and escaped attributes, so the result contains no other
+// tag. Each link gets rel="nofollow noreferrer".
 func Clean(page string, allowed Policy) string {
 	var b strings.Builder
 	dropped := map[string]int{} // number of open links that were dropped, by element
@@ -79,7 +79,7 @@ func WebAddress(address string) bool {
 	return err == nil && slices.Contains([]string{"http", "https", "mailto"}, u.Scheme)
 }
 
-// Bare allows elements without attributes.
+// Bare returns a policy that allows the named elements without attributes.
 func Bare(names ...string) Policy {
 	p := Policy{}
 	for _, name := range names {

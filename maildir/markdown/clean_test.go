@@ -9,7 +9,7 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// narrow is a policy with a few elements.
+// narrow returns a policy with a few elements.
 func narrow() markdown.Policy {
 	p := markdown.Bare("p", "em", "br")
 	p["a"] = markdown.Attributes{"href": markdown.WebAddress}
@@ -17,7 +17,7 @@ func narrow() markdown.Policy {
 	return p
 }
 
-// TestClean checks what Clean keeps, and how it writes it.
+// TestClean checks which markup Clean keeps, and how it writes the markup.
 func TestClean(t *testing.T) {
 	t.Parallel()
 	for page, want := range map[string]string{

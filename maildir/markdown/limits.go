@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// Limit is how many bytes of a body Render and RewriteImages read.
+	// Limit is the maximum number of bytes of a body that Render and RewriteImages read.
 	Limit = 32 << 10
 
 	// maxDepth is how deeply the blocks in a body may be nested, counting the body itself. A list within a list adds

@@ -10,8 +10,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// parseTree returns goldmark's tree for the source, or nil if goldmark panicked. Bodies are untrusted, and a panic in a
-// library must not stop the server. Additional inline parsers are in more.
+// parseTree returns goldmark's tree for the source, or nil if goldmark panicked. Bodies are untrusted, and a panic in
+// a library must not stop the server. more contains additional inline parsers.
 func parseTree(source []byte, more ...util.PrioritizedValue) (doc ast.Node) {
 	defer func() {
 		if recover() != nil {

@@ -3,6 +3,6 @@
 package markdown
 
 const (
-	slow  = 4 // times
+	slow  = 4 // multiplies the allowed CPU time
 	worst = Limit / 8
 )

@@ -38,7 +38,7 @@ func RenderWith(body string, to func(destination string) (address string)) (stri
 	return renderTree(doc, source, reading{to})
 }
 
-// renderTree writes the tree. It returns false if goldmark failed or panicked.
+// renderTree renders the tree as HTML. It returns false if goldmark failed or panicked.
 func renderTree(doc ast.Node, source []byte, nodes reading) (page string, ok bool) {
 	defer func() {
 		if recover() != nil {

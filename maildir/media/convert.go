@@ -15,9 +15,9 @@ import (
 // which is just below that, takes about 130 MiB of memory.
 const MaxConvert = 1 << 21
 
-// ToWebP converts the image to lossless WebP if that is smaller. It returns a clause that says why the file stays
-// unchanged, or "" if the file was converted, is already WebP, or is not an image. A file that cannot be decoded
-// becomes inert: see Odd.
+// ToWebP converts the image to lossless WebP if the result is smaller. It returns a clause that says why the file
+// stays unchanged, or "" if the file was converted, is already WebP, or is not an image. A file that cannot be
+// decoded becomes inert: see Odd.
 func (f *File) ToWebP() (kept string) {
 	if !f.MayConvert() {
 		return f.fixed()
@@ -45,7 +45,7 @@ func (f *File) ToWebP() (kept string) {
 // MayConvert reports whether ToWebP would decode the image. If not, ToWebP returns its reason immediately.
 func (f *File) MayConvert() bool { return f.Pixels > 0 && !f.layout.webp && f.fixed() == "" }
 
-// fixed returns a clause that says why an image with that layout is not converted, or "" if it may be converted.
+// fixed returns a clause that says why the image is not converted, or "" if it may be converted.
 func (f *File) fixed() string {
 	switch {
 	case f.Pixels == 0 || f.layout.webp:
@@ -72,8 +72,8 @@ func (f *File) decode() (m image.Image, err error) {
 	return m, nil
 }
 
-// encode encodes an image, and decodes the result to check it. The encoder does not limit the length of its codes, so
-// in rare cases it produces a wrong image. encode returns nil if the result is wrong.
+// encode encodes an image, and decodes the result to check it. The encoder does not limit the length of its Huffman
+// codes, so in rare cases it produces a wrong image. encode returns nil if the result is wrong.
 func encode(m image.Image) (coded []byte) {
 	defer func() {
 		if recover() != nil {

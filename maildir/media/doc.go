@@ -4,7 +4,7 @@
 //
 //   - A PNG, JPEG, GIF or WebP image is recognized by its first bytes, regardless of its name. It is treated as an
 //     image if it is complete (each format is read to its end) and has at most [MaxPixels].
-//   - A file that claims to be an image but is not usable as one is made inert: its bytes are kept as plain text or
+//   - A file that claims to be an image but is not usable as one is made inert. Its bytes are kept as plain text or
 //     plain data, so that no viewer opens it as an image. SVG is treated as text, because it can contain scripts.
 //   - Any other file keeps its extension. A file without an extension gets a suitable one.
 //

@@ -43,7 +43,7 @@ func New(name string, data []byte) *File {
 	return f
 }
 
-// openImage treats the file as an image in that format if the image is complete.
+// openImage treats the file as an image in format i if the image is complete.
 func (f *File) openImage(i *imageFormat) {
 	named := f.Ext
 	f.Type, f.Ext = i.mediaType, i.exts[0]
@@ -68,7 +68,7 @@ func (f *File) openImage(i *imageFormat) {
 	}
 }
 
-// damaged makes the file inert because it is not a valid image in that format.
+// damaged makes the file inert because it is not a valid image in format i.
 func (f *File) damaged(i *imageFormat, err error) {
 	f.inert(fmt.Sprintf("this is not a valid %s image (%v), so it is stored as plain data", i.name, err))
 }

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// layout is the result of reading through an image.
+// layout is the result of an imageFormat's walk.
 type layout struct {
 	width, height int
 	webp          bool
@@ -29,7 +29,7 @@ type imageFormat struct {
 	magic           string   // first bytes; a ? means any byte
 	config          func(io.Reader) (image.Config, error)
 	decode          func(io.Reader) (image.Image, error)
-	walk            func(data []byte) (layout, error) // reads to the end of the image, or returns an error; data begins with magic
+	walk            func(data []byte) (layout, error) // reads to the image's end; data begins with magic
 }
 
 var imageFormats = [...]imageFormat{

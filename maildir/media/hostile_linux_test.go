@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// mostMemory is the memory, in kB, that the whole process may use for New and ToWebP of hostile images.
+// mostMemory is the maximum memory, in kB, of a process that calls New and ToWebP for hostile images.
 const mostMemory = 256 << 10
 
 // hostileImages returns images, and files that claim to be images, each with the expected result.
@@ -87,7 +87,7 @@ func hostileImages(t testing.TB) []sample {
 // sample is a file with the expected result.
 type sample struct {
 	name, data string
-	want       string // the stored extension, and a part of the note about the file; "": any
+	want       string // the stored extension, and a part of the note about the file; "" accepts any result
 }
 
 // TestHostile checks that only images are treated as images, and that a process that examines and converts all of the

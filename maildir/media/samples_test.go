@@ -45,7 +45,7 @@ func webpOf(chunks string) string {
 	return "RIFF" + string(binary.LittleEndian.AppendUint32(nil, uint32(4+len(chunks)))) + "WEBP" + chunks
 }
 
-// drawn returns a picture with some structure.
+// drawn returns an image with some structure.
 func drawn(width, height int) *image.NRGBA {
 	m := image.NewNRGBA(image.Rect(0, 0, width, height))
 	for y := range height {

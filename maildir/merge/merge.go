@@ -34,7 +34,7 @@ type File struct {
 type Change struct {
 	Path    string
 	Was, Is Entry
-	Beside  bool // the merge writes Is next to a message, where an earlier merge may already have put it
+	Beside  bool // the merge writes Is next to a message, where an earlier merge may already have written it
 }
 
 // Merge returns the changes that turn our side into the merge of both sides. theirsLater reports whether the last

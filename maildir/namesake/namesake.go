@@ -37,7 +37,7 @@ func (p *Pair) First() *format.Profile {
 	return &p.Ours
 }
 
-// Second returns the agent that gets another name.
+// Second returns the agent that gets a new name.
 func (p *Pair) Second() *format.Profile {
 	if p.Lost {
 		return &p.Ours
@@ -59,8 +59,8 @@ func (v *Versions) areTwo() bool {
 	return v.Ours.Machine != "" && v.Theirs.Machine != "" && v.Ours.Machine != v.Theirs.Machine && !people && !handedOver
 }
 
-// isAfter reports whether a must give up a name to b. A user's agent takes precedence over a program's. Otherwise, the
-// agent that was created first takes precedence.
+// isAfter reports whether agent a must give up a name to agent b. A user's agent takes precedence over a program's.
+// Otherwise, the agent that was created first takes precedence.
 func isAfter(a, b *format.Profile) bool {
 	if person := b.Program == core.PersonProgram; person != (a.Program == core.PersonProgram) {
 		return person
@@ -68,7 +68,7 @@ func isAfter(a, b *format.Profile) bool {
 	return cmp.Or(a.Inception.Compare(b.Inception), cmp.Compare(a.Machine, b.Machine)) > 0
 }
 
-// Here contains the information that this machine has.
+// Here contains what Find needs to know about this machine.
 type Here struct {
 	Agents  []format.Profile                // the agents in this machine's mail
 	Machine func(id string) string          // returns a machine's name, given the id of its key
@@ -110,9 +110,9 @@ func Find(profiles map[string]*Versions, here Here) (pairs []Pair, err error) {
 	return pairs, nil
 }
 
-// newName chooses a name for the agent that does not keep its name. This is the name that a machine has already given
-// the agent or, if there is none, a free name. The set chosen contains, in lower case, the names in the three commits
-// and those chosen for earlier pairs.
+// newName chooses a name for the agent that does not keep its name. It reuses the name that a machine has already
+// given the agent. If there is none, it picks a free name. The set chosen contains, in lower case, the names in the
+// three commits and the names chosen for earlier pairs.
 func (p *Pair) newName(profiles map[string]*Versions, here Here, chosen map[string]bool) (string, error) {
 	for name, v := range profiles {
 		if name != p.Name && isSame(&v.Theirs, p.Second()) { // the other machine has already chosen the name
@@ -146,8 +146,8 @@ func (p *Pair) Path(path string) (to string, in bool) {
 }
 
 // MoveFiles returns a merge's files, with the second agent's files moved to its new name. It moves them in the base,
-// and also on the other side unless that side has already renamed the agent. It gets this machine's entry at a path
-// from ours, and returns any error from it.
+// and also on the other side unless that side has already renamed the agent. The function ours returns this machine's
+// entry at a path. MoveFiles returns any error from ours.
 func (p *Pair) MoveFiles(files []merge.File, ours func(path string) (merge.Entry, error)) ([]merge.File, error) {
 	all := slices.Clone(files)
 	at := map[string]int{}

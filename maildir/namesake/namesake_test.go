@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// profile reads text of the form "MACHINE INCEPTION", where the inception is an hour. If "person" follows, the profile
-// is a user's. "" means no profile.
+// profile reads text of the form "MACHINE INCEPTION", where the inception is an hour. If "person" follows, the
+// profile belongs to a user. "" means no profile.
 func profile(t testing.TB, name, text string) (p format.Profile) {
 	t.Helper()
 	if text == "" {
@@ -54,7 +54,7 @@ func TestFind(t *testing.T) {
 		name     string
 		profiles names
 		agents   []string // on this machine
-		want     []string // "NAME: the machine that keeps it, the other's name"
+		want     []string // "NAME: the side that keeps it, the other agent's new name"
 		reverse  []string // what the other machine finds if it has no other agents
 	}{
 		{name: "one agent", profiles: names{"Ann": {"a 1", "a 1", "a 1"}}},

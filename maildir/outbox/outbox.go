@@ -88,7 +88,7 @@ func (s *saved) sentBefore(id string) error {
 	return &refusal.Error{What: what, ID: id, Other: key}
 }
 
-// errSavedAnew means that the file was changed or removed just before it was to be sent.
+// errSavedAnew means that the file was changed or removed just before the server would have sent it.
 var errSavedAnew = errors.New("the file has changed in the meantime")
 
 // take plans the removal of the file that a message was read from. It returns errSavedAnew if the file has changed
@@ -123,7 +123,7 @@ func (o *Outbox) NoteSaved(paths []string, changes []index.Change) {
 	}
 }
 
-// schedule arranges for a file to be handled at the time due if it is a regular file or was removed.
+// schedule arranges to handle the file at path at the time due, if it is a regular file or was removed.
 func (o *Outbox) schedule(path string, due time.Time) {
 	if st, err := o.mail.Tree.Stat(path); err == nil && st.Mode.IsRegular() || tree.FaultOf(err) == tree.FaultGone {
 		o.pending.wait(path, st, due)
@@ -179,7 +179,8 @@ func (o *Outbox) Run(ctx context.Context) {
 	}
 }
 
-// isAway reports whether a branch other than the mail's branch is checked out, and logs when that begins.
+// isAway reports whether a branch other than the mail branch is checked out, and stores the answer in was. When the
+// answer becomes true, isAway logs a warning.
 func (o *Outbox) isAway(was *bool) bool {
 	away := o.mail.History.State().Mode == history.Detached
 	if away && !*was {
@@ -189,8 +190,8 @@ func (o *Outbox) isAway(was *bool) bool {
 	return away
 }
 
-// preserveSaved has the history record several files that are about to be sent in a single commit, instead of one
-// commit for each file. It ignores errors, because they occur again when each file is sent.
+// preserveSaved creates one commit for all files that are about to be sent, instead of one commit for each file. It
+// ignores errors, because they occur again when each file is sent.
 func (o *Outbox) preserveSaved(ctx context.Context, due []pendingFile) {
 	var paths []string
 	for _, f := range due {
@@ -203,7 +204,7 @@ func (o *Outbox) preserveSaved(ctx context.Context, due []pendingFile) {
 	}
 }
 
-// trySavedAgain is the time until the next attempt to handle a file, after an attempt failed for a temporary reason.
+// trySavedAgain is how long to wait before handling a file again after a temporary failure.
 const trySavedAgain = 10 * time.Second
 
 // handle sends a saved file, or reports an edited copy, if the file has not changed since it was scheduled. If the file
@@ -307,8 +308,8 @@ func isTemporary(err error) bool {
 	return !errors.As(err, &e) || errors.Is(err, refusal.ErrUnavailable) && e.What != refusal.EditUncommitted
 }
 
-// savedDraft returns the message in a file, and records in file whether its header allows sending the message again. It
-// returns nil if the file is a copy of a sent message. It returns ErrInvalid, ErrConflict, and any error from
+// savedDraft returns the message in a file, and sets file.own and file.daily from the file's header. It returns nil
+// if the file is a copy of a sent message. It returns ErrInvalid, ErrConflict, and any error from
 // sending.Sender.MakeReply.
 func (o *Outbox) savedDraft(ctx context.Context, file *saved, data []byte) (*sending.Order, error) {
 	place := format.Locate(file.path)

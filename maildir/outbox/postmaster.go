@@ -30,7 +30,7 @@ var savedWords = refusal.Words{Args: map[refusal.Field]string{
 	refusal.Attachments: "attachments",
 }}
 
-// notSent is the beginning of the subject of a message about a file in an outbox. The file's path follows.
+// notSent begins the subject of Postmaster's messages about a file in an outbox. The file's path follows.
 const notSent = "Not sent: "
 
 // unsentThread returns the id of the thread for Postmaster's messages about a file in an outbox.
@@ -72,7 +72,7 @@ func (o *Outbox) withdrawUnsent(ctx context.Context, path string) error {
 	return o.mail.Writer.Do(ctx, tx)
 }
 
-// unreadAbout returns the ids of Postmaster's messages about an outbox file that the file's author has not read.
+// unreadAbout returns the ids of Postmaster's messages about an outbox file that the author has not read.
 func (o *Outbox) unreadAbout(ctx context.Context, path string) (ids []string, err error) {
 	rows, err := o.mail.Store.Index.Thread(ctx, index.ThreadQuery{Project: o.mail.Slug, Thread: unsentThread(path)})
 	if err != nil {
@@ -97,10 +97,10 @@ func (o *Outbox) unreadAbout(ctx context.Context, path string) (ids []string, er
 	return ids, err
 }
 
-// mostTold is how many of an agent's unread messages pathsTold checks.
+// mostTold is the maximum number of an agent's unread messages that pathsTold checks.
 const mostTold = 200
 
-// pathsTold returns the paths of the files mentioned in Postmaster's notices that the agents have not read.
+// pathsTold returns the paths of the files that agents' unread notices from Postmaster mention.
 func (o *Outbox) pathsTold(ctx context.Context) (paths []string, err error) {
 	agents, err := o.mail.Store.Index.Agents(ctx, o.mail.Slug)
 	if err != nil {
@@ -125,8 +125,8 @@ func (o *Outbox) pathsTold(ctx context.Context) (paths []string, err error) {
 	return paths, nil
 }
 
-// tellOfEdit notifies a mailbox's owner, once for each message, that editing a copy changes nothing. See docs/tree.md,
-// "Copies".
+// tellOfEdit notifies an agent, once for each message, that editing the copy in its inbox has no effect. See
+// docs/tree.md, "Copies".
 func (o *Outbox) tellOfEdit(ctx context.Context, path string) error {
 	at := format.Locate(path)
 	m, err := o.mail.Store.Index.Message(ctx, o.mail.Slug, at.ID, index.WithoutBody, nil)

@@ -13,8 +13,8 @@ import (
 // "Sending by saving".
 const SettleTime = 2 * time.Second
 
-// debouncer holds files saved by others until they have not changed for a while. It is safe for concurrent use. Use
-// newDebouncer to create one.
+// debouncer holds files saved by others until they have stayed unchanged for a while. It is safe for concurrent use.
+// Use newDebouncer to create one.
 type debouncer struct {
 	now  func() time.Time // a monotonic clock
 	bell chan struct{}    // receives a value when a file may be due earlier than before

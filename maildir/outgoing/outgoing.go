@@ -33,9 +33,9 @@ type State string
 const (
 	Queued   State = "queued"
 	Deferred State = "deferred" // tried; will be retried
-	Sending  State = "sending"  // the end of the message may have been sent
+	Sending  State = "sending"  // the complete message may have been transmitted
 	Sent     State = "sent"
-	Unknown  State = "unknown" // the end was sent, but no reply came
+	Unknown  State = "unknown" // the complete message was transmitted, but no reply came
 	Failed   State = "failed"
 )
 
@@ -80,7 +80,7 @@ func ID(message, to string) string {
 	return message + "-" + hex.EncodeToString(sum[:6])
 }
 
-// Path returns the path of an item's file while the item has not ended.
+// Path returns the path of an item's file until the item has ended.
 func Path(id string) string { return format.QueueDir + "/" + id + ".json" }
 
 const endedDir = format.QueueDir + "/ended"
@@ -95,7 +95,7 @@ func Encode(key []byte, i *Item) ([]byte, error) {
 	return signed.Encode(key, label, i)
 }
 
-// label marks the files of this package: see package signed.
+// label identifies the files of this package: see package signed.
 const label = "mailtree queue"
 
 // Folder is a project's queue.

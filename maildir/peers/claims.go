@@ -71,8 +71,8 @@ func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, err
 const claimsDeclined = "The host of the shared repository rejects refs below refs/mailtree/, through which " +
 	"machines share their claims. Allow these refs there, or share the mail through another host."
 
-// refuseDeclined returns the refusal of an action that needs the other machines' claims if the shared repository's host
-// rejects the list.
+// refuseDeclined returns the refusal for an action that needs the other machines' claims, if the shared repository's
+// host rejects the list.
 func refuseDeclined(err error) error {
 	return &refusal.Error{
 		What: refusal.Unavailable("Nothing was claimed: {why}. Allow these refs on that host, or share the mail " +
@@ -82,8 +82,9 @@ func refuseDeclined(err error) error {
 	}
 }
 
-// withClaims waits for a running round to end, and then calls f. Together, the wait and f may take up to claimPatience.
-// They do not stop when the caller's context ends, so that f can still write to the claim files what it has pushed.
+// withClaims waits for a running round to end, and then calls f. Together, the wait and f may take up to
+// claimPatience. The caller's context does not cancel them, so that f can still update the claim files after it has
+// pushed.
 func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), claimPatience, errors.New("other sync work "+
 		"took too long"))

@@ -13,8 +13,8 @@
 // The other agent's machine renames its agent before it merges, and notifies both agents. See docs/sync.md, "Names".
 //
 //	sync.go    the rounds
-//	merge.go   files that only the shared branch has
+//	merge.go   merges the shared branch into the tree
 //	names.go   two agents with the same name
-//	claims.go  claims that depend on the list
+//	claims.go  claim requests and the shared list
 //	round.go   a round for the list: package claimlist decides, and this file reads, pushes and writes
 package peers

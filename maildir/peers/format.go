@@ -20,10 +20,10 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// publishMachine writes this machine's public key into the tree if the key is missing, and the highest format that this
-// machine supports if the tree says anything else. The machine gets the host's name, with a part of the key's id added
-// if another machine has that name. Other machines accept the key once a user there trusts it. publishMachine returns
-// any error from the writer.
+// publishMachine writes this machine's public key into the tree if the key is missing. It also writes the highest
+// format that this machine supports, unless the tree already states that format. The machine gets the host's name,
+// with a part of the key's id added if another machine has that name. Other machines accept the key once a user there
+// trusts it. publishMachine returns any error from the writer.
 func (sy *Sync) publishMachine(ctx context.Context) error {
 	id := sy.mail.Store.Machine()
 	known, err := sy.mail.Tree.Exists(format.MachinePath(id))
@@ -71,8 +71,8 @@ func (sy *Sync) ownKey() (k keys.Key, err error) {
 	return k, nil
 }
 
-// checkFormat returns the refusal of a merge if the shared branch has a format that this machine does not support:
-// see projectformat.Refuse. Until a later call returns nil, the shared list of claims is not used either. checkFormat
+// checkFormat refuses a merge if the shared branch has a format that this machine does not support: see
+// projectformat.Refuse. Until a later call returns nil, the shared list of claims is not used either. checkFormat
 // returns any error from the history.
 func (sy *Sync) checkFormat(ctx context.Context, m *history.MergeInput) error {
 	var refused error
@@ -89,7 +89,7 @@ func (sy *Sync) checkFormat(ctx context.Context, m *history.MergeInput) error {
 	return refused
 }
 
-// formatIn returns what format.ProjectFormat returns for project.json in a commit, and any error from the history.
+// formatIn returns the result of format.ProjectFormat for project.json in a commit, and any error from the history.
 func (sy *Sync) formatIn(ctx context.Context, commit string) (n int, bad, err error) {
 	n = 1
 	err = sy.mail.History.Blobs(ctx, func(read func(name string) ([]byte, error)) error {
@@ -128,9 +128,9 @@ func (sy *Sync) refusedFormat() error {
 }
 
 // RaiseFormat raises the project's format to the highest format that this machine supports. It returns the format
-// before and after. If the mail is shared, it first synchronizes the mail, and then pushes the raise. It returns
-// ErrConflict if a machine in the project supports only lower formats or project.json is invalid, and any error from Now
-// and the writer.
+// before and after. If the mail is shared, it first synchronizes the mail, and then pushes the new format. It returns
+// ErrConflict if a machine in the project supports only lower formats or project.json is invalid, and any error from
+// Now and the writer.
 func (sy *Sync) RaiseFormat(ctx context.Context) (was, now int, err error) {
 	if sy.mail.IsShared() {
 		if _, err := sy.Now(ctx); err != nil {
@@ -180,8 +180,8 @@ func (sy *Sync) invalidProject(err error) error {
 	}
 }
 
-// refuseOlder returns a refusal if a machine in the project supports only formats below to. The program on this machine
-// supports to, whatever an older one has published.
+// refuseOlder returns a refusal if another machine in the project does not support the format to. This machine is not
+// checked, because the running program supports that format, whatever an older version has published.
 func (sy *Sync) refuseOlder(was, to int) error {
 	all, err := projectformat.Machines(sy.mail.Tree)
 	if err != nil {

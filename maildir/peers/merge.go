@@ -22,7 +22,7 @@ import (
 const (
 	syncFiles = 512     // files in one operation of a merge; an operation never splits a message
 	syncBytes = 8 << 20 // total size of these files, in bytes
-	syncFew   = 128     // up to this many files, the total size is not checked in advance: attachment.MaxStored limits each
+	syncFew   = 128     // up to this many files, the total size is not checked first: attachment.MaxStored limits each
 )
 
 // errFilesMoved means that a file differs from the branch because it has just been changed.
@@ -30,9 +30,9 @@ var errFilesMoved error = &refusal.Error{
 	What: refusal.Unavailable("Files in the mail tree have changes that are not committed yet; try again."),
 }
 
-// mergeRemote merges the shared branch. If there is nothing to merge or push, it creates no commit. Otherwise, two
-// machines would create merge commits for each other forever. It returns errFilesMoved, and errors from the history and
-// the writer.
+// mergeRemote merges the shared branch. If there is nothing to merge or push, it creates no commit. If it did, two
+// machines would create merge commits for each other forever. It returns errFilesMoved, and errors from the history
+// and the writer.
 func (sy *Sync) mergeRemote(ctx context.Context, m *history.MergeInput) error {
 	named, renamed, err := sy.settleNames(ctx, m)
 	if err != nil {
@@ -59,7 +59,7 @@ func (sy *Sync) mergeRemote(ctx context.Context, m *history.MergeInput) error {
 	if len(changes) == 0 && !m.Own {
 		return nil
 	}
-	slices.SortFunc(changes, func(a, b merge.Change) int { // keep copies with their message, after profiles and attachments
+	slices.SortFunc(changes, func(a, b merge.Change) int { // group each message's files, after profiles and attachments
 		return cmp.Or(cmp.Compare(format.Locate(a.Path).ID, format.Locate(b.Path).ID), cmp.Compare(a.Path, b.Path))
 	})
 	if err := sy.inTheWay(changes); err != nil {
@@ -184,8 +184,8 @@ func (sy *Sync) maxRemoteSize(path string) int {
 }
 
 // applyRemote returns the operation that applies a merge's changes. The operation's plan returns errFilesMoved if a
-// file differs from the branch, even if the file has the merged content. In that case, a user's rebase or pull may have
-// written the file, and may remove it before the merge is committed.
+// file differs from the branch, even if the file has the merged content. In that case, a user's rebase or pull may
+// have written the file, and may remove it again before the merge is committed.
 func (sy *Sync) applyRemote(files []remoteFile) *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sync", Summary: fmt.Sprintf("%d files from other machines", len(files))}, Alone: true}
 	tx.Plan = func(g *writer.Group) error {

@@ -19,9 +19,10 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// settleNames finds the names under which the two sides have different agents. If our agent keeps the name, settleNames
-// moves the other agent's files in m to the new name. Otherwise, it renames our agent and sets renamed. In that case, m
-// is out of date. It returns in named the profiles for which the other side wins, regardless of which profile is later.
+// settleNames finds the names under which the two sides have different agents. If our agent keeps the name,
+// settleNames moves the other agent's files in m to the new name. Otherwise, it renames our agent and sets renamed.
+// In that case, m is out of date. named contains the profiles for which the other side wins, regardless of which
+// profile is later.
 func (sy *Sync) settleNames(ctx context.Context, m *history.MergeInput) (named map[string]bool, renamed bool, err error) {
 	pairs, err := sy.findNamesakes(ctx, m)
 	if err != nil {
@@ -55,8 +56,8 @@ func (sy *Sync) entryAt(path string) (merge.Entry, error) {
 	return merge.Entry{Mode: merge.Plain, Hash: hash}, nil
 }
 
-// findNamesakes reads the profiles in the folders that the other side changed, and the names of machines that are new
-// on that side.
+// findNamesakes returns the agents with the same name: see namesake.Find. It reads the profiles in the folders that
+// the other side changed, and the names of machines that are new on that side.
 func (sy *Sync) findNamesakes(ctx context.Context, m *history.MergeInput) ([]namesake.Pair, error) {
 	profiles, machines := map[string]*namesake.Versions{}, map[string]string{}
 	err := sy.mail.History.Blobs(ctx, func(read func(name string) ([]byte, error)) error {
@@ -161,7 +162,8 @@ func (sy *Sync) makeSecond(ctx context.Context, p *namesake.Pair) error {
 }
 
 // moveOurs returns an operation that moves an agent's files to the new name. The last such operation also moves the
-// claims, removes the old profile, notifies both agents, and sets last. The other side's commit is theirs.
+// claims, removes the old profile, notifies both agents, and sets last. The argument theirs is the other side's
+// commit.
 func (sy *Sync) moveOurs(p *namesake.Pair, theirs string, last *bool) *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "rename", Agent: p.To}, Alone: true}
 	tx.Plan = func(g *writer.Group) error {

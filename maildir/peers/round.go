@@ -25,7 +25,7 @@ type claimRound struct {
 	seen         map[string]*claimlist.Entry // the entries in both lists, by Git's hash of the content
 	knows        claimlist.Round
 	next         *claimlist.Next
-	res          *claim.Result // the answer to the request; nil if there is none
+	res          *claim.Result // the result of the request; nil if there is no request
 }
 
 // planClaims reads the list and the claim files, and computes the next list.
@@ -76,7 +76,7 @@ func (r *claimRound) readEntries(ctx context.Context) error {
 	return err
 }
 
-// entries returns a list's entries by path. It takes entries that this server has seen before from known.
+// entries returns a list's entries by path. Entries that this server has seen before come from known.
 func (r *claimRound) entries(list map[string]string, known map[string]*claimlist.Entry, read func(hash string) ([]byte, error)) (
 	map[string]*claimlist.Entry, error,
 ) {
@@ -212,7 +212,7 @@ func (r *claimRound) apply(ctx context.Context, ask *claim.Request) (ok bool, er
 // applyList is like apply, but leaves out the claims that were just granted.
 func (r *claimRound) applyList(ctx context.Context) (ok bool, err error) {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sync"}, Facts: []string{core.ClaimsFact}}
-	followed := false // valid only if Do succeeds, because a plan may outlive a Do that fails
+	followed := false // valid only if Do succeeds; if Do fails, the plan may still be running
 	tx.Plan = func(g *writer.Group) (err error) {
 		followed, err = r.planFiles(g, tx)
 		return err

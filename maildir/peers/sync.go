@@ -70,7 +70,7 @@ type Sync struct {
 
 	mu     sync.Mutex
 	state  SyncState
-	seen   map[string]*claimlist.Entry // shared list of claims, by Git's hash of the content; the map is replaced, never modified
+	seen   map[string]*claimlist.Entry // entries of the shared list, by Git's hash of the content; never modified
 	listed map[string]*claimlist.Entry // that list, by path; nil if no round has run yet
 	newer  error                       // why the shared branch must not be merged: see checkFormat
 	began  time.Time                   // when the current round began, by the monotonic clock; zero between rounds
@@ -188,7 +188,7 @@ func (sy *Sync) Set(on bool) error {
 	defer sy.setting.Unlock()
 	s, err := storedir.LoadShared(root, sy.mail.Slug)
 	if s.On = on; !on && s.Key == sy.mail.OwnKey() {
-		s.Key = "" // the path in project.json counts again
+		s.Key = "" // the path in project.json applies again
 	}
 	if err == nil {
 		err = storedir.SaveShared(filepath.Dir(storedir.Repo(root, sy.mail.Slug)), s)
@@ -207,8 +207,8 @@ func (sy *Sync) Set(on bool) error {
 	return nil
 }
 
-// Reread adopts what project.json and shared.json say after a user has edited them: see core.Mail.Reread. It returns
-// any error from reading the files.
+// Reread applies a user's edits to project.json and shared.json: see core.Mail.Reread. It returns any error from
+// reading the files.
 func (sy *Sync) Reread() (changed bool, err error) {
 	sy.setting.Lock()
 	defer sy.setting.Unlock()
@@ -278,7 +278,7 @@ func (sy *Sync) KeepShared(ctx context.Context) {
 			return
 		case <-timer:
 			fetch = true
-			due = time.Now().Add(interval - interval/8 + rand.N(interval/4+1)) // keeps machines out of step
+			due = time.Now().Add(interval - interval/8 + rand.N(interval/4+1)) // spreads out the machines' polls
 		case <-sy.bell:
 			if clock.Sleep(ctx, min(syncGather, interval)) != nil {
 				return
@@ -306,7 +306,7 @@ const (
 	pushEnd  = 500 * time.Millisecond
 )
 
-// PushLast pushes what has changed since the last round, so that nothing is left unpushed when the machine is switched
+// PushLast pushes the changes since the last round, so that nothing is left unpushed when the machine is switched
 // off. It merges nothing. If another machine pushed first, the server pushes after its next start.
 func (sy *Sync) PushLast(ctx context.Context) {
 	if s := sy.State(); !s.On || s.Problem != "" || sy.mail.Refused() != nil {

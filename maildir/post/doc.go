@@ -3,7 +3,7 @@
 // mailbox. The store's owners.json records the owners. A tree never does, because a `git pull` could change a tree. An
 // agent that owners.json does not list belongs to the store's user, who can read its files anyway. See docs/email.md.
 //
-//	mailboxes.go  who owns a mailbox
+//	mailboxes.go  mailboxes and their owners
 //	receive.go    mail from other domains
 //	queue.go      mail to other domains
 //	hooks.go      the hooks of mailboxes

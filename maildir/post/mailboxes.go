@@ -20,7 +20,7 @@ type Post struct {
 	office *Office
 }
 
-// Office contains what the Posts of a store share. The zero value is ready to use.
+// Office contains the state that all Posts of a store share. The zero value is ready to use.
 type Office struct {
 	emails emails
 	naming sync.Mutex // held while a mailbox is created
@@ -36,10 +36,10 @@ func (o *Office) Naming(f func() error) error {
 // New returns the Post of a project.
 func New(mail *core.Mail, office *Office) *Post { return &Post{mail, office} }
 
-// Office returns what this Post shares with the Posts of the store's other projects.
+// Office returns the state that this Post shares with the store's other Posts.
 func (p *Post) Office() *Office { return p.office }
 
-// ReservedMailbox reports whether the name is reserved for mail that no mailbox receives.
+// ReservedMailbox reports whether the name is reserved for mail that belongs to no mailbox.
 func ReservedMailbox(name string) bool { return name == "catchall" || name == "aimx-catchall" }
 
 // Receives reports whether the agent receives mail from other domains at the address with the agent's name. It does if
@@ -53,9 +53,9 @@ func (p *Post) Receives(ctx context.Context, agent string) (bool, error) {
 	return other == p.mail && holder == agent, err
 }
 
-// HasMailbox reports whether the address with that local part has a mailbox in a store. root is the store's folder, and
-// trees contains its trees. HasMailbox reads no other files. See Store.MailboxAt. It returns ErrUnavailable, and errors
-// from reading the trees.
+// HasMailbox reports whether the address with the given local part has a mailbox in a store. root is the store's
+// folder, and trees contains its trees. HasMailbox reads no other files. See Store.MailboxAt. It returns
+// ErrUnavailable, and errors from reading the trees.
 func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, local string) (bool, error) {
 	owners := core.NewOwners(root)
 	slugs, err := owners.ProjectsOf(local)

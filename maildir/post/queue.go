@@ -82,7 +82,7 @@ func (p *Post) Unanswerable(ctx context.Context, agent string) (*refusal.Error, 
 }
 
 // Count counts n emails from an agent to other domains. It returns ErrUnavailable and counts nothing if the emails
-// would exceed the limit, or if it is unknown how many emails an earlier server sent.
+// would exceed the limit, or if the project's queue cannot be read.
 func (p *Post) Count(agent string, n int, now time.Time) error {
 	return p.office.emails.count(p.mail, agent, n, now)
 }
@@ -91,10 +91,10 @@ func (p *Post) Count(agent string, n int, now time.Time) error {
 type emails struct {
 	mu   sync.Mutex
 	sent map[string][]time.Time // by project and agent, oldest first
-	read map[string]bool        // projects whose queue was read for emails from an earlier server
+	read map[string]bool        // projects for which remember has read the queue
 }
 
-// remember counts the emails that an earlier server had to send, according to the project's queue. It returns
+// remember counts the emails that an earlier run of the server queued, according to the project's queue. It returns
 // ErrUnavailable if the queue cannot be read.
 func (e *emails) remember(c *core.Mail, now time.Time) error {
 	if e.read[c.Slug] {
@@ -114,7 +114,7 @@ func (e *emails) remember(c *core.Mail, now time.Time) error {
 }
 
 // count counts n emails from an agent. It returns ErrUnavailable and counts nothing if the emails would exceed the
-// limit, or if it is unknown how many emails an earlier server sent.
+// limit, or if the project's queue cannot be read.
 func (e *emails) count(c *core.Mail, agent string, n int, now time.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -178,8 +178,8 @@ func (p *Post) SentOutside(ctx context.Context, id string) (*format.Message, err
 	return nil, &refusal.Error{What: refusal.Conflict("The copy of {id} in its sender's outbox was edited by hand."), ID: id}
 }
 
-// EmailIDs returns the Message-ID of the message that m answers, and those of the earlier messages, oldest first, all
-// without < and >. A message from another site keeps its own Message-ID.
+// EmailIDs returns the Message-ID of the message that m answers, and the Message-IDs of the earlier messages, oldest
+// first, all without < and >. A message from another site keeps its own Message-ID.
 func (p *Post) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo string, before []string, err error) {
 	if m.InReplyTo == "" {
 		return "", nil, nil
@@ -206,9 +206,10 @@ func (p *Post) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo strin
 	return before[last], before[:last], nil
 }
 
-// TellUnsent tells the sender, in the message's thread, which items failed and for which items the outcome is unknown.
-// It sends only one notice for the same last id. The notice does not identify bcc recipients or their items, because
-// others can read it (Invariant I7). core.MostNotices does not apply. TellUnsent returns any error from the writer.
+// TellUnsent tells the sender, in the message's thread, which items failed and for which items the outcome is
+// unknown. It sends only one notice for the same last item: see lastOf. The notice does not identify bcc recipients
+// or their items, because others can read it (Invariant I7). core.MostNotices does not apply. TellUnsent returns any
+// error from the writer.
 func (p *Post) TellUnsent(ctx context.Context, m *format.Message, items []outgoing.Item) error {
 	var failed, unknown strings.Builder
 	for _, i := range items {
@@ -245,8 +246,8 @@ func (p *Post) TellUnsent(ctx context.Context, m *format.Message, items []outgoi
 	})
 }
 
-// lastOf identifies the item with the last id, and the time when that item was queued, in a form that does not reveal
-// the item's recipient.
+// lastOf returns a hash of the item with the last id and of the time when that item was queued. The hash does not
+// reveal the item's recipient.
 func (p *Post) lastOf(items []outgoing.Item) string {
 	last := slices.MaxFunc(items, func(a, b outgoing.Item) int { return strings.Compare(a.ID, b.ID) })
 	sum := hmac.New(sha256.New, p.mail.Store.Key.Seed())

@@ -17,13 +17,13 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Incoming is an email from another domain to mailboxes.
+// Incoming is an email from another domain for one or more mailboxes.
 type Incoming struct {
 	Mailboxes []string // the agents that receive the email
 
 	From         string   // an address
 	To, CC       []string // addresses, or names of the project's agents
-	Subject      string   // one line; "": derived from the body
+	Subject      string   // one line; if "", derived from the body
 	Body         string
 	Plain        bool // the body is not markdown
 	MessageID    string
@@ -32,9 +32,9 @@ type Incoming struct {
 	Automatic    bool      // written by a program or forwarded by a mailing list
 	Date         time.Time // from the email's own header; zero if it has none
 	ReplyTo      []string  // the Reply-To addresses, in the form of To
-	Auth         string    // who vouches for From: none, or dmarc:DOMAIN
+	Auth         string    // the domain that vouches for From, as dmarc:DOMAIN; or "none"
 	Hash         [32]byte  // the same for the same message, regardless of its route
-	HTML         string    // the text in HTML; "": none
+	HTML         string    // the text in HTML; "" if there is none
 	BodyFromHTML bool      // the body was converted from HTML
 	Problems     []string  // faults in the message, as sentences without their final period
 
@@ -57,9 +57,9 @@ const (
 // already received the same email, nothing changes for that mailbox. If only another mailbox in the project has
 // received it, the mailbox gets another copy of the same message.
 //
-// The error for a mailbox is ErrNotFound if the mailbox does not exist, and ErrUnavailable if it cannot take the email
-// now. For a mailbox without room, this is refusal.MailboxFull. If something else is at an attachment's path, the error
-// is ErrConflict for all mailboxes. See docs/tree.md, "Mail from other domains".
+// The error for a mailbox is ErrNotFound if the mailbox does not exist, and ErrUnavailable if it cannot accept the
+// email now. For a mailbox without room, this is refusal.MailboxFull. If something else is at an attachment's path,
+// the error is ErrConflict for all mailboxes. See docs/tree.md, "Mail from other domains".
 func (p *Post) Receive(ctx context.Context, in Incoming) (id string, errs []error) {
 	m, files := in.message(p.mail.Name())
 	for i := range files {
@@ -67,8 +67,9 @@ func (p *Post) Receive(ctx context.Context, in Incoming) (id string, errs []erro
 			return "", slices.Repeat([]error{refusal.Disk(err)}, len(in.Mailboxes))
 		}
 	}
-	tx := &writer.Tx{Op: writer.Op{Verb: "receive"}, Facts: in.facts(m), Sure: true} // the key may be in a file that cannot be read now
-	var received string                                                              // the id after success; a plan that waits for the disk may run after Do
+	// Sure is set because the key may be in a file that cannot be read now.
+	tx := &writer.Tx{Op: writer.Op{Verb: "receive"}, Facts: in.facts(m), Sure: true}
+	var received string // the id if Do succeeds; after an error, a plan that waits for the disk may still run
 	var refused []error
 	tx.Plan = func(g *writer.Group) error {
 		first, err := p.receivedBefore(g.Ctx, m)
@@ -169,7 +170,7 @@ func (in *Incoming) message(project string) (*format.Message, []attachment.File)
 	return m, files
 }
 
-// faults returns the first problems, each truncated to maxForeignProblem bytes.
+// faults returns the first maxForeignProblems problems, each truncated to maxForeignProblem bytes.
 func (in *Incoming) faults() (kept []string) {
 	for _, problem := range in.Problems[:min(len(in.Problems), maxForeignProblems)] {
 		kept = append(kept, format.Cut(problem, maxForeignProblem))
@@ -266,10 +267,10 @@ func (p *Post) planReceivedCopy(tx *writer.Tx, m *format.Message, mailbox string
 	tx.ID, tx.Summary = m.ID, core.SummaryOf(m)
 }
 
-// joinForeign puts an email into a thread, and replaces the Message-IDs of messages in the project with their ids. The
-// email joins the thread of the newest of these messages. If there is none, it joins a thread that an earlier answer to
-// the email started. Otherwise, it starts a new thread named after the oldest id. An id without an @ is not used as a
-// thread, because agents choose thread names freely.
+// joinForeign assigns an email to a thread, and replaces the Message-IDs of messages in the project with their ids.
+// The email joins the thread of the newest of these messages. If there is none, it joins a thread that an earlier
+// answer to the email started. Otherwise, it starts a new thread named after the oldest id. An id without an @ is not
+// used as a thread, because agents choose thread names freely.
 func (p *Post) joinForeign(ctx context.Context, m *format.Message) error {
 	named := m.References
 	if m.InReplyTo != "" {

@@ -1,6 +1,6 @@
 // Package projectformat handles the formats of projects. The file project.json says which format a project has, and
-// each machine that shares the project publishes the highest format that it supports, beside its key. A program leaves a
-// project alone if the project's format is newer than the program. See docs/tree.md, "Versions of the format".
+// each machine that shares the project publishes the highest format that it supports, next to its key. A program does
+// not use a project whose format is newer than the program. See docs/tree.md, "Versions of the format".
 package projectformat
 
 import (
@@ -29,9 +29,9 @@ func Of(t *tree.Tree) (int, error) {
 	return format.ProjectFormat(data)
 }
 
-// Refuse returns a refusal if a program that supports the formats up to highest must not use a project about which Of has
-// returned n and err. name is the project's name for use in a sentence. The refusal wraps ErrRefused. If err is a machine
-// fault, Refuse returns it.
+// Refuse returns a refusal if a program that supports the formats up to highest must not use a project for which Of
+// returned n and err. name is the project's name for use in a sentence. The refusal wraps ErrRefused. If err is a
+// machine fault, Refuse returns it.
 func Refuse(n int, err error, name string, highest int) error {
 	var bad *tree.FormatError
 	switch {
@@ -76,8 +76,8 @@ func Machines(t *tree.Tree) (all []Machine, err error) {
 	return all, nil
 }
 
-// Published returns the format that the machine with a key id has published in a tree. It returns 0 if there is no such
-// file or the file is invalid. It returns only machine faults.
+// Published returns the format that the machine with the given key id has published in a tree. It returns 0 if there
+// is no such file or the file is invalid. The only errors that it returns are machine faults.
 func Published(t *tree.Tree, id string) (int, error) {
 	data, _, err := t.Read(format.MachineFormatPath(id), format.MaxSmall)
 	if err != nil {

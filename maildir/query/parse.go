@@ -100,7 +100,7 @@ func shareFilters(alternatives [][]Expr) Expr {
 		those, rest := split(parts)
 		switch {
 		case len(those) > 0 && len(rest) == 0:
-			sharers = 2 // a filter is an alternative by itself
+			sharers = 2 // an alternative consists only of filters, so none are shared
 		case len(those) > 0:
 			sharers++
 		}

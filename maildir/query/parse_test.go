@@ -44,7 +44,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// now is when the queries of the tests are parsed.
+// now is the time at which the tests parse queries.
 var now = time.Date(2025, 10, 23, 12, 0, 0, 0, time.UTC)
 
 func read(text string) string {
@@ -83,7 +83,7 @@ func read(text string) string {
 	return said
 }
 
-// write returns an expression in the form that the test data use.
+// write formats an expression as it appears in the test data.
 func write(e Expr) string {
 	each := func(all []Expr) (said []string) {
 		for _, x := range all {
@@ -110,7 +110,7 @@ func write(e Expr) string {
 	return "everything"
 }
 
-// FuzzParse checks that any text is either understood or refused, that the result is bounded, and that each term
+// FuzzParse checks that Parse either accepts or refuses any text, that the result is bounded, and that each term
 // contains a letter or digit.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{`a (b OR "c d"*) -e`, "from:A OR to:B", "((((", `"`, "NOT NOT", "subject:x*", "f(x) )"} {

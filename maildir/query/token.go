@@ -51,7 +51,7 @@ var meantKeys = map[string]string{
 	"newer": "after:", "date": "after:", "created": "after:", "older": "before:",
 }
 
-// typographic replaces the quotation marks that some keyboards and programs produce with ASCII quotation marks.
+// typographic replaces typographic quotation marks, which some keyboards and programs produce, with ASCII ones.
 var typographic = strings.NewReplacer("\u201c", `"`, "\u201d", `"`, "\u201e", `"`, "\u201f", `"`, "\u00ab", `"`, "\u00bb", `"`)
 
 func tokens(text string) (all []token, l *lexer) {
@@ -91,7 +91,7 @@ func (l *lexer) next() token {
 }
 
 // excludes reports whether the text continues with -word, -"phrase" or -(group), or with a "!" in place of the "-".
-// --flag, != and a single - are treated as words.
+// The lexer treats --flag, != and a single - as words.
 func (l *lexer) excludes() bool {
 	after, ok := strings.CutPrefix(l.rest, "-")
 	if !ok {
@@ -100,7 +100,7 @@ func (l *lexer) excludes() bool {
 	return ok && after != "" && strings.IndexFunc(after, func(r rune) bool { return searched(r) || r == '"' || r == '(' }) == 0
 }
 
-// phrase reads up to the closing quote. Inside a phrase, two quotes mean one quote.
+// phrase reads up to the closing quote. Inside a phrase, a doubled quote stands for one quote.
 func (l *lexer) phrase(t token) token {
 	var b strings.Builder
 	l.rest = l.rest[1:]
@@ -216,7 +216,7 @@ func isForeign(word string) bool {
 	return foreign().MatchString(word) && (!colon || keys[name] == "" && meantKeys[name] == "")
 }
 
-// ended removes the * at the end of a word.
+// ended returns t with the given text, but without a * at the end, which makes t a prefix.
 func ended(t token, text string) token {
 	t.text = strings.TrimRight(text, "*")
 	t.prefix = len(t.text) < len(text)

@@ -3,16 +3,16 @@ package question
 
 import "strings"
 
-// Asks reports whether a message asks its recipients for something: if the sender requests an acknowledgement, or if the
-// subject or the last paragraph of the body ends in a question mark. The subject of a reply does not count, because it
-// repeats the subject of the message that is answered.
+// Asks reports whether a message asks its recipients for something. It does if the sender requests an
+// acknowledgement, or if the subject or the last paragraph of the body ends in a question mark. A reply's subject
+// does not count, because it repeats the subject of the original message.
 func Asks(subject, body string, ackRequired bool) bool {
 	isReply := len(subject) >= 3 && strings.EqualFold(subject[:3], "re:")
 	return ackRequired || !isReply && endsInMark(subject) || endsInMark(lastParagraph(body))
 }
 
-// endsInMark reports whether a text ends in a question mark, apart from Markdown, quotation marks and parentheses that
-// it closes.
+// endsInMark reports whether a text ends in a question mark, ignoring Markdown, closing quotation marks and closing
+// parentheses after it.
 func endsInMark(text string) bool {
 	text = strings.TrimRight(text, " \t\r\n*_`\"'”’»)]")
 	return strings.HasSuffix(text, "?") || strings.HasSuffix(text, "？")

@@ -2,7 +2,7 @@ package question
 
 import "testing"
 
-// TestAsks checks which subjects and bodies ask.
+// TestAsks checks which messages ask for an answer.
 func TestAsks(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -30,7 +30,7 @@ func TestAsks(t *testing.T) {
 		{"Plan", "I start at six,\nis that all right?\r\n\r\n", false, true},
 		{"Plan", "**Is that all right?**", false, true},
 		{"Plan", "(Or is \"users\" better?)", false, true},
-		{"Plan", "Is `WHERE x = ?`", false, true}, // a question mark is a question mark
+		{"Plan", "Is `WHERE x = ?`", false, true}, // inline code is not skipped
 		{"Plan", "- one\n- or two?", false, true},
 
 		{"Plan", "May I run this?\n\n```sql\nDROP TABLE users;\n```\n", false, true},

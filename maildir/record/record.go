@@ -17,10 +17,10 @@ import (
 // Entry is a decision, or a question without an answer.
 type Entry struct {
 	Project string       `json:"project"` // slug
-	Text    string       `json:"text"`    // what was decided; of a question its subject, without "Re:"
+	Text    string       `json:"text"`    // the decision, or a question's subject without "Re:"
 	ID      string       `json:"message_id"`
 	Thread  string       `json:"thread_id"`
-	Subject string       `json:"subject"` // of the message, without "Re:"
+	Subject string       `json:"subject"` // the message's subject, without "Re:"
 	From    string       `json:"from"`
 	At      format.Stamp `json:"ts"`
 }
@@ -29,26 +29,26 @@ type Entry struct {
 type Decided struct {
 	Since     format.Stamp `json:"since_ts"`
 	Decisions []Entry      `json:"decisions"`      // newest first, at most maxDecisions; never nil
-	More      bool         `json:"more,omitempty"` // there may be others
+	More      bool         `json:"more,omitempty"` // there may be more decisions
 }
 
-// Account says what happened since a time.
+// Account reports what happened since a given time.
 type Account struct {
 	Decided
 	Closed int     `json:"closed"` // number of threads that were closed
-	Open   []Entry `json:"open"`   // questions without an answer, the newest of each thread, newest first; never nil
+	Open   []Entry `json:"open"`   // the newest unanswered question of each thread, newest first; never nil
 }
 
 // These are the limits of an account.
 const (
-	maxRead      = 200                 // messages of a project that are searched for decisions, the newest
-	maxDecisions = 200                 // decisions that are listed
-	maxAsked     = 1000                // questions of a project that are considered, the newest
+	maxRead      = 200                 // number of a project's newest messages to search for decisions
+	maxDecisions = 200                 // number of decisions to list
+	maxAsked     = 1000                // number of a project's newest questions to consider
 	askedFor     = 14 * 24 * time.Hour // how long a question stays open without an answer
 )
 
-// DecidedSince returns what was decided in the projects since a time. A message that was sent from one project to another
-// counts once, and so does a decision that is repeated in its thread.
+// DecidedSince returns the decisions in the projects since the given time. A message that was sent from one project
+// to another counts once, and so does a decision that is repeated in its thread.
 func DecidedSince(ctx context.Context, projects []*core.Mail, since time.Time) (*Decided, error) {
 	d := &Decided{Since: format.At(since)}
 	for _, mail := range projects {
@@ -64,7 +64,7 @@ func DecidedSince(ctx context.Context, projects []*core.Mail, since time.Time) (
 	return d, nil
 }
 
-// decided returns the decisions of one project. The result more reports that it has not read all messages.
+// decided returns the decisions of one project. more reports whether some messages were not read.
 func decided(ctx context.Context, mail *core.Mail, since time.Time) (all []Entry, more bool, err error) {
 	var marks query.Or
 	for _, mark := range summary.DecisionMarks {
@@ -91,8 +91,9 @@ func decided(ctx context.Context, mail *core.Mail, since time.Time) (all []Entry
 	return all, len(found.Hits) > maxRead, nil
 }
 
-// once returns the decisions, newest first. Of a decision that is repeated in its thread, it returns the first, and of
-// the copies of a message that was sent to another project, the one in its author's project.
+// once returns the decisions without duplicates, newest first. If a decision is repeated in its thread, once keeps
+// the first one. If a message was sent to another project, once keeps the decisions from the copy in the author's
+// project.
 func once(all []Entry) []Entry {
 	slices.SortStableFunc(all, func(a, b Entry) int { return cmp.Or(a.At.Compare(b.At.Time), homeFirst(a.From, b.From)) })
 	kept, seen := []Entry{}, map[[3]string]bool{}
@@ -108,13 +109,14 @@ func once(all []Entry) []Entry {
 	return kept
 }
 
-// homeFirst compares the authors of two copies of a message. In the author's project, the author has no address.
+// homeFirst compares the authors of two copies of a message, so that the copy in the author's project comes first. In
+// that project, the author's name is not an address.
 func homeFirst(a, b string) int {
 	away := func(from string) int { return map[bool]int{false: 1}[core.IsAgent(from)] }
 	return cmp.Compare(away(a), away(b))
 }
 
-// Since returns what happened in the projects since a time.
+// Since returns what happened in the projects since the given time.
 func Since(ctx context.Context, projects []*core.Mail, since, now time.Time) (*Account, error) {
 	d, err := DecidedSince(ctx, projects, since)
 	if err != nil {
@@ -131,7 +133,7 @@ func Since(ctx context.Context, projects []*core.Mail, since, now time.Time) (*A
 			return nil, fmt.Errorf("find the questions in project %s: %w", mail.Slug, err)
 		}
 		for _, a := range found {
-			if !format.ServerName(a.From) { // nobody reads answers to the server
+			if !format.ServerName(a.From) { // the server does not read answers
 				all = append(all, asked{mail.Slug, a})
 			}
 		}
@@ -141,14 +143,14 @@ func Since(ctx context.Context, projects []*core.Mail, since, now time.Time) (*A
 	return account, nil
 }
 
-// asked is a message of a project that asks for an answer.
+// asked is a message in a project that asks for an answer.
 type asked struct {
 	project string
 	index.Asked
 }
 
-// settle returns how many threads were closed since a time, and the newest open question of each other thread. A message
-// that was sent to another project is settled if one of its copies is.
+// settle returns the number of threads that were closed since the given time, and the newest open question of each
+// thread that has one. A message that was sent to another project is settled if one of its copies is settled.
 func settle(all []asked, since time.Time) (closed int, open []Entry) {
 	settled := map[string]time.Time{} // by message
 	for _, a := range all {
@@ -183,16 +185,16 @@ func settle(all []asked, since time.Time) (closed int, open []Entry) {
 }
 
 const (
-	// pause is how long an agent must do nothing for a visit to end.
+	// pause is the period of inactivity that ends a visit.
 	pause = time.Hour
-	// maxActs is how many of an agent's newest actions in a project are considered.
+	// maxActs is the maximum number of an agent's newest actions in a project to consider.
 	maxActs = 1000
-	// unknownVisit is how long ago the last visit was if nothing shows when it was.
+	// unknownVisit is how long ago the previous visit is assumed to have ended if the actions do not show it.
 	unknownVisit = 24 * time.Hour
 )
 
-// LastLooked returns when the agent's last visit to the projects ended, before the present one. The marks and the
-// messages of the agent show that, because nothing else is written when somebody only looks.
+// LastLooked returns when the agent's previous visit to the projects ended. It determines this from the agent's marks
+// and messages, because an agent that only reads its mail writes nothing else.
 func LastLooked(ctx context.Context, projects []*core.Mail, agent string, now time.Time) (time.Time, error) {
 	var acts []time.Time
 	for _, mail := range projects {
@@ -205,8 +207,8 @@ func LastLooked(ctx context.Context, projects []*core.Mail, agent string, now ti
 	return visitBefore(acts, now), nil
 }
 
-// visitBefore returns the newest of the times that is followed by a pause before the next one or, for the newest of all,
-// before now. If there is none, it returns the time unknownVisit before now.
+// visitBefore returns the newest time in acts after which the agent was inactive for at least pause, until its next
+// action or until now. If there is none, it returns the time unknownVisit before now.
 func visitBefore(acts []time.Time, now time.Time) time.Time {
 	slices.SortFunc(acts, func(a, b time.Time) int { return b.Compare(a) })
 	next := now

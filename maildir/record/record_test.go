@@ -15,7 +15,7 @@ var start = time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)
 
 func hours(n int) time.Time { return start.Add(time.Duration(n) * time.Hour) }
 
-// TestOnce checks the order of decisions, and which of them are repetitions: the same words in the same thread, and the
+// TestOnce checks the order of decisions, and that duplicates are removed: the same words in the same thread, and
 // copies of a message in other projects.
 func TestOnce(t *testing.T) {
 	t.Parallel()
@@ -77,7 +77,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestVisitBefore checks when the visit before the present one ended.
+// TestVisitBefore checks that visitBefore returns the end of the previous visit.
 func TestVisitBefore(t *testing.T) {
 	t.Parallel()
 	now := hours(10)
@@ -94,8 +94,8 @@ func TestVisitBefore(t *testing.T) {
 		{nil, 24 * 60},
 		{before(90), 90},
 		{before(60), 60},
-		{before(59), 24 * 60},               // the present visit
-		{before(5, 40, 70), 24 * 60},        // still the present one
+		{before(59), 24 * 60},               // the current visit
+		{before(5, 40, 70), 24 * 60},        // still the current visit
 		{before(800, 5, 40, 130), 130},      // in any order
 		{before(-120, 5, 90), 90},           // a time in the future is ignored
 		{before(5, 90, 100, 110, 4000), 90}, // the end of the visit, not its beginning

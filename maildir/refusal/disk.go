@@ -18,7 +18,7 @@ func Disk(err error) error {
 }
 
 // Unsure returns the refusal for a write that failed with err and could not be undone, because the disk has become
-// read-only or is gone.
+// read-only or unavailable.
 func Unsure(err error) error {
 	return &Error{What: WriteUnsure, Why: DiskFault(err), Err: err}
 }

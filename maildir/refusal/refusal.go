@@ -41,7 +41,7 @@ type Error struct {
 	Limit  int      // the largest allowed number or size
 	Near   []string // names similar to the unknown name, nearest first
 	All    []string // all existing names if they are few; for a folder, the projects below it
-	In     []string // other projects that contain what was not found
+	In     []string // other projects in which Name exists
 	Err    error    // the cause, for the log; only {cause} shows it
 }
 
@@ -76,8 +76,8 @@ func (e *Error) kind() error {
 	return e.What.kind
 }
 
-// Own is a refusal from a package outside maildir. Its text is a complete sentence about the form of arguments or about
-// a code repository.
+// Own is a refusal from a package outside maildir. Its text is a complete sentence about the format of arguments or
+// about a code repository.
 type Own struct {
 	Kind error
 	Text string   // the whole sentence

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSay checks facts and phrases in the words for a log and for another reader.
+// TestSay checks how facts and phrases are filled in, both for a log and for another reader.
 func TestSay(t *testing.T) {
 	tooLong := TooLarge("{field} is {count} bytes long, over the limit of {limit}: move text into the body.")
 	unknownProject := NotFound("No project {name} {arg}. {near} {all projects} {make a project}")

@@ -2,7 +2,8 @@ package refusal
 
 // What is the text and the kind of a refusal. The text has a placeholder in braces for each fact of the Error
 // (Words.fact) and for each of the reader's phrases. The text itself does not mention any tool, argument or setting.
-// {field}, {arg} and the phrases do, in each reader's words. Two Whats with the same kind and text are equal.
+// Their names come from {field}, {arg} and the phrases, in each reader's words. Two Whats with the same kind and text
+// are equal.
 type What struct {
 	kind error
 	text string

@@ -190,7 +190,7 @@ func list(names []string) string {
 	return strings.Join(out, ", ")
 }
 
-// Missing lists the phrases that w has no text for. Only logs have a text for these phrases.
+// Missing lists the phrases that w has no text for. For these phrases, w uses the text for logs.
 func (w *Words) Missing() []string {
 	var open []string
 	for key := range phrases {

@@ -13,8 +13,8 @@ import (
 // limit leaves room for a hundred thousand mailboxes, or some ten thousand hooks.
 const MaxJSON = 16 << 20
 
-// JSONFile contains what a store's JSON files have in common: how they are written, and the refusals for an unusable
-// file.
+// JSONFile encodes and decodes one of a store's JSON files. Its fields contain the file's name and the refusals for
+// an unusable file.
 type JSONFile struct {
 	Name     string
 	Wrong    refusal.What // the file is not a regular file, or too large to read

@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// Folder says that a folder on this machine contains the same code base as another folder, although Git does not link
-// them. For example, it is a second clone.
+// Folder is a folder on this machine that contains the same code base as another folder, although Git does not link
+// the two. An example is a second clone.
 type Folder struct {
 	Path string // absolute, without symbolic links
-	Same string // the other folder, by which the project is named
+	Same string // the other folder, whose path names the project
 }
 
-// Folders lists such folders. A nil list is the usual case: only Git's own links count. See package folders.
+// Folders lists such folders. It is usually nil, and then only Git's own links count. See package folders.
 type Folders []Folder
 
-// PlaceOf is like the function PlaceOf, but maps a path in one of the folders to the same path in the folder that the
-// project is named by.
+// PlaceOf is like the function PlaceOf, but maps a path in one of the folders to the same path in the folder that
+// names the project.
 func (f Folders) PlaceOf(dir string) (Place, error) {
 	place, err := PlaceOf(dir)
 	if err != nil || len(f) == 0 {
 		return place, err
 	}
-	for _, path := range []string{place.Path, dir} { // dir is the path of a linked worktree that is listed itself
+	for _, path := range []string{place.Path, dir} { // dir matters if it is in a linked worktree that is itself listed
 		in, ok := f.around(path)
 		if !ok {
 			continue
@@ -35,8 +35,8 @@ func (f Folders) PlaceOf(dir string) (Place, error) {
 	return place, nil
 }
 
-// IsOther reports whether path is in a working tree whose top is below folder, such as a code base in a folder of code
-// bases. What is said about folder does not apply to such a path. IsOther returns an error only for a machine fault.
+// IsOther reports whether path is in a working tree whose top is below folder, such as a code base in a folder of
+// code bases. Such a path does not belong to folder's code base. IsOther returns an error only for a machine fault.
 func IsOther(path, folder string) (bool, error) {
 	top, err := WorkTree(path)
 	return strings.HasPrefix(top, strings.TrimSuffix(folder, "/")+"/"), err
@@ -62,7 +62,7 @@ func (f Folders) around(path string) (in Folder, ok bool) {
 	return in, ok
 }
 
-// nested reports whether path is in a folder that is itself below top.
+// nested reports whether path is in another folder of top's code base that is itself below top.
 func (f Folders) nested(top, path string) bool {
 	in, ok := f.around(path)
 	if !ok || in.Same != top || in.Path == top {
@@ -72,15 +72,15 @@ func (f Folders) nested(top, path string) bool {
 	return below
 }
 
-// Relative is like the function relative, without the last result.
+// Relative is like the method relative, but does not return elsewhere.
 func (f Folders) Relative(top, path string) (rel string, ok bool, err error) {
 	rel, ok, _, err = f.relative(top, path)
 	return rel, ok, err
 }
 
-// Around returns the folder that contains dir and is another folder of main's code base: the top of a worktree that Git
-// has linked to main, or one of the folders, or a worktree that is linked to one of them. It returns "" if dir is in
-// none of them. It returns an error only for a machine fault.
+// Around returns the folder that contains dir and is another folder of main's code base. This is one of the folders,
+// or the top of a worktree that Git has linked to main or to one of the folders. It returns "" if dir is in none of
+// them. It returns an error only for a machine fault.
 func (f Folders) Around(dir, main string) (string, error) {
 	if !filepath.IsAbs(dir) || main == "" {
 		return "", nil

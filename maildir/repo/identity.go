@@ -28,12 +28,13 @@ func git(ctx context.Context, folder string, args ...string) ([]byte, error) {
 	return out, errors.Join(err, ctx.Err())
 }
 
-// ErrNoFirst is returned by FirstCommits for a repository without commits, and for one whose first commits are missing.
+// ErrNoFirst is returned by FirstCommits for a repository that has no commits or lacks its first ones, such as a
+// shallow clone.
 var ErrNoFirst = errors.New("the repository has no first commit")
 
-// FirstCommits returns the first commits of HEAD's history, in hex, in the repository of the working tree with the given
-// top. It runs Git, which walks the whole history: in a large repository, this takes seconds. It returns ErrNoFirst,
-// Git's error, and ctx's error.
+// FirstCommits returns the first commits of HEAD's history, in hex, in the repository of the working tree with the
+// given top. It runs Git, which walks the whole history: in a large repository, this takes seconds. It returns
+// ErrNoFirst, Git's error, and ctx's error.
 func FirstCommits(ctx context.Context, top string) ([]string, error) {
 	_, common, err := GitFolders(top)
 	if err != nil {
@@ -55,9 +56,9 @@ func FirstCommits(ctx context.Context, top string) ([]string, error) {
 	return nil, ErrNoFirst
 }
 
-// RemoteURL returns the address of the remote origin, or of the only remote, as the repository's configuration contains
-// it. folder is the top of a working tree, or a bare repository. RemoteURL returns "" if there is no such remote. It
-// does not read included files. It returns an error only for a machine fault.
+// RemoteURL returns the address of the remote origin, or of the only remote, as it appears in the repository's
+// configuration. folder is the top of a working tree, or a bare repository. RemoteURL returns "" if there is no such
+// remote. It does not read included files. It returns an error only for a machine fault.
 func RemoteURL(folder string) (string, error) {
 	_, common, err := GitFolders(folder)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// maxFolders is the maximum number of folders in a path to resolve. It is limited because each lookup follows all links
-// in the path again.
+// maxFolders is the maximum number of folders in a path to resolve. The limit exists because each lookup follows all
+// links in the path again.
 const maxFolders = 100
 
 // Place is a path's location in relation to working trees.
@@ -19,8 +19,8 @@ type Place struct {
 	Path string // in the main working tree and without symbolic links; the given path if it is not in a working tree
 	Top  string // top of the main working tree, or container of a bare layout; "" if there is none
 
-	// Bare is Path below the bare repository of a bare layout, and BareTop is the bare repository. Earlier versions named
-	// projects that way. Both are "" elsewhere.
+	// Bare is the same path below the bare repository of a bare layout, and BareTop is that repository. Earlier
+	// versions named projects by Bare. Both are "" outside a bare layout.
 	Bare, BareTop string
 }
 
@@ -77,8 +77,8 @@ func PlaceOf(dir string) (Place, error) {
 	return Place{Path: filepath.Join(common, rel), Top: common}, nil
 }
 
-// placeInLayout returns the location of a path that is in no working tree. It may be in a bare layout whose folder has
-// no .git file. real is dir without symbolic links.
+// placeInLayout returns the location of a path that is not in a working tree. It may be in a bare layout whose folder
+// has no .git file. real is dir without symbolic links.
 func placeInLayout(dir, real string) (Place, error) {
 	for at := real; at != filepath.Dir(at); at = filepath.Dir(at) {
 		bare := filepath.Join(at, ".bare")
@@ -95,7 +95,7 @@ func placeInLayout(dir, real string) (Place, error) {
 }
 
 // containerOf returns the folder that contains a bare repository and its worktrees, if the repository is called .bare
-// or the folder's own .git file names it. Otherwise it returns "". It returns an error only for a machine fault.
+// or the folder's own .git file points to it. Otherwise it returns "". It returns an error only for a machine fault.
 func containerOf(common string) (string, error) {
 	dir := filepath.Dir(common)
 	if filepath.Base(common) == ".git" {
@@ -130,10 +130,10 @@ func WithoutLinks(dir string) (string, error) {
 }
 
 // relative returns an absolute path relative to the folder top of a code base, and "." for top itself. A path in a
-// worktree that is linked to top's working tree, or in another folder of the code base, is treated as the same path in
-// top. For example, the file a in a linked worktree becomes a, wherever that worktree is. ok is false if the path is in
-// none of these folders. elsewhere reports whether the path is in a folder other than top. relative reads the same files
-// as PlaceOf, and returns an error only for a machine fault.
+// worktree that is linked to top's working tree, or in another folder of the code base, is treated as the same path
+// in top. For example, the file a in a linked worktree becomes a, wherever that worktree is. ok is false if the path
+// is not in any of these folders. elsewhere reports whether the path is in a folder other than top. relative reads
+// the same files as PlaceOf, and returns an error only for a machine fault.
 func (f Folders) relative(top, path string) (rel string, ok, elsewhere bool, err error) {
 	path = filepath.Clean(path)
 	rel, ok = relativeTo(top, path)
@@ -166,7 +166,7 @@ func relativeTo(folder, path string) (rel string, ok bool) {
 	return filepath.ToSlash(rel), ok
 }
 
-// inLinkedWorkTree reports whether the nearest working tree at or above path is a linked one.
+// inLinkedWorkTree reports whether the nearest working tree at or above path is a linked worktree.
 func inLinkedWorkTree(path string) (bool, error) {
 	top, err := WorkTree(path)
 	if err != nil {

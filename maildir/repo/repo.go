@@ -1,8 +1,8 @@
 // Package repo answers questions about the code repository that contains a path. It finds the top of the working tree
 // (WorkTree), and the same path in the main working tree (PlaceOf) or in the folder that names the project (Folders).
-// It reports whether paths ignore case (Codebase.IgnoresCase, with the same answer for the server and the guard), what
-// is at a path in the repository (Codebase.Look, View), which files Git tracks (Tracked), and what identifies the
-// repository (FirstCommits, RemoteURL).
+// It reports whether paths ignore case (Codebase.IgnoresCase), with the same answer for the server and the guard. It
+// also reports what is at a path in the repository (Codebase.Look, View), which files Git tracks (Tracked), and what
+// identifies the repository (FirstCommits, RemoteURL).
 //
 // The package reads small files. The only programs that it runs are `git ls-files` and `git rev-list`, with options
 // that prevent Git from running programs configured in the repository.
@@ -28,13 +28,13 @@ type Codebase struct {
 	file  string        // path of the configuration file that was last read
 	stat  tree.FileStat // the file's state when it was read
 	fold  bool
-	dir   string          // the folder that files is about
+	dir   string          // the folder whose paths are in files
 	files map[string]bool // cached answers for paths below dir
 	until time.Time       // when files expires
 }
 
 // filesFresh is how long the state of files in the working tree is cached. The cache exists because one answer may
-// concern thousands of claims.
+// involve thousands of claims.
 const filesFresh = 5 * time.Second
 
 // maxConfig is the maximum size, in bytes, of a repository configuration file to read. A typical file contains a few
@@ -181,8 +181,8 @@ func GitFolders(top string) (git, common string, err error) {
 	return git, common, nil
 }
 
-// gitFolder returns the Git folder that the .git entry in top is or names, or "" if there is none. It returns an error
-// only for a machine fault.
+// gitFolder returns the .git folder in top, or the folder that the .git file in top names. It returns "" if there is
+// none. It returns an error only for a machine fault.
 func gitFolder(top string) (string, error) {
 	if top == "" {
 		return "", nil
@@ -203,9 +203,9 @@ func gitFolder(top string) (string, error) {
 	return below(top, to), nil
 }
 
-// isLinked reports whether the repository with the Git folder common has a record, the folder git, of the worktree at
-// top. If the record names another folder that uses it, the .git file in top is a copy, and there is no link. A worktree
-// that was moved by hand is still linked. isLinked returns an error only for a machine fault.
+// isLinked reports whether the folder git is the record that the repository with the Git folder common keeps of the
+// worktree at top. If the record names another folder that uses it, the .git file in top is a copy, so top is not
+// linked. A worktree that was moved by hand is still linked. isLinked returns an error only for a machine fault.
 func isLinked(top, git, common string) (bool, error) {
 	if filepath.Dir(git) != filepath.Join(common, "worktrees") {
 		return false, nil

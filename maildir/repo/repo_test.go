@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestConfigIgnoresCase checks that we parse configuration files like Git itself.
+// TestConfigIgnoresCase checks that configuration files are parsed as Git parses them.
 func TestConfigIgnoresCase(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -35,9 +35,9 @@ func TestConfigIgnoresCase(t *testing.T) {
 	}
 }
 
-// TestIgnoresCase checks that the configuration is found from any folder in any kind of working tree, and is read again
-// when it changes. It also checks that, if something else is in place of the file, the setting is treated as unset and
-// the call does not block.
+// TestIgnoresCase checks that the configuration is found from any folder in any kind of working tree, and is read
+// again when it changes. It also checks that, if something other than a regular file is at its path, the setting is
+// treated as unset and the call does not block.
 func TestIgnoresCase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -97,8 +97,8 @@ func TestIgnoresCase(t *testing.T) {
 	look(false, main)
 }
 
-// TestLookBehindLink checks that a path behind a link that points outside the working tree is treated as missing, not
-// as a machine fault. Such a fault would prevent all agents from claiming paths.
+// TestLookBehindLink checks that a path through a link that points outside the working tree is treated as missing,
+// not as a machine fault. Such a fault would prevent all agents from claiming paths.
 func TestLookBehindLink(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -202,8 +202,8 @@ func TestRelative(t *testing.T) {
 	}
 }
 
-// TestLink checks which .git entries link a folder to a working tree: those of worktrees that the repository has a record
-// of, even if the worktree was moved, but no copies and no forgeries.
+// TestLink checks which .git entries link a folder to a working tree. An entry does if the repository has a record of
+// the worktree, even if the worktree was moved. Copied and forged entries do not.
 func TestLink(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

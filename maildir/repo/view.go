@@ -9,8 +9,8 @@ import (
 )
 
 // View looks up literal paths in a code base for one request. It looks in the code base's folder, and in the other
-// folders of the code base that the request concerns: linked worktrees and second clones. Only one goroutine may use a
-// View, and only until the call of Visit returns.
+// folders of the code base that the request concerns: linked worktrees and second clones. Only one goroutine may use
+// a View, and only until Visit returns.
 type View struct {
 	top     string
 	folders Folders
@@ -21,10 +21,10 @@ type View struct {
 // maxOpen is the maximum number of folders that a View reads.
 const maxOpen = 8
 
-// Visit calls f with a view of the code base in the folder top, which is "" if there is none. dir is the absolute path
-// of the folder in which the caller works. If dir is in another folder of the code base (Folders.Around), the view
-// includes that folder. Visit returns f's error, or a machine fault that the view ran into. After such a fault, the
-// view's answers are invalid.
+// Visit calls visit with a view of the code base in the folder top, which is "" if there is none. dir is the absolute
+// path of the folder in which the caller works. If dir is in another folder of the code base (Folders.Around), the
+// view includes that folder. Visit returns visit's error, or a machine fault that the view ran into. After such a
+// fault, the view's answers are invalid.
 func (f Folders) Visit(top, dir string, visit func(v *View) error) error {
 	v := &View{top: top, folders: f, open: map[string]*os.Root{}}
 	defer v.close()
@@ -92,8 +92,8 @@ func (v *View) close() {
 	}
 }
 
-// openInWorkTree opens dir. It returns nil if dir does not exist, or is not in a working tree or the container of a bare
-// layout. It returns an error only for a machine fault.
+// openInWorkTree opens dir. It returns nil if dir does not exist, or is not in a working tree or the container of a
+// bare layout. It returns an error only for a machine fault.
 func openInWorkTree(dir string) (*os.Root, error) {
 	if dir == "" {
 		return nil, nil

@@ -16,7 +16,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// These are limits for a book. A book keeps ended sessions so that a new session can take their names.
+// These are limits for a book. A book keeps ended sessions so that a new session can take over their agents.
 const (
 	keepEnded   = 7 * 24 * time.Hour
 	maxSessions = 1000
@@ -74,8 +74,8 @@ func (b *Book) Sit(agent string, at Pane) (moved bool) {
 	return true
 }
 
-// Vacate removes the pane from the windows of all agents, except for the agent named in but. If but is "", it removes
-// the pane from all windows.
+// Vacate removes the pane from the windows of all agents. If but is not "", the window of the agent with that name
+// keeps the pane.
 func (b *Book) Vacate(at Pane, but string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,8 +87,8 @@ func (b *Book) Vacate(at Pane, but string) {
 	}
 }
 
-// Sessions lists an agent's sessions. The live ones are sorted by when they began, and the ended ones with the most
-// recent first.
+// Sessions lists an agent's sessions. The live ones are sorted by start time, oldest first, and the ended ones by
+// last activity, most recent first.
 func (b *Book) Sessions(agent string) (live, ended []Seat) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,9 +120,9 @@ func (b *Book) sessions(of func(*Seat) bool) (live, ended []Seat) {
 	return live, ended
 }
 
-// Names lists the agents that a session may become, best first. The session's own earlier agent comes first, followed
-// by the agents of ended sessions with the same client and folder, most recent first. It omits agents that have another
-// live session.
+// Names lists the agents that a session may act as, best first. The session's own earlier agent comes first, followed
+// by the agents of ended sessions with the same client and folder, most recent first. It omits agents that have
+// another live session.
 func (b *Book) Names(k Key, dir string) (names []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -189,7 +189,7 @@ func (b *Book) EndGone() []Seat {
 	return b.endGone(Key{})
 }
 
-// endGone is like EndGone, but skips the session with the key but. The caller must hold b.mu.
+// endGone is like EndGone, except that it skips the session with the key in but. The caller must hold b.mu.
 func (b *Book) endGone(but Key) (gone []Seat) {
 	_, ended := b.sessions(everyone)
 	for _, s := range ended {
@@ -203,7 +203,7 @@ func (b *Book) endGone(but Key) (gone []Seat) {
 }
 
 // Change changes a known seat and records that the client has just reported an event. ok is false if the seat is
-// unknown. The function must replace the map Told instead of writing to it.
+// unknown. do must replace the map Told instead of writing to it.
 func (b *Book) Change(k Key, do func(s *Seat)) (s Seat, ok bool) {
 	return b.change(k, func(s *Seat) {
 		do(s)
@@ -228,9 +228,9 @@ func (b *Book) change(k Key, do func(s *Seat)) (s Seat, ok bool) {
 	return s, true
 }
 
-// Tell records that an agent is getting a notice, at a seat, about its unread messages, newest first. The seat's state
-// when the messages were read is seen. Tell returns the messages about which the seat has had no notice since its last
-// cut.
+// Tell records that an agent is getting a notice at a seat. unread lists the agent's unread messages, newest first,
+// and seen is the seat's state when these messages were read. Tell returns the messages that have not been announced
+// at the seat since its last cut.
 //
 // If more is set, older unread messages exist. After the call, these are treated as announced. If this is the first
 // time since the last cut, older is true. If the seat was removed or cut after seen was read, Tell records nothing and

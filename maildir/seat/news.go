@@ -7,10 +7,10 @@ import (
 	"mailtree/maildir/format"
 )
 
-// News is what a notice tells a session about its mail. The zero value means that there is no news.
+// News is the content of a notice to a session about its mail. The zero value means that there is no news.
 type News struct {
 	Unread int      // total number of unread messages
-	New    int      // unread messages about which the model has had no notice
+	New    int      // number of unread messages that have not been announced to the model
 	Named  []Unread // up to MostNamed of the New messages, newest first
 	Volley int      // messages that the agent and the sender exchanged within an hour, if they delay a wake
 }
@@ -18,8 +18,8 @@ type News struct {
 // MostNamed is the maximum number of messages that one notice lists.
 const MostNamed = 5
 
-// mostParty is the maximum length of a sender in a notice. The address of an agent in
-// another project fits.
+// mostParty is the maximum length of a sender in a notice. It leaves room for the address of an agent in another
+// project.
 const mostParty = 64 + len("@") + 73
 
 // String returns the text of the notice, or "" if nothing is new. The text contains only facts, and nothing from a

@@ -57,7 +57,7 @@ func (k Key) path() string {
 type Pane struct {
 	Tmux   string `json:"tmux"`             // value of its $TMUX: socket, pid of the tmux server, session
 	Pane   string `json:"pane"`             // value of its $TMUX_PANE
-	Window string `json:"window,omitempty"` // the window's name if it is also the agent's name; "" if the agent has its own name
+	Window string `json:"window,omitempty"` // the window's name if the agent is named after it, otherwise ""
 }
 
 // Socket returns the path of the tmux server's socket.
@@ -66,14 +66,15 @@ func (p Pane) Socket() string {
 	return socket
 }
 
-// An agent says in which pane it runs, and users copy the command to a shell. So the command contains only plain words.
+// These patterns limit what Attach's command may contain, because agents report their own panes, and users paste the
+// command into a shell.
 var (
 	plainSocket = lazy.Regexp(`^/[\w./@+-]+$`)
 	plainPane   = lazy.Regexp(`^%[0-9]+$`)
 )
 
-// Attach returns the command that shows the pane in a terminal outside tmux. It returns "" if there is no pane, or if the
-// command would contain characters that are special in a shell.
+// Attach returns the command that shows the pane in a terminal outside tmux. It returns "" if there is no pane, or if
+// the command would contain characters that are special in a shell.
 func (p Pane) Attach() string {
 	switch socket := p.Socket(); {
 	case !plainPane().MatchString(p.Pane) || !plainSocket().MatchString(socket):
@@ -98,11 +99,11 @@ type Seat struct {
 	Working bool      `json:"working"`        // a turn is in progress
 	Turn    int       `json:"turn,omitempty"` // number of prompts reported so far; also the last turn's number
 	Asks    bool      `json:"asks,omitempty"` // the client is asking the user whether a tool may run
-	Tool    string    `json:"tool,omitempty"` // what the client asks about; "" if it does not ask, or does not say
+	Tool    string    `json:"tool,omitempty"` // the tool that the client asks about; "" if none, or unknown
 	Wake    Wake      `json:"wake,omitzero"`
 
-	// A message announced before Since is announced again. The reason is that the earlier notice is no longer in the
-	// model's context, or that the window's agent has worked or been offline in the meantime.
+	// A message announced before Since is announced again, because the earlier notice is no longer in the model's
+	// context, or because the window's agent has worked or been offline in the meantime.
 	Since      time.Time            `json:"since,omitzero"`
 	Introduced bool                 `json:"introduced"`      // the model has been told its agent's name
 	Told       map[string]time.Time `json:"told,omitempty"`  // when a message was last announced, by message id
@@ -132,7 +133,7 @@ type Unread struct {
 	Created               time.Time
 }
 
-// Untold returns the unread messages about which this seat has had no notice since the last cut.
+// Untold returns the unread messages that have not been announced at this seat since the last cut.
 func (s *Seat) Untold(unread []Unread) []Unread {
 	return slices.DeleteFunc(slices.Clone(unread), func(m Unread) bool {
 		at, told := s.Told[m.ID]

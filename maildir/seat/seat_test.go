@@ -131,7 +131,7 @@ func TestTellOlder(t *testing.T) {
 }
 
 // TestTellMeanwhile checks that, if the context is reset after a seat's mail was read, no notice about that mail is
-// recorded, and all of it is news afterwards.
+// recorded, and all of the mail is announced afterwards.
 func TestTellMeanwhile(t *testing.T) {
 	t.Parallel()
 	b := newNotebook(t)
@@ -179,8 +179,8 @@ func (b *notebook) live() int {
 	return len(live)
 }
 
-// TestSilent checks that a session whose process is unknown is treated as live for a day after its last event, and that
-// its name is then free.
+// TestSilent checks that a session whose process is unknown is treated as live for a day after its last event, and
+// that its agent's name is free afterwards.
 func TestSilent(t *testing.T) {
 	t.Parallel()
 	b := newNotebook(t)
@@ -236,8 +236,8 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// TestServes checks that Serves recognizes Codex's server by its argument, and that a silent session of such a process
-// may have ended.
+// TestServes checks that Serves recognizes Codex's server by its argument, and that a silent session of that server
+// is treated as ended.
 func TestServes(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {

@@ -6,8 +6,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// The server keeps track of which process is waiting to wake a session. If no server is running, the process that last
-// started to wait records its number next to the session's file, and the other processes end.
+// The server keeps track of which process is waiting to wake a session. If no server is running, the latest process
+// to start waiting records its number next to the session's file, and earlier ones exit.
 
 // NoteWaiter records that a process is waiting to wake one of the tree's sessions. It replaces the process recorded
 // before. It returns any error from tree.WriteRun.

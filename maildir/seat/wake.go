@@ -58,8 +58,8 @@ func (s *Seat) Be(is State) {
 	}
 }
 
-// stuck is how long a turn without events is still considered to be in progress. It is a last resort: if a turn does
-// not end normally, its client reports that in one of the ways that docs/hooks.md lists.
+// stuck is how long a turn without events is still considered to be in progress. It is a last resort, because a
+// client reports a turn that does not end normally in one of the ways that docs/hooks.md lists.
 const stuck = 5 * time.Minute
 
 // Idle reports whether the session is waiting for a prompt.

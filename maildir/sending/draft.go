@@ -19,21 +19,21 @@ import (
 type Draft struct {
 	To, CC, BCC   []string
 	Subject, Body string
-	Importance    string // "": normal
+	Importance    string // "" means normal
 	AckRequired   bool
 	ThreadID      string
 	InReplyTo     string
 	Attachments   []string          // paths of the files to attach: see package attachment
 	Files         []attachment.File // further files, in memory
-	WorkDir       string            // absolute folder that the sender works in; it determines the worktree; "" or any other: the main worktree
+	WorkDir       string            // absolute path of the sender's folder; selects a worktree (default: the main one)
 	Key           string            // idempotency key
 	Bounded       bool              // refuse if a recipient has Config.MailboxDepth unread messages
-	Anywhere      bool              // the bare name of a recipient may mean the only agent of that name in another project
+	Anywhere      bool              // a bare name may mean the only agent with that name in another project
 	Audience      Audience          // the recipients of a reply, if To is empty
 	Variants
 	Images *attachment.Images // how to handle images in the body; nil leaves them unchanged
 
-	References []string // ids of messages before InReplyTo, oldest first, if the sender gives any
+	References []string // ids of messages before InReplyTo, oldest first, if the sender specifies any
 	Extra      string   // additional header keys: see format.Message
 }
 
@@ -51,16 +51,16 @@ type Order struct {
 // Variants selects the formats in which a body is sent. The zero value means markdown only.
 type Variants struct {
 	TextOnly bool   // the body is plain text, not markdown
-	HTML     string // the same text in HTML, stored unchanged next to the body; "": none
+	HTML     string // the same text in HTML, stored unchanged next to the body; "" if there is none
 }
 
 // MailboxDepth is the default maximum number of unread messages in a mailbox for bounded drafts. It keeps an absent
 // reader from being flooded. See docs/tools.md, "postal".
 const MailboxDepth = 10_000
 
-// MaxFanout is the default limit, in bytes, on what one message may write into inboxes: the size of its file times the
-// number of its recipients. The canonical file, the sender's copy, and attachments, which are stored once, are not
-// counted. Therefore, a message that tree.MaxFile allows can always be sent to a single recipient.
+// MaxFanout is the default limit, in bytes, on the total size of a message's inbox copies: the size of its file times
+// the number of its recipients. The canonical file, the sender's copy, and attachments, which are stored once, are
+// not counted. Therefore, a message that tree.MaxFile allows can always be sent to a single recipient.
 const MaxFanout = 64 << 20
 
 // Sent is a delivered message. If Again is set, the message was delivered earlier with the same key.
@@ -68,13 +68,13 @@ type Sent struct {
 	format.Message
 	Again bool
 	Acked bool             // the message acknowledges the message that it answers
-	Notes []*refusal.Error // what was done differently from the request
+	Notes []*refusal.Error // how the server deviated from the request
 	// Queued contains the slugs of other projects that do not have the message yet. The server delivers it there later.
 	Queued []string
 }
 
-// distinct removes duplicate recipients and returns the number of remaining recipients. to takes precedence over cc,
-// and cc over bcc. The caller's lists are not changed.
+// distinct removes duplicate recipients and returns the number of remaining recipients. To takes precedence over CC,
+// and CC over BCC. The caller's lists are not changed.
 func (d *Order) distinct() int {
 	seen := map[string]bool{}
 	for _, l := range []*[]string{&d.To, &d.CC, &d.BCC} {

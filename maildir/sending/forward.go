@@ -9,10 +9,10 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// MakeForward turns an order into one that forwards the message with the given id. The order's text comes first, then the
-// message with its author and time, quoted. The message's attachments go along, except the HTML version of its text. The
-// forward begins a thread of its own, so it neither answers nor acknowledges the message. MakeForward returns ErrNotFound
-// if the message or the file of one of its attachments does not exist.
+// MakeForward turns an order into a forward of the message with the given id. The order's text is followed by the
+// message's author, time and quoted text. The forward includes the message's attachments, except the HTML version of
+// its text. It begins a new thread, so it neither answers nor acknowledges the message. MakeForward returns
+// ErrNotFound if the message or the file of one of its attachments does not exist.
 func (s *Sender) MakeForward(ctx context.Context, id string, d *Order) error {
 	row, err := s.mail.HeadNamed(ctx, refusal.Message, id)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *Sender) MakeForward(ctx context.Context, id string, d *Order) error {
 	return nil
 }
 
-// forwardSubject puts "Fwd: " before a subject, unless the subject already begins with it.
+// forwardSubject prepends "Fwd: " to a subject, unless the subject already begins with it.
 func forwardSubject(s string) string {
 	s = plainSubject(s)
 	if len(s) >= 4 && strings.EqualFold(s[:4], "fwd:") {

@@ -19,7 +19,7 @@ func TestForwardSubject(t *testing.T) {
 	}
 }
 
-// TestQuoted checks the quotation of a text, with empty lines and another quotation in it.
+// TestQuoted checks the quotation of texts, including empty lines and nested quotations.
 func TestQuoted(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                "> \n",

@@ -11,7 +11,8 @@ import (
 )
 
 // NeedParties returns an error for an unknown sender, for unknown recipients, and for recipients at other domains to
-// which no mail may be sent. It lists all unknown recipients of this project, but only the first of another project.
+// which no mail may be sent. The error lists all unknown recipients in this project, but only the first one in
+// another project.
 func (s *Sender) NeedParties(ctx context.Context, d *Order) error {
 	by := core.Caller{Root: true}
 	if d.By != nil {
@@ -106,8 +107,8 @@ func (s *Sender) refuseOutside(ctx context.Context, guest bool, kept *badRecipie
 	return e
 }
 
-// UnknownSender is the sender of mail from another domain whose sender is unknown. The server does not send mail to
-// this address. See docs/tree.md, "Mail from other domains".
+// UnknownSender is the From address of mail from another domain whose real sender is unknown. The server does not
+// send mail to this address. See docs/tree.md, "Mail from other domains".
 const UnknownSender = "unknown-sender@invalid"
 
 var toUnknownSender = refusal.Invalid("Nothing was sent: {name} {arg} is a placeholder for an unknown sender. " +
@@ -136,14 +137,14 @@ func (s *Sender) refuseAutomatic(ctx context.Context, d *Order) error {
 	}
 }
 
-// fromFileOutside is the refusal for a file in an outbox with recipients at other domains. It is refused because such a
-// file may come from a `git pull`.
+// fromFileOutside is the refusal for a file in an outbox with recipients at other domains. Such a file is refused
+// because it may come from a `git pull`.
 var fromFileOutside = refusal.Invalid("{name} {arg} is at another domain. A file in an outbox is never sent to " +
 	"other domains, because others can add such a file through Git: send the message from the command line, the " +
 	"web page or a tool.")
 
-// fromFileAcross is the refusal for a file in an outbox with recipients in other projects. It is refused for the same
-// reason: anyone who may push to this project's mail could otherwise write to all projects of the machine.
+// fromFileAcross is the refusal for a file in an outbox with recipients in other projects. Such a file is refused for
+// the same reason: anyone who may push to this project's mail could otherwise write to all projects on the machine.
 var fromFileAcross = refusal.Invalid("{name} {arg} is in another project. A file in an outbox is never sent to other " +
 	"projects, because others can add such a file through Git: send the message from the command line, the web page or a " +
 	"tool.")

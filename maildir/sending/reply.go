@@ -12,13 +12,13 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Audience says who gets a reply that names no recipients.
+// Audience selects the recipients of a reply that names none.
 type Audience string
 
 const (
-	Author         Audience = ""         // to the message's author
-	Everyone       Audience = "everyone" // to the author and all other recipients, except the sender of the reply
-	EveryoneInside Audience = "inside"   // like Everyone, but to a message from another domain like Author
+	Author         Audience = ""         // the message's author
+	Everyone       Audience = "everyone" // the author and all other recipients, except the sender of the reply
+	EveryoneInside Audience = "inside"   // like Everyone, but like Author for a message from another domain
 )
 
 // MakeReply turns an order into a reply to the message with the given id, in that message's thread. Fields that the
@@ -53,7 +53,7 @@ func (s *Sender) MakeReply(ctx context.Context, id string, d *Order) error {
 	return nil
 }
 
-// checkAuthor returns an error if a reply cannot reach the author of a message of this project or another one.
+// checkAuthor returns an error if a reply cannot reach the author of a message from this project or another one.
 func (s *Sender) checkAuthor(ctx context.Context, d *Order, m *index.MessageRow) error {
 	switch {
 	case s.mail.Store.PartyOf(m.From).Project != "":
@@ -78,8 +78,8 @@ func (s *Sender) checkAuthor(ctx context.Context, d *Order, m *index.MessageRow)
 	}
 }
 
-// Addressees are the recipients that a reply to a message can have. No agent is listed twice, and the sender of the reply
-// is listed only if nobody else is.
+// Addressees are the recipients that a reply to a message can have. No agent is listed twice, and the sender of the
+// reply is listed only if there is no other recipient.
 type Addressees struct {
 	Author  []string // for Audience Author; nil if the sender of the reply wrote the message
 	To, CC  []string // the others, as the message lists them
@@ -109,8 +109,8 @@ func (s *Sender) isFromOutside(m *format.Message) bool {
 	return m.Door == format.DoorGateway || s.mail.Store.IsElsewhere(m.From)
 }
 
-// others returns the recipients of a message for whom isMe returns false. cc contains those that only receive a copy.
-// Both leave out the author.
+// others returns the recipients of a message for whom isMe returns false. cc contains the recipients that only
+// receive a copy. Neither list contains the author.
 func others(m *format.Message, isMe func(party string) bool) (to, cc []string) {
 	for _, name := range m.To {
 		if name != m.From && !isMe(name) {
@@ -125,7 +125,8 @@ func others(m *format.Message, isMe func(party string) bool) (to, cc []string) {
 	return to, cc
 }
 
-// add returns the list with those of the names that it does not contain yet.
+// add appends to list the names that it does not contain yet, and returns the result. It does not modify its
+// arguments.
 func add(list, names []string) []string {
 	for _, name := range names {
 		if !slices.Contains(list, name) {
@@ -135,9 +136,9 @@ func add(list, names []string) []string {
 	return list
 }
 
-// needAuthor returns an error if a reply to a message from another project cannot reach its author: if the message came
-// by email, so that its sender only claims to be in another project, or if this machine lacks the project. The reply is
-// never sent as email.
+// needAuthor returns an error if a reply to a message from another project cannot reach the author. This happens if
+// the message came by email, so that its sender only claims to be in another project, or if this machine lacks the
+// project. The reply is never sent as email.
 func (s *Sender) needAuthor(ctx context.Context, d *Order, m *index.MessageRow) error {
 	if m.Door == format.DoorGateway {
 		return &refusal.Error{
@@ -165,7 +166,7 @@ func (s *Sender) answersTo(m *format.Message, agent string) []string {
 	return []string{m.From}
 }
 
-// replySubject puts "Re: " before a subject, unless the subject already begins with "Re: ".
+// replySubject prepends "Re: " to a subject, unless the subject already begins with "Re: ".
 func replySubject(s string) string {
 	s = plainSubject(s)
 	if len(s) >= 3 && strings.EqualFold(s[:3], "re:") {
@@ -174,8 +175,8 @@ func replySubject(s string) string {
 	return "Re: " + format.Cut(s, format.MaxSubject-4)
 }
 
-// plainSubject returns a message's subject as it may be sent. A message that was not sent by a server may contain
-// characters that core.CheckText refuses. These are replaced with spaces.
+// plainSubject returns a message's subject in a form that may be sent. A message that was not sent by a server may
+// contain characters that core.CheckText refuses. These are replaced with spaces.
 func plainSubject(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if format.Misleading(r) {

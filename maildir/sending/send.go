@@ -20,7 +20,7 @@ type Sender struct {
 	carrier *crossing.Carrier
 }
 
-// New returns the sender of a project. The carrier takes messages to the store's other projects.
+// New returns the sender of a project. The carrier delivers messages to the store's other projects.
 func New(mail *core.Mail, post *post.Post, carrier *crossing.Carrier) *Sender {
 	return &Sender{mail, post, carrier}
 }
@@ -42,7 +42,8 @@ func (s *Sender) Send(ctx context.Context, d *Order) (*Sent, error) {
 	passage := s.carrier.Begin(s.mail)
 	tx := &writer.Tx{Op: writer.Op{Verb: d.Verb, Agent: d.From}}
 	if d.Key != "" {
-		tx.Facts, tx.Sure = []string{core.KeyFact(d.From, d.Key)}, true // the key may be in a file that cannot be read now
+		// Sure is set because the key may be in a file that cannot be read now.
+		tx.Facts, tx.Sure = []string{core.KeyFact(d.From, d.Key)}, true
 	}
 	if d.InReplyTo != "" {
 		tx.Facts = append(tx.Facts, core.MarkFact(d.From))
@@ -120,7 +121,7 @@ func (s *Sender) Send(ctx context.Context, d *Order) (*Sent, error) {
 	return sent, nil
 }
 
-// readDraft checks a draft and reads its parts: recipients, body and attachments. The notes of the result include those
+// readDraft checks a draft and reads its parts: recipients, body and attachments. The result's notes include notes
 // about recipients.
 func (s *Sender) readDraft(ctx context.Context, d *Order) (*attachment.Brought, error) {
 	if format.ServerName(d.From) {
@@ -178,10 +179,10 @@ func (s *Sender) gather(ctx context.Context, d *Order) (*attachment.Brought, err
 }
 
 // Resolve replaces the recipients with the names that files store: agents' addresses with the agents' names, and the
-// addresses of agents in other projects with addresses that have a slug. If the draft is for Anywhere, a bare name that
-// only one other project has becomes an address there, and a note says so. Resolve first removes duplicates, and returns
-// an error if there are too many recipients. Therefore, it looks up a limited number of names, and each of them only
-// once. It returns ErrConflict or ErrNotFound if an address or a bare name means several agents.
+// addresses of agents in other projects with addresses that contain a slug. If d.Anywhere is set, a bare name that
+// exists in only one other project becomes an address there, and a note says so. Resolve first removes duplicates,
+// and returns an error if there are too many recipients. Therefore, it looks up a limited number of names, and each
+// of them only once. It returns ErrConflict or ErrNotFound if an address or a bare name means several agents.
 func (s *Sender) Resolve(ctx context.Context, d *Order) (notes []*refusal.Error, err error) {
 	if n := d.distinct(); n > format.MaxRecipients {
 		return nil, tooManyRecipients(n)
@@ -208,7 +209,7 @@ func (s *Sender) resolveOne(ctx context.Context, d *Order, field refusal.Field, 
 	name, err := s.mail.Addressed(ctx, party)
 	if s.isGuest(d) && (err != nil || s.mail.Store.PartyOf(name).Project != "") {
 		if _, nerr := s.mail.NeedParty(ctx, field, name); err != nil || nerr != nil {
-			return party, nil, nil // NeedParties refuses it, in the caller's words
+			return party, nil, nil // NeedParties refuses the name that the caller gave
 		}
 	}
 	if err != nil || !d.Anywhere || !core.IsAgent(name) {

@@ -53,7 +53,8 @@ func (s *Sender) PlanUndoAutoAck(g *writer.Group, tx *writer.Tx, reply *format.M
 	})
 	for _, path := range []string{format.ReadMark(d.CopyPath), format.AckMark(d.CopyPath)} {
 		is, err := s.mail.ContentNow(path)
-		if err != nil && tree.FaultOf(err) != tree.FaultFile { // what is at the path was not created by the reply
+		// If the entry at path is not a valid file (FaultFile), the reply did not create it.
+		if err != nil && tree.FaultOf(err) != tree.FaultFile {
 			return err
 		}
 		if !bytes.Equal(is, format.FormatMark(reply.Created)) {

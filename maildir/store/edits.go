@@ -14,9 +14,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Edited tells the Keeper that others may have changed files. The watcher reports its batches with Edited. Paths are
+// Edited tells the Keeper that others may have changed files. The watcher calls Edited for each batch. Paths are
 // relative to the tree, and a folder means everything below it. If scan is set, events were lost and the whole tree
-// must be compared. Edited returns at once, and the paths are ingested between two groups. Edited is safe for
+// must be compared. Edited returns immediately, and the paths are ingested between two groups. Edited is safe for
 // concurrent use.
 func (k *Keeper) Edited(paths []string, scan bool) {
 	k.mu.Lock()
@@ -93,7 +93,7 @@ func (k *Keeper) ingestAlike(ctx context.Context, paths []string) error {
 	for _, path := range paths {
 		data, st, err := k.Tree.Read(path, k.Tree.MaxFile())
 		if err == nil {
-			st.MTime = st.CTime // so that the state proves nothing
+			st.MTime = st.CTime // so that the state does not prove the file unchanged
 			written[path] = tree.Written{Data: data, Stat: st}
 		}
 	}
@@ -118,8 +118,8 @@ type edits struct {
 // mostEdits is the maximum number of edits to ingest at once, so that callers do not have to wait long.
 const mostEdits = 256
 
-// nextEdits returns the edits to ingest now: those reported since the last call, and some of the backlog. If there are
-// many new edits, it adds them to the backlog instead. It returns in level the callers to answer afterwards.
+// nextEdits returns the edits to ingest now: those reported since the last call, and some of the backlog. If there
+// are many new edits, it adds them to the backlog instead. level contains the callers to answer afterwards.
 func (k *Keeper) nextEdits() (paths []string, level []chan error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -129,7 +129,7 @@ func (k *Keeper) nextEdits() (paths []string, level []chan error) {
 	if len(reported) > mostEdits {
 		k.backlog, reported = mergeEdits(k.backlog, sortEdits(reported)), nil
 	}
-	paths, k.backlog = firstEdits(k.backlog, max(mostEdits-len(reported), mostEdits/4)) // even while many are reported
+	paths, k.backlog = firstEdits(k.backlog, max(mostEdits-len(reported), mostEdits/4)) // so that the backlog shrinks
 	paths = append(paths, reported...)
 	if len(k.backlog) > 0 {
 		k.askIngest(nil)
@@ -197,8 +197,8 @@ func mergeEdits(a, b []edit) []edit {
 	return append(append(all, a...), b...)
 }
 
-// firstEdits splits sorted edits into the paths to ingest now, whose number is about most, and the remaining edits. It
-// keeps a message's files together.
+// firstEdits splits sorted edits into about most paths to ingest now, and the remaining edits. It keeps a message's
+// files together.
 func firstEdits(all []edit, most int) (now []string, later []edit) {
 	n := min(len(all), most)
 	for n < len(all) && n > 0 && all[n].id != "" && all[n].id == all[n-1].id {
@@ -210,7 +210,7 @@ func firstEdits(all []edit, most int) (now []string, later []edit) {
 	return now, all[n:]
 }
 
-// ingestOthers ingests changes by others. If that fails, it arranges for the whole tree to be compared later.
+// ingestOthers ingests changes by others. If that fails, it schedules a comparison of the whole tree.
 func (k *Keeper) ingestOthers(ctx context.Context, paths []string) error {
 	if len(paths) == 0 {
 		return nil
@@ -281,9 +281,10 @@ func (k *Keeper) differing(ctx context.Context) ([]string, error) {
 	return k.index.Differing(ctx, k.Slug)
 }
 
-// atOnce is how many projects are compared at the same time, and in how many other projects edits are ingested at the
-// same time. The limit matters because a server start, or a user's script, may affect all projects. Each project uses
-// its own descriptors, and running more in parallel than there are processors would not help.
+// atOnce is the maximum number of projects that are compared at the same time. It is also the maximum number of
+// projects in which edits are ingested at the same time. The limit matters because a server start, or a user's
+// script, may affect all projects. Each project uses its own descriptors, and running more in parallel than there are
+// processors would not help.
 const atOnce = 4
 
 // ingest brings the index up to date at paths that others may have changed. It returns the files that could not be

@@ -23,7 +23,7 @@ type Config struct {
 	Limits *Limits // shared by all keepers in a store
 	Log    *slog.Logger
 	Now    func() time.Time
-	Writer writer.Config // Key, Patience, Step and Observe; Open fills in the rest
+	Writer writer.Config // the caller sets Key, Patience, Step and Observe; Open sets the rest
 	// OpenHistory opens the history of the keeper's tree, and creates the repository if it is missing. It is called
 	// after the keeper has opened its writer.
 	OpenHistory func(k *Keeper) (history.Log, error)
@@ -67,7 +67,7 @@ type Keeper struct {
 	History history.Log
 
 	index  index.Index
-	doubt  chan struct{} // wakes compare when events were lost or a caller asked
+	doubt  chan struct{} // wakes compare after events were lost or on request
 	faults faults
 
 	mu       sync.Mutex
@@ -132,7 +132,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	beside.Wait()
 }
 
-// owner is the keeper as its writer uses it (writer.Owner).
+// owner implements writer.Owner for a keeper's writer.
 type owner struct{ *Keeper }
 
 // Ingest brings the index up to date with a group's files. See writer.Owner.

@@ -87,7 +87,7 @@ func within(at string, paths []string) bool {
 	}
 }
 
-// Sure refuses decisions about the whole tree while any file cannot be read. In that case, it returns ErrUnavailable.
+// Sure returns ErrUnavailable while any file cannot be read. Decisions about the whole tree must then be refused.
 func (k *Keeper) Sure() error {
 	if all := k.Unreadable(); len(all) > 0 {
 		return unreadableError(all[0])

@@ -35,9 +35,9 @@ func isDead(pid string) bool {
 	return err == nil && errors.Is(unix.Kill(n, 0), unix.ESRCH)
 }
 
-// Take creates the store's folder (0700) if it is missing, and takes its lock. It returns ErrConflict, with the number
-// of the process, if another process holds the lock. It returns ErrUnavailable if the folder cannot be used or if a
-// newer version has written the store (CheckFormat). See docs/tree.md, "The store".
+// Take creates the store's folder (0700) if it is missing, and takes its lock. It returns ErrConflict, with the
+// number of the process, if another process holds the lock. It returns ErrUnavailable if the folder cannot be used or
+// if a newer version has written the store (CheckFormat). See docs/tree.md, "The store".
 func Take(root string) (*Lock, error) {
 	if entries, err := os.ReadDir(root); err == nil && len(entries) > 0 && !slices.ContainsFunc(entries, isStoreFile) {
 		return nil, &refusal.Error{
@@ -146,9 +146,9 @@ const TrustedSendersFile = "trusted_senders.json"
 // InstalledFile is the file that lists what mailtree has written outside the store.
 const InstalledFile = "installed"
 
-// Lasting reports whether a file or folder with the given name in a store's folder belongs to the store for good. It
-// returns false for the projects, for the marks of hooks, for files of a running server, and for files that a server
-// writes again.
+// Lasting reports whether a file or folder with the given name in a store's folder belongs to the store permanently.
+// It returns false for the projects, for the marks of hooks, for files of a running server, and for files that a
+// server recreates.
 func Lasting(name string) bool {
 	own := []string{GatewayDir, OwnersFile, TrustedSendersFile, hook.ListFile, formatFile, InstalledFile, folders.FileName}
 	return keys.IsFile(name) && !strings.HasSuffix(name, ".lock") || slices.Contains(own, name)
@@ -172,7 +172,7 @@ func MoveIndex(root string) error {
 		return nil
 	}
 	err := os.MkdirAll(filepath.Dir(now), 0o700)
-	for _, suffix := range []string{"-shm", "-wal", ""} { // the database last: after a kill, the next call moves it
+	for _, suffix := range []string{"-shm", "-wal", ""} { // the database last, so that an interrupted move is repeated
 		if renamed := os.Rename(old+suffix, now+suffix); !errors.Is(renamed, fs.ErrNotExist) {
 			err = errors.Join(err, renamed)
 		}
@@ -180,8 +180,8 @@ func MoveIndex(root string) error {
 	return err
 }
 
-// SocketPath returns the path of the Unix socket of the process that owns the store at root. See
-// docs/tree.md, "The store".
+// SocketPath returns the path of the Unix socket of the process that owns the store at root. See docs/tree.md, "The
+// store".
 func SocketPath(root string) string { return filepath.Join(root, socketFile) }
 
 // LogPath returns the path of a background server's log.
@@ -232,8 +232,8 @@ func (l *Lock) Release() error {
 	return errors.Join(unix.Flock(int(l.file.Fd()), unix.LOCK_UN), l.file.Close())
 }
 
-// Held reports whether a process owns the store. It does not create or write anything. It takes a shared lock for a
-// moment.
+// Held reports whether a process owns the store. It does not create or write anything. It briefly takes a shared
+// lock.
 func Held(root string) bool {
 	f, err := openLock(root, os.O_RDONLY)
 	if err != nil {

@@ -38,8 +38,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestTakeAfterKill checks that Take waits if a process that a killed server has just forked still holds the lock for a
-// moment.
+// TestTakeAfterKill checks that Take waits while a process that a killed server had just forked briefly keeps the
+// lock.
 func TestTakeAfterKill(t *testing.T) {
 	t.Parallel()
 	const dead = 4194305 // above any process number on Linux

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestProjectNames checks that a project whose tree is behind a link is not treated as one of the store's projects, and
-// that the files behind the link are not read.
+// TestProjectNames checks that a project whose tree is a symbolic link is not treated as one of the store's projects,
+// and that files are not read through the link.
 func TestProjectNames(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

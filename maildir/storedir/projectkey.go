@@ -35,8 +35,8 @@ func (s Scope) isTop(top string) (bool, error) {
 	return !wide, err
 }
 
-// IsTooWide reports whether a folder, given without symbolic links, is / or the user's home folder. They contain code
-// bases, but neither is one. IsTooWide returns an error only for a machine fault.
+// IsTooWide reports whether a folder, given without symbolic links, is / or the user's home folder. Both may contain
+// code bases, but neither is one. IsTooWide returns an error only for a machine fault.
 func (s Scope) IsTooWide(dir string) (bool, error) {
 	if dir == "/" || dir == s.Home {
 		return true, nil
@@ -76,10 +76,10 @@ func NewResolver(root string, scope Scope) *Resolver {
 	}
 }
 
-// Rule says why a path means a project. See docs/settings.md, "Projects".
+// Rule is the reason why a path refers to a project. See docs/settings.md, "Projects".
 type Rule int
 
-// These are the rules. The first one that matches counts.
+// These are the rules. The first one that matches applies.
 const (
 	Linked   Rule = iota + 1 // a user linked the folder
 	Existing                 // the project of the path, or of a folder above it in the same working tree
@@ -89,18 +89,18 @@ const (
 	New                      // there is no project yet
 )
 
-// Meaning says which project a key means.
+// Meaning identifies the project that a key refers to.
 type Meaning struct {
 	HumanKey string // "" if the key is a slug
 	Slug     string
 	Rule     Rule         // zero if the key is a slug
-	Line     folders.Line // the line that counted, for the rules Linked and Noted
-	Place    repo.Place   // where the path is; zero if the key is a slug
+	Line     folders.Line // the line that matched, for the rules Linked and Noted
+	Place    repo.Place   // the path's location; zero if the key is a slug
 }
 
-// ResolveKey finds the project that a key means. The key is a slug or the path of a folder. It returns ErrInvalid for an
-// invalid key. If a machine fault prevents reading the code base, it returns ErrUnavailable, because
-// a guess could pick the wrong project.
+// ResolveKey finds the project that a key refers to. The key is a slug or the path of a folder. It returns ErrInvalid
+// for an invalid key. If a machine fault prevents reading the code base, it returns ErrUnavailable, because a guess
+// could pick the wrong project.
 func (r *Resolver) ResolveKey(key string) (m Meaning, err error) {
 	key = PlainKey(key)
 	switch {
@@ -126,7 +126,7 @@ func (r *Resolver) ResolveKey(key string) (m Meaning, err error) {
 				Err:   err,
 			}
 		}
-		if format.HasControls(m.Place.Path) || format.HasControls(m.Place.Top) { // behind a symbolic link
+		if format.HasControls(m.Place.Path) || format.HasControls(m.Place.Top) { // reached through a symbolic link
 			return Meaning{}, notPath(m.Place.Path)
 		}
 		return m, nil
@@ -136,7 +136,7 @@ func (r *Resolver) ResolveKey(key string) (m Meaning, err error) {
 	return m, &refusal.Error{What: refusal.ProjectKeyRelative, Field: refusal.Project, Name: key}
 }
 
-// notPath returns the refusal of a path that cannot be the path of a code base.
+// notPath returns the refusal for a path that cannot be the path of a code base.
 func notPath(path string) error {
 	return &refusal.Error{
 		What:  refusal.Invalid("{field} {name} is not a path: it is too long or contains control characters."),
@@ -154,9 +154,9 @@ func PlainKey(key string) string {
 	return key
 }
 
-// projectAt finds the project that a path means: the first rule that matches counts. A project that was created before
-// its folder was in a working tree, or through a path that contains a link, keeps its old name. projectAt returns errors
-// from Names and Folders, and machine faults.
+// projectAt finds the project that a path refers to. The first rule that matches applies. A project that was created
+// before its folder was in a working tree, or through a path that contains a link, keeps its old name. projectAt
+// returns errors from Names and Folders, and machine faults.
 func (r *Resolver) projectAt(given string) (m Meaning, err error) {
 	names, err := r.Names()
 	if err != nil {
@@ -169,7 +169,7 @@ func (r *Resolver) projectAt(given string) (m Meaning, err error) {
 	return r.meaningOf(given, names, marked)
 }
 
-// meaningOf is projectAt with the known projects and the map of folders.
+// meaningOf is like projectAt, but is passed the known projects and the map of folders.
 func (r *Resolver) meaningOf(given string, names []ProjectName, marked *folders.Map) (m Meaning, err error) {
 	if m.Place, err = repo.PlaceOf(given); err != nil {
 		return m, err
@@ -177,7 +177,7 @@ func (r *Resolver) meaningOf(given string, names []ProjectName, marked *folders.
 	if r.Scope.PerPath && m.Place.Bare != "" {
 		m.Place.Path, m.Place.Top = m.Place.Bare, m.Place.BareTop
 	}
-	paths := []string{m.Place.Path, given} // given may be in a linked worktree that has a line itself
+	paths := []string{m.Place.Path, given} // given may be in a linked worktree that has its own line
 	for _, path := range paths {
 		line, ok := marked.Linked(path)
 		if other, err := repo.IsOther(path, line.Folder); err != nil {
@@ -221,8 +221,8 @@ func (r *Resolver) FreeSlug(human string) (string, error) {
 	return freeSlug(names, human), err
 }
 
-// freeSlug returns the slug of a new project at a path. If a project that was moved elsewhere has that slug, freeSlug adds
-// a number.
+// freeSlug returns the slug of a new project at a path. If a project with a different path already has that slug,
+// freeSlug adds a number.
 func freeSlug(names []ProjectName, human string) string {
 	slug := format.Slug(human)
 	for n := 2; slices.ContainsFunc(names, func(p ProjectName) bool { return p.Slug == slug && p.HumanKey != "" && p.HumanKey != human }); n++ {
@@ -231,9 +231,9 @@ func freeSlug(names []ProjectName, human string) string {
 	return slug
 }
 
-// counts reports whether a line that the program wrote by itself is in force. A clone's line is, unless another
-// repository took the clone's place. A worktree's line is, once the worktree has been removed. counts returns an error
-// only for a machine fault.
+// counts reports whether a line that the program wrote by itself applies. A clone's line applies, unless
+// r.Scope.PerPath is set or another repository has taken the clone's place. A worktree's line applies once the
+// worktree has been removed. counts returns an error only for a machine fault.
 func (r *Resolver) counts(l folders.Line, marked *folders.Map) (bool, error) {
 	if l.Kind == folders.Clone {
 		if r.Scope.PerPath {
@@ -245,8 +245,8 @@ func (r *Resolver) counts(l folders.Line, marked *folders.Map) (bool, error) {
 	return errors.Is(err, fs.ErrNotExist), tree.MachineFault(err)
 }
 
-// takeLine sets the meaning of a path that is in the folder of a line. The project is the line's, or one for a folder
-// below the line's project that contains the same path. takeLine returns false if the line's project is unknown.
+// takeLine sets the meaning of a path in a line's folder. The project is the line's project, or a project for a
+// folder below it that contains the same path. takeLine returns false if the line's project is unknown.
 func (m *Meaning) takeLine(rule Rule, line folders.Line, path string, names []ProjectName) bool {
 	i := slices.IndexFunc(names, func(n ProjectName) bool { return n.Slug == line.Project })
 	if i < 0 || names[i].HumanKey == "" {
@@ -351,8 +351,8 @@ func hasProject(root, slug string) (bool, error) {
 	return err == nil, tree.MachineFault(err)
 }
 
-// Places returns the folders on this machine that contain the same code base as a project's folder: those in the map
-// of folders that are in force.
+// Places returns the folders on this machine that contain the same code base as a project's folder, according to the
+// lines in the map of folders that apply.
 func (r *Resolver) Places() (all repo.Folders, err error) {
 	marked, err := r.Folders()
 	if err != nil || len(marked.Lines) == 0 {
@@ -380,7 +380,7 @@ func (r *Resolver) Places() (all repo.Folders, err error) {
 		}
 		if own, err := r.meaningOf(l.Folder, names, marked); err != nil {
 			return nil, err
-		} else if own.Slug == l.Project { // no line of a higher rank and no project of its own
+		} else if own.Slug == l.Project { // no higher-ranking line and no project of its own
 			all = append(all, repo.Folder{Path: l.Folder, Same: same})
 		}
 	}

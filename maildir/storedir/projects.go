@@ -57,8 +57,8 @@ func OpenTree(root, slug string, maxFile int64) (*tree.Tree, error) {
 	return nil, err
 }
 
-// Refused returns why this program must not use some of the projects in the store at root, by slug: see
-// projectformat.Refuse. It leaves out projects that cannot be read.
+// Refused returns, by slug, the refusals for projects in the store at root that this program must not use: see
+// projectformat.Refuse. It omits projects that cannot be read.
 func Refused(root string) (map[string]error, error) {
 	slugs, err := Slugs(root)
 	all := map[string]error{}

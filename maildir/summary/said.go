@@ -11,7 +11,7 @@ import (
 // DecisionMarks are the marks that begin a decision, as in "Decision: we keep the index".
 var DecisionMarks = []string{"decision", "decided", "agreed", "resolution"}
 
-// Decisions returns the decisions in a body, in the order of the text: those that a summary of its thread lists. A body
+// Decisions returns the decisions in a body that a summary of its thread lists, in the order of the text. A body
 // without any of DecisionMarks has none.
 func Decisions(body string) []string { return reading(body[:min(len(body), maxBody)]).decisions }
 
@@ -38,7 +38,7 @@ var (
 	sentence = lazy.Regexp(`.*?(?:[.!?]+["'”’»)\]]*(?:\s+|$)|[。！？]+|$)`)
 )
 
-// reading returns the statements in a body. It keeps each list's newest entries.
+// reading returns the statements in a body. It keeps only the last entries of each list: see newest.
 func reading(body string) *said {
 	s := &said{}
 	pointed := false // the current paragraph's key point has been found

@@ -36,7 +36,7 @@ type Summary struct {
 	Examples     []Item       `json:"examples"`  // only on request: an excerpt from each of the three newest messages
 
 	Text      string `json:"text,omitempty"` // written by the user's own command; "" if there is none or it failed
-	Note      error  `json:"-"`              // why Text is missing; which thread this is, if a message was given
+	Note      error  `json:"-"`              // why Text is missing, or which thread a given message is in
 	Truncated bool   `json:"-"`              // the thread or a body was over a limit
 
 	code []Item
@@ -56,7 +56,7 @@ type Part struct {
 	Items []Item
 }
 
-// Parts returns what the thread asks, what was decided, and what is open.
+// Parts returns the unanswered questions, the decisions and the open actions.
 func (s *Summary) Parts() []Part {
 	return []Part{{"Asked", s.Questions}, {"Decided", s.Decisions}, {"Open", s.OpenActions}}
 }

@@ -71,7 +71,7 @@ func threadOf(files []txtar.File) (messages []Message, bodies func(id string) (s
 	return messages, func(id string) (string, error) { return texts[id], nil }
 }
 
-// show returns a summary in the form that the fixtures use. Each line contains the message, the owner, and the text.
+// show formats a summary as in the fixtures. Each line contains the message, its sender, the text, and the owner.
 func show(s *Summary) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "participants: %s\n", strings.Join(s.Participants, ", "))
@@ -142,7 +142,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// BenchmarkThread measures the summary of a thread of a thousand messages from the golden set.
+// BenchmarkThread measures the summary of a thread of a thousand messages from the fixtures.
 func BenchmarkThread(b *testing.B) {
 	paths, err := filepath.Glob("../../fixtures/summaries/*.txtar")
 	if err != nil {

@@ -31,7 +31,7 @@ const (
 	Remove                // the file at the path is removed
 )
 
-// Write is a write to one file in an operation.
+// Write is an operation's change to one file.
 type Write struct {
 	Path   string
 	Action Action
@@ -45,10 +45,11 @@ type Write struct {
 	Gone   bool     // a removal found no file, or a replace found no old file
 }
 
-// Changer changes a tree for one group of operations. It keeps the tree and the group's folders open until Close; a
-// user may move them between groups. The tree stays open from before the first file is staged until after the last file
-// is synced, because syncfs reports only write errors that occurred since its descriptor was opened. Only one goroutine
-// at a time may use a Changer. The field tree must be set; the other fields are optional.
+// Changer changes a tree for one group of operations. It keeps the tree and the group's folders open until Close.
+// They do not stay open between groups, because a user may move them. The tree stays open from before the first file
+// is staged until after the last file is synced, because syncfs reports only write errors that occurred since its
+// descriptor was opened. Only one goroutine at a time may use a Changer. The field tree must be set; the other fields
+// are optional.
 type Changer struct {
 	tree *Tree
 	held bool
@@ -129,7 +130,8 @@ func (c *Changer) Publish(w *Write) error {
 		}
 	}
 	w.Done = err == nil
-	if w.Done && !w.Gone && w.Action != Create && !c.tree.holds(from, w.before()) { // not in the history
+	// The old file is not the planned one, or the history may lack it.
+	if w.Done && !w.Gone && w.Action != Create && !c.tree.holds(from, w.before()) {
 		return ErrChanged
 	}
 	return err

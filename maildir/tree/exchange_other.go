@@ -4,8 +4,8 @@ package tree
 
 import "os"
 
-// Exchange swaps two files or folders of the same file system. If it fails, it puts a back. It returns errors from the
-// system.
+// Exchange swaps two files or folders of the same file system. If it cannot rename b, it restores a. It returns
+// errors from the system.
 func Exchange(a, b string) error {
 	aside := a + ".exchange"
 	if err := os.Rename(a, aside); err != nil {

@@ -168,7 +168,8 @@ func (t *Tree) Read(p string, limit int64) ([]byte, FileStat, error) {
 	if err != nil {
 		return nil, st, err
 	}
-	rest, err := io.ReadAll(io.LimitReader(f, limit-st.Size)) // the file grew during the read; later bytes come with their own watch event
+	// The file grew while it was read. The watcher reports any later writes.
+	rest, err := io.ReadAll(io.LimitReader(f, limit-st.Size))
 	return append(data, rest...), st, err
 }
 

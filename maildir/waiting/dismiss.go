@@ -14,16 +14,16 @@ import (
 	"mailtree/maildir/wake"
 )
 
-// Dismissed says how many diagnostics of each kind were dismissed.
+// Dismissed contains the number of diagnostics of each kind that were dismissed.
 type Dismissed struct {
 	Stopped int `json:"stopped"`
 	Asleep  int `json:"asleep"`
 	Broken  int `json:"broken"`
 }
 
-// Dismiss removes the diagnostics that List lists now from the agent's future lists: stops by claims, agents that cannot
-// be woken, and invalid files. Each of them appears again when it happens again: a newer stop, newer mail that wakes
-// nobody, or another error in the file. Dismiss returns faults of the tree and the index.
+// Dismiss hides from the agent the diagnostics that List currently returns: stops by claims, agents that cannot be
+// woken, and invalid files. A diagnostic appears again after a newer stop, after newer mail that cannot wake its
+// recipient, or if the file has a different error. Dismiss returns errors from the tree and the index.
 func (l *Lister) Dismiss(ctx context.Context) (*Dismissed, error) {
 	w, err := l.List(ctx, Query{})
 	if err != nil {
@@ -88,8 +88,8 @@ func keyOfProblem(p *format.Problem) string { return keyOf("broken", p.Path, p.R
 
 func keyOf(facts ...string) string { return tree.SHA256([]byte(strings.Join(facts, "\x00")))[:16] }
 
-// Stuck returns the other agents whose work was blocked by claims, and the agents with unread mail that cannot be woken,
-// without what the agent has dismissed.
+// Stuck returns the other agents whose work was blocked by claims, and the agents with unread mail that cannot be
+// woken, without the diagnostics that the agent has dismissed.
 func (l *Lister) Stuck(ctx context.Context) (stopped []claims.Stop, asleep []wake.Unwoken, err error) {
 	gone, err := dismissed.Read(l.Mail.Tree, l.Agent)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package waiting lists what is waiting for an agent, and who is stuck. Commands and the page show its lists.
+// Package waiting lists what is waiting for an agent, and which agents are stuck. Commands and the page show its
+// lists.
 package waiting
 
 import (
@@ -38,10 +39,10 @@ type List struct {
 	Blocked   []Thread `json:"blocked_on_you"`    // urgent and important mail that needs the agent's acknowledgement
 	Questions []Thread `json:"questions"`         // other mail that asks for the agent's acknowledgement or answer
 	New       []Thread `json:"new"`               // other unread mail
-	Owed      []Thread `json:"waiting_on_others"` // others owe the agent an acknowledgement or an answer
+	Owed      []Thread `json:"waiting_on_others"` // threads in which others owe the agent an answer
 	Totals    Totals   `json:"totals"`
 
-	// Threads that the agent has hidden with Later are in no group.
+	// Later is the number of threads that the agent has hidden with maildir.Box.Later. They are not in any group.
 	Later      int       `json:"later,omitempty"`
 	LaterUntil time.Time `json:"later_until,omitzero"` // when the first of them appears again
 
@@ -52,7 +53,7 @@ type List struct {
 
 	Stopped    []claims.Stop    `json:"stopped"`               // other agents whose work was blocked by claims
 	Asleep     []wake.Unwoken   `json:"asleep"`                // agents with unread mail that cannot be woken
-	Held       []holds.Held     `json:"held"`                  // agents that somebody holds
+	Held       []holds.Held     `json:"held"`                  // agents that are on hold
 	Broken     []format.Problem `json:"broken"`                // the first 50 invalid files
 	MoreBroken int              `json:"more_broken,omitempty"` // number of other invalid files
 
@@ -102,12 +103,12 @@ func (w *List) Groups() []Group {
 	}
 }
 
-// Mail returns the threads that wait for the agent, in the order of their groups.
+// Mail returns the threads that are waiting for the agent, in the order of their groups.
 func (w *List) Mail() []Thread { return slices.Concat(w.Blocked, w.Questions, w.New) }
 
 // Query selects what List lists.
 type Query struct {
-	Open bool // omit the bcc recipients that the agent is waiting for, because some readers must not see them (Invariant I7)
+	Open bool // omit the bcc recipients that the agent is waiting for, for readers who must not see them (Invariant I7)
 	All  bool // list all threads of a group, not only the first maxWaiting
 }
 
@@ -128,24 +129,24 @@ type Thread struct {
 	// an answer". Why is "" for mail that is merely new.
 	Why string `json:"why"`
 
-	// Decides says that maildir.Box.Decide can answer the message with yes or no.
+	// Decides reports whether maildir.Box.Decide can answer the message with yes or no.
 	Decides bool `json:"yes_no,omitempty"`
 
 	Line     string    `json:"line"`     // the beginning of the message's text, without markup, on one line
-	Messages int       `json:"messages"` // in the thread
-	Waiting  int       `json:"waiting"`  // how many of the messages are waiting
+	Messages int       `json:"messages"` // number of messages in the thread
+	Waiting  int       `json:"waiting"`  // number of waiting messages
 	Files    int       `json:"files"`    // number of attachments in the thread
 	At       time.Time `json:"at"`       // when the message was created
 
 	IDs []string `json:"waiting_ids,omitempty"` // ids of the waiting messages, at most maxIDs; nil for Owed
 }
 
-// Limits of List.
+// These are the limits of List.
 const (
-	askedFor   = 14 * 24 * time.Hour // how long a question stays listed after it was read, or if it is the agent's own
-	maxWaiting = 50                  // threads in a group, and invalid files
-	maxIDs     = 50                  // Thread.IDs
-	maxDue     = 1000                // how many of the newest messages of each kind are checked
+	askedFor   = 14 * 24 * time.Hour // how long a question that the agent has read or asked stays listed
+	maxWaiting = 50                  // maximum number of threads in a group, and of invalid files
+	maxIDs     = 50                  // maximum length of Thread.IDs
+	maxDue     = 1000                // maximum number of messages of each kind to check, newest first
 )
 
 // List returns what is waiting for the agent. It sets no marks. No list in the result is nil.
@@ -201,7 +202,7 @@ func (l *Lister) List(ctx context.Context, q Query) (*List, error) {
 	return w, err
 }
 
-// Together makes one list of what is waiting for an agent in several projects. Threads, prompts and holds get their
+// Together combines an agent's lists from several projects into one list. Threads, prompts and holds get their
 // projects' slugs. Together does not change the lists in each.
 func Together(agent string, each []*List, q Query) *List {
 	all := &List{
@@ -223,7 +224,7 @@ func Together(agent string, each []*List, q Query) *List {
 	return all
 }
 
-// add adds what waits in one project to a list of all projects.
+// add adds one project's list to a list of all projects.
 func (w *List) add(of *List) {
 	for _, p := range of.Prompts {
 		p.Project = of.Project

@@ -88,7 +88,7 @@ func (l *Lister) listWaiting(ctx context.Context, w *List, q Query) error {
 	return nil
 }
 
-// decidable returns the ids of the messages at some places of all that Decide can answer.
+// decidable reports, by message id, which messages Decide can answer. places contains the messages' indexes into all.
 func (l *Lister) decidable(ctx context.Context, all []waiting, places []int) (map[string]bool, error) {
 	ids := make([]string, len(places))
 	for i, place := range places {
@@ -105,8 +105,8 @@ func (l *Lister) decidable(ctx context.Context, all []waiting, places []int) (ma
 	return can, nil
 }
 
-// withoutHidden removes the threads that the agent has hidden with Later and in which nothing newer is waiting. It counts
-// these threads.
+// withoutHidden removes the threads that the agent has hidden with Later and in which nothing newer is waiting. It
+// counts these threads in w.
 func (l *Lister) withoutHidden(ctx context.Context, w *List, all []waiting) ([]waiting, error) {
 	hidden, err := l.Mail.Store.Index.Hidden(ctx, l.Mail.Slug, l.Agent, l.Mail.Store.Now())
 	if err != nil || len(hidden) == 0 {
@@ -130,8 +130,8 @@ func (l *Lister) withoutHidden(ctx context.Context, w *List, all []waiting) ([]w
 	return slices.DeleteFunc(all, func(m waiting) bool { return !hidden[m.Thread].Until.IsZero() }), nil
 }
 
-// waitingThread returns the row of a thread with waiting messages. The argument places holds the messages' indexes into
-// all; the first message is shown.
+// waitingThread returns the row of a thread with waiting messages. places contains the messages' indexes into all.
+// The first of these messages is shown.
 func (l *Lister) waitingThread(all []waiting, places []int, o *index.Outline) Thread {
 	first := &all[places[0]]
 	t := Thread{
@@ -231,15 +231,15 @@ func (l *Lister) waitingMail(ctx context.Context, open bool) (all []waiting, err
 }
 
 // isQuestion reports whether a message is a question to the agent or by the agent. A message that requests an
-// acknowledgement is not treated as a question, because it is waiting for the acknowledgement. Nor is a message from the
-// server, because nobody reads answers to it.
+// acknowledgement is not treated as a question, because it is waiting for the acknowledgement. A message from the
+// server is not treated as a question either, because the server does not read answers.
 func (l *Lister) isQuestion(d *index.Due) bool {
 	to := d.Kind == "to" && d.From != l.Agent && !format.ServerName(d.From) || d.Kind == index.KindSent
 	return to && !d.Asks && d.Question
 }
 
 // whoArchived returns the reason for waiting if some of the agents that owe an answer have archived the question. It
-// returns "" if none has.
+// returns "" if none of them has.
 func whoArchived(owing, archived []string) string {
 	for _, name := range owing {
 		switch {
@@ -252,8 +252,8 @@ func whoArchived(owing, archived []string) string {
 	return ""
 }
 
-// settledBy returns who has acknowledged the agent's messages with the given ids, and who has archived them without an
-// answer, by id. Agents of other projects are listed by their addresses.
+// settledBy returns, by message id, the agents that have acknowledged the messages with the given ids, and the agents
+// that have archived them without an answer. Agents in other projects are listed by their addresses.
 func (l *Lister) settledBy(ctx context.Context, ids []string, due []index.Due) (acked, archived map[string][]string, err error) {
 	store := l.Mail.Store
 	acked, archived = map[string][]string{}, map[string][]string{}
@@ -291,22 +291,23 @@ func (l *Lister) settledBy(ctx context.Context, ids []string, due []index.Due) (
 	return acked, archived, nil
 }
 
-// owing returns the recipients from whom the agent has requested an acknowledgement but not yet received it.
+// owing returns the recipients that still owe the agent an answer: all except the agent itself and those that have
+// acknowledged the question.
 func (l *Lister) owing(d *index.Due, acked []string) []string {
 	return slices.DeleteFunc(slices.Clone(d.Of), func(name string) bool { return name == l.Agent || slices.Contains(acked, name) })
 }
 
-// Decides reports whether maildir.Box.Decide can answer a message in the agent's inbox: the message asks, and it is verified mail of
-// another agent of this store. A short answer to any other message might go to somebody who only pretends to be that
-// agent.
+// Decides reports whether maildir.Box.Decide can answer a message in the agent's inbox. The message must ask for an
+// answer, and must be verified mail from another agent in this store. A short answer to any other message might go to
+// a sender that only pretends to be that agent.
 func (l *Lister) Decides(m *index.Delivery) bool {
 	voucher, ok := l.Mail.Store.VerifiedIn(&m.MessageRow)
 	return ok && voucher.Machine == "" && m.Door != format.DoorGateway && m.Question && m.Kind != index.KindSent && m.From != l.Agent &&
 		!format.ServerName(m.From)
 }
 
-// Asking returns the threads that ask the agent for an answer or an acknowledgement, whether the agent has hidden them or
-// not. The key is the thread's id. It returns any error from the index.
+// Asking returns the threads that ask the agent for an answer or an acknowledgement, including those that the agent
+// has hidden. The keys are thread ids. It returns any error from the index.
 func (l *Lister) Asking(ctx context.Context) (map[string]bool, error) {
 	const open = false // only the agent reads the result
 	all, err := l.waitingMail(ctx, open)

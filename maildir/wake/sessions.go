@@ -28,7 +28,7 @@ type Sessions struct {
 // Windows represents a store's tmux windows, which the store's projects share. The zero value is ready to use.
 type Windows struct {
 	typing  atomic.Int32 // number of Types callers
-	seating sync.Mutex   // held while an agent takes its seat
+	seating sync.Mutex   // held by SetSeat
 }
 
 // Types records that this process types notices into tmux windows until the caller calls done.
@@ -50,7 +50,7 @@ type SessionKey = seat.Key
 // SessionState is what a session is currently doing.
 type SessionState = seat.State
 
-// SessionEvent is what a client reports about its session at each event.
+// SessionEvent contains what a client reports about its session with each event.
 type SessionEvent struct {
 	SessionKey
 	Dir     string       // the folder in which the client was started
@@ -61,12 +61,12 @@ type SessionEvent struct {
 }
 
 // Begin binds a session to an agent, sets the agent's status to ready, and returns the agent's name. The agent is
-// v.Agent, which is created if it does not exist. If v.Agent is "", Begin uses the first of the following that is
-// available: the session's earlier agent, the agent of the most recently ended session with the same client and folder,
-// or a new agent. Only v.Agent may also be the agent of another live session. Begin returns any error from EnsureAgent
-// or Register.
+// v.Agent, which is created if it does not exist. If v.Agent is "", Begin uses the session's earlier agent if it is
+// available. Its second choice is the agent of the most recently ended session with the same client and folder, and
+// its last choice is a new agent. Only v.Agent may also be the agent of another live session. Begin returns any error
+// from EnsureAgent or Register.
 func (ss *Sessions) Begin(ctx context.Context, v SessionEvent) (agent string, err error) {
-	ss.binding.Lock() // two sessions that begin at the same time must not take the same name
+	ss.binding.Lock() // two sessions that begin at the same time must not get the same name
 	defer ss.binding.Unlock()
 	if s, ok := ss.mail.Seats.Continue(v.SessionKey, v.Pane, v.Process); ok {
 		is, err := ss.mail.HasAgent(ctx, s.Agent) // the user may have removed the agent
@@ -186,8 +186,9 @@ func (ss *Sessions) turnEnded(agent string) {
 	ss.mail.Store.Feed.RingIdle()
 }
 
-// SetAsking records whether a session's client is waiting for the user's permission to run a tool, and for what, such as
-// "Bash: make test" ("" if the client does not say). If that is news, it rings for the project's readers.
+// SetAsking records whether a session's client is waiting for the user's permission to run a tool. tool is, for
+// example, "Bash: make test", or "" if the client does not name it. If anything changes, SetAsking notifies the
+// project's readers.
 func (ss *Sessions) SetAsking(k SessionKey, asks bool, tool string) {
 	news := false
 	ss.mail.Seats.Change(k, func(s *seat.Seat) {
@@ -211,7 +212,7 @@ type Prompt struct {
 
 	Agent  string    `json:"agent"`
 	Client string    `json:"client"`
-	Tool   string    `json:"tool,omitempty"` // what the client asks about, such as "Bash: make test"; "" if it does not say
+	Tool   string    `json:"tool,omitempty"` // such as "Bash: make test"; "" if the client does not name it
 	Dir    string    `json:"dir"`            // the folder in which the client was started
 	Pane   seat.Pane `json:"pane,omitzero"`  // the client's tmux pane, if it runs in one
 	Since  time.Time `json:"since"`          // to the minute
@@ -230,13 +231,14 @@ func (ss *Sessions) Prompts() []Prompt {
 	return all
 }
 
-// Introduce reports whether a session's model still has to be told its agent's name, and records that it has been told.
+// Introduce reports whether a session's model still needs to be told its agent's name, and records that it has been
+// told.
 func (ss *Sessions) Introduce(k SessionKey) (first bool) {
 	ss.mail.Seats.Change(k, func(s *seat.Seat) { first, s.Introduced = !s.Introduced, true })
 	return first
 }
 
-// Tell returns the unread mail about which a session's model has had no notice, and records the notice.
+// Tell returns the unread mail that has not been announced to a session's model, and records the notice.
 func (ss *Sessions) Tell(ctx context.Context, k SessionKey) (n seat.News, err error) {
 	s, ok := ss.mail.Seats.Of(k)
 	if !ok {
@@ -267,7 +269,7 @@ type Pane = seat.Pane
 // SetSeat records the pane from which an agent calls. The zero Pane means no pane. A pane belongs to the agent that
 // last called from it.
 func (ss *Sessions) SetSeat(agent string, at Pane) {
-	ss.windows.seating.Lock() // otherwise two agents that take the same pane at once could take it from each other
+	ss.windows.seating.Lock() // otherwise two agents in the same pane could each remove the other's record
 	defer ss.windows.seating.Unlock()
 	if !ss.mail.Seats.Sit(agent, at) || at == (Pane{}) {
 		return

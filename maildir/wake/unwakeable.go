@@ -133,9 +133,10 @@ func (ss *Sessions) AgentUnwoken(ctx context.Context, agent string) (*Unwoken, e
 	return nil, err
 }
 
-// looksItself reports whether an agent that never had a session on this machine does not need to be woken. This is the
-// case for a user's agent, an agent of another machine, an agent that was active within UnwokenAfter or has a tmux
-// window, and an agent that no client with hooks runs: a mailbox, or an agent of a toolset that polls.
+// looksItself reports whether an agent that never had a session on this machine does not need to be woken. This is
+// the case for a user's agent, an agent of another machine, and an agent that was active within UnwokenAfter or has a
+// tmux window. It is also the case for a mailbox and an agent of a toolset that polls, because no client with hooks
+// runs them.
 func (ss *Sessions) looksItself(ctx context.Context, agent string) (bool, error) {
 	row, err := ss.mail.Store.Index.Agent(ctx, ss.mail.Slug, agent)
 	if err != nil || row == nil {
@@ -145,5 +146,5 @@ func (ss *Sessions) looksItself(ctx context.Context, agent string) (bool, error)
 	return row.Program == core.PersonProgram || ss.mail.Elsewhere(row) || polls(row.Program) || ss.mail.Store.Now().Sub(row.LastActive) < UnwokenAfter || ss.mail.Seats.Window(agent).Pane.Tmux != "", nil
 }
 
-// polls reports whether agents of a program look for mail themselves. Mailboxes have no program.
+// polls reports whether agents of a program check for mail themselves. Mailboxes have no program.
 func polls(program string) bool { return slices.Contains([]string{"", "postal", "agentmail"}, program) }

@@ -8,19 +8,19 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// Two agents that keep thanking each other would never stop, because each message wakes the other agent. Therefore, a
-// message wakes an agent only once it is volleyRest old if two agents have exchanged at least mostVolley messages in
-// one thread within volleyTime, and no other agent is involved. Nothing is lost, and other mail wakes the agent at
-// once. See docs/hooks.md, "Waking".
+// Two agents that keep thanking each other would never stop, because each message wakes the other agent. Therefore,
+// if two agents have exchanged at least mostVolley messages in one thread within volleyTime, and no other agent is
+// involved, a message wakes an agent only once it is volleyRest old. Nothing is lost, and other mail wakes the agent
+// immediately. See docs/hooks.md, "Waking".
 const (
 	mostVolley = 30
 	volleyTime = time.Hour
 	volleyRest = time.Minute
 )
 
-// countVolley counts the messages that the agent has exchanged, within volleyTime, with the sender of the unread
-// messages, in their thread. It returns 0 if there are fewer than mostVolley, if the unread messages have several
-// senders or threads, or if another agent is involved.
+// countVolley counts the messages that the agent and the sender of the unread messages have exchanged in their thread
+// within volleyTime. It returns 0 if there are fewer than mostVolley, if the unread messages have several senders or
+// threads, or if another agent is involved.
 func (ss *Sessions) countVolley(ctx context.Context, agent string, unread []seat.Unread) (n int, err error) {
 	if len(unread) == 0 || unread[0].Thread == "" {
 		return 0, nil

@@ -19,8 +19,8 @@ type waiters struct {
 	by map[SessionKey]chan struct{}
 }
 
-// enter registers the caller as the one that is waiting to wake the session. The channel replaced is closed when
-// another caller enters.
+// enter registers the caller that is waiting to wake the session. When another caller enters, the channel replaced is
+// closed. leave ends the registration.
 func (w *waiters) enter(k SessionKey) (replaced chan struct{}, leave func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,10 +63,10 @@ const BeginPatience = 2 * time.Second
 // lookForBegin is the time between checks of whether a session has begun.
 const lookForBegin = 50 * time.Millisecond
 
-// AwaitNews waits until an idle session has new unread mail, waits for settle, and returns the result of Tell. If the
-// session is unknown or has ended, AwaitNews waits BeginPatience for it to begin. If over is true, the caller must
-// stop: another caller is now waiting for the session, the session has ended, or the project was removed. AwaitNews
-// returns errors from ctx and the index.
+// AwaitNews waits until an idle session has new unread mail, waits for the duration settle, and returns the result of
+// Tell. If the session is unknown or has ended, AwaitNews waits BeginPatience for it to begin. If over is true, the
+// caller must stop: another caller is now waiting for the session, the session has ended, or the project was removed.
+// AwaitNews returns errors from ctx and the index.
 func (ss *Sessions) AwaitNews(ctx context.Context, k SessionKey, settle time.Duration) (n seat.News, over bool, err error) {
 	replaced, leave := ss.waiters.enter(k)
 	defer leave()
@@ -146,7 +146,8 @@ func (ss *Sessions) unreadOf(ctx context.Context, agent string) (m unreadMail, e
 		return m, err
 	}
 	q := index.InboxQuery{Project: ss.mail.Slug, Agent: agent, UnreadOnly: true, Quiet: true, Limit: seat.Most + 1}
-	if q.Trusted, err = ss.mail.Store.Trusted.Of(ss.mail.Slug, agent); err != nil { // omits their mail until the file is fixed
+	if q.Trusted, err = ss.mail.Store.Trusted.Of(ss.mail.Slug, agent); err != nil {
+		// Mail from other domains is omitted until the file is fixed.
 		ss.mail.Store.Log.Warn("mail from other domains wakes no agent", "error", err)
 	}
 	rows, counts, err := ss.mail.Store.Index.Inbox(ctx, q)
@@ -171,7 +172,7 @@ func (ss *Sessions) unreadOf(ctx context.Context, agent string) (m unreadMail, e
 type IdleSeat struct {
 	seat.Seat
 	Program string        // from the profile; "agentmail" after a call from a pane: only that toolset records panes
-	New     int           // number of unread messages about which there was no notice
+	New     int           // number of unread messages that were not announced
 	Newest  string        // the newest of these messages
 	Works   bool          // the seat is not idle, and its client's hook notifies it
 	Rest    time.Duration // how much longer the wake must wait: see mostVolley
@@ -183,7 +184,7 @@ type IdleSeat struct {
 type IdleQuery struct {
 	Agent   string
 	Windows bool // wake ready agents without a session in their windows
-	Again   bool // wake again for messages about which the agent has had a notice
+	Again   bool // wake again for messages that were already announced
 }
 
 // IdleSeats lists the agent's sessions that have mail newer than their last wake. If the agent has no session,
@@ -208,7 +209,7 @@ func (ss *Sessions) IdleSeats(ctx context.Context, q IdleQuery) (all []IdleSeat,
 	return all, nil
 }
 
-// sleeper returns the seat with the unread mail about which its agent has had no notice. If again is set, it returns
+// sleeper returns the seat with the unread mail that has not been announced to its agent. If again is set, it returns
 // the seat with all unread mail. New is 0 if there is no such mail.
 func (ss *Sessions) sleeper(ctx context.Context, s seat.Seat, again bool) (one IdleSeat, err error) {
 	one = IdleSeat{Seat: s, Works: !s.Idle(ss.mail.Store.Now())}
@@ -251,7 +252,7 @@ func (ss *Sessions) Recheck(ctx context.Context, q IdleQuery, s *IdleSeat) (stil
 // NoteWake records that an attempt to wake a seat's agent has just been made.
 func (ss *Sessions) NoteWake(k SessionKey, w seat.Wake) { ss.mail.Seats.NoteWake(k, w) }
 
-// WakeStatus says how an agent's session can be woken, and how the last attempt ended.
+// WakeStatus describes how an agent's session can be woken, and how the last attempt ended.
 type WakeStatus struct {
 	Client string
 	Ended  bool

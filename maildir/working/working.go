@@ -1,5 +1,5 @@
-// Package working lists the files of a code base that agents work on now: the files that they edit, and the patterns that
-// they claim.
+// Package working lists the files of a code base that agents are currently working on: the files that they edit, and
+// the patterns that they claim.
 package working
 
 import (
@@ -20,7 +20,7 @@ const maxEdits = 200
 type File struct {
 	Path    string   // relative to the root of the code repository
 	Editors []Editor // newest edit first
-	Claims  []Claim  // live; for a file that agents edit, also exclusive claims of other patterns that cover it; earliest first
+	Claims  []Claim  // live, earliest first; for an edited file, also exclusive claims on other patterns that cover it
 }
 
 // Editor is an agent that edits a file.
@@ -29,7 +29,7 @@ type Editor struct {
 	Holder string // the agent whose exclusive claim the edit ignores; "" if none
 }
 
-// Claim is a claim along with what it has stopped.
+// Claim is a claim with the agents that it has stopped.
 type Claim struct {
 	claim.Row
 	Stopped []Stopped // newest first
@@ -41,15 +41,15 @@ type Stopped struct {
 	Paths []string // the paths or patterns that the claim covers
 }
 
-// Clashes reports whether agents are in each other's way: two of them edit the file, one of them edits a file that
-// another has claimed, or a claim has stopped one of them.
+// Clashes reports whether agents conflict over the file: two of them edit it, one of them edits it although another
+// has claimed it, or a claim on it has stopped an agent.
 func (f *File) Clashes() bool {
 	return len(f.Editors) > 1 || slices.ContainsFunc(f.Editors, func(e Editor) bool { return e.Holder != "" }) ||
 		slices.ContainsFunc(f.Claims, func(c Claim) bool { return c.Pattern == f.Path && len(c.Stopped) > 0 })
 }
 
-// Files lists the files that agents edit or claim now, sorted by path, but those in which agents clash come first. It
-// returns any error from claims.Claims.
+// Files lists the files that agents currently edit or claim. Files in which agents clash come first. Otherwise, files
+// are sorted by path. It returns any error from claims.Claims.
 func Files(ctx context.Context, cs *claims.Claims, edits *editing.Edits) ([]*File, error) {
 	const ended = false
 	live, err := cs.List(ctx, ended)
@@ -85,7 +85,7 @@ func Files(ctx context.Context, cs *claims.Claims, edits *editing.Edits) ([]*Fil
 	if err != nil {
 		return nil, err
 	}
-	known := map[string]bool{} // the files whose earliest claim has been seen: later ones are not valid
+	known := map[string]bool{} // files whose earliest claim has been handled; later claims are not valid
 	for _, c := range covering {
 		for _, path := range c.Paths {
 			f := byPath[path]
@@ -104,7 +104,7 @@ func Files(ctx context.Context, cs *claims.Claims, edits *editing.Edits) ([]*Fil
 	return all, nil
 }
 
-// first returns the rank of a file in the list.
+// first returns 0 for files that come first in the list, and 1 for other files.
 func first(f *File) int {
 	if f.Clashes() {
 		return 0
@@ -112,7 +112,7 @@ func first(f *File) int {
 	return 1
 }
 
-// setHolder records that the file is claimed exclusively by an agent.
+// setHolder sets agent as the Holder of all of the file's editors other than agent itself.
 func (f *File) setHolder(agent string) {
 	for i := range f.Editors {
 		if e := &f.Editors[i]; e.Agent != agent {
@@ -121,7 +121,7 @@ func (f *File) setHolder(agent string) {
 	}
 }
 
-// stoppedBy returns the agents that a claim, by its file, has stopped.
+// stoppedBy returns the agents that the claim in the given file has stopped.
 func stoppedBy(stops []claims.Stop, file string) (all []Stopped) {
 	for _, s := range stops {
 		for _, by := range s.By {

@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestFiles checks the list of files. A step is "AGENT claims PATTERN", "AGENT shares PATTERN" or "AGENT edits PATH", a
-// second after the step before. In a row, "!" marks a file in which agents clash.
+// TestFiles checks the list of files. A step is "AGENT claims PATTERN", "AGENT shares PATTERN" or "AGENT edits PATH",
+// one second after the previous step. In a row, "!" marks a file in which agents clash.
 func TestFiles(t *testing.T) {
 	for name, tt := range map[string]struct{ steps, want []string }{
 		"nothing": {nil, nil},
@@ -97,7 +97,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// row describes a file of the list in words.
+// row describes a listed file in words.
 func row(f *working.File) string {
 	var parts []string
 	for _, e := range f.Editors {

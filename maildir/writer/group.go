@@ -123,7 +123,7 @@ func (g *Group) Present(path string) error {
 // Stat returns the state of a file. It returns any error from the file system.
 func (g *Group) Stat(path string) (tree.FileStat, error) { return g.c.Stat(path) }
 
-// retry has the operation planned again, up to maxTries times, once the index is up to date at the paths.
+// retry schedules the operation to be planned again, up to maxTries times, once the index is up to date at the paths.
 func (g *Group) retry(tx *Tx, paths ...string) {
 	if tx.isTired() {
 		g.w.Owner.Edited(paths, false)
@@ -173,7 +173,7 @@ func (g *Group) undo(tx *Tx, err error) error {
 	return err
 }
 
-// step informs a fault test which step the writer has reached.
+// step tells a fault test which step the writer has reached.
 func (g *Group) step(name string) {
 	if f := g.w.Step; f != nil {
 		f(name)
@@ -348,8 +348,8 @@ func (g *Group) end() {
 	}
 }
 
-// answer answers one of the group's operations. If err is not nil, it also calls Owner.Failed. It logs a machine fault
-// with the path, because the answer does not contain the path.
+// answer answers the caller of one of the group's operations. If err is not nil, it also calls Owner.Failed. It logs
+// an unexpected error, because the answer to the caller does not contain the path.
 func (g *Group) answer(tx *Tx, err error) {
 	if err != nil {
 		g.w.Owner.Failed(&tx.Op)

@@ -179,7 +179,7 @@ func (j *journal) write(f *os.File, data []byte) (at int64, err error) {
 	return at, nil
 }
 
-// append adds a record. The caller makes it durable. After an error, the file is truncated to its old size.
+// append adds a record. The caller must make it durable. After an error, the file is truncated to its old size.
 func (j *journal) append(r journalRecord) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -122,7 +122,7 @@ func (w *Writer) writeGroup(ctx context.Context, c *tree.Changer, txs []*Tx) {
 		g.plan(tx)
 	}
 	queued := true
-	// n includes operations that write nothing, because their callers send the next request at once.
+	// n also counts operations that write nothing, because their callers may send the next request at once.
 	for n := len(txs); queued && !g.alone && n < MaxGroup; n++ {
 		select {
 		case tx := <-w.queue:
@@ -160,7 +160,7 @@ func (e *echoes) add(path string, is echo, now time.Time) {
 	e.young[path] = is
 }
 
-// OwnSum returns the SHA-256, in hex, of the file that the writer put at path a few seconds ago, provided that the
+// OwnSum returns the SHA-256, in hex, of the file that the writer wrote to path a few seconds ago, provided that the
 // file's state was st right after the writer renamed it into place. It returns each SHA-256 only once. If the file
 // still has that SHA-256, the watcher's report is not about an edit. OwnSum returns "" for any other file. Only
 // functions passed to Aside may call it.

@@ -61,10 +61,11 @@ func (g *Group) Take(tx *Tx, path, sum string) (bool, error) {
 	return true, nil
 }
 
-// preserve returns the SHA-256 of the file at path, or "" if there is none. If the history may lack the file, preserve
-// notes this, and save has the operation planned again once the file is in the history. An empty file has no bytes to
-// preserve. Nor is there a need to preserve a file that the writer itself wrote and has not committed yet, because the
-// operation's new version replaces it. Publish detects later changes. The error is any error from reading a file.
+// preserve returns the SHA-256 of the file at path, or "" if there is none. If the history may lack the file,
+// preserve adds the file to tx.unsaved. Then save commits the file before the operation is planned again. An empty
+// file has no content to preserve. A file that the writer itself wrote and has not committed yet is not preserved
+// either, because the operation's new version replaces it. Publish detects later changes. preserve returns any error
+// from reading the file.
 func (g *Group) preserve(tx *Tx, path string) (was string, err error) {
 	w := g.w
 	if was, err = w.sumOf(path); err != nil || was == "" {
@@ -82,8 +83,8 @@ func (g *Group) preserve(tx *Tx, path string) (was string, err error) {
 // emptySum is the SHA-256 of an empty file.
 var emptySum = tree.SHA256(nil)
 
-// save adds the files that the operation would replace to the history, and then has the operation planned again. Run
-// continues in the meantime.
+// save adds the files that the operation would replace to the history, and then schedules the operation to be planned
+// again. Run continues in the meantime.
 func (w *Writer) save(ctx context.Context, tx *Tx) {
 	if tx.isTired() {
 		return

@@ -53,7 +53,7 @@ func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recove
 			return nil, nil, err
 		}
 	}
-	for _, r := range left { // a later group may have replaced an earlier group's files
+	for _, r := range left { // after all groups, because a later group may have replaced an earlier group's files
 		g := recoveredGroup{number: r.Group}
 		for _, op := range r.Ops {
 			ops, err := recoveredOps(t, op)
@@ -166,7 +166,7 @@ func outstanding(records []journalRecord) []journalRecord {
 }
 
 // recoverOp finishes an operation if every file that is not in place is intact in staging. Otherwise it drops the
-// operation. It may do so because renames begin only after all files are durable. If a file in place has different
+// operation, which is safe because renames begin only after all files are durable. If a file in place has different
 // bytes, another program has changed it since, and recoverOp keeps the file.
 func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bool, err error) {
 	if drop {

@@ -57,7 +57,7 @@ type Owner interface {
 	// Sure returns a refusal if some file that could affect the decision cannot be read now, and nil otherwise.
 	Sure() error
 
-	// Record passes operations that are durable and ingested to the history. It calls done once they are in a commit.
+	// Record passes durable, ingested operations to the history. It calls done once they are in a commit.
 	Record(ops []Op, done func())
 
 	// Preserve returns once the current content of each existing path is in the history. After an error, the writer
@@ -77,8 +77,8 @@ type Limits struct {
 	Folders int           // how many folders one group or reader may keep open
 }
 
-// NewLimits returns the limits for a store that may have up to files files open. Half of them are reserved for readers.
-// A project has at most one group in progress.
+// NewLimits returns the limits for a store that may have at most the given number of files open. Half of them are
+// reserved for readers. A project has at most one group in progress.
 func NewLimits(files int) *Limits {
 	folders := min(max(files/64, 8), tree.MostFolders)
 	return &Limits{make(chan struct{}, min(max(files/2/(folders+4), 4), 64)), folders}
@@ -100,14 +100,15 @@ type Writer struct {
 	mu      sync.Mutex
 	again   []*Tx                                  // operations to plan in the next group
 	asides  []func(context.Context, *tree.Changer) // functions to call when the current group has ended
-	saves   int                                    // number of operations waiting for the files that they replace to be in the history
+	saves   int                                    // operations that wait until the history has the files they replace
 	own     map[string]ownWrite                    // contents written by uncommitted groups, by path
 	writing map[string]bool                        // files of the current group
 	began   time.Time                              // when the first operation of the current group was planned; zero if there is no group
 }
 
-// Open recovers the tree after a crash and opens its journal. After that, the Writer writes nothing before Run. Resume
-// passes the operations of an interrupted run to the history. Open returns any error from the file system.
+// Open recovers the tree after a crash and opens its journal. After that, the Writer writes nothing until Run is
+// called. Resume passes the operations of an interrupted run to the history. Open returns any error from the file
+// system.
 func Open(cfg Config) (*Writer, error) {
 	j, groups, err := recoverTree(cfg.Tree, cfg.Key, cfg.Log)
 	if err != nil {
@@ -145,7 +146,7 @@ var errStuck = &refusal.Error{
 		"is delivered once)."),
 }
 
-// ErrStopped is the refusal for operations once the writer must stop or has ended.
+// ErrStopped is the refusal for operations once the writer has been told to stop or has stopped.
 var ErrStopped error = &refusal.Error{
 	What: refusal.Unavailable("The server is stopping; nothing was changed. Try again when it is back."),
 }

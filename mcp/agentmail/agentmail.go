@@ -5,7 +5,7 @@
 // Inside tmux, the recipients are the session's windows, which need no registration. Outside tmux, they are the
 // project's agents. A call creates the caller and the recipient as ordinary agents, so their mail is in the same tree
 // as everyone else's. The package defines the tools' names, shapes and wording, the size limit and the ignore list.
-// Rules that other toolsets need are not in this package. See docs/agentmail.md.
+// Rules that other toolsets share are in other packages. See docs/agentmail.md.
 package agentmail
 
 import (

@@ -162,16 +162,19 @@ func TestCalls(t *testing.T) {
 		{"alice", "send", `{"recipient":"","message":"m"}`, "recipient not found [not_found]"},
 		{"alice", "send", `{"recipient":"BOB","message":"m"}`, "recipient not found [not_found]"},
 		{"alice", "send", `{"recipient":"../bob","message":"m"}`, "recipient not found [not_found]"},
-		{"nobody", "send", `{"recipient":"alice","message":""}`, "no message provided [invalid]"}, // before the identity
+		// The message is checked before the identity.
+		{"nobody", "send", `{"recipient":"alice","message":""}`, "no message provided [invalid]"},
 		{"nobody", "send", message(65537), "message exceeds maximum size of 64KB [too_large]"},
-		{"nobody", "send", `{"recipient":"carol","message":"m"}`, "Your agent name is not known: start the bridge with --as NAME, set AGENT_NAME, or run it inside tmux. [invalid]"}, // before recipient
+		// The identity is checked before the recipient.
+		{"nobody", "send", `{"recipient":"carol","message":"m"}`, "Your agent name is not known: start the bridge with --as NAME, set AGENT_NAME, or run it inside tmux. [invalid]"},
 		{"nobody", "receive", `{}`, "Your agent name is not known: start the bridge with --as NAME, set AGENT_NAME, or run it inside tmux. [invalid]"},
 		{"..", "receive", `{}`, `The name "../x" is not a valid agent name: use letters, digits, '.', '_' and '-', at most 64, beginning with a letter or digit. [invalid]`},
 		{"Bob", "receive", `{}`, `The agent name "Bob" differs from "bob" only in case: use "bob", or a different name. [conflict]`},
 		{"postmaster", "receive", `{}`, `The agent name "Postmaster" cannot be used: it is reserved. [invalid]`},
 
 		{"carol", "list-recipients", `{}`, `{"recipients":[{"name":"alice","is_current":false},{"name":"bob","is_current":false},{"name":"carol","is_current":true}]}`},
-		{"alice", "send", `{"recipient":"carol","message":"m"}`, `{"message_id":"ID"}`}, // carol's first call
+		// The previous call registered carol.
+		{"alice", "send", `{"recipient":"carol","message":"m"}`, `{"message_id":"ID"}`},
 		{"Bob", "list-recipients", `{}`, `The agent name "Bob" differs from "bob" only in case: use "bob", or a different name. [conflict]`},
 
 		{"bob", "status", `{"status":"Ready"}`, "Invalid status: Ready. Valid: ready, work, offline [invalid]"},
@@ -192,7 +195,7 @@ func TestCalls(t *testing.T) {
 func TestBody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ann, bob := tool.Caller{Agent: "ann"}, tool.Caller{Agent: "bob"} // no project specified, so the default one
+	ann, bob := tool.Caller{Agent: "ann"}, tool.Caller{Agent: "bob"} // in the default project
 	w.call(bob, "receive", `{}`)
 	for _, body := range []string{"one", "  two\r\n\n---\n", "\n\n# three\n", "---json\n{}\n---\n", "日本 <b>&", "   "} {
 		args, _ := json.Marshal(map[string]string{"recipient": "bob", "message": body})
@@ -363,12 +366,13 @@ func TestWorkTrees(t *testing.T) {
 		{"ann", "receive", `{}`, `{"from":"bob","id":"ID","auth":"uid 7 (program)","message":"from the other work tree"}`},
 		{"ann", "send", `{"recipient":"bob","message":"and back"}`, `{"message_id":"ID"}`},
 		{"bob", "receive", `{}`, `{"from":"ann","id":"ID","auth":"uid 7 (program)","message":"and back"}`},
-		{"carol", "send", `{"recipient":"bob","message":"m"}`, "recipient not found [not_found]"}, // another repository
+		// carol is in another repository.
+		{"carol", "send", `{"recipient":"bob","message":"m"}`, "recipient not found [not_found]"},
 	})
 }
 
-// TestIgnore checks that a name in the ignore file of any working tree is not accepted as a recipient. An ignore file
-// that is too large or not a regular file is skipped without blocking.
+// TestIgnore checks that a name in the ignore file of the repository or of the sender's working tree is not accepted
+// as a recipient. An ignore file that is too large or not a regular file is skipped without blocking.
 func TestIgnore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -419,8 +423,9 @@ func TestIgnore(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.calls(me, [][4]string{
-		{"me", "send", `{"recipient":"me","message":"m"}`, "cannot send message to self [invalid]"}, // before the ignore list
-		{"me", "send", `{"recipient":"ann","message":"m"}`, `{"message_id":"ID"}`},                  // an ignored agent can still write
+		// This is checked before the ignore list.
+		{"me", "send", `{"recipient":"me","message":"m"}`, "cannot send message to self [invalid]"},
+		{"me", "send", `{"recipient":"ann","message":"m"}`, `{"message_id":"ID"}`}, // an ignored agent can still write
 		{"me", "list-recipients", `{}`, list("ann")},
 	})
 }

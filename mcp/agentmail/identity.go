@@ -13,11 +13,11 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// who is a caller that has been identified.
+// who is an identified caller.
 type who struct {
 	name    string
 	seat    maildir.Pane // the zero value outside tmux
-	windows []string     // agents named by the session's windows; nil outside tmux
+	windows []string     // agent names of the session's windows; nil outside tmux
 }
 
 // caller identifies the caller. The name comes from the connection, or otherwise from the tmux window. If there is no
@@ -68,7 +68,7 @@ func (w *who) lookAround(ctx context.Context, c tool.Caller) error {
 	return nil
 }
 
-// spell respells the windows' names the way the project's agents are spelled.
+// spell changes the windows' names to the spelling of the project's agents.
 func (w *who) spell(ctx context.Context, p *maildir.Project) error {
 	if w.windows == nil {
 		return nil

@@ -9,14 +9,14 @@ import (
 )
 
 type recipientShape struct {
-	Name      string `json:"name"`                   // agent name
-	IsCurrent bool   `json:"is_current"`             // whether this is you
-	LastRead  int64  `json:"last_read_at,omitempty"` // when it last read mail, as Unix time in ms
+	Name      string `json:"name"`
+	IsCurrent bool   `json:"is_current"`             // whether this is the caller
+	LastRead  int64  `json:"last_read_at,omitempty"` // when the agent last read mail, as Unix time in ms
 }
 
 type recipientsShape struct {
-	Recipients []recipientShape `json:"recipients"`            // by name
-	Next       int              `json:"next_offset,omitempty"` // pass as offset for more
+	Recipients []recipientShape `json:"recipients"`            // sorted by name
+	Next       int              `json:"next_offset,omitempty"` // pass this as offset to get more
 }
 
 type recipientsRequest struct {
@@ -26,7 +26,7 @@ type recipientsRequest struct {
 func (t *toolset) listRecipients() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "list-recipients",
-		Hints: tool.Marks(), // the call registers its caller
+		Hints: tool.Marks(), // not Reads, because the call registers its caller
 		About: "Use to see whom you can write to: lists the names of all agents, including your own.",
 		Out:   recipientsShape{},
 	}, func(ctx context.Context, r *recipientsRequest) (any, error) {

@@ -12,8 +12,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// recipients returns the names that the caller may write to, along with the caller's own name, sorted. Ignored names
-// are included.
+// recipients returns the possible recipients and the caller's own name, sorted. It includes ignored names.
 func recipients(ctx context.Context, p *maildir.Project, w *who) ([]string, error) {
 	names := slices.Clone(w.windows)
 	if w.windows == nil {
@@ -32,8 +31,8 @@ func recipients(ctx context.Context, p *maildir.Project, w *who) ([]string, erro
 	return names, nil
 }
 
-// reach returns the name of the agent that the caller names in the parameter to, directly or by the name of its window.
-// If the caller cannot write to that agent, reach returns a refusal. The contract prescribes the order of the checks:
+// reach returns the name of the agent that the parameter to identifies, by agent name or by window name. If the
+// caller cannot write to that agent, reach returns a refusal. The contract prescribes the order of the checks:
 // unknown, self, ignored.
 func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to string) (string, error) {
 	names, err := recipients(ctx, p, w)
@@ -61,7 +60,7 @@ func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to stri
 	return to, nil
 }
 
-// unknownRecipient returns the refusal of an unknown name. It lists the most similar names, and the first few
+// unknownRecipient returns the refusal for an unknown name. It lists the most similar names, and the first few
 // recipients.
 func unknownRecipient(to string, names []string) error {
 	const most = 20
@@ -89,9 +88,10 @@ const notFound = "recipient not found"
 // ignoreFile is the name of the ignore file at the top of the code repository. It contains one name per line.
 const ignoreFile = ".agentmailignore"
 
-// ignored returns the names in the ignore files of the project's repository and the caller's own working tree. An
-// ignore file that is not a regular file or may not be read is skipped, and this is logged. If a file cannot be read
-// because of a machine fault, ignored returns ErrUnavailable, because that file may contain the recipient's name.
+// ignored returns the names in the ignore files of the project's repository and the caller's own working tree. It
+// skips and logs a file that cannot be used, such as one that is not a regular file or that may not be read. If a
+// file cannot be read for another reason (tree.FaultMachine), ignored returns ErrUnavailable, because that file may
+// contain the recipient's name.
 func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []string, err error) {
 	tops := []string{p.HumanKey(), tool.CallerOf(ctx).WorkTree}
 	for _, top := range slices.Compact(tops) {

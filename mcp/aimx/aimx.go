@@ -6,9 +6,9 @@
 // maildir/access. This package contains the tools' names, argument checks, shapes and refusals. Programs written for
 // aimx depend on the exact text of the refusals. See docs/email.md, "Wording of refusals".
 //
-// Package tool documents the guarantees that every toolset gives about its answers. This toolset gives one more: if the
-// contract calls a result a list or a sentence, the text is exactly that list or sentence, and structuredContent is an
-// object that contains it.
+// Package tool documents the guarantees that every toolset gives about its answers. This toolset gives one more
+// guarantee: if the contract calls a result a list or a sentence, the text is exactly that list or sentence, and
+// structuredContent is an object that contains it.
 package aimx
 
 import (
@@ -97,7 +97,7 @@ func (t *toolset) tools() []tool.Tool {
 
 type run = func(context.Context, json.RawMessage) (any, error)
 
-// known wraps a tool so that callers with an unknown uid are refused. It also logs calls by root, because root passes
+// known wraps a tool so that it refuses callers with an unknown uid. It also logs calls by root, because root passes
 // every check.
 func (t *toolset) known(name string, next run) run {
 	return func(ctx context.Context, arguments json.RawMessage) (any, error) {
@@ -112,17 +112,18 @@ func (t *toolset) known(name string, next run) run {
 	}
 }
 
-// local returns the name of a mailbox. It accepts the mailbox's name or its address.
+// local returns the name of the mailbox with the given name or address.
 func (t *toolset) local(given string) string { return t.store.Domains().Named(given) }
 
-// project returns the caller's project as the caller sees it.
+// project returns a view of the caller's project, limited to the caller's rights.
 func (t *toolset) project(ctx context.Context) (*maildir.View, error) {
 	c := tool.CallerOf(ctx)
 	return t.store.As(c.User(), c.Origin).Project(ctx, c.ProjectKey())
 }
 
-// box opens a mailbox by its name or its address. For a missing mailbox and for another user's mailbox, the refusal is
-// the same, so that callers cannot find out which names are taken. Only root is told that a mailbox does not exist.
+// box opens a mailbox by its name or its address. The refusal is the same for a missing mailbox and for another
+// user's mailbox, so that callers cannot find out which names are taken. Only root learns that a mailbox does not
+// exist.
 func (t *toolset) box(ctx context.Context, name string) (*maildir.UserBox, error) {
 	name = t.local(name)
 	v, err := t.project(ctx)

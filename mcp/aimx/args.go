@@ -16,8 +16,8 @@ type pageRequest struct {
 	Offset int `json:"offset,omitempty" jsonschema:"next_offset of the previous answer"`
 }
 
-// goesOn returns the second text of an answer that was truncated. It is a separate text because the first one is a list
-// or a file, which cannot contain such a note.
+// goesOn returns the second text of a truncated answer. It is a separate text because the first one is a list or a
+// file, which cannot contain such a note.
 func goesOn(next int) string {
 	if next == 0 {
 		return ""

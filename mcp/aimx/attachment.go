@@ -46,7 +46,7 @@ func (t *toolset) addAttachments(set *tool.Set) {
 		return t.readAttachment(ctx, uri)
 	})
 	// The SDK matches URIs strictly against the template, so ?offset=1&project=/abs/path would not match. The handler
-	// therefore takes the requested URI from ctx.
+	// therefore gets the requested URI from ctx.
 	set.Server().AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			r, ok := req.(*mcp.ReadResourceRequest)

@@ -12,7 +12,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// callIn makes a call as the given user, and names a project.
+// callIn makes a call as the given user, with the given project and working tree.
 func (d *desk) callIn(uid int, project, workTree, name, args string) *mcp.CallToolResult {
 	d.t.Helper()
 	d.caller.Store(&tool.Caller{
@@ -25,8 +25,8 @@ func (d *desk) callIn(uid int, project, workTree, name, args string) *mcp.CallTo
 	return d.ask("aimx", name, args)
 }
 
-// TestGuestMakesNoProject checks that only existing projects and the default project are used, whatever project a guest
-// names. Only the store's user and root can create projects.
+// TestGuestMakesNoProject checks that guests can use only existing projects and the default project. Only the store's
+// user and root can create projects.
 func TestGuestMakesNoProject(t *testing.T) {
 	t.Parallel()
 	const guest = 1000

@@ -19,8 +19,8 @@ type hookShape struct {
 }
 
 type hooksShape struct {
-	Hooks []hookShape `json:"hooks"`                 // by mailbox and name
-	Next  int         `json:"next_offset,omitempty"` // pass as offset for more; absent at the end
+	Hooks []hookShape `json:"hooks"`                 // sorted by mailbox and name
+	Next  int         `json:"next_offset,omitempty"` // pass this as offset to get more; absent at the end
 }
 
 type hooksRequest struct {

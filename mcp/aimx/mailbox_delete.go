@@ -7,7 +7,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// doneShape is an answer that only confirms that something was done.
+// doneShape is an answer that only confirms an action.
 type doneShape struct {
 	Message string `json:"message"` // what was done
 }

@@ -9,8 +9,8 @@ import (
 )
 
 type mailboxesShape struct {
-	Mailboxes []maildir.Mailbox `json:"mailboxes"`             // by name
-	Next      int               `json:"next_offset,omitempty"` // pass as offset for more; absent at the end
+	Mailboxes []maildir.Mailbox `json:"mailboxes"`             // sorted by name
+	Next      int               `json:"next_offset,omitempty"` // pass this as offset to get more; absent at the end
 }
 
 func (t *toolset) mailboxList() tool.Tool {

@@ -42,8 +42,8 @@ func TestDeclared(t *testing.T) {
 
 func TestWords(t *testing.T) { tooltest.Words(t, &words, newToolset(tool.Config{}).tools()...) }
 
-// TestDenied checks that a caller without permission gets the refusal prescribed by the contract, whatever the caller
-// attempted.
+// TestDenied checks that a caller without permission gets the refusal prescribed by the contract, regardless of the
+// operation.
 func TestDenied(t *testing.T) {
 	for _, what := range refusaltest.All(t) {
 		e := tooltest.Refusal(what, refusal.Mailbox)

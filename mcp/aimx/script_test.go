@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestScripts plays the scripts in fixtures/aimx, in which each call is followed by its expected answer.
+// TestScripts runs the scripts in fixtures/aimx, in which each call is followed by its expected answer.
 //
 //	# a comment
 //	1000 mailbox_create {"name": "ann"}        uid, tool, arguments
@@ -191,7 +191,7 @@ func (d *desk) request(who, name, args string) *mcp.CallToolResult {
 	return d.ask(d.become(who), name, args)
 }
 
-// become makes who the caller of the following requests and returns the name of the toolset that who uses.
+// become makes who the caller of the following requests, and returns the name of that caller's toolset.
 func (d *desk) become(who string) (set string) {
 	set, c := "aimx", tool.Unknown()
 	if who == "mail" {

@@ -13,8 +13,8 @@ const denied = "EACCES not authorized"
 // noEmail is the refusal for a message that no folder of the mailbox contains.
 const noEmail = "Email '{=name}' not found in mailbox '{=other}'."
 
-// words is the tools' wording. Programs written for aimx depend on the exact text of many sentences. See docs/email.md,
-// "Wording of refusals".
+// words is the wording of the tools' refusals. Programs written for aimx depend on the exact text of many sentences.
+// See docs/email.md, "Wording of refusals".
 var words = refusal.Words{
 	Args: map[refusal.Field]string{
 		refusal.Message:     "id",

@@ -77,7 +77,7 @@ func callerFrom(ctx context.Context, p *maildir.Project, key string) claim.From 
 	return claim.From{Folder: p.Code.Below(key), WorkDir: tool.CallerOf(ctx).WorkDir(key)}
 }
 
-// movedNote explains corrected paths, up to maxMoved of them.
+// movedNote explains up to maxMoved corrected paths.
 func movedNote(moved []claim.Moved) string {
 	const maxMoved = 10
 	var b strings.Builder
@@ -91,7 +91,7 @@ func movedNote(moved []claim.Moved) string {
 	return strings.TrimSpace(b.String())
 }
 
-// unmatchedNote lists claimed paths that match no file, up to maxUnmatched of them.
+// unmatchedNote lists up to maxUnmatched claimed paths that match no file.
 func unmatchedNote(paths []string) string {
 	const maxUnmatched = 10
 	if len(paths) == 0 {
@@ -113,7 +113,8 @@ func hasBrackets(pattern string) bool {
 	return strings.ContainsAny(strings.NewReplacer(`\[`, "", `\{`, "", `\\`, "").Replace(pattern), "[{")
 }
 
-// aloneNote returns a note that other machines do not know about the claims in the answer.
+// aloneNote returns a note that says that other machines do not know about the claims in the answer, or "" if they
+// do.
 func aloneNote(r *claim.Result) string {
 	switch {
 	case r.Alone == "":
@@ -152,7 +153,7 @@ func shapeClaimed(r *claim.Result) Claimed {
 }
 
 // fitClaimed drops the claims or conflicts that do not fit in the answer. It cannot refuse the call instead, because
-// the claims have already been made. One of the two lists is always empty.
+// the claims have already been granted. One of the two lists is always empty.
 func (t *Toolset) fitClaimed(ctx context.Context, out Claimed) Claimed {
 	rest := Claimed{Note: out.Note}
 	granted, _ := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Granted)

@@ -12,7 +12,7 @@ import (
 // maxCompletions is the maximum number of values in one answer, according to the protocol.
 const maxCompletions = 100
 
-// completes gives, for each argument of a template or prompt, the kind of thing that it names.
+// completes maps each argument of a template or prompt to the kind of thing that the argument names.
 var completes = map[string]map[string]format.Kind{
 	inboxTemplate:      {"agent": format.KindProfile, "project": format.KindProject},
 	messageTemplate:    {"project": format.KindProject},

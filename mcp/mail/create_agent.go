@@ -45,8 +45,8 @@ func (t *Toolset) createAgent() tool.Tool {
 	})
 }
 
-// relatedNote names a project whose repository has the same first commit, and says how a user can use one project for
-// both code bases. It returns "" if there is none.
+// relatedNote returns a note that names a project whose repository has the same first commit, and says how a user can
+// use one project for both code bases. It returns "" if there is no such project.
 func relatedNote(p *maildir.Project) string {
 	fork, moved := p.Code.Relatives()
 	switch {

@@ -18,7 +18,7 @@ type historyResource struct {
 	Note    string          `json:"note,omitempty"`
 }
 
-// olderNote is the note in an answer that leaves out older entries.
+// olderNote is the note in an answer that omits older entries.
 const olderNote = "older entries are left out: `mailtree log ID` shows them"
 
 // readHistory reads the newest operations on a message. The answer does not reveal bcc recipients (Invariant I7),

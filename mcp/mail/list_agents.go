@@ -15,7 +15,7 @@ const maxListedClaims = 20
 // Listed is an agent in a Directory.
 type Listed struct {
 	profileShape
-	Address  string       `json:"address,omitempty"`  // in other projects; set if all projects are listed
+	Address  string       `json:"address,omitempty"`  // for use in other projects; set if all projects are listed
 	Machine  string       `json:"machine,omitempty"`  // set if the agent is on another machine
 	Wakeable string       `json:"wakeable,omitempty"` // why mail cannot wake the agent; "" if it can
 	Unread   int          `json:"unread"`
@@ -90,7 +90,8 @@ func (t *Toolset) listAgents() tool.Tool {
 	})
 }
 
-// listEverywhere lists the agents of all projects, by slug and name. A cursor is the slug and the name of an agent.
+// listEverywhere lists the agents of all projects, sorted by slug and name. A cursor consists of an agent's slug and
+// name.
 func (t *Toolset) listEverywhere(ctx context.Context, r *agentsRequest) (any, error) {
 	out := Directory{Agents: []Listed{}}
 	list := t.budget.Listing(ctx, tool.InTool, out)

@@ -29,7 +29,7 @@ import (
 //go:embed instructions.md
 var instructions string
 
-// The names of the toolset and of the whole server.
+// The title and description of the toolset, and of the whole server.
 const (
 	Title       = "Mailtree"
 	Description = "Mail, threads, search and file claims for coding agents" // up to 100 bytes: SEP-2127
@@ -91,7 +91,7 @@ func (t *Toolset) tools() []tool.Tool {
 }
 
 // project finds the project with the given key or slug. If the key is a folder inside the project's folder, note says
-// so, and mentions if that folder does not exist. Otherwise note is "".
+// so, and also says if that folder does not exist. Otherwise note is "".
 func (t *Toolset) project(ctx context.Context, key string) (p *maildir.Project, note string, err error) {
 	p, err = t.store.Project(ctx, key)
 	if err != nil {
@@ -103,9 +103,10 @@ func (t *Toolset) project(ctx context.Context, key string) (p *maildir.Project, 
 	return p, note, nil
 }
 
-// projectOf is like project, for a call by an agent, whose name it corrects to the agent's own spelling. If the project
-// lacks the agent and exactly one other project has it, the call means that project, and note says so. All callers of
-// this toolset are the store's owner, or callers over HTTP whose OS user is unknown.
+// projectOf is like project, but for a call by an agent. It also corrects the spelling of the agent's name. If the
+// project lacks the agent and exactly one other project has it, projectOf returns that project, and note says so.
+// This is allowed, because every caller of this toolset is the store's owner or, over HTTP, a caller whose OS user is
+// unknown.
 func (t *Toolset) projectOf(ctx context.Context, key string, agent *string) (p *maildir.Project, note string, err error) {
 	p, note, err = t.project(ctx, key)
 	if err != nil {

@@ -29,7 +29,7 @@ const (
 	claimsTemplate     = "resource://claims/{project}{?cursor}"
 )
 
-// jsonType is the media type of all resources except attachments, which have types of their own.
+// jsonType is the media type of all resources except attachments, which have their own types.
 const jsonType = "application/json"
 
 func (t *Toolset) addResources() {
@@ -92,7 +92,7 @@ func (t *Toolset) addResources() {
 // ref is a parsed resource URI.
 type ref struct {
 	of      string      // the resource: inbox, message and so on
-	kind    format.Kind // as in refKinds and as Store.ProjectOf expects it
+	kind    format.Kind // kind of name, from refKinds; see Store.ProjectOf
 	name    string      // agent, message id, thread id, SHA-1 or project
 	project string      // key or slug; "" if not specified
 	query   index.InboxQuery
@@ -118,7 +118,8 @@ var refParams = map[string]string{
 	"history":    "project",
 }
 
-// maxURI is the maximum size of a URI in bytes. URIs are limited because the server stores those of subscriptions.
+// maxURI is the maximum size of a URI in bytes. URIs are limited in size because the server stores the URIs of
+// subscriptions.
 const maxURI = 4096
 
 // parseRef parses a resource URI. It accepts expansions of the templates (RFC 6570), and also unescaped slashes in
@@ -155,7 +156,7 @@ func parseRef(uri string) (ref, error) {
 	return r, nil
 }
 
-// set sets one parameter of the URI.
+// set applies one parameter of the URI to r.
 func (r *ref) set(k, v string) (err error) {
 	known := strings.Fields(refParams[r.of])
 	if !strings.Contains(" "+refParams[r.of]+" ", " "+k+" ") {
@@ -254,9 +255,9 @@ type (
 	}
 )
 
-// anyURI passes every URI to the handler of resources/read, which takes the requested URI from ctx. The SDK would match
-// the URI strictly against the templates, so a handwritten URI with ?project=/abs/path/backend would not match. Errors
-// get the code that the protocol era requires.
+// anyURI passes every URI to the handler of resources/read, which gets the requested URI from ctx. The SDK would
+// match the URI strictly against the templates, so a handwritten URI with ?project=/abs/path/backend would not match.
+// Errors get the code that the protocol era requires.
 func (t *Toolset) anyURI(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if method == "resources/list" {
@@ -354,8 +355,8 @@ func (t *Toolset) read(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.Re
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: jsonType, Text: text}}}, nil
 }
 
-// locate returns the project that the URI names. If the URI names none, the domain chooses the project. If the URI
-// contains a shortened message id, locate replaces it in r with the full id.
+// locate returns the project that the URI names. If the URI does not name one, Store.ProjectOf chooses the project.
+// If the URI contains a shortened message id, locate replaces it in r with the full id.
 func (t *Toolset) locate(ctx context.Context, r *ref) (p *maildir.Project, err error) {
 	if r.project != "" {
 		p, err = t.store.Project(ctx, r.project)

@@ -28,7 +28,7 @@ type subscription struct {
 	slug     string // slug of ref.project; "" if none was specified or the project does not exist yet
 	sessions map[*mcp.ServerSession]int
 	sending  bool // a goroutine is notifying the subscribers
-	again    bool // a change arrived while notifications were being sent
+	again    bool // the subscribers must be notified once more
 }
 
 func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {

@@ -72,7 +72,7 @@ func TestConcerns(t *testing.T) {
 	changes := []index.Change{inbox, read, made, edited, profile, claimed, removed}
 	for _, tt := range []struct {
 		uri, slug string
-		want      []bool // for each of the changes
+		want      []bool // one for each change
 	}{
 		{"resource://inbox/Blue", "", []bool{true, true, false, true, false, false, true}},
 		{"resource://inbox/Red", "", []bool{false, false, false, true, false, false, true}},
@@ -102,7 +102,7 @@ func TestConcerns(t *testing.T) {
 	}
 }
 
-// TestSubscribers checks that subscribers of both protocol eras are notified about a change, and are forgotten once
+// TestSubscribers checks that subscribers of both protocol eras are notified about a change, and are removed once
 // they have disconnected.
 func TestSubscribers(t *testing.T) {
 	for _, stateless := range []bool{false, true} {
@@ -184,7 +184,7 @@ func TestSubscribeToProjectBeingMade(t *testing.T) {
 	go func() { done <- session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}) }()
 	waits.Until(t, "the subscription to be entered", func() bool { return waits.Waiting(`mail\.\(\*Toolset\)\.enterSubscription$`) })
 	q := agentIn(t, ts.store, "/q")
-	ts.projects[q.Slug] = true // its first change was reported before anyone was waiting for it
+	ts.projects[q.Slug] = true // as if its first change had been reported before the subscription
 	ts.mu.Unlock()
 	if err := <-done; err != nil {
 		t.Fatal(err)

@@ -64,7 +64,7 @@ func say(note *maildir.Error) string {
 	return words.Say(note)
 }
 
-// resourceWords is the wording of the resources' refusals. A resource has its arguments in its URI.
+// resourceWords is the wording of the resources' refusals. A resource's arguments are in its URI.
 var resourceWords = refusal.Words{
 	Args: map[refusal.Field]string{
 		refusal.Project: "project",

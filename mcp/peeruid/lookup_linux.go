@@ -17,13 +17,13 @@ const (
 	headerSize  = unix.SizeofNlMsghdr
 )
 
-// established is the state of a TCP connection to which both ends can write (TCP_ESTABLISHED).
+// established is the TCP state in which both ends can send data (TCP_ESTABLISHED).
 const established = 1
 
-// patience is how long the kernel may take to answer, in seconds. It normally answers within microseconds.
+// patience is how long to wait for the kernel's answer, in seconds. The answer normally takes microseconds.
 const patience = 1
 
-// errUnknown means that the kernel lists no established connection of a process between the two addresses.
+// errUnknown means that no process on this machine has an established connection between the two addresses.
 var errUnknown = errors.New("no process on this machine has the other end open")
 
 // lookup returns the uid of the socket that is bound to client and connected to server.
@@ -41,7 +41,7 @@ func lookup(client, server netip.AddrPort) (uid int, err error) {
 	}
 	answer := make([]byte, 4096)
 	n, from, err := unix.Recvfrom(fd, answer, 0)
-	for errors.Is(err, unix.EINTR) { // a signal from the scheduler; because of the timeout, the call is not restarted
+	for errors.Is(err, unix.EINTR) { // the Go scheduler sends signals, and a call with a timeout is not restarted
 		n, from, err = unix.Recvfrom(fd, answer, 0)
 	}
 	if err != nil {
@@ -53,7 +53,7 @@ func lookup(client, server netip.AddrPort) (uid int, err error) {
 	return read(answer[:n], client, server)
 }
 
-// request returns the netlink message that asks for one connection.
+// request returns the netlink message that asks the kernel about one connection.
 func request(client, server netip.AddrPort) []byte {
 	b := make([]byte, headerSize+requestSize)
 	binary.NativeEndian.PutUint32(b, uint32(len(b)))

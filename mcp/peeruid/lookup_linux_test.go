@@ -17,8 +17,8 @@ import (
 	"mailtree/fixtures/guesttest"
 )
 
-// dialEnv makes the test binary act as another user's process. The process connects to the address in this variable,
-// reports that it has done so, and keeps the connection open until its input ends.
+// dialEnv is an environment variable that makes the test binary act as another user's process. The process connects
+// to the address in the variable, reports that it has done so, and keeps the connection open until its input ends.
 const dialEnv = "PEERUID_DIAL"
 
 func TestMain(m *testing.M) {

@@ -18,7 +18,7 @@ import (
 //
 // A client may reset a connection that has not been accepted yet. The server can still read what the client sent, but
 // another user can now use the client's port to establish a connection between the same addresses. Of therefore looks
-// up this end too: it has an inode only if the connection has been accepted.
+// up this end too, which has an inode only if the connection has been accepted.
 func Of(c net.Conn) (uid int, err error) {
 	client, err := addrPort(c.RemoteAddr())
 	if err != nil {
@@ -37,7 +37,8 @@ func Of(c net.Conn) (uid int, err error) {
 	return uid, nil
 }
 
-// addrPort returns the address and port of a TCP address. IPv4 addresses are in their short form.
+// addrPort returns the address and port of a TCP address. It converts an IPv4-mapped IPv6 address to IPv4 and drops
+// the zone.
 func addrPort(a net.Addr) (netip.AddrPort, error) {
 	t, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -47,7 +48,8 @@ func addrPort(a net.Addr) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(ap.Addr().Unmap().WithZone(""), ap.Port()), nil
 }
 
-// Check returns nil if Of works on this system, and the reason otherwise. To find out, Check connects to itself once.
+// Check returns nil if Of works on this system, and otherwise an error with the reason. To test this, Check opens a
+// TCP connection to itself.
 func Check() error {
 	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 	NameHeader    = "Mcp-Name"
 )
 
-// HelloHeader contains, as JSON, the self-asserted part of tool.Caller. Bridges send it on the socket.
+// HelloHeader contains the self-asserted part of tool.Caller as JSON. Bridges send this header on the socket.
 const HelloHeader = "Mailtree-Hello"
 
 // FailureTrailer contains the reason if the server could not finish an answer that is not JSON.
@@ -43,13 +43,13 @@ const (
 
 	CodeBusy     = -32000
 	CodeDenied   = -32001
-	CodeNotFound = -32002 // the resource does not exist, in the old era; CodeParams in the new era
+	CodeNotFound = -32002 // the resource does not exist (old era; the new era uses CodeParams)
 	CodeHeaders  = -32020 // headers contradict the message
 	CodeUnknown  = -32023 // an unknown event (SEP-3415)
 )
 
-// Failure returns the JSON-RPC error that answers the message with the given id. If id is nil, the message's id is
-// unknown.
+// Failure returns the JSON-RPC error that answers the message with the given id. A nil id means that the message's id
+// is unknown.
 func Failure(id json.RawMessage, code int, text string) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
@@ -63,7 +63,7 @@ func Failure(id json.RawMessage, code int, text string) []byte {
 		"error":   map[string]any{"code": code, "message": text},
 	})
 	if err != nil {
-		panic(err) // the id has already been parsed
+		panic(err) // impossible: the id has already been parsed
 	}
 	return bytes.TrimSpace(b.Bytes())
 }

@@ -33,7 +33,7 @@ type Session struct {
 // Lasts is how long an unused session is kept.
 const Lasts = 24 * time.Hour
 
-// The limits of one session. Larger sessions are not kept, so their clients must begin again.
+// The limits of one session. Larger sessions are not kept, so their clients must begin new ones.
 const (
 	maxURIs  = 256
 	maxBytes = 256 << 10
@@ -136,7 +136,7 @@ func (f *Folder) makeRoom() error {
 	return nil
 }
 
-// Use marks a stored session as just used. It ignores sessions that are not stored.
+// Use records that a stored session has just been used. It ignores sessions that are not stored.
 func (f *Folder) Use(id string) {
 	if f.Dir != "" {
 		now := time.Now()

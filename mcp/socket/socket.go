@@ -5,8 +5,9 @@
 // because a listening server holds a lock. For server.sock, that is the store's lock. For a socket outside the store,
 // it is the file <path>.lock next to the socket. If a listener's socket is removed, Renew recreates it.
 //
-// A socket address has room for about a hundred bytes. On Linux, longer paths work too, by means of a descriptor of
-// their folder. On other systems, the error says what to do. See docs/clients.md, "The socket, and other users".
+// A path in a socket address can be about a hundred bytes long. On Linux, longer paths work too, because they are
+// shortened with a file descriptor of their folder. On other systems, Listen returns an error that says what to do.
+// See docs/clients.md, "The socket, and other users".
 package socket
 
 import (
@@ -81,8 +82,8 @@ func Listen(ctx context.Context, cfg Config) (*Listener, error) {
 	return l, nil
 }
 
-// own takes the lock of a socket outside the store. The lock is needed because servers of two stores may use the same
-// path.
+// own acquires the lock of a socket outside the store. The lock is needed because the servers of two stores may use
+// the same path.
 func (l *Listener) own() error {
 	f, err := os.OpenFile(l.cfg.Path+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -120,7 +121,7 @@ func (l *Listener) listen(ctx context.Context) error {
 			"system does not support sockets, "+
 			"choose a folder on another one", l.cfg.Path, plain(err))
 	}
-	ln.(*net.UnixListener).SetUnlinkOnClose(false) // ln has only the shortened path
+	ln.(*net.UnixListener).SetUnlinkOnClose(false) // ln has only the shortened path; withdraw removes the socket
 	mode := fs.FileMode(0o600)
 	if l.cfg.Open {
 		mode = 0o666
@@ -176,7 +177,8 @@ func clear(ctx context.Context, path string) error {
 	case err == nil:
 		c.Close()
 		return fmt.Errorf("another server is listening on the socket %s: stop it, or choose another with SOCKET", path)
-	case !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist): // a timeout, no descriptors, a full queue
+	// This may be a timeout, a lack of descriptors or a full queue.
+	case !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("cannot check whether another server is listening on the socket %s: %w", path, plain(err))
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -301,7 +303,7 @@ func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
 }
 
 // rest returns how much longer the listener must stay idle until it has been idle for d. If that time has passed, the
-// result is 0 or less.
+// result is 0 or less, and Accept closes new connections from then on.
 func (l *Listener) rest(d time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -321,7 +323,7 @@ func (l *Listener) Withdraw() {
 	l.withdraw()
 }
 
-// withdraw is like Withdraw, but the caller must hold place.
+// withdraw is like Withdraw, but the caller must hold l.place.
 func (l *Listener) withdraw() {
 	if !l.closed && l.stands() {
 		os.Remove(l.cfg.Path)

@@ -18,8 +18,8 @@ import (
 	"mailtree/fixtures/guesttest"
 )
 
-// TestMain can also run the test binary as another user's process. That process connects SOCKET_GUEST times, prints how
-// many connections were accepted, and waits until its input ends.
+// TestMain also lets the test binary act as another user's process. That process connects SOCKET_GUEST times, prints
+// how many connections were accepted, and waits until its input ends.
 func TestMain(m *testing.M) {
 	if n, err := strconv.Atoi(os.Getenv("SOCKET_GUEST")); err == nil {
 		in := 0
@@ -260,8 +260,8 @@ func TestAwaitIdle(t *testing.T) {
 	}
 }
 
-// TestAwaitIdleOfLateStart checks that clients that connected while the server was starting are served, however long it
-// took to start.
+// TestAwaitIdleOfLateStart checks that clients that connected while the server was starting are served, regardless of
+// how long the start took.
 func TestAwaitIdleOfLateStart(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -281,7 +281,7 @@ func TestAwaitIdleOfLateStart(t *testing.T) {
 	}
 	defer c.Close()
 	const idle = time.Minute
-	l.since = time.Now().Add(-idle) // how long the start took
+	l.since = time.Now().Add(-idle) // as if the start had taken that long
 	if err := l.AwaitIdle(ctx, idle); err == nil {
 		t.Error("idle although a client is connected")
 	}
@@ -334,7 +334,7 @@ func TestRenew(t *testing.T) {
 		name string
 		do   func(t *testing.T, path string)
 		want string // expected in the error; "" if there is none
-		kept bool   // the new socket stays
+		kept bool   // the original socket stays
 	}{
 		{"untouched", func(*testing.T, string) {}, "", true},
 		{"removed", func(t *testing.T, path string) { check(t, os.Remove(path)) }, "", false},
@@ -366,7 +366,7 @@ func TestRenew(t *testing.T) {
 				check(t, err)
 				tt.do(t, path)
 				before, _ := os.Lstat(path)
-				for range 2 { // the second time has the same result
+				for range 2 { // the second call has the same result
 					err := l.Renew(t.Context())
 					after, gone := os.Lstat(path)
 					switch {

@@ -14,7 +14,7 @@
 //     and continues. At the end, Run returns an error.
 //   - When the input ends, the bridge answers the requests in progress and ends. A client's requests stop waiting for
 //     mail then, because the client is about to end. Piped requests, without a handshake, still wait. When no process
-//     reads the output any more, the bridge cancels all requests and ends, whether or not the input has ended.
+//     reads the output anymore, the bridge cancels all requests and ends, whether or not the input has ended.
 package stdio
 
 import (
@@ -83,7 +83,7 @@ type bridge struct {
 }
 
 // Run passes messages between the client and the server until the input ends or ctx is done. It returns an error if
-// some lines were not messages, or if no server can be used before anything has been answered.
+// some lines were not messages, or if no server can be used at the start.
 func Run(ctx context.Context, cfg Config) error {
 	if cfg.MaxLine == 0 {
 		cfg.MaxLine = DefaultMaxLine
@@ -180,7 +180,7 @@ func (b *bridge) pump(ctx context.Context) error {
 	}
 }
 
-// verdict returns the error that the bridge returns after the input has ended.
+// verdict returns the error that Run returns after the input has ended.
 func (b *bridge) verdict(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -235,7 +235,7 @@ func (b *bridge) takeLine(ctx, listening context.Context, l line, requests *sync
 	switch {
 	case m.cancels != "":
 		b.cancel(m)
-	case !m.asks(): // it would concern a session, but servers keep no sessions for bridges
+	case !m.asks(): // dropped, because it concerns a session, and servers keep no sessions for bridges
 	case m.method == "initialize": // in order, because later messages depend on it
 		b.exchange(ctx, m)
 	case m.method == "subscriptions/listen":
@@ -290,7 +290,7 @@ func (b *bridge) cancel(m *message) {
 // errInputEnded is the cancellation cause of calls that are waiting for mail when the input ends.
 var errInputEnded = errors.New("the input has ended, so this call stopped waiting for mail")
 
-// endWaits ends those of a client's calls that are waiting for mail.
+// endWaits cancels a client's calls that are waiting for mail. Piped calls keep waiting.
 func (b *bridge) endWaits() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -301,7 +301,8 @@ func (b *bridge) endWaits() {
 	}
 }
 
-// beginCall registers a request. If too many requests are in progress, it returns a nil context.
+// beginCall registers a request. If too many requests are in progress, it answers with an error and returns a nil
+// context.
 func (b *bridge) beginCall(ctx context.Context, m *message) (context.Context, func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

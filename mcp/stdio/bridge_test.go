@@ -112,8 +112,8 @@ func TestEndWhileStreamOpens(t *testing.T) {
 	}
 }
 
-// TestListen checks that a subscription of the newer era continues across servers. The client sees one beginning and no
-// end.
+// TestListen checks that a subscription of the newer era continues across servers. The client sees the subscription
+// begin only once, and does not see it end.
 func TestListen(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(w *world){"stopped": (*world).stop, "killed": (*world).kill} {
@@ -153,8 +153,8 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestListenToNothing checks that a subscription to something that this server does not report is answered at once, and
-// does not end anything else.
+// TestListenToNothing checks that a subscription to something that this server does not report is answered at once,
+// and that the bridge keeps its link to the server.
 func TestListenToNothing(t *testing.T) {
 	t.Parallel()
 	for _, want := range []string{`{}`, `{"toolsListChanged":true}`} {
@@ -213,7 +213,8 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestNotReached checks that a call that reached no server is sent once to the next server, whatever the call does.
+// TestNotReached checks that a call that reached no server is sent once to the next server, regardless of what the
+// call does.
 func TestNotReached(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -244,7 +245,7 @@ func TestCancel(t *testing.T) {
 		}
 		c.send(call("1", "check_my_messages", `{"project_key":"/p","agent_name":"Ann","unread_only":true,"wait_seconds":50}`, m))
 		c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
-		if err := c.finish(); err != nil { // finish would wait for an answer
+		if err := c.finish(); err != nil { // finish would wait if the call were still in progress
 			t.Error(err)
 		}
 	}

@@ -43,7 +43,7 @@ func (b *bridge) exchange(ctx context.Context, m *message) {
 	}
 }
 
-// once tries one server. If again is true, another attempt is safe.
+// once sends a message to one server. If again is true, it is safe to send the message again.
 func (b *bridge) once(ctx context.Context, l *link, m *message) (again bool, err error) {
 	res, err := b.post(ctx, m)
 	if err == nil {
@@ -64,8 +64,7 @@ func (b *bridge) once(ctx context.Context, l *link, m *message) (again bool, err
 	return false, errors.New(unknownOutcome)
 }
 
-// gone waits until the bridge has noticed that the link is down. It is called after the server has broken off an
-// answer.
+// gone ends the link and waits until it is down. It is called after a request to the server has failed.
 func (b *bridge) gone(ctx context.Context, l *link) {
 	l.end()
 	select {
@@ -189,7 +188,7 @@ func listenTo(uri string) *message {
 }
 
 // listen serves a newer-era subscription across restarts of the server, until ctx is done or a server refuses the
-// subscription. It calls say with everything that the client should receive. If no server is available before the
+// subscription. It calls say with each message that the client should receive. If no server is available before the
 // subscription has begun, listen returns an error.
 func (b *bridge) listen(ctx context.Context, m *message, say func(e *envelope, data []byte)) error {
 	for begun := false; ctx.Err() == nil; pause(ctx) {
@@ -209,8 +208,8 @@ func (b *bridge) listen(ctx context.Context, m *message, say func(e *envelope, d
 	return nil
 }
 
-// hear passes on what one server sends. It returns true if the server has refused the subscription or the client needs
-// nothing more. The parameter begun says whether the client has been told that the subscription has begun.
+// hear passes on the messages that one server sends. It returns true if the server has refused the subscription or
+// the client needs nothing more. The parameter begun says whether the client knows that the subscription has begun.
 func (b *bridge) hear(ctx context.Context, m *message, begun *bool, say func(e *envelope, data []byte)) (over bool) {
 	res, err := b.post(ctx, m)
 	if err != nil {
@@ -246,7 +245,8 @@ func (b *bridge) hear(ctx context.Context, m *message, begun *bool, say func(e *
 	return over || ctx.Err() != nil
 }
 
-// updatedLine returns the notification, as part of a newer-era subscription, that a resource may have changed.
+// updatedLine returns the notification that a resource may have changed, in the form that newer-era subscriptions
+// use.
 func updatedLine(uri string, id json.RawMessage) []byte {
 	meta := `{"io.modelcontextprotocol/subscriptionId":` + string(id) + `}`
 	params := `{"_meta":` + meta + `,"uri":` + string(tool.Encode(uri)) + `}`

@@ -14,7 +14,7 @@ import (
 )
 
 // TestEOF checks that requests that are in progress when the input ends are still answered. From then on, a client's
-// calls no longer wait for mail or take any. Piped calls still do.
+// calls no longer wait for mail or receive any. Piped calls still do.
 func TestEOF(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -62,7 +62,7 @@ func TestEOF(t *testing.T) {
 }
 
 // TestUnread checks that requests in progress are canceled and the bridge ends when no process is reading the output
-// any more, whether or not the input has ended.
+// anymore, whether or not the input has ended.
 func TestUnread(t *testing.T) {
 	t.Parallel()
 	wait := call("1", "check_my_messages", `{"project_key":"/p","agent_name":"Ann","unread_only":true,"wait_seconds":50,"mark_read":true}`, "")
@@ -81,7 +81,7 @@ func TestUnread(t *testing.T) {
 		defer out.Close()
 		c := w.bridge(func(cfg *Config) { cfg.Out = out })
 		c.send(tt.lines...)
-		if len(tt.lines) > 1 { // the handshake has been answered, and the batch after it has been sent
+		if len(tt.lines) > 1 { // wait until the handshake has been answered and the batch has been sent
 			if _, err := bufio.NewReader(r).ReadString('\n'); err != nil {
 				t.Fatal(err)
 			}
@@ -139,7 +139,7 @@ func TestLines(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			c := w.bridge(func(cfg *Config) { cfg.MaxLine, cfg.inOrder = 2000, time.Minute }) // no matter how slow an answer is
+			c := w.bridge(func(cfg *Config) { cfg.MaxLine, cfg.inOrder = 2000, time.Minute }) // answers may be slow
 			if _, err := io.WriteString(c.in, tt.in); err != nil {
 				t.Fatal(err)
 			}

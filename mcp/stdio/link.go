@@ -14,9 +14,9 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// link is a connection to a server, from when the server is found until it ends. During this time, the server keeps a
-// request from the bridge open (GET …/hold). This keeps a background server running, and lets each side notice when the
-// other one ends.
+// link is a connection to a server. It lasts from the moment the bridge finds the server until the server ends.
+// During this time, the server keeps a request from the bridge open (GET …/hold). This keeps a background server
+// running, and lets each side notice when the other one ends.
 type link struct {
 	down chan struct{} // closed when the server has ended
 	lost time.Time     // when the server ended; may be read only after down is closed
@@ -24,8 +24,8 @@ type link struct {
 }
 
 // connect returns the link. If there is none, it creates one. If start is true, connect starts a server if none is
-// running, but first gives other processes time to start one. If start is false, connect starts no server. The text of
-// its errors is meant for the client.
+// running, but first gives other processes time to start one. If start is false, connect does not start a server. The
+// text of its errors is meant for the client.
 func (b *bridge) connect(ctx context.Context, start bool) (*link, error) {
 	b.linking.Lock()
 	defer b.linking.Unlock()
@@ -52,7 +52,7 @@ func (b *bridge) current() *link {
 	return b.link
 }
 
-// open creates a link. It keeps trying unless the server refuses this user or toolset.
+// open creates a link. If start is true, open tries several times, unless the server refuses this user or toolset.
 func (b *bridge) open(ctx context.Context, start bool) (*link, error) {
 	for try := 0; ; try++ {
 		if start {
@@ -123,8 +123,8 @@ func (l *link) up() bool {
 	}
 }
 
-// keep looks for the next server when one has ended, but does not start one. This way, a client that only waits for
-// notifications gets them again once another process has started a server. Only requests start a server.
+// keep looks for a new server whenever a server has ended, but does not start one. This way, a client that only waits
+// for notifications gets them again once another process has started a server. Only requests start a server.
 func (b *bridge) keep(ctx context.Context) {
 	for {
 		select {

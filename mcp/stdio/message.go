@@ -12,13 +12,13 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// message is what the bridge needs to know about a message. The rest is up to the server.
+// message contains the parts of a message that the bridge needs. The server handles the rest.
 type message struct {
 	raw     []byte
 	id      json.RawMessage // id of a request or an answer; nil if it has none
 	method  string          // "" in answers and batches
 	version string          // the revision named in the message; "" if there is none
-	cancels string          // id of the request that is canceled by a notifications/cancelled, as JSON
+	cancels string          // in a notifications/cancelled: id of the request to cancel, as JSON
 	tool    string          // tool of a tools/call
 	waits   bool            // a tools/call that asks to wait for mail, or a batch containing one
 	batch   bool            // a batch of revision 2025-03-26
@@ -53,7 +53,7 @@ type params struct {
 	Notifications subject `json:"notifications"`
 }
 
-// subject is what a newer-era client subscribes to, or the part of it that the server accepts.
+// subject lists the things that a newer-era client subscribes to, or those of them that the server accepts.
 type subject struct {
 	URIs      []string `json:"resourceSubscriptions"`
 	Tools     bool     `json:"toolsListChanged"`
@@ -124,16 +124,16 @@ func parse(text []byte) (m *message, code int, err error) {
 }
 
 // asks reports whether the message is a request or a batch. A message without an id is also a request, as in a bare
-// POST, unless its method is that of a notification.
+// POST, unless the method names a notification.
 func (m *message) asks() bool {
 	return m.batch || m.method != "" && !strings.HasPrefix(m.method, "notifications/")
 }
 
-// stateless reports whether the message does not belong to a session.
+// stateless reports whether the message belongs to the newer era, which has no sessions.
 func (m *message) stateless() bool { return protocol.IsStateless(m.version) }
 
-// failure returns the answer to m for when the server gives none. For a tool call it is a tool error, because models
-// can correct only errors that they see.
+// failure returns the answer that the bridge gives to m if the server gives none. For a tool call, the answer is a
+// tool error, because models can correct only errors that they see.
 func (m *message) failure(text string) []byte {
 	if m.method != "tools/call" {
 		return protocol.Failure(m.id, protocol.CodeBusy, text)

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// untilUnread calls gone once no process is reading the output any more, if this can be detected. It returns after that
-// call or when ctx is done. A client that has died closes its end, and the mail that it was waiting for must stay in
-// the mailbox.
+// untilUnread calls gone once no process is reading the output anymore, if this can be detected. It returns after
+// that call or when ctx is done. A client that has died closes its end, and the mail that it was waiting for must
+// stay in the mailbox.
 func (b *bridge) untilUnread(ctx context.Context, gone func()) {
 	f, ok := b.cfg.Out.(*os.File)
 	if !ok {

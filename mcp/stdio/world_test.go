@@ -37,7 +37,7 @@ type world struct {
 	store *storetest.Store
 	path  string
 	cut   atomic.Bool  // the next POST is handled, but the server dies before answering it
-	holds atomic.Int32 // number of links that the servers have received
+	holds atomic.Int32 // number of hold requests that the servers have received
 	posts atomic.Int32 // number of POSTs that servers are handling
 	late  atomic.Value // method whose answer is delayed until freed is closed
 	freed chan struct{}
@@ -45,7 +45,7 @@ type world struct {
 	mute  atomic.Bool  // subscriptions do not open
 	muted atomic.Int32 // number of subscriptions that did not open
 
-	version string // of the servers; "": devel
+	version string // version of the servers; "" means devel
 
 	mu     sync.Mutex
 	server *http.Server // nil if no server is running
@@ -288,8 +288,8 @@ func call(id, tool, args, m string) string {
 
 const toAnn = `{"project_key":"/p","from_agent":"Ann","to":["Ann"],"subject":"s","body_md":"b"}`
 
-// TestSession checks that a client of the older era keeps its subscriptions, however the server ends and whichever
-// process starts the next one.
+// TestSession checks that a client of the older era keeps its subscriptions, regardless of how the server ends and
+// which process starts the next one.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	for name, restart := range map[string]func(w *world){

@@ -22,8 +22,8 @@ type args struct {
 	err error
 }
 
-// decode checks that the tool has all given arguments, that none is given twice, and that no required argument is
-// missing. If data is empty or null, there are no arguments.
+// decode checks that the tool declares all given arguments, that no argument is given twice, and that no required
+// argument is missing. If data is empty or null, there are no arguments.
 func decode(tool string, data json.RawMessage, in []Arg) *args {
 	a := &args{raw: map[string]json.RawMessage{}, in: in}
 	if data = bytes.TrimSpace(data); len(data) > 0 {
@@ -53,8 +53,8 @@ func decode(tool string, data json.RawMessage, in []Arg) *args {
 // has reports whether the argument was given with a value other than null.
 func (a *args) has(name string) bool { return a.raw[name] != nil }
 
-// repeatedKey returns the first key that appears twice in a JSON object, whatever the values contain. The data must be
-// valid JSON. To handle arguments of up to 8 MiB, repeatedKey reads each byte once and copies only the keys.
+// repeatedKey returns the first key that appears twice in a JSON object. It ignores keys in nested values. The data
+// must be valid JSON. To handle arguments of up to 8 MiB, repeatedKey reads each byte once and copies only the keys.
 func repeatedKey(data []byte) (key string, ok bool) {
 	seen, depth, atKey := map[string]bool{}, 0, false
 	for i := 0; i < len(data); i++ {
@@ -139,8 +139,8 @@ func (a *args) absent(names []string) string {
 // mostStrange is the maximum number of unknown arguments listed in a refusal. A call may contain a million of them.
 const mostStrange = 20
 
-// unknown returns a sentence that lists the unknown arguments, up to mostStrange of them. The result near contains the
-// arguments that the caller probably meant.
+// unknown returns a sentence that lists up to mostStrange unknown arguments. The result near contains the arguments
+// that the caller probably meant.
 func (a *args) unknown(tool string, strange []string) (text string, near []string) {
 	var quoted, hints []string
 	more := len(strange) - mostStrange

@@ -19,7 +19,7 @@ const (
 	LeastBudget   Budget = 256 << 10
 )
 
-// envelope is the room reserved for what surrounds an answer: JSON-RPC, the SDK's fields, and a URI of the maximum
+// envelope is the room reserved for everything around an answer: JSON-RPC, the SDK's fields, and a URI of the maximum
 // length.
 const envelope = 16 << 10
 
@@ -69,7 +69,7 @@ func (f Encoding) repeats() (plain, quoted int) {
 // fit returns the length n of the longest prefix of text that takes no more than most bytes, and its encoded size: see
 // maildir.Room. It measures in steps, so up to a tenth of most may remain unused.
 func (f Encoding) fit(text string, most int) (n, size int) {
-	step := most/256 + utf8.UTFMax // a byte takes up to 19 bytes
+	step := most/256 + utf8.UTFMax // one byte of text takes up to 19 bytes in an answer
 	for n < len(text) {
 		part := format.Cut(text[n:], step)
 		if part == "" { // the text is not UTF-8
@@ -140,8 +140,8 @@ func (b Budget) Listing(ctx context.Context, form Encoding, rest any) *Listing {
 	}
 }
 
-// Add reports whether one more item fits. If it does not, the list ends before that item. A long list reserves memory.
-// If no memory is available, no more items fit and Err returns the reason.
+// Add reserves room for one more item, and reports whether the item fits. If it does not fit, the list ends before
+// that item. A long list reserves memory. If no memory is available, no more items fit and Err returns the reason.
 func (l *Listing) Add(item any) bool {
 	size := l.form.Size(item) + l.form.ofJSON([]byte(","))
 	if size > l.left || l.err != nil {
@@ -184,8 +184,8 @@ func (b Budget) Blob(ctx context.Context) (most int64, err error) {
 // Fits reports whether v is within the budget.
 func (b Budget) Fits(form Encoding, v any) bool { return form.Size(v) <= b.bytes() }
 
-// Page returns the items from offset on that fit in a tool's answer, and the offset of the next page, which is 0 at the
-// end. Its only error is ErrUnavailable.
+// Page returns the items from offset on that fit in a tool's answer, and the offset of the next page, or 0 if there
+// is none. Its only error is ErrUnavailable.
 func Page[T any](ctx context.Context, b Budget, items []T, offset int) (page []T, next int, err error) {
 	page = items[min(offset, len(items)):]
 	n, err := Fit(ctx, b, InTool, "", page)

@@ -44,8 +44,8 @@ func (c Caller) ProjectKey() string {
 	return maildir.DefaultProject
 }
 
-// WorkDir returns the folder in which the caller works. It is the call's project or the caller's Project, whichever is
-// the first absolute path, or otherwise WorkTree. If the folder is unknown, WorkDir returns "".
+// WorkDir returns the folder in which the caller works. It is the first absolute path among the call's project and
+// the caller's Project, or otherwise WorkTree. If the folder is unknown, WorkDir returns "".
 func (c Caller) WorkDir(project string) string {
 	for _, dir := range []string{project, c.Project} {
 		if filepath.IsAbs(dir) {
@@ -55,7 +55,7 @@ func (c Caller) WorkDir(project string) string {
 	return c.WorkTree
 }
 
-// User returns the caller in the form that identifies owners of mailboxes.
+// User returns the caller in the form used for mailbox owners.
 func (c Caller) User() maildir.Caller { return maildir.Caller{UID: c.UID, Root: c.Root} }
 
 // PeerAuth returns the Auth value for a caller whom the server has identified by peer credentials.

@@ -24,7 +24,7 @@ type Refusal struct {
 // InternalText is all that a client learns about an internal error.
 const InternalText = "Internal error: see the server's log."
 
-// Invalid returns the refusal of invalid arguments.
+// Invalid returns a refusal for invalid arguments.
 func Invalid(format string, a ...any) error { return Refused(refusal.ErrInvalid, format, a...) }
 
 // Refused returns a refusal in the toolset's own words, for a reason that only the toolset knows.

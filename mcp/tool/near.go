@@ -29,8 +29,8 @@ var alike = [][]string{
 	{"cmd", "command"},
 }
 
-// meant returns the arguments that a caller probably meant by an unknown name. They are up to three equally similar
-// arguments that the call does not pass. If none is similar enough, meant returns nil.
+// meant returns the arguments that a caller probably meant by an unknown name. It considers only arguments that the
+// call does not pass, and returns up to three equally similar ones. If none is similar enough, it returns nil.
 func (a *args) meant(given string) (near []string) {
 	const least = 0.5 // half of the words must match
 	best := least

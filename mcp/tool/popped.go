@@ -13,9 +13,9 @@ import (
 	"mailtree/maildir/index"
 )
 
-// PoppedText returns a popped message as a single text, for tools whose answers have no other place for it. The text
-// consists of the subject if there is one, a blank line, the body, and the attachments. The message is now marked as
-// read, so nothing may be omitted silently.
+// PoppedText returns a popped message as a single text, for tools whose answers have no separate fields for its
+// parts. The text consists of the subject if there is one, a blank line, the body, and the attachments. The message
+// is now marked as read, so nothing may be omitted silently.
 func PoppedText(p *maildir.Project, d *index.Delivery) string {
 	body := d.Body
 	if d.BodyNext > 0 {

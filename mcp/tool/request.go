@@ -16,7 +16,7 @@ import (
 //
 //   - json is its name; with omitempty, the argument is optional;
 //   - jsonschema describes it, and example appears in messages that refuse it;
-//   - default, min and max appear in the schema; most is a max that does not;
+//   - default, min and max appear in the schema; most is a maximum that does not;
 //   - enum lists the values of a string, in lower case and separated by commas;
 //   - alias is a name that other programs use for it. The alias is not in the schema, and the schema does
 //     not require the argument, so a call with the alias is valid;
@@ -57,7 +57,7 @@ type Wait struct {
 	Note string
 }
 
-// Missing returns the refusal of a call that lacks an argument of the tool whose arguments R declares.
+// Missing returns the refusal for a call that lacks the named argument. R declares the tool's arguments.
 func Missing[R any](name string) error {
 	a := &args{in: argsOf(reflect.TypeFor[R]())}
 	return Invalid("%s", a.absent([]string{name}))

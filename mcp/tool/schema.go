@@ -47,9 +47,9 @@ func simplify(s *jsonschema.Schema) {
 }
 
 // published returns the output schema of each tool as clients get it. This is the result of OutputSchema without the
-// fields of nested objects. Clients check answers against these schemas, but no client that we tested shows them to its
-// model. The room in a listing is therefore saved for what models read. If two tools have the same answer, only the
-// first one declares its fields.
+// fields of nested objects. Clients check answers against these schemas, but no client that we tested shows them to
+// its model. Omitting these fields leaves more room in a listing for what models read. If two tools have the same
+// answer, only the first one declares its fields.
 func published(tools []Tool) []json.RawMessage {
 	all, seen := make([]json.RawMessage, len(tools)), map[string]bool{}
 	for i, t := range tools {

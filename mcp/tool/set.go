@@ -63,8 +63,8 @@ type About struct {
 	Words        refusal.Words // wording of the refusals
 	// Extensions contains the settings of the toolset's protocol extensions, by identifier.
 	Extensions map[string]any
-	// Options contains the handlers that only few toolsets have, such as completions and subscriptions. NewSet adds the
-	// rest.
+	// Options contains the handlers that only a few toolsets have, such as completions and subscriptions. NewSet adds
+	// the rest.
 	Options mcp.ServerOptions
 }
 
@@ -119,8 +119,7 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 	return s
 }
 
-// nameTools extends the SDK's error for an unknown tool with the tools with the most similar names and a list
-// of all tools.
+// nameTools adds the most similar tool names and a list of all tools to the SDK's error for an unknown tool.
 func nameTools(tools []Tool) mcp.Middleware {
 	names := make([]string, len(tools))
 	for i, t := range tools {

@@ -122,7 +122,7 @@ func splitAll(l []string) []string {
 }
 
 func stringList(data []byte) ([]string, bool) {
-	var l []*string // in a []string, null would pass as ""
+	var l []*string // in a []string, null would be decoded as ""
 	if json.Unmarshal(data, &l) != nil || l == nil || slices.Contains(l, nil) {
 		return nil, false
 	}
@@ -238,7 +238,7 @@ func ParseWhen(s string) (time.Time, error) {
 	switch {
 	case err != nil:
 		return format.ParseTime(s)
-	case f <= 0: // old clients send 0 by default and mean all
+	case f <= 0: // old clients send 0 by default, which selects everything
 		return time.Time{}, nil
 	case !(f < 253402300800): // year 10000
 		return time.Time{}, strconv.ErrRange
@@ -259,7 +259,7 @@ func (a *args) fail(err error) {
 	a.err = err
 }
 
-// Clip shortens text from the caller for repetition in an answer.
+// Clip shortens text from the caller so that an answer can repeat it.
 func Clip(s string) string {
 	if len(s) <= 80 {
 		return s

@@ -23,13 +23,13 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// The command `codex queue` stores a prompt for a thread. If a process has loaded the thread, Codex runs the prompt at
-// once. Otherwise it runs the prompt when the thread is resumed. The server runs this command itself, because Codex has
-// no hooks that outlive their turn, so no process of the client could run it. The server queues nothing for a thread
-// that no process has loaded, and nothing for a thread of `codex exec`, which drops the queue
+// The command `codex queue` stores a prompt for a thread. If a process has loaded the thread, Codex runs the prompt
+// at once. Otherwise it runs the prompt when the thread is resumed. The server runs this command itself, because
+// Codex has no hooks that outlive their turn, so no process of the client could run it. The server queues nothing for
+// a thread that no process has loaded, and nothing for a thread of `codex exec`, which drops the queue
 // (https://github.com/openai/codex/issues/41060). The process that has loaded a thread locks
-// $CODEX_HOME/thread-writer-locks/ID.lock. The server runs that process's program, so that the server's own PATH does
-// not matter.
+// $CODEX_HOME/thread-writer-locks/ID.lock. The server runs the executable of that process, so that the server's own
+// PATH does not matter.
 
 const queueTime = 20 * time.Second // usually 0.4 s
 
@@ -71,9 +71,9 @@ func queueCodex(ctx context.Context, s *seat.Seat, text string) error {
 	return startQueue(ctx, home, s.ID)
 }
 
-// startQueue makes Codex's background server run what is queued for a thread. After the user has interrupted a turn,
-// Codex holds the queue back until the next prompt. If the thread does not belong to a background server, startQueue
-// does nothing, and the notice waits for that prompt. If the queue has already begun to run and is therefore empty, the
+// startQueue makes Codex's background server run a thread's queue. After the user has interrupted a turn, Codex holds
+// the queue back until the next prompt. If the thread does not belong to a background server, startQueue does
+// nothing, and the notice waits for that prompt. If the queue has already begun to run and is therefore empty, the
 // background server refuses the request, and startQueue ignores the refusal.
 func startQueue(ctx context.Context, home, thread string) error {
 	socket, err := filepath.EvalSymlinks(filepath.Join(home, "app-server-control", "app-server-control.sock"))
@@ -85,7 +85,7 @@ func startQueue(ctx context.Context, home, thread string) error {
 	}}
 	conn, early, _, err := dial.Dial(ctx, "ws://localhost/")
 	if err != nil {
-		return nil // it has ended
+		return nil // the background server has ended
 	}
 	defer conn.Close()
 	if end, ok := ctx.Deadline(); ok {

@@ -12,8 +12,8 @@ import (
 	"mailtree/mcp/agentmail/tmux"
 )
 
-// knock wakes the agent of a seat in the best available way. It returns an outcome as defined in package seat, or "" if
-// nothing is left to announce. The error why says why the agent could not be woken.
+// knock wakes the agent of a seat in the best available way. It returns an outcome as defined in package seat, or ""
+// if nothing is left to announce. The result why is an error that says why the agent could not be woken.
 //
 // For a session, knock does not record that the agent was notified. The prompt begins a turn, and the client's hook
 // then reports all mail that is still unread. For an agent without a session, Recheck records it before anything is

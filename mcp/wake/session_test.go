@@ -17,7 +17,7 @@ import (
 	"mailtree/mcp/wake"
 )
 
-// sit begins a session of the client for Bob.
+// sit begins a session for Bob in the given client.
 func (d *desk) sit(client string, v maildir.SessionEvent) maildir.SessionKey {
 	d.t.Helper()
 	v.SessionKey, v.Agent = maildir.SessionKey{Client: client, ID: "thread-1"}, "Bob"

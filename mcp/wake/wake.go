@@ -4,9 +4,9 @@
 // session is woken through the client's queue (codex.go) or in tmux. Clients that wait for mail themselves are not
 // woken here (maildir.AwaitNews).
 //
-// The notice contains nothing written by a sender, because text in a prompt would be taken for the user's words. Waking
-// an agent does not mark anything as read. If an agent cannot be woken, the server retries, less and less often. See
-// docs/hooks.md, "Waking", and docs/agentmail.md, "Waking an agent in tmux".
+// The notice contains nothing written by a sender, because the model would mistake text in a prompt for the user's
+// words. Waking an agent does not mark anything as read. If an agent cannot be woken, the server retries, less and
+// less often. See docs/hooks.md, "Waking", and docs/agentmail.md, "Waking an agent in tmux".
 package wake
 
 import (
@@ -175,8 +175,8 @@ func (n *Waker) everybody(ctx context.Context) (map[whom]attempt, error) {
 }
 
 // wait waits until an agent in look is due, and returns the number of the last change that it has seen. If changes
-// after mark concern an agent, wait adds that agent to look and returns after the time Settle. If turn is closed, wait
-// returns after the time Settle, and every agent in look is due as if no attempt had been made to wake it. Otherwise it
+// after mark concern an agent, wait adds that agent to look and returns after Config.Settle. If turn is closed, wait
+// returns after Config.Settle, and every agent in look is due as if no attempt had been made to wake it. Otherwise it
 // returns when a retry is due.
 func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt, turn <-chan struct{}) (int64, error) {
 	waiting, cancel := waitingUntil(ctx, firstOf(look), turn)
@@ -185,7 +185,7 @@ func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt, tur
 		changes, err := n.cfg.Store.WaitChanges(waiting, mark, 1000)
 		switch {
 		case errors.Is(err, errTurnEnded):
-			due = true // within the time Settle, the client shows its prompt
+			due = true // the client shows its prompt within Config.Settle
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 			return mark, nil
 		case err != nil:
@@ -243,7 +243,7 @@ func firstOf(look map[whom]attempt) (first time.Time) {
 	return first
 }
 
-// wake checks one agent, and wakes it if it is due. If left is true, the agent must be tried again.
+// wake checks one agent, and wakes it if it is due. If left is true, waking the agent must be retried.
 func (n *Waker) wake(ctx context.Context, by By, w whom, told func(Outcome)) (left bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -286,7 +286,8 @@ func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maild
 	return o
 }
 
-// notice returns Text with the read tool of the toolset in which an agent with the given program was registered.
+// notice returns the Text for an agent with the given program. The program shows which toolset registered the agent,
+// and thus with which tool the agent reads mail.
 func notice(program string) string {
 	switch program {
 	case "agentmail":

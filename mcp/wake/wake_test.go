@@ -85,7 +85,7 @@ func (d *desk) status(s string) {
 	d.check(d.p.Agents.SetPresence(d.t.Context(), "Bob", s))
 }
 
-// echo writes the status file as a user would by hand, and waits until the server has read it.
+// echo writes the status file as a user would in a shell, and waits until the server has read it.
 func (d *desk) echo(s string) {
 	d.t.Helper()
 	d.check(os.WriteFile(filepath.Join(d.p.Dir(), "agents/Bob/status"), []byte(s+"\n"), 0o600))
@@ -233,7 +233,7 @@ func TestFind(t *testing.T) {
 	second := d.tmux.Window("work", "bo b", d.repo)
 	d.send("b")
 	refused(ann.Tmux, "several tmux windows have its name")
-	other := d.tmux.Window("other", "zsh", "/") // this window has a name of its own
+	other := d.tmux.Window("other", "zsh", "/") // this window has a different name
 	seat(other, "")
 	hears(other, "")
 	seat(elsewhere, "Bob")
@@ -246,7 +246,7 @@ func TestFind(t *testing.T) {
 	seat(bob, "Bob")
 	d.send("b")
 	d.tmux.Run("copy-mode", "-t", bob.Pane)
-	d.tmux.Split(bob, linked) // receives the keystrokes but is not the agent's pane
+	d.tmux.Split(bob, linked) // the new pane receives the keystrokes but is not the agent's pane
 	refused(bob.Tmux, "somebody is scrolling in its window, or the window's input is off or shared")
 	d.tmux.Run("send-keys", "-t", bob.Pane, "-X", "cancel")
 	d.tmux.Run("set-option", "-w", "-t", bob.Pane, "synchronize-panes", "on")

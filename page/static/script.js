@@ -15,8 +15,8 @@ function tell(text, more = "") {
   hush = setTimeout(tell, 10000, "");
 }
 
-// Live updates: the stream reports a change, and the server renders the view again. A time that gets older is not a
-// change, nor is a part that the user has opened.
+// Live updates: the stream reports a change, and the server renders the view again. Neither a time that gets older nor
+// a part that the user has opened counts as a change.
 const plain = (e) => e.outerHTML.replace(/<time[^]*?<\/time>| open=""| class="fresh"| fresh(?=")|value="page-\w+"/g, "");
 function grow(old, now) {
   const fresh = $$("time", now);
@@ -28,7 +28,7 @@ const active = (e) => [document.activeElement].find((f) => e.contains(f));
 const busy = (e) => $("details[open]:not(.fold)", e) || active(e)?.matches(typed) || (!marked.isCollapsed && e.contains(marked.anchorNode));
 const scrolled = (e) => Math.max(scrollY, e.closest(".pane")?.scrollTop || 0) > 100 && !$("article", e);
 const unsent = (form) => form && ($("textarea", form).value.trim() || files(form).files.length || $("[name=kept]:checked", form));
-// The variable appeared is the time when something appeared that the user did not open.
+// The variable appeared is the last time when something appeared that the user did not open.
 let running, again, away, tick = "1", appeared = 0;
 async function refresh(force) {
   if (running) return void (again = true);
@@ -88,7 +88,7 @@ if (url) {
       if (source?.readyState === EventSource.CLOSED) setTimeout(() => source && listen(), 3000);
     };
   };
-  // A browser allows six connections to a host, so a hidden tab closes its own.
+  // A browser allows six connections to a host, so a hidden tab closes its connection.
   const shut = () => { source?.close(); source = null; }, look = () => { document.hidden ? shut() : source || listen(); };
   look();
   on("pagehide", shut);
@@ -97,7 +97,7 @@ if (url) {
   setInterval(() => {
     if (!source && !notifies()) return;
     if (source && Date.now() - heard > 60000) { source.close(); heard = Date.now(); listen(); }
-    // Times change without an event.
+    // The times in a view change without an event.
     tick = "1";
     refresh();
   }, 60000);
@@ -105,7 +105,7 @@ if (url) {
 
 // Drafts are kept until they are sent. Text from the server takes precedence.
 const slot = (form) => "mailtree draft " + project + " " + form.dataset.draft;
-// The fields of a form that the user has changed, by key.
+// draft returns the fields of a form that the user has changed, by key.
 const draft = (at) => JSON.parse(localStorage.getItem(at) || "{}");
 const fields = (form) => [...form.elements].filter((e) => e.name && !/hidden|file|submit/.test(e.type));
 const is = (e) => (e.type === "checkbox" ? "checked" : "value"), key = (e) => e.name + (e.type === "checkbox" ? " " + e.value : "");
@@ -126,7 +126,7 @@ for (const form of $$("form[data-draft]")) {
 }
 on("input", (e) => {
   const to = e.target;
-  // A list completes the whole field.
+  // A datalist completes the whole field, so its options must begin with the names that are already there.
   if (to.list) {
     const before = to.value.slice(0, to.value.lastIndexOf(",") + 1);
     for (const o of to.list.options) { o.dataset.n ||= o.value; o.value = before && before + " " + o.dataset.n || o.dataset.n; }
@@ -141,7 +141,7 @@ on("submit", (e) => {
   if (e.target.dataset.draft) store("sending", slot(e.target));
 });
 
-// Files are chosen, pasted or dropped. Each is a chip; a click removes it.
+// The user can choose, paste or drop files. Each file is shown as a chip, and a click on the chip removes the file.
 const files = (form) => $("[type=file]", form);
 function attach(form, all) {
   const has = new DataTransfer();
@@ -162,10 +162,10 @@ on("paste dragover drop", (e) => {
   if (e.type !== "dragover") more(form, from.files);
 });
 
-// The bar appears once, for ten seconds and while it has the pointer or the focus. The addresses that undo what this
-// tab did are kept for z.
+// The bar says what the user has just done. It disappears after ten seconds, unless it has the pointer or the focus.
+// The URLs that undo what the user did in this tab are stored for the key z.
 const undos = "undo " + project, bar = $(".done");
-// These are the last parameters.
+// These parameters are always at the end of the URL.
 if (did) history.replaceState(null, "", location.href.replace(/[?&](again|at|by|did)=[^#]*/, ""));
 function settle(bar) {
   const undo = $("form", bar);
@@ -175,8 +175,8 @@ function settle(bar) {
 }
 if (bar) settle(bar);
 
-// Yes and No show the next thread, and are sent five seconds later, or when the user answers that thread or leaves it.
-// The variable soon is the answer that is sent soon: what decide has stored, or nothing.
+// Yes and No show the next thread. The answer is sent five seconds later, or when the user answers that thread or
+// leaves it. The variable soon contains the answer that is still to be sent, as stored by decide, or nothing.
 let soon = recall("soon");
 store("soon", []);
 if (soon[0]) {
@@ -188,7 +188,7 @@ function decide(b) {
   send();
   const word = b.firstChild.data + "to " + b.dataset.to;
   store("soon", [b.formAction, new URLSearchParams(new FormData(form, b)) + "", word, location.href, slot(form)]);
-  // The view does not count as opened by the user.
+  // With this parameter, the view does not count as opened by the user.
   next.searchParams.set("did", "sent");
   location = next;
 }
@@ -198,14 +198,14 @@ async function send() {
   localStorage.removeItem(at);
   tell("");
   let view;
-  try { view = await parse(await fetch(to, { method: "POST", body: new URLSearchParams(body), keepalive: true })); } catch { /* the server is away */ }
+  try { view = await parse(await fetch(to, { method: "POST", body: new URLSearchParams(body), keepalive: true })); } catch { /* the server is down */ }
   const now = view && $(".done", view);
   if (now) { $(".done")?.remove(); $("main").after(now); return settle(now); }
   if (text) localStorage.setItem(at, text);
   say("Not sent: " + word + ". " + ((view && $("#refused", view)?.textContent) || ""));
 }
 on("pagehide", send);
-// sync offers Yes and No only if the message is on the screen as a whole.
+// sync enables Yes and No only if the whole message is on the screen.
 const rect = (e) => e.getBoundingClientRect();
 function sync() {
   for (const b of $$("[data-to]")) {
@@ -221,7 +221,7 @@ function press(as) {
   b && !b.disabled ? b.click() : tell(b ? "Yes and No need the whole message on the screen." : "No question is open.");
 }
 
-// Notifications are off until the user chooses Notify me. Each message is reported once, and never the thread in view.
+// Notifications are off until the user chooses Notify me. Each message is reported once, unless its thread is in view.
 const notifies = () => localStorage.getItem("mailtree notify"), toldOf = "mailtree told";
 function notify() {
   const told = JSON.parse(localStorage.getItem(toldOf) || "[]");
@@ -240,8 +240,8 @@ async function bell(e) {
 bell();
 notify();
 
-// The focused row and its neighbors are kept for Back and for when a row is done. So are all rows: after a form, any
-// other row has just appeared.
+// The focused row and its neighbors are stored, so that the focus can return there after Back, or after a row is done.
+// All rows are stored too: after a form was sent, any row that is not among them has just appeared.
 const rows = () => $$("main a.row").filter((e) => e.checkVisibility());
 const pick = (e) => $("[name=message]", e?.closest("li") || stale);
 const memory = "at " + location.pathname, shown = () => rows().map((e) => row(e) + (pick(e)?.value || ""));
@@ -263,9 +263,9 @@ if (performance.getEntriesByType("navigation")[0]?.type === "back_forward" || ba
 }
 $(".list [aria-current].row")?.scrollIntoView({ block: "nearest" });
 
-// Keys work without Ctrl, Alt and Cmd, except Enter, which sends.
+// Keys work only without Ctrl, Alt and Cmd. The exception is Enter, which sends a form with Ctrl or Cmd.
 const current = () => document.activeElement?.closest("article") || $("a.row", document.activeElement?.closest("li") || stale);
-// The variable last is the box that x has set; going is whether g was pressed.
+// The variable last is the checkbox that x has changed last, and going says whether g was pressed just before.
 let last, going;
 function move(by) {
   const all = $(".reads") ? $$(".list a.row") : rows(), open = all.findIndex((e) => e.matches("[aria-current]"));
@@ -275,7 +275,7 @@ function move(by) {
   to?.scrollIntoView({ block: "nearest" });
 }
 const asked = "This asks you for an answer: press y, n, h (later) or r (reply).";
-// done marks as read the selected rows, the focused row or the open thread.
+// done marks the selected rows, the focused row or the open thread as read.
 function done() {
   const only = $("a.row:not([aria-current])", current()?.parentNode || stale), picked = $$("main li:has(:checked) > a.row"), at = $("[data-done]");
   const which = picked[0] ? picked : only ? [only] : [], asks = !picked[0] && (only || $("#reply"))?.matches("[data-asks]");
@@ -344,7 +344,7 @@ on("click", (e) => {
   if (at("[data-discard]")) {
     const form = e.target.closest("form");
     localStorage.removeItem(slot(form));
-    // The form is alone, so the link leads to the thread.
+    // If the form is shown without its thread, follow the link, which leads to the thread.
     if (!$("#thread")) return;
     e.preventDefault();
     form.reset();

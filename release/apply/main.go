@@ -1,6 +1,6 @@
-// Command apply rewrites everything in the repository that depends on its public home, from the file release/home: the
-// module path, names in the program, server.json, the plugins for clients, and the README's section on installing. Run it
-// in the folder release or in the repository's top folder. A second run changes nothing.
+// Command apply reads the file release/home and updates everything in the repository that depends on mailtree's
+// public home: the module path, names in the program, server.json, the plugins for clients, and the README's section
+// on installing. Run it in the folder release or in the repository's top folder. A second run changes nothing.
 package main
 
 import (
@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// run applies the home in the repository whose top folder is root.
+// run applies the home to the repository whose top folder is root.
 func run(root string, out *os.File) error {
 	home, err := release.Read(filepath.Join(root, "release", "home"))
 	if err != nil {
@@ -66,8 +66,7 @@ func run(root string, out *os.File) error {
 	return nil
 }
 
-// derive returns the files that differ from what the home says, by path below root, each with its new content. It
-// changes nothing.
+// derive returns the new content of each file that does not match the home, by path below root. It writes nothing.
 func derive(root string, home release.Home) (map[string][]byte, error) {
 	changed := map[string][]byte{}
 	rewrite := func(path string, edit func([]byte) ([]byte, error)) error {
@@ -172,7 +171,7 @@ func constants(values map[string]string) func([]byte) ([]byte, error) {
 	}
 }
 
-// server sets the name and the repository in server.json. Its other values stay.
+// server sets the name and the repository in server.json. It keeps the other values.
 func server(old []byte, home release.Home) ([]byte, error) {
 	var s struct {
 		Schema      string          `json:"$schema"`
@@ -206,7 +205,7 @@ type repository struct {
 	Source string `json:"source"` // the name of the forge, such as github
 }
 
-// The lines in README.md between which the section on installing is.
+// begin and end are the lines around the section on installing in README.md.
 const (
 	begin = "<!-- release/apply writes the lines from here -->\n"
 	end   = "<!-- to here -->\n"

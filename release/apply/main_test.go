@@ -43,7 +43,7 @@ func TestModule(t *testing.T) {
 }
 
 // TestApply checks that the home github.com/example/mailtree reaches every file in a copy of the repository, that a
-// second run changes nothing, and that the empty home brings every file back.
+// second run changes nothing, and that the empty home restores every file.
 func TestApply(t *testing.T) {
 	root := t.TempDir()
 	list, err := exec.CommandContext(t.Context(), "git", "-C", "../..", "ls-files", "-z", "--cached", "--others", "--exclude-standard",

@@ -15,10 +15,10 @@ import (
 	"strings"
 )
 
-// platforms are the operating systems of release/goreleaser.yaml. The processor makes no difference to the modules.
+// platforms are the operating systems in release/goreleaser.yaml. The linked modules do not depend on the processor.
 var platforms = []string{"linux", "darwin", "freebsd"}
 
-// legal matches the names of files that must go along with a program.
+// legal matches the names of files that must be distributed with a program.
 var legal = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents|unlicense)`)
 
 func main() {

@@ -21,10 +21,10 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// user is the user and group id of the image's only user. It is the one that other images without a shell use.
+// user is the user and group id of the image's only user. Other images without a shell use the same id.
 const user = 65532
 
-// lacks says what the image cannot do. It is the image's description.
+// lacks is the image's description. It also says what the image cannot do.
 const lacks = about + ". This image contains no Git, so it has no `mailtree sync` and no `mailtree guard`."
 
 // image writes the container image for both processors as an archive in OCI's layout: the program, CA certificates and
@@ -135,7 +135,7 @@ func must(c *v1.ConfigFile, err error) *v1.ConfigFile {
 	return c
 }
 
-// in returns the files below a folder.
+// in returns the files, moved into a folder.
 func in(folder string, contents []file) []file {
 	moved := slices.Clone(contents)
 	for i := range moved {
@@ -144,7 +144,7 @@ func in(folder string, contents []file) []file {
 	return moved
 }
 
-// rootFiles returns an archive of the image's file system. Its user owns its home folder and the store.
+// rootFiles returns an archive of the image's file system. The image's user owns the home folder and the store.
 func rootFiles(contents []file, date time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -183,7 +183,7 @@ func rootFiles(contents []file, date time.Time) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// tarOf returns an archive of the files below a folder, in order.
+// tarOf returns an archive of the files below a folder, in lexical order.
 func tarOf(dir string, date time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// formula writes the Homebrew formula. Its place is Formula/mailtree.rb in the tap's repository.
+// formula writes the Homebrew formula. In the tap's repository, it belongs at Formula/mailtree.rb.
 func (e *edition) formula() error {
 	data, err := e.fromTemplate("mailtree.rb", e)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Command pack builds what GoReleaser does not, from GoReleaser's archives in dist: npm packages, Python wheels, MCPB
-// bundles, the container image, the Homebrew formula, the install script and the entry for the MCP registry. Run it in
-// the folder release. The same archives always give the same files.
+// bundles, the container image, the Homebrew formula, the install script and the entry for the MCP registry. Run it
+// in the folder release. The same archives always produce the same files.
 package main
 
 import (
@@ -53,7 +53,7 @@ type archive struct {
 	legal   []file // license texts
 }
 
-// file is a file of a package.
+// file is a file in a package.
 type file struct {
 	name string
 	mode int64
@@ -132,7 +132,7 @@ func readJSON(name string, to any) error {
 	return json.Unmarshal(data, to)
 }
 
-// read reads an archive. The program's modification time is the commit's.
+// read reads an archive. The program's modification time is the time of the commit.
 func (a *archive) read(name string, e *edition) error {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -199,7 +199,8 @@ func (e *edition) write(name string, data []byte) error {
 	return os.WriteFile(full, data, 0o644)
 }
 
-// sums adds the bundles, the image and the install script to GoReleaser's checksums. Package registries have their own.
+// sums adds the bundles, the image and the install script to GoReleaser's checksums. Package registries have their
+// own checksums.
 func (e *edition) sums() error {
 	name := filepath.Join(e.dist, "checksums.txt")
 	data, err := os.ReadFile(name)

@@ -69,7 +69,7 @@ func packed(t *testing.T) string {
 	return dist
 }
 
-// TestReproducible checks that the same archives give the same files.
+// TestReproducible checks that the same archives produce the same files.
 func TestReproducible(t *testing.T) {
 	t.Parallel()
 	a, b := packed(t), packed(t)

@@ -9,19 +9,20 @@ import (
 	"time"
 )
 
-// npmArch has npm's names of the processors. Its names of the operating systems are Go's.
+// npmArch maps Go's names for processors to npm's. For operating systems, npm's names equal Go's.
 var npmArch = map[string]string{"amd64": "x64", "arm64": "arm64"}
 
-// npmPackage is what the templates of the npm packages need.
+// npmPackage contains the values that the templates of the npm packages use.
 type npmPackage struct {
 	*edition
 	Package string
-	OS, CPU string            // of a package with a binary
-	Binary  map[string]string // the packages with binaries, by package name: their versions
+	OS, CPU string            // set for a package with a binary
+	Binary  map[string]string // versions of the packages with binaries, by package name
 }
 
-// npm writes a package for each platform, which contains the program, and a small one that depends on all of them. npm
-// installs only the one for its platform, because the others' os and cpu do not match.
+// npm writes a package with the program for each platform, and a small package that depends on all of them. The
+// program npm installs only the dependency for the current platform, because the os and cpu of the others do not
+// match.
 func (e *edition) npm() error {
 	main := npmPackage{edition: e, Package: e.NPM, Binary: map[string]string{}}
 	for _, a := range e.Archives {

@@ -7,11 +7,12 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// serverGone is the outcome of a command that outlived its server. The exit status of such a command is unknown.
+// serverGone is the outcome of a command that was still running when its server was killed. Its exit status is
+// unknown.
 const serverGone = "its server stopped before the hook finished"
 
 // adopt takes over a command whose server was killed before the command ended. It ends the command like any other
-// command, at its timeout or together with this server, and logs the outcome.
+// command, at its timeout or when this server stops, and logs the outcome.
 func (r *Runner) adopt(ctx context.Context, a hook.Abandoned) {
 	log := r.cfg.Log.With("hook", a.Hook, "message", a.Message)
 	all := time.Duration(a.Timeout) * r.cfg.Second

@@ -23,7 +23,7 @@ const (
 	killAfter  = 5         // seconds between TERM and KILL at a timeout
 	stopAfter  = 3         // seconds between TERM and KILL when the server stops
 	leaveAfter = 2         // seconds that output may stay open after the command has ended
-	maxOutput  = 64 << 10  // bytes of output to keep, from its end
+	maxOutput  = 64 << 10  // the last bytes of output to keep
 	maxFact    = 100 << 10 // bytes of one variable; the system's limit is 128 KiB
 )
 
@@ -33,7 +33,7 @@ const (
 	serverStopped = "the server stopped"
 )
 
-// execute runs the command and waits for it to end.
+// execute runs the command and waits until it has ended.
 func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 	out := &tail{}
 	end := hook.End{Exit: -1}
@@ -85,8 +85,8 @@ func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 	return end
 }
 
-// start starts the command. If the machine lacks resources, start waits for up to the command's timeout. It must wait
-// because the run already has a mark, so no later server would start the command.
+// start starts the command. If the machine lacks resources, start retries for up to the command's timeout. It must
+// retry, because the run already has a mark, so no later server would start the command.
 func (r *Runner) start(ctx context.Context, run *hook.Run, out io.Writer) (*exec.Cmd, error) {
 	giveUp := time.NewTimer(time.Duration(run.Hook.Timeout) * r.cfg.Second)
 	defer giveUp.Stop()
@@ -126,14 +126,14 @@ func (r *Runner) start(ctx context.Context, run *hook.Run, out io.Writer) (*exec
 }
 
 // passing reports whether a command could not start because of a temporary condition of the machine. Other errors are
-// the command's own fault: for example, it is not a program, or it has too many arguments.
+// caused by the command itself: for example, it is not a program, or it has too many arguments.
 func passing(err error) bool {
 	return tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, syscall.ENOEXEC) && !errors.Is(err, syscall.E2BIG)
 }
 
-// stop ends a process group with TERM and, after the given time, with KILL. It returns the result of Wait for the
-// group's leader. The result waited is false if even KILL did not end the leader. This can happen because a command may
-// switch to another user or leave its group.
+// stop sends TERM to a process group and, if it has not ended after the given time, KILL. It returns the result of
+// Wait for the group's leader. If even KILL did not end the leader, waited is false. This can happen if the command
+// has switched to another user or left its group.
 func (r *Runner) stop(group int, ended <-chan error, after time.Duration) (waited bool, err error) {
 	syscall.Kill(-group, syscall.SIGTERM)
 	kill := time.NewTimer(after * r.cfg.Second)
@@ -216,11 +216,11 @@ type account struct {
 	name, home string
 }
 
-// nobody is the group of a user without an account.
+// nobody is the group id for a user without an account.
 const nobody = 65534
 
-// accountOf returns the account of an OS user. If the system has no account for the uid, the result contains little
-// more than the uid. It returns an error if the system is temporarily unable to tell.
+// accountOf returns the account of an OS user. If the system has no account for the uid, the result contains only the
+// uid and defaults. If the system temporarily cannot look up the account, accountOf returns an error.
 func accountOf(uid int) (account, error) {
 	a := account{uid: uid, gid: nobody, name: strconv.Itoa(uid)}
 	u, err := user.LookupId(strconv.Itoa(uid))
@@ -249,7 +249,7 @@ func accountOf(uid int) (account, error) {
 	return a, nil
 }
 
-// credential returns nil if the command runs as the server's own user.
+// credential returns the credential for running a command as a. It returns nil if a is the server's own user.
 func (a account) credential() *syscall.Credential {
 	if a.uid == os.Geteuid() {
 		return nil

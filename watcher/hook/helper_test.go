@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bench is a store with a project, the agents ann and bob, and a folder for the files that commands write.
+// bench is a store with a project that has the agents ann and bob. dir is the folder in which commands write files.
 type bench struct {
 	*storetest.Store
 	t   *testing.T
@@ -57,7 +57,7 @@ func (b *bench) open(cfg storetest.Config) {
 	}
 }
 
-// start runs hooks until the test ends or stop is called.
+// start starts a runner, which runs until the test ends or stop is called.
 func (b *bench) start(cfg hook.Config) (stop func()) {
 	b.t.Helper()
 	cfg.Store = b.Store.Store
@@ -91,11 +91,11 @@ func (b *bench) hook(mailbox string, h hooks.Hook) {
 	}
 }
 
-// script writes an executable. DIR in its text is replaced with the folder of the files that it writes.
+// script writes an executable shell script. It replaces DIR in the text with b.dir.
 func (b *bench) script(name, text string) string {
 	b.t.Helper()
 	file := filepath.Join(b.dir, name)
-	syscall.ForkLock.RLock() // a process forked now would keep the file open for writing, so the file could not be executed
+	syscall.ForkLock.RLock() // a process forked now would keep the file open for writing, and then the file could not be executed
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+strings.ReplaceAll(text, "DIR", b.dir)), 0o700); err != nil {
 		b.t.Fatal(err)
@@ -103,7 +103,7 @@ func (b *bench) script(name, text string) string {
 	return file
 }
 
-// waiting writes a script that waits for goOn.
+// waiting writes a script that waits until goOn is called.
 func (b *bench) waiting(name string) string {
 	return b.script(name, "while [ ! -e DIR/go ]; do sleep 0.01; done\n")
 }
@@ -124,19 +124,19 @@ func (b *bench) send(auth, subject string) string {
 	return m.ID
 }
 
-// run is a line of a run's mark.
+// run is one line of a run's mark, for its beginning or for its end.
 type run struct {
 	Hook, Message, Begun, Ended, End, Output string
 	Exit                                     int
 }
 
-// Arguments of runs.
+// Values for the argument of runs.
 const (
 	begun = false
 	ended = true
 )
 
-// runs returns the begin lines, or the end lines, by time.
+// runs returns the lines for the beginnings or, if ends is set, for the ends of runs, in order of time.
 func (b *bench) runs(ends bool) (all []run) {
 	b.t.Helper()
 	for line := range strings.Lines(storetest.HookMarks(b.t, b.Root())) {
@@ -157,7 +157,6 @@ func (b *bench) ended(n int) []run {
 	return b.runs(ended)
 }
 
-// until waits for a condition.
 func (b *bench) until(what string, ok func() bool) {
 	b.t.Helper()
 	if !waits.Within(3*time.Minute, ok) {
@@ -174,7 +173,7 @@ func (b *bench) file(name string) string {
 	return string(data)
 }
 
-// save writes a file into the tree as an editor would.
+// save writes a file in the tree as an editor would.
 func (b *bench) save(path, text string) {
 	b.t.Helper()
 	file := filepath.Join(b.p.Dir(), path)
@@ -186,7 +185,7 @@ func (b *bench) save(path, text string) {
 	}
 }
 
-// rescan makes the index read saved files.
+// rescan makes the index ingest saved files.
 func (b *bench) rescan() {
 	b.t.Helper()
 	if err := b.p.Rescan(b.t.Context()); err != nil {
@@ -194,7 +193,7 @@ func (b *bench) rescan() {
 	}
 }
 
-// byHand returns a message file as a user writes it.
+// byHand returns a message file as a user would write it.
 func byHand(id, to string) string {
 	return fmt.Sprintf("---json\n{\"id\": %q, \"from\": \"ann\", \"to\": [%q], \"subject\": \"by hand\", \"created\": \"2025-10-23T15:22:14Z\"}\n---\n\nhello\n", id, to)
 }

@@ -1,19 +1,19 @@
 // Package hook runs hook commands when deliveries appear. maildir/hook decides which hook runs for which copy. This
-// package follows the feed of changes, so mail that was saved by hand or pulled by Git also fires hooks. It keeps a
-// limited pool of workers, and runs commands like this:
+// package follows the feed of changes, so mail that a user saves or `git pull` brings in also fires hooks. It runs
+// commands in a limited pool of workers, as follows:
 //
-//   - directly, never through a shell; no part of the mail is an argument;
+//   - directly, never through a shell; no part of the message is an argument;
 //   - with the copy's file on standard input, unchanged; a command need not read it;
 //   - with MAILTREE_X and AIMX_X in the environment for each X of HOOK_NAME, EVENT, MAILBOX, FROM, TO,
-//     SUBJECT, FILEPATH, MESSAGE_ID, ID and DATE, with PATH, LANG, HOME, USER and LOGNAME, and no other
-//     variable of the server;
-//   - in a process group of its own, which gets TERM at the timeout and KILL five seconds later;
+//     SUBJECT, FILEPATH, MESSAGE_ID, ID, DATE and ATTACHMENTS, with HOME, USER and LOGNAME, and with the
+//     server's PATH, LANG, LC_ALL and TZ, but no other variable of the server;
+//   - in a separate process group, which gets TERM at the timeout and KILL five seconds later;
 //   - as the owner of the mailbox, if the server is root.
 //
-// Delivery and replies never wait for hooks, because this package reads what the index has recorded. It writes the
-// mark of a run before the run begins, so that no crash or restart repeats the run. The next server begins the runs
-// that had not begun when this server ended. If a killed server left commands running, the next server also ends them
-// at their timeouts, on Linux.
+// Deliveries and replies never wait for hooks, because this package reads changes that the index has already
+// recorded. It writes the mark of a run before the run begins, so that no crash or restart repeats the run. If runs
+// have not begun when this server ends, the next server begins them. On Linux, if a killed server left commands
+// running, the next server ends them at their timeouts.
 package hook
 
 import (
@@ -27,12 +27,12 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// Config configures a Runner. Store is required; the zero value of any other field means its default.
+// Config configures a Runner. Store is required. The zero value of any other field selects its default.
 type Config struct {
 	Store   *maildir.Store
 	Log     *slog.Logger  // nil: discarded
-	Workers int           // commands that may run at once; 0: 8
-	Second  time.Duration // length of a second of a timeout, for tests; 0: a second
+	Workers int           // commands that may run at the same time; 0: 8
+	Second  time.Duration // the length of one second in timeouts, for tests; 0: a second
 }
 
 // Runner runs hooks.
@@ -68,8 +68,8 @@ func New(cfg Config) *Runner {
 	return &Runner{cfg: cfg, queue: newQueue(cfg.Workers)}
 }
 
-// Run follows the feed until ctx ends. It then ends the running commands in the same way as at a timeout, and returns.
-// While the marks cannot be read, Run keeps trying and runs no hook.
+// Run follows the feed until ctx ends. It then ends the running commands in the same way as at a timeout, and
+// returns. If the marks cannot be read, Run keeps trying, and runs no hooks until it succeeds.
 func (r *Runner) Run(ctx context.Context) {
 	var log *hook.Log
 	r.insist(ctx, "hooks cannot run", func() (err error) {
@@ -104,9 +104,9 @@ func (r *Runner) Run(ctx context.Context) {
 // Idle reports whether no command is running or waiting.
 func (r *Runner) Idle() bool { return r.queue.idle() && r.adopted.Load() == 0 }
 
-// resume decides where to continue in the feed. Normally Run continues where the last Run ended. If the index is
-// new or no mark was saved, resume considers all mail that is newer than a hook, and all changes since the first
-// hook.
+// resume determines the position from which to follow the feed. Normally, that is where the last Run ended. If the
+// index is new or no mark was saved, resume queues the missed firings, and Run follows the feed from the first hook
+// on.
 func (r *Runner) resume(ctx context.Context) {
 	r.insist(ctx, "hooks cannot be resumed", func() error {
 		if err := r.cfg.Store.SettleHooks(ctx); err != nil {
@@ -128,7 +128,7 @@ func (r *Runner) resume(ctx context.Context) {
 	})
 }
 
-// catchUp queues the missed firings. The argument mark is the position from which to follow the feed.
+// catchUp queues the missed firings. The argument mark is the position in the feed at which to continue.
 func (r *Runner) catchUp(ctx context.Context, mark int64) error {
 	missed, err := r.cfg.Store.MissedFirings(ctx, r.log)
 	if err == nil {
@@ -145,7 +145,7 @@ func (r *Runner) follow(ctx context.Context) {
 			return err
 		}
 		last := changes[len(changes)-1].Seq
-		if changes[0].Seq != r.mark+1 { // changes in between are no longer in the feed
+		if changes[0].Seq != r.mark+1 { // the changes in between are no longer in the feed
 			if err := r.catchUp(ctx, r.mark); err != nil {
 				return err
 			}
@@ -207,7 +207,7 @@ func (r *Runner) work(ctx context.Context) {
 			return
 		}
 		run, decided := r.beginFiring(ctx, f)
-		if decided { // otherwise the saved mark stays before the firing, and the next server decides
+		if decided { // otherwise, the saved mark stays before the firing, and the next server decides
 			r.queue.begun()
 		}
 		if run != nil {

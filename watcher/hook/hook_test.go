@@ -27,7 +27,7 @@ import (
 )
 
 // TestRun checks that the command gets its arguments unchanged, the file on standard input, and the facts in its
-// environment. The environment contains nothing else from the server except the paths of programs.
+// environment. The environment contains no other variables of the server, except PATH, LANG, LC_ALL and TZ.
 func TestRun(t *testing.T) {
 	t.Setenv("SECRET", "of the server") //nolint:paralleltest // the environment is the process's
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -69,7 +69,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// times clears the fields that differ from run to run.
+// times clears the times, which differ in each run.
 func times(all []run) []run {
 	for i := range all {
 		all[i].Begun, all[i].Ended = "", ""
@@ -77,8 +77,9 @@ func times(all []run) []run {
 	return all
 }
 
-// TestWhat checks that on_receive runs only for trusted mail, unless the hook says otherwise. In that case it also runs
-// for mail saved by hand. after_send runs for sent mail. No hook runs for mail older than itself.
+// TestWhat checks which mail hooks run for. An on_receive hook runs only for trusted mail, unless it sets
+// FireOnUntrusted, and then it also runs for mail that a user saved. An after_send hook runs for sent mail. No hook
+// runs for mail older than the hook.
 func TestWhat(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{})
@@ -193,7 +194,7 @@ func TestTimeout(t *testing.T) {
 	stubborn := b.script("stubborn", "trap '' TERM; sleep 1000 & echo $! $$ > DIR/pids; wait; while :; do sleep 1000; done\n")
 	polite := b.script("polite", "trap 'echo bye; exit 4' TERM; sleep 1000 & wait\n")
 	leaving := b.script("leaving", "(trap '' TERM; exec sleep 1000) > /dev/null 2>&1 & echo $! > DIR/left; exec sleep 1000\n")
-	for cmd, timeout := range map[string]int{stubborn: 1, polite: 5, leaving: 1} { // the polite command needs time
+	for cmd, timeout := range map[string]int{stubborn: 1, polite: 5, leaving: 1} { // the polite command needs time to set its trap
 		b.hook("bob", hooks.Hook{Name: filepath.Base(cmd), Cmd: []string{cmd}, Timeout: timeout})
 	}
 	b.start(hook.Config{})
@@ -217,8 +218,8 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestUnending checks that the runner also ends a command that left its process group. If a command cannot be ended,
-// the runner does not wait for it any longer than it usually takes to end a command.
+// TestUnending checks that the runner also ends a command that has left its process group. If even KILL does not end
+// a command, the runner does not wait for it.
 func TestUnending(t *testing.T) {
 	t.Parallel()
 	other := exec.Command("/bin/true")
@@ -260,7 +261,7 @@ time.sleep(1000)'
 			t.Fatal(err)
 		}
 		if i == 1 {
-			syscall.Kill(n, syscall.SIGKILL) // no other process ends the child
+			syscall.Kill(n, syscall.SIGKILL) // nothing else ends the child
 		} else {
 			b.until("the command has ended", func() bool { return gone(n) })
 		}
@@ -276,8 +277,8 @@ func gone(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
-// TestStop checks that the server ends commands when it stops. Waiting firings are left for the next server. Runs that
-// have begun do not begin again.
+// TestStop checks that the server ends running commands when it stops. The next server runs the waiting firings, but
+// does not repeat runs that had begun.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -300,8 +301,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestInputAndOutput checks that a command need not read its input or close its output when it ends, and that the mark
-// keeps the last 64 KiB of the command's output.
+// TestInputAndOutput checks that a command may ignore its input and leave its output open, and that the mark contains
+// the last 64 KiB of the output.
 func TestInputAndOutput(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -376,7 +377,8 @@ func TestAsOwner(t *testing.T) {
 	}
 }
 
-// TestNotAsOther checks that a server that does not run as root runs nothing for other users, whatever hooks.json says.
+// TestNotAsOther checks that a server that does not run as root runs nothing for other users, no matter what
+// hooks.json says.
 func TestNotAsOther(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true, User: func() int { return 500 }})
@@ -403,9 +405,9 @@ func TestNotAsOther(t *testing.T) {
 	}
 }
 
-// TestStartedLater checks that a command that currently cannot start is started as soon as possible, because its run
-// already has a mark and there is no other run for that mail. In this test, the command cannot start because the system
-// does not execute a file that is open for writing.
+// TestStartedLater checks that if a command temporarily cannot start, the runner retries. It must, because the run
+// already has a mark, so the mail gets no other run. In this test, the command cannot start because the system does
+// not execute a file that is open for writing.
 func TestStartedLater(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -436,7 +438,7 @@ func TestStartedLater(t *testing.T) {
 	}
 }
 
-// writer is a function that receives the log, line by line.
+// writer is an io.Writer that calls a function for each log line.
 type writer func(line []byte)
 
 func (w writer) Write(line []byte) (int, error) {

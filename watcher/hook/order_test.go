@@ -18,8 +18,9 @@ import (
 	"mailtree/watcher/hook"
 )
 
-// TestOlder checks that a hook does not run for mail older than itself, even if that mail is reported late or was gone
-// for a while. It runs for newer mail that arrived while no server was running, whatever the mail's date.
+// TestOlder checks that a hook does not run for mail older than the hook, even if that mail is reported late or was
+// gone for a while. It runs for newer mail that arrived while no server was running, no matter what date the mail
+// has.
 func TestOlder(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -59,8 +60,8 @@ func TestOlder(t *testing.T) {
 	}
 }
 
-// TestByHand checks that a hook that a user wrote without a time runs for all mail that arrives after it, however often
-// the user saves the file again.
+// TestByHand checks that a hook that a user wrote into hooks.json without a time runs for all mail that arrives after
+// it, even if the user saves the file again.
 func TestByHand(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -83,8 +84,8 @@ func TestByHand(t *testing.T) {
 	b.ended(3)
 }
 
-// TestUnmarked checks that a server that does not know how far an earlier server got still runs a hook for mail that
-// arrived after the hook, whatever the mail's date.
+// TestUnmarked checks that if no mark was saved, a server still runs a hook for mail that arrived after the hook, no
+// matter what date the mail has.
 func TestUnmarked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -107,8 +108,8 @@ func TestUnmarked(t *testing.T) {
 	}
 }
 
-// TestClockSetBack checks that mail that arrives after a hook was created runs the hook, whatever happened to the clock
-// in the meantime.
+// TestClockSetBack checks that mail that arrives after a hook was created fires the hook, even if the clock was set
+// back in the meantime.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	var back atomic.Int64 // hours
@@ -130,10 +131,10 @@ func TestClockSetBack(t *testing.T) {
 	for _, hours := range []int64{0, -240, 0, 1, 48} {
 		stop := b.start(hook.Config{Workers: 1})
 		come()
-		back.Store(hours) // while the server runs
+		back.Store(hours) // the clock is set back while the server runs
 		come()
 		stop()
-		back.Store(hours + 12) // while it does not run
+		back.Store(hours + 12) // the clock is set back while no server runs
 		b.Stop()
 		b.open(cfg)
 	}
@@ -150,7 +151,8 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestOnce sends 200 messages while the server's hooks stop and start again. Each message runs the hook once.
+// TestOnce sends 200 messages while the runner stops and restarts several times. The hook must run once for each
+// message.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -164,7 +166,7 @@ func TestOnce(t *testing.T) {
 			stop = b.start(hook.Config{})
 		}
 	}
-	// A run in progress when the server ended does not run again.
+	// A run that was in progress when the runner stopped is not repeated.
 	b.until("every run began", func() bool { return len(b.runs(begun)) >= len(sent) })
 	b.until("every run ended", func() bool { return len(b.runs(ended)) >= len(sent) })
 	stopped := 0
@@ -185,8 +187,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestRebuilt checks that after the index is rebuilt, hooks run for newer mail that has not run them yet. Nothing runs
-// twice.
+// TestRebuilt checks that after the index is rebuilt, hooks run for newer mail for which they have not run yet. No
+// hook runs twice for the same mail.
 func TestRebuilt(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
@@ -217,7 +219,7 @@ func TestRebuilt(t *testing.T) {
 	b.open(storetest.Config{Root: root, NoWatcher: true})
 	b.start(hook.Config{Workers: 1})
 	b.ended(12)
-	var missed []string // messages for the catch-up, in its order
+	var missed []string // messages of the runs that caught up, in order
 	for _, r := range b.runs(begun)[6:] {
 		if strings.HasSuffix(r.Hook, "/bob/count") {
 			missed = append(missed, r.Message)

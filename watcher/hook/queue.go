@@ -11,17 +11,17 @@ import (
 // maxQueued limits the memory of the queue. Other firings stay in the feed.
 const maxQueued = 10_000
 
-// queue hands out each owner's firings in order, and serves owners in turn. One owner never gets all workers, so one
-// owner's slow hooks do not delay other owners. It is safe for concurrent use.
+// queue hands out each owner's firings in order, and serves owners in turn. No owner gets all workers, so one owner's
+// slow hooks do not delay other owners' hooks. It is safe for concurrent use.
 type queue struct {
-	share int // how many commands of one owner may run at once
+	share int // how many commands of one owner may run at the same time
 
 	mu      sync.Mutex
 	change  *sync.Cond
 	waiting map[int][]hook.Firing // by owner
 	turns   []int                 // owners with waiting firings
 	running map[int]int
-	queued  int // firings that are waiting, or that were taken but have not begun
+	queued  int // firings that are waiting, or that were dequeued but have not begun
 	closed  bool
 }
 
@@ -83,7 +83,7 @@ func (q *queue) dequeue() (hook.Firing, bool) {
 	}
 }
 
-// begun records that a decision has been made on whether to run a firing.
+// begun records that a worker has decided whether to run a firing.
 func (q *queue) begun() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,7 +101,7 @@ func (q *queue) done(owner int) {
 	q.change.Broadcast()
 }
 
-// empty reports whether a decision has been made on every queued firing.
+// empty reports whether no firing is waiting for a worker or for its decision.
 func (q *queue) empty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -22,8 +22,8 @@ type Client struct {
 	hello string
 }
 
-// NewClient returns a client that connects to the server through dial. The caller argument contains the facts about the
-// caller that only the client knows. The Client must be closed after use.
+// NewClient returns a client that connects to the server through dial. The caller argument contains the facts about
+// the caller that only the client knows.
 func NewClient(dial func(ctx context.Context) (net.Conn, error), caller tool.Caller) *Client {
 	return &Client{
 		http: http.Client{Transport: &http.Transport{
@@ -40,7 +40,7 @@ func NewClient(dial func(ctx context.Context) (net.Conn, error), caller tool.Cal
 	}
 }
 
-// dialError marks an error as returned by dial. Its text is the text of dial's error.
+// dialError wraps an error from dial, and has the same text.
 type dialError struct{ error }
 
 func (e *dialError) Unwrap() error { return e.error }
@@ -62,7 +62,7 @@ func (c *Client) Greet(ctx context.Context) error {
 	return res.Body.Close()
 }
 
-// LostError means that the server ended before it answered.
+// LostError means that the server exited before it answered.
 type LostError struct{ cause error }
 
 func (e *LostError) Error() string {
@@ -87,15 +87,15 @@ type Refusal struct {
 	Code string // as in tool.Refusal; "" if there is none
 }
 
-// Error returns the sentence.
+// Error returns the text.
 func (r *Refusal) Error() string { return r.Text }
 
 // NotFound reports whether the server refused the request because it refers to something that does not exist.
 func (r *Refusal) NotFound() bool { return r.Code == "not_found" }
 
-// Call calls a tool in the mail toolset and decodes its structured content into answer. The answer is an answer type of
-// package mail, or a json.RawMessage for the unchanged content. Call returns a *Refusal, a *LostError, or a connection
-// error.
+// Call calls a tool in the mail toolset and decodes its structured content into answer. answer points to an answer
+// type of package mail, or to a json.RawMessage for the unchanged content. Call returns a *Refusal, a *LostError, or
+// a connection error.
 func (c *Client) Call(ctx context.Context, name string, args, answer any) error {
 	var result struct {
 		Structured json.RawMessage `json:"structuredContent"`
@@ -115,8 +115,8 @@ func (c *Client) Call(ctx context.Context, name string, args, answer any) error 
 	return json.Unmarshal(result.Structured, answer)
 }
 
-// Read reads a resource in the mail toolset whose text is JSON, and decodes the text into answer. The answer and the
-// errors are as for Call.
+// Read reads a resource in the mail toolset whose text is JSON, and decodes the text into answer. For answer and the
+// errors, see Call.
 func (c *Client) Read(ctx context.Context, uri string, answer any) error {
 	var result struct {
 		Contents []struct {
@@ -161,8 +161,8 @@ func (c *Client) rpc(ctx context.Context, method string, params, result any) err
 	return json.Unmarshal(answer.Result, result)
 }
 
-// Of adds a project to the name of one of the socket's verbs. The project is given as its key, its slug, or the last
-// element of its path. If project is "", the verb runs without a project.
+// Of adds a project to one of the socket's verbs. The project is given as its key, its slug, or the last element of
+// its path. If project is "", the verb runs without a project.
 func Of(project, verb string) string {
 	if project == "" {
 		return verb
@@ -170,7 +170,8 @@ func Of(project, verb string) string {
 	return verb + "?project=" + url.QueryEscape(project)
 }
 
-// Ask makes the server run one of its socket's verbs, with POST /mailtree/<verb>. It returns the same errors as Call.
+// Ask asks the server to run one of its socket's verbs, with POST /mailtree/<verb>. It returns the same errors as
+// Call.
 func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
 	res, err := c.postTo(ctx, "/mailtree/"+verb, ask)
 	if err != nil {
@@ -180,7 +181,7 @@ func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
 	return lost(json.NewDecoder(res.Body).Decode(answer))
 }
 
-// Stream makes the server run a verb that answers with JSON lines until ctx ends, and passes every line to each. It
+// Stream asks the server to run a verb that answers with JSON lines until ctx ends, and passes every line to each. It
 // returns nil when the server ends the answer. It returns errors from each, the error in a line that ends the answer
 // early, and the same errors as Call.
 func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {
@@ -207,8 +208,8 @@ func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(lin
 	}
 }
 
-// Copy makes the server run a verb that answers with a file, and writes the file to w. If Copy returns an error, the file
-// is not complete. It returns errors from w, the reason that the server gives, and the same errors as Call.
+// Copy asks the server to run a verb that answers with a file, and writes the file to w. If Copy returns an error,
+// the file is not complete. It returns errors from w, the reason that the server gives, and the same errors as Call.
 func (c *Client) Copy(ctx context.Context, verb string, w io.Writer) error {
 	res, err := c.postTo(ctx, "/mailtree/"+verb, struct{}{})
 	if err != nil {
@@ -224,8 +225,8 @@ func (c *Client) Copy(ctx context.Context, verb string, w io.Writer) error {
 	return nil
 }
 
-// Yield asks the server to end so that another server can start. It returns a *Refusal if the server keeps running, and
-// otherwise the same errors as Call.
+// Yield asks the server to exit so that another server can start. It returns a *Refusal if the server keeps running,
+// and otherwise the same errors as Call.
 func (c *Client) Yield(ctx context.Context) error {
 	res, err := c.postTo(ctx, "/yield", struct{}{})
 	if err != nil {
@@ -245,7 +246,7 @@ func (c *Client) postTo(ctx context.Context, path string, ask any) (*http.Respon
 	return res, err
 }
 
-// Get reads the answer at a path of the server's socket. It returns the same errors as Call.
+// Get requests a path on the server's socket and decodes the answer. It returns the same errors as Call.
 func (c *Client) Get(ctx context.Context, path string, answer any) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://mailtree"+path, nil)
 	if err != nil {

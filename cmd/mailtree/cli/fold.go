@@ -14,11 +14,11 @@ var word = lazy.Regexp("(?:`[^`]*`|[^ \\t`]|`)+")
 var quoted = lazy.Regexp(`"[^"]*"|'[^']*'`)
 
 // Fold breaks lines between words so that they fit the given width. It does not break a command in backquotes, or a
-// word that is too long for a line, such as a path. The rest of a line is indented to the start of the line's last
+// word that is too long for a line, such as a path. Continuation lines are indented to the start of the line's last
 // column if that start is in the first two thirds of the width. Columns are separated by two spaces.
 //
-// Fold also does not break indented lines without columns that follow a line with a colon at its end. They contain
-// commands, which a user copies and pastes.
+// Fold also does not break the indented lines without columns that follow a line ending with a colon. They contain
+// commands, which users copy and paste.
 func Fold(text string, width int) string {
 	var b strings.Builder
 	commands := false // whether indented lines are commands
@@ -73,7 +73,7 @@ func foldLine(line string, width int) string {
 }
 
 // Facts prints rows, each with a label and a value. On a terminal, a value that does not fit continues on the next
-// line, aligned with its beginning. Labels and values must be single lines.
+// line, aligned with the value's first line. Labels and values must be single lines.
 func (s *Screen) Facts(rows []Row) {
 	width := 0
 	for _, r := range rows {

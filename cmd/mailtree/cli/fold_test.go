@@ -2,8 +2,8 @@ package cli
 
 import "testing"
 
-// TestFold checks that a line is broken between words, that its rest is aligned with its last column, and that commands
-// are not broken.
+// TestFold checks that a line is broken between words, that continuation lines are aligned with the line's last
+// column, and that commands are not broken.
 func TestFold(t *testing.T) {
 	for given, want := range map[string]string{
 		"short\n":                                "short\n",
@@ -29,7 +29,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestFacts checks that values are aligned in a column, and that a long value continues aligned with its beginning.
+// TestFacts checks that values are aligned in a column, and that a long value continues aligned with its first line.
 func TestFacts(t *testing.T) {
 	s, out := testScreen(24)
 	s.Facts([]Row{{Cells: []string{"to", "Ann, Bob, Cat, Dan, Eve"}}, {Cells: []string{"thread", "T"}}})

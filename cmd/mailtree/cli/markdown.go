@@ -47,9 +47,9 @@ func ended(text string) string {
 // characters.
 var markupWord = lazy.Regexp("`+|(^| )[#|>*_~=:-]+( |$)")
 
-// Snippet formats the part of a message that a search has found as one line of plain text. In the argument, matches are
-// enclosed in **. In the result, they are bold if the screen supports that. Snippet returns "" for a part of the
-// subject.
+// Snippet formats an excerpt that a search found in a message as one line of plain text. In the argument, matches are
+// enclosed in **. In the result, they are bold if the screen supports that. Snippet returns "" if the excerpt is part
+// of the subject.
 func (s *Screen) Snippet(snippet, subject string) string {
 	parts := strings.Split(Line(snippet), "**")
 	if len(parts)%2 == 0 { // some of the ** are the message's own markup

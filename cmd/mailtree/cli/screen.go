@@ -44,7 +44,7 @@ func NewScreen(out io.Writer, env func(name string) string) *Screen {
 	if err != nil {
 		return s
 	}
-	s.tty, s.Width, s.Height = f, int(cmp.Or(size.Col, 80)), int(cmp.Or(size.Row, 24)) // the defaults if it does not report its size
+	s.tty, s.Width, s.Height = f, int(cmp.Or(size.Col, 80)), int(cmp.Or(size.Row, 24)) // defaults for an unknown size
 	s.colour = env("NO_COLOR") == "" && env("TERM") != "dumb"
 	return s
 }

@@ -50,7 +50,7 @@ func TestLay(t *testing.T) {
 	}
 }
 
-// TestTableHead checks that headings are shown only for columns that are not empty, and not without other rows.
+// TestTableHead checks that headings are shown only for columns that are not empty, and only if there are other rows.
 func TestTableHead(t *testing.T) {
 	s, out := testScreen(0)
 	s.Lay(Head + "AGENT\tSTATE\tTASK\nAnn\t\tthe API\n\n" + Head + "CLAIM\tAGENT\n\nno claims\n")
@@ -85,7 +85,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestAgo checks the text for how long ago a time was, and for how long it is until a time.
+// TestAgo checks the text for times in the past and in the future, relative to now.
 func TestAgo(t *testing.T) {
 	s, _ := testScreen(0)
 	for stamp, want := range map[string]string{

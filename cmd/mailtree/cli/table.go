@@ -89,7 +89,7 @@ func (s *Screen) fitColumns(rows []Row) (widths []int) {
 	return widths
 }
 
-// These characters at the beginning of a row make Lay print the row in bold, or as the headings of the columns.
+// At the beginning of a row, these characters make Lay print the row in bold, or as column headings.
 const (
 	Strong = "\a"
 	Head   = "\v"

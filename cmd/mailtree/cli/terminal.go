@@ -10,13 +10,15 @@ import (
 	"golang.org/x/term"
 )
 
-// Sequences that a terminal acts on: its second screen, without cursor, and with marks around pasted text.
+// Control sequences that switch to and from the terminal's second screen, hide the cursor there, and mark pasted
+// text.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?2004h"
 	leaveScreen = "\x1b[2J\x1b[?2004l\x1b[?25h\x1b[?1049l"
 )
 
-// Terminal is a terminal that a program uses as a whole. Only ReadKeys may be called concurrently with other methods.
+// Terminal is a terminal that a full-screen program uses. Only ReadKeys may be called concurrently with other
+// methods.
 type Terminal struct {
 	In, Out *os.File
 
@@ -84,7 +86,7 @@ func (t *Terminal) incomplete(text string) bool {
 	return slices.ContainsFunc(keyNames[:], begins) || !utf8.FullRuneInString(text)
 }
 
-// keys returns the keys in what a terminal has sent.
+// keys splits the terminal's input into keys.
 func (t *Terminal) keys(sent string) (keys []string) {
 	for sent = t.partial + sent; sent != ""; {
 		if t.partial = ""; t.incomplete(sent) {

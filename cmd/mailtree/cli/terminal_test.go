@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestKeys checks which keys a terminal has sent. Pasted text is not keys.
+// TestKeys checks how a terminal's input is split into keys. Pasted text produces no keys.
 func TestKeys(t *testing.T) {
 	for _, tt := range []struct {
 		sent string

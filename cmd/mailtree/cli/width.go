@@ -37,8 +37,8 @@ func Cell(text string, width int) string {
 	return text + strings.Repeat(" ", width-columns(text))
 }
 
-// Ends returns a line of the given number of terminal columns that begins with left and ends with right. It cuts left if
-// necessary.
+// Ends returns a line of the given number of terminal columns that begins with left and ends with right. It cuts left
+// if necessary.
 func Ends(left, right string, width int) string {
 	if right == "" {
 		return Cell(left, width)
@@ -46,8 +46,8 @@ func Ends(left, right string, width int) string {
 	return Cell(Cell(left, width-columns(right)-1)+" "+right, width)
 }
 
-// Wrap breaks a line into parts of at most the given number of terminal columns, anywhere between two characters. A line
-// that has to be broken loses its style.
+// Wrap breaks a line into parts of at most the given number of terminal columns, anywhere between two characters. A
+// line that has to be broken loses its style.
 func Wrap(line string, width int) (parts []string) {
 	if columns(line) <= width {
 		return []string{line}

@@ -1,10 +1,10 @@
-// Package desk is the screen of `mailtree desk`: a list of what is waiting for the user, with the opened thread beside it.
-// The package decides only what the screen shows, and what a key means at that moment. A Source reads the mail and acts on
-// it.
+// Package desk is the screen of `mailtree desk`: a list of what is waiting for the user, with the opened thread
+// beside it. The package decides only what the screen shows, and what a key does at that moment. A Source reads the
+// mail and acts on it.
 //
-// A key acts only on what the user can see. Yes, No and Later need a message that is fully on the screen, and Done marks
-// only messages whose end was on the screen. These keys do nothing in the first second after a message has appeared that
-// the user did not open. Yes and No are sent after five seconds, so that the user can cancel them.
+// A key acts only on what the user can see. Yes, No and Later need a message that is fully on the screen, and Done
+// marks only messages whose end was on the screen. After a message appears that the user did not open, these keys do
+// nothing for one second. Yes and No are sent after five seconds, so that the user can cancel them.
 package desk
 
 import (
@@ -23,23 +23,25 @@ import (
 
 const (
 	sendsAfter = 5 * time.Second        // how long an answer can be canceled
-	settles    = time.Second            // how long a message that the user did not open cannot be answered
-	repeats    = 150 * time.Millisecond // a key that comes again this soon is held down
+	settles    = time.Second            // how long a message that appeared by itself cannot be answered
+	repeats    = 150 * time.Millisecond // a key that repeats sooner than this is held down
 )
 
-// Source reads the user's mail and acts on it. Texts in its answers are single lines that are safe for a terminal, except
-// for the bodies of messages. Its errors are sentences for the user. Only Watch is called concurrently with other methods.
+// Source reads the user's mail and acts on it. Texts in its answers are single lines that are safe for a terminal,
+// except for the bodies of messages. Its errors are sentences for the user. Only Watch is called concurrently with
+// other methods.
 type Source interface {
 	// List returns what is waiting for the user.
 	List(ctx context.Context) (*List, error)
 	// Thread returns the messages of a row's thread, oldest first. It marks nothing as read.
 	Thread(ctx context.Context, r Row) ([]Message, error)
-	// Search returns a row for each thread with messages that match the query, in the project or, if that is "", in the
-	// project of the screen.
+	// Search returns a row for each thread with messages that match the query, in the project or, if project is "",
+	// in the screen's project.
 	Search(ctx context.Context, project, query string) ([]Row, error)
-	// Do does what a key means for a row: "y" and "n" answer its message with yes or no, "h" hides its thread for a
-	// while, "e" marks the messages with the ids as read unless their thread asks the user for an answer, and "r" and "R"
-	// let the user write a reply to everyone or to the sender, for which they may use the terminal.
+	// Do performs a key's action on a row. "y" and "n" answer the row's message with yes or no. "h" hides the row's
+	// thread for a while. "e" marks the messages with the ids as read, unless their thread asks the user for an
+	// answer. "r" and "R" let the user write a reply to everyone or only to the sender, and may use the terminal for
+	// that.
 	Do(ctx context.Context, key string, r Row, ids []string) (Done, error)
 	// Undo undoes what Do did.
 	Undo(ctx context.Context, d Done) error
@@ -49,10 +51,10 @@ type Source interface {
 
 // List is a list of rows in groups.
 type List struct {
-	Title  string // where, and how much
+	Title  string // the project or projects, and how much is waiting
 	Me     string // the user's agent
 	Groups []Group
-	Quiet  []string // what else may need the user
+	Quiet  []string // other things that may need the user
 	Agents string   // what the other agents are doing
 }
 
@@ -68,7 +70,7 @@ type Row struct {
 	maildir.WaitingThread        // IDs, Why and Decides are empty if the thread is not waiting for the user
 	Mark                  string // a word such as "urgent"; "" for none
 	Who, About            string // the authors and the subject
-	Shown                 string // for an answer: see maildir.Decision
+	Shown                 string // for an answer: see maildir.Decision.Shown
 }
 
 // Message is a message of a thread.
@@ -78,11 +80,11 @@ type Message struct {
 	Below string // what follows the body, such as the names of files; "" for nothing
 }
 
-// Done is something that was done and can be undone.
+// Done is an action that can be undone.
 type Done struct {
 	Text    string // what was done
 	Project string
-	IDs     []string // the messages that it was done to
+	IDs     []string // the affected messages
 
 	row Row
 }
@@ -94,11 +96,11 @@ type Desk struct {
 	screen *cli.Screen // the terminal with its current size
 
 	list   *List // what is waiting
-	hits   *List // the result of a search, which is shown instead; nil: none
+	hits   *List // the result of a search, which is shown instead of list; nil: none
 	focus  int   // the row with the focus
 	open   *opened
 	query  *string // a search that the user is typing; nil: none
-	notice string  // what happened; "" for nothing
+	notice string  // the outcome of the last action; "" for none
 
 	pending  *pending
 	done     []Done    // what z undoes, newest last
@@ -116,7 +118,7 @@ type opened struct {
 	top      int                  // the first line that is shown; -1: not chosen yet
 	page     int                  // number of lines that are shown
 	whole    map[string]bool      // messages that are fully on the screen
-	long     map[string]bool      // messages that never are
+	long     map[string]bool      // messages that are too long for the screen
 	seen     map[string]bool      // messages whose end has been on the screen
 	drawn    map[string]drawnText // the messages' texts
 }
@@ -128,7 +130,7 @@ type pending struct {
 	due <-chan time.Time
 }
 
-// answers contains what the keys answer.
+// answers maps each key to the answer that it gives.
 var answers = map[string]string{"y": "Yes", "n": "No"}
 
 // New returns a screen. The argument after is time.After, except in tests.
@@ -143,7 +145,7 @@ func (l *List) rows() (all []Row) {
 	return all
 }
 
-// indexOf returns the index of the row about the same thing as r, or -1.
+// indexOf returns the index of the row for the same item as r, or -1.
 func (l *List) indexOf(r *Row) int {
 	return slices.IndexFunc(l.rows(), func(o Row) bool {
 		same := r.Thread != "" || r.Who == o.Who && r.About == o.About && r.At.Equal(o.At)
@@ -151,7 +153,6 @@ func (l *List) indexOf(r *Row) int {
 	})
 }
 
-// shown returns the list that is shown.
 func (d *Desk) shown() *List { return cmp.Or(d.hits, d.list) }
 
 // focused returns the row with the focus, or an empty row if there are no rows.
@@ -162,8 +163,8 @@ func (d *Desk) focused() (r Row) {
 	return r
 }
 
-// current returns the row that a key is about: the opened thread or, if none is open, the row with the focus. It returns
-// what is waiting in that thread now.
+// current returns the row that a key acts on: the opened thread's row or, if no thread is open, the row with the
+// focus. If that row is not in the list of what is waiting, IDs, Why and Decides are empty.
 func (d *Desk) current() Row {
 	r := d.focused()
 	if d.open != nil {
@@ -176,8 +177,8 @@ func (d *Desk) current() Row {
 	return r
 }
 
-// refresh reads the list and the opened thread again. live says that others may have changed them. The focus stays on its
-// row, or goes to the row that takes its place.
+// refresh reads the list and the opened thread again. live is set if others may have changed them. The focus stays on
+// its row, or goes to the row that takes its place.
 func (d *Desk) refresh(ctx context.Context, live bool) {
 	list, err := d.source.List(ctx)
 	if err != nil {
@@ -207,7 +208,7 @@ func (d *Desk) refresh(ctx context.Context, live bool) {
 	}
 }
 
-// press does what a key means.
+// press performs the action of a key.
 func (d *Desk) press(ctx context.Context, key string) {
 	now := d.screen.Now()
 	held := key == d.last && now.Sub(d.lastAt) < repeats
@@ -262,7 +263,7 @@ func (d *Desk) press(ctx context.Context, key string) {
 // step moves the focus. If a thread is open, it opens the thread of the new row.
 func (d *Desk) step(ctx context.Context, by int) {
 	to := d.focus + by
-	if d.open != nil && by > 0 && d.shown().indexOf(&d.open.row) != d.focus { // the row took the place of the opened thread
+	if d.open != nil && by > 0 && d.shown().indexOf(&d.open.row) != d.focus { // another row replaced the opened thread
 		to = d.focus
 	}
 	if to < 0 || to >= len(d.shown().rows()) {
@@ -302,7 +303,7 @@ func (d *Desk) scroll(by int) {
 	}
 }
 
-// answerable returns the row that Yes, No and Later act on. If they cannot act, why says why.
+// answerable returns the row that Yes, No and Later act on. If they cannot act, why is the reason.
 func (d *Desk) answerable() (r Row, why string) {
 	r = d.current()
 	switch {
@@ -360,7 +361,7 @@ func (d *Desk) flush(ctx context.Context) error {
 	return err
 }
 
-// perform does what a key means, and shows the outcome and what is waiting now.
+// perform performs a key's action on a row, and then shows the outcome and what is waiting now.
 func (d *Desk) perform(ctx context.Context, key string, r Row, ids []string) error {
 	done, err := d.source.Do(ctx, key, r, ids)
 	if err != nil {
@@ -374,7 +375,8 @@ func (d *Desk) perform(ctx context.Context, key string, r Row, ids []string) err
 	return err
 }
 
-// finish marks as read what is on the screen.
+// finish marks the current row's messages as read. If a thread is open, it marks only messages whose end was on the
+// screen.
 func (d *Desk) finish(ctx context.Context) {
 	r := d.current()
 	ids := r.IDs
@@ -409,7 +411,8 @@ func (d *Desk) undo(ctx context.Context) {
 	d.goTo(ctx, &last.row, text)
 }
 
-// goTo moves the focus to a row, if it is in the list, and shows the notice. If a thread is open, it opens the row's.
+// goTo moves the focus to a row, if it is in the list, and shows the notice. If a thread is open, it opens the row's
+// thread instead.
 func (d *Desk) goTo(ctx context.Context, r *Row, notice string) {
 	if i := d.shown().indexOf(r); i >= 0 {
 		d.focus = i
@@ -420,7 +423,7 @@ func (d *Desk) goTo(ctx context.Context, r *Row, notice string) {
 	d.notice = notice
 }
 
-// typed changes the search that the user is typing, or begins it.
+// typed handles a key while the user is typing a search.
 func (d *Desk) typed(ctx context.Context, key string) {
 	text := *d.query
 	switch {

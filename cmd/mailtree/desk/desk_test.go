@@ -18,11 +18,12 @@ import (
 
 var update = flag.Bool("update", false, "write what the screen shows to fixtures/desk")
 
-// world is a Source with a mailbox in memory. Do removes what it was done to, and refuses the key e on a thread that asks.
+// world is a Source with a mailbox in memory. Do removes the messages that it handles from the list, and refuses the
+// key e for a thread that asks the user for an answer.
 type world struct {
 	list    List
 	threads map[string][]Message
-	calls   []string // what Do and Undo were called for
+	calls   []string // the calls of Do and Undo
 	fails   error    // the result of Do
 	due     chan time.Time
 	now     time.Time
@@ -178,7 +179,7 @@ func (w *world) play(t *testing.T, d *Desk, keys string) {
 	}
 }
 
-// screens are the keys after which TestDraw compares the screen.
+// screens lists the keys after which TestDraw compares the screen.
 var screens = []string{
 	"", "j o", "j j o", "j j o y", "j o y z", "j o e", "j j j o", "j j j o space", "j j j o y", "j j j j o", "j j j j j o", "o",
 	"/ S t r", "/ S t r enter", "?",
@@ -219,7 +220,7 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// TestKeys checks what keys do to the mail, and what the screen then says.
+// TestKeys checks what keys do to the mail, and what the screen says afterwards.
 func TestKeys(t *testing.T) {
 	for _, tt := range []struct {
 		name, keys string
@@ -306,7 +307,7 @@ func TestLive(t *testing.T) {
 		t.Errorf("calls: %v", w.calls)
 	}
 
-	// in an open thread
+	// New mail arrives in an open thread.
 	w = newWorld()
 	d = w.open()
 	w.play(t, d, "j o")
@@ -316,7 +317,7 @@ func TestLive(t *testing.T) {
 		t.Error("a message that has just appeared was answered")
 	}
 
-	// the row with the focus is gone
+	// The row with the focus disappears.
 	w = newWorld()
 	d = w.open()
 	w.play(t, d, "j j j j")

@@ -10,7 +10,7 @@ import (
 	"mailtree/cmd/mailtree/cli"
 )
 
-// bar is between the list and the thread.
+// bar separates the list from the thread.
 const bar = " | "
 
 // narrow is the width of the list in a terminal of 80 columns.
@@ -69,7 +69,7 @@ func (d *Desk) drawFoot(width int) []string {
 	return lines[:min(len(lines), max(1, d.screen.Height/2))]
 }
 
-// wrapped returns the lines of a text, with a margin, broken to the width.
+// wrapped returns the lines of a text, each with a margin, broken at the width.
 func wrapped(text, margin string, width int) (lines []string) {
 	for line := range strings.Lines(cli.Fold(text, width-len(margin)) + "\n") {
 		for _, part := range cli.Wrap(strings.TrimSuffix(line, "\n"), width-len(margin)) {
@@ -119,7 +119,7 @@ func (d *Desk) drawRow(r *Row, focused bool, width int) string {
 	return " " + line
 }
 
-// fill returns the first lines, and empty lines if there are too few.
+// fill returns exactly height lines. It drops lines at the end, or adds empty ones.
 func fill(lines []string, width, height int) []string {
 	lines = lines[:min(len(lines), height)]
 	for len(lines) < height {
@@ -128,8 +128,8 @@ func fill(lines []string, width, height int) []string {
 	return lines
 }
 
-// drawPane returns the opened thread. It begins with the first message that is waiting or, if one asks for yes or no, with
-// that message.
+// drawPane returns the opened thread. It begins with the first message that is waiting or, if one asks for yes or no,
+// with that message.
 func (d *Desk) drawPane(width, height int) []string {
 	o := d.open
 	if o == nil {
@@ -137,7 +137,7 @@ func (d *Desk) drawPane(width, height int) []string {
 	}
 	lines, ends := d.drawThread(width)
 	if o.page = height - 1; len(lines) > o.page {
-		o.page-- // for the number of other lines
+		o.page-- // leaves a line for the number of other lines
 	}
 	begins := []int{0}
 	for i, m := range o.messages {
@@ -148,7 +148,7 @@ func (d *Desk) drawPane(width, height int) []string {
 	}
 	o.top = max(0, min(o.top, len(lines)-o.page))
 	bottom := min(o.top+o.page, len(lines))
-	if len(lines)-bottom == 1 { // there is room for it instead of the number
+	if len(lines)-bottom == 1 { // the last line fits in the place of that number
 		bottom++
 	}
 	o.whole, o.long = map[string]bool{}, map[string]bool{}

@@ -13,12 +13,12 @@ import (
 
 const (
 	together = 200 * time.Millisecond // how long changes are collected before the screen shows them
-	interval = time.Minute            // after this time, the screen looks for what no event reports, such as an end of Later
+	interval = time.Minute            // time between checks for changes without events, such as the end of Later
 )
 
-// Run shows the screen until the user quits or ctx ends. Before it returns, it sends a pending answer and restores the
-// terminal. It returns an error if the terminal cannot be used, if Watch fails, or if that answer could not be sent. screen
-// returns the terminal with its current size.
+// Run shows the screen until the user quits or ctx ends. Before it returns, it sends a pending answer and restores
+// the terminal. It returns an error if the terminal cannot be used, if Watch fails, or if that answer could not be
+// sent. screen returns the terminal with its current size.
 func (d *Desk) Run(ctx context.Context, t *cli.Terminal, screen func() *cli.Screen) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // an answer is sent even if the terminal is closed
 	defer stop()
@@ -39,7 +39,7 @@ func (d *Desk) Run(ctx context.Context, t *cli.Terminal, screen func() *cli.Scre
 		failed <- d.source.Watch(ctx, func() {
 			select {
 			case news <- nil:
-			default: // there is news already
+			default: // news is already pending
 			}
 		})
 	}()
@@ -98,9 +98,9 @@ func (d *Desk) typedAt(ctx context.Context, t *cli.Terminal, key string) {
 	}
 }
 
-// readKeys reads from the terminal once for each value that it receives from want. So the program reads a key only after
-// it has handled all keys before, and an editor gets the keys that are meant for it. If the terminal is gone, readKeys
-// closes input.
+// readKeys reads from the terminal once for each value that it receives from want. The program therefore reads a key
+// only after it has handled all earlier keys, and keys that are meant for an editor reach the editor. If the terminal
+// is gone, readKeys closes input.
 func readKeys(t *cli.Terminal, want <-chan struct{}, input chan<- []string) {
 	for range want {
 		keys, err := t.ReadKeys()

@@ -1,6 +1,6 @@
-// Package installed keeps the list of what mailtree has written outside its store, so that `mailtree uninstall` finds it.
-// The list is the file storedir.InstalledFile in the store, with one entry in JSON on each line. The list may contain more than is
-// there: entries stay when a user removes something in another way.
+// Package installed keeps the list of what mailtree has written outside its store, so that `mailtree uninstall` finds
+// it. The list is the file storedir.InstalledFile in the store, with one JSON entry on each line. The list may
+// contain entries for things that no longer exist, because entries stay if a user removes something in another way.
 package installed
 
 import (
@@ -30,12 +30,12 @@ const (
 	Plugins Kind = "plugins" // the clients' plugins, in the folder Dir
 )
 
-// Entry is one thing that was written.
+// Entry describes something that was written.
 type Entry struct {
 	Kind   Kind              `json:"kind"`
 	Dir    string            `json:"dir,omitempty"`    // absolute path of the code base; "": the user's own files
 	Client string            `json:"client,omitempty"` // the client's name
-	Env    map[string]string `json:"env,omitempty"`    // the variables that said where the client's files are
+	Env    map[string]string `json:"env,omitempty"`    // the variables that determined where the client's files are
 }
 
 // Note adds an entry to the list, unless the list contains it already. Call it before the entry's files are written. If
@@ -82,8 +82,8 @@ func cannotWrite(store string, err error) error {
 	return fmt.Errorf("cannot write %s, the list of what mailtree has installed: %w", filepath.Join(store, storedir.InstalledFile), err)
 }
 
-// Read returns the entries, oldest first. It skips lines that are not entries. It returns read errors, and nothing if
-// there is no list.
+// Read returns the entries, oldest first. It skips lines that are not entries. It returns read errors. If there is no
+// list, it returns no entries and no error.
 func Read(store string) (all []Entry, err error) {
 	data, _, err := tree.ReadPlain(filepath.Join(store, storedir.InstalledFile), maxFile)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,7 +10,7 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// TestNote checks that concurrent notes are all kept, each once, next to a line that was cut off.
+// TestNote checks that concurrent notes are all kept, each once, even if the list ends with a line that was cut off.
 func TestNote(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()

@@ -1,5 +1,5 @@
-// Package pages writes the manual pages of a program whose commands are cobra's. The program itself does not contain this
-// package: a build with the tag "pages" writes the files that packages install.
+// Package pages writes the manual pages of a program that is built with package cobra. The program itself does not
+// contain this package: a build with the tag "pages" writes the files that packages install.
 package pages
 
 import (
@@ -19,8 +19,8 @@ import (
 // Entry is a line of a section: a variable, a file or an exit status, and what it means.
 type Entry struct{ Name, Text string }
 
-// Config describes the pages. The page of the program itself contains all entries. The pages of its commands contain the
-// exit statuses, and refer to that page for the other entries.
+// Config describes the pages. The page of the program itself contains all entries. The pages of its commands contain
+// the exit statuses, and refer to that page for the other entries.
 type Config struct {
 	Version     string // shown at the bottom of each page
 	Environment []Entry
@@ -28,8 +28,9 @@ type Config struct {
 	Statuses    []Entry // of commands whose own description says nothing about exit statuses
 }
 
-// Write writes a page for root, and for each command below it that users can see, to the folder dir. It creates dir if it
-// is missing. Each page contains the month of SOURCE_DATE_EPOCH (default: the current month). Write returns any disk error.
+// Write writes a page for root, and for each command below it that users can see, to the folder dir. It creates dir
+// if it is missing. Each page contains the month of SOURCE_DATE_EPOCH (default: the current month). Write returns any
+// disk error.
 func Write(root *cobra.Command, dir string, cfg Config) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -54,7 +55,7 @@ func write(c *cobra.Command, dir string, cfg Config) error {
 	return os.WriteFile(filepath.Join(dir, strings.ReplaceAll(c.CommandPath(), " ", "-")+".1"), page, 0o644)
 }
 
-// statuses matches the end of a command's description, if that is about exit statuses.
+// statuses matches the end of a command's description, if the end is about exit statuses.
 var statuses = lazy.Regexp(`(?s)(?:^|\s)((?:The e|E)xit status .*)$`)
 
 // Page returns the page of a command in man's format.
@@ -79,7 +80,7 @@ func Page(c *cobra.Command, cfg Config) ([]byte, error) {
 	} else {
 		section("EXIT STATUS", cfg.Statuses)
 	}
-	c.DisableAutoGenTag = true // it would contain the day
+	c.DisableAutoGenTag = true // the tag would contain the date
 	var page bytes.Buffer
 	err := doc.GenMan(c, &doc.GenManHeader{Section: "1", Source: c.Root().Name() + " " + cfg.Version, Manual: c.Root().Name()}, &page)
 	c.Long = long
@@ -94,7 +95,7 @@ func Page(c *cobra.Command, cfg Config) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// roff returns a text that man shows as it is, in one paragraph.
+// roff escapes text so that man shows it unchanged, in one paragraph.
 func roff(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "`", "").Replace(text)

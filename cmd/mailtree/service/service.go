@@ -1,6 +1,6 @@
-// Package service describes the server as a service of its OS user: the file for the service manager (systemd's user
-// manager on Linux, launchd on macOS), and the commands that make the manager read the file. The package itself changes
-// nothing.
+// Package service describes the server as a service of its OS user. It returns the file for the service manager
+// (systemd's user manager on Linux, launchd on macOS), and the commands that make the manager read the file. The
+// package itself changes nothing.
 package service
 
 import (

@@ -63,10 +63,10 @@ func signature(line string) (who string, at time.Time) {
 func (r *Repository) EachCommit(tip Hash, path string, fn func(*Commit) error) error {
 	type found struct {
 		*Commit
-		at Entry // at the path
+		at Entry // the entry at the path
 	}
 	var waiting []found      // newest first
-	seen := map[Hash]Entry{} // the entries at the path
+	seen := map[Hash]Entry{} // for each commit, its entry at the path
 	add := func(h Hash) (at Entry, err error) {
 		if at, known := seen[h]; known {
 			return at, nil
@@ -79,7 +79,7 @@ func (r *Repository) EachCommit(tip Hash, path string, fn func(*Commit) error) e
 			return at, err
 		}
 		seen[h] = at
-		i := 0 // after those of the same second
+		i := 0 // insert after the commits of the same second
 		for i < len(waiting) && !waiting[i].Made.Before(c.Made) {
 			i++
 		}

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// files is a .git folder as go-git sees it. go-git writes neither safely nor durably, so it can only read. No open
-// blocks on a FIFO among Git's files.
+// files gives go-git read access to a .git folder. It refuses writes, because go-git writes neither safely nor
+// durably. Opening a file does not block, even if the file is a FIFO.
 type files struct{ dir string }
 
 var _ billy.Filesystem = files{}

@@ -18,7 +18,7 @@ import (
 // Hash is the name of an object. The zero Hash means no object.
 type Hash = plumbing.Hash
 
-// Errors that reading returns.
+// Errors returned when objects are read.
 var (
 	ErrNoObject  = errors.New("no such object")
 	ErrAmbiguous = errors.New("several commits begin with that name")
@@ -41,7 +41,7 @@ type Entry struct {
 // IsTree reports whether e is a folder.
 func (e Entry) IsTree() bool { return e.Mode == ModeTree }
 
-// IsFile reports whether e has a blob: a file, an executable, a link.
+// IsFile reports whether e is a file or a link, and therefore has a blob.
 func (e Entry) IsFile() bool { return e.Mode != 0 && e.Mode != ModeTree && e.Mode != ModeModule }
 
 // EachEntry calls fn for the entries of a tree object in order. It returns an error at the first damaged entry.
@@ -66,7 +66,7 @@ type Repository struct {
 	objects *filesystem.ObjectStorage
 }
 
-// cached is the size of the objects that a Repository keeps in memory, mostly folders.
+// cached is the maximum total size, in bytes, of the objects that a Repository keeps in memory, mostly tree objects.
 const cached = 16 * cache.MiByte
 
 // maxObject is the maximum size, in bytes, of an object that is read.
@@ -82,7 +82,7 @@ func Open(git string) *Repository {
 // Close releases the files of the packs that were read.
 func (r *Repository) Close() error { return r.objects.Close() }
 
-// Read returns the content of an object of that kind ("blob", "tree", "commit"). name is an object's hash, or
+// Read returns the content of an object of the given kind ("blob", "tree", "commit"). name is an object's hash, or
 // COMMIT:PATH. The error wraps ErrNoObject if there is no such object, or if it is of another kind.
 func (r *Repository) Read(kind, name string) ([]byte, error) {
 	want, err := plumbing.ParseObjectType(kind)
@@ -131,10 +131,10 @@ func (r *Repository) object(want plumbing.ObjectType, h Hash) ([]byte, error) {
 	return data, err
 }
 
-// emptyTree is the name of a folder without entries. Git knows this object even if no file contains it.
+// emptyTree is the name of an empty tree object. Git knows this object even if it is not stored.
 var emptyTree = plumbing.NewHash("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
-// folder returns the entries of a tree object by name. The zero Hash has none.
+// folder returns the entries of a tree object by name. The zero Hash has no entries.
 func (r *Repository) folder(h Hash) (map[string]Entry, error) {
 	all := map[string]Entry{}
 	if h.IsZero() {

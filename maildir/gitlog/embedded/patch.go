@@ -11,7 +11,8 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// binaryPart is the number of bytes in which Git looks for NUL to decide whether a file is binary.
+// binaryPart is the number of bytes at the start of a file in which Git looks for NUL to decide whether the file is
+// binary.
 const binaryPart = 8000
 
 var (

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// RefLock holds the locks of HEAD and of a branch. Git commands wait or fail meanwhile.
+// RefLock holds the locks of HEAD and of a branch. While they are held, Git commands wait or fail.
 type RefLock struct {
 	git          *os.Root // if .git is removed or moved away, nothing is created in its place
 	branch, line string
@@ -17,16 +17,17 @@ type RefLock struct {
 }
 
 // LockedError means that another program holds a lock.
-type LockedError struct{ Name string } // in .git
+type LockedError struct{ Name string } // the path of the lock, relative to .git
 
 func (e *LockedError) Error() string { return "another program holds " + e.Name }
 
-// LockStage, in .git, is the next value of a branch before it becomes the lock of the branch. A kill may leave it behind.
+// LockStage is the file in .git that contains a branch's next value, before Lock links it as the branch's lock file.
+// A killed process may leave it behind.
 const LockStage = "mailtree-ref"
 
-// Lock locks a branch and HEAD for a move to the commit to. line is the line for the reflogs. The lock of the branch
-// contains the new commit, as that of git update-ref. The lock of HEAD becomes a link to the file headLock in .git. The
-// error may be a *LockedError.
+// Lock locks a branch and HEAD for a move to the commit to. line is the new entry for the reflogs. As with git
+// update-ref, the lock file of the branch contains the new commit. The lock file of HEAD becomes a hard link to the
+// file headLock in .git. The error may be a *LockedError.
 func Lock(git, branch string, to Hash, line, headLock string) (_ *RefLock, err error) {
 	l := &RefLock{branch: branch, line: strings.ReplaceAll(line, "\n", " ") + "\n"}
 	if l.git, err = os.OpenRoot(git); err != nil {
@@ -70,7 +71,7 @@ func (l *RefLock) write(name string, flags int, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// Move moves the branch and releases the locks. The caller makes the move durable.
+// Move moves the branch and releases the locks. The caller must make the move durable.
 func (l *RefLock) Move() (err error) {
 	defer func() { err = errors.Join(err, l.Close()) }()
 	for _, name := range []string{"logs/HEAD", "logs/" + l.branch} {

@@ -14,12 +14,12 @@ import (
 
 const (
 	ignoreFile = ".gitignore"
-	maxIgnore  = 1 << 20 // bytes of a .gitignore
+	maxIgnore  = 1 << 20 // maximum size of a .gitignore in bytes
 )
 
-// Untracked calls each for the files at or below the paths of a work tree ("" for all of it) that are not tracked, and
-// that neither a .gitignore nor exclude, the content of .git/info/exclude, matches. As git status, it does not enter
-// nested repositories, and follows no link.
+// Untracked calls each for the untracked files at or below the paths of a work tree ("" for the whole tree). It
+// leaves out files that match a .gitignore or exclude, the content of .git/info/exclude. Like git status, it does not
+// enter nested repositories and follows no link.
 func Untracked(
 	ctx context.Context, w *tree.Tree, exclude []byte, paths []string, tracked func(path string) bool, each func(path string),
 ) error {
@@ -44,7 +44,7 @@ type search struct {
 	folders map[string]*ignores
 }
 
-// ignores says what Git ignores in a folder.
+// ignores contains the ignore rules for a folder.
 type ignores struct {
 	all      bool
 	patterns []gitignore.Pattern
@@ -54,7 +54,7 @@ func (i *ignores) match(path string, dir bool) bool {
 	return i.all || gitignore.NewMatcher(i.patterns).Match(strings.Split(path, "/"), dir)
 }
 
-// in returns what Git ignores in the folder that contains a path.
+// in returns the ignore rules for the folder that contains a path.
 func (s *search) in(path string) *ignores {
 	dir := path[:max(strings.LastIndexByte(path, '/'), 0)]
 	if known := s.folders[dir]; known != nil {
@@ -75,7 +75,7 @@ func (s *search) in(path string) *ignores {
 // ignoreFile returns the patterns of a folder's .gitignore.
 func (s *search) ignoreFile(dir string) []gitignore.Pattern {
 	data, _, err := s.w.Read(joined(dir, ignoreFile), maxIgnore)
-	if err != nil { // Git, too, then ignores nothing
+	if err != nil { // then Git ignores nothing either
 		return nil
 	}
 	return patterns(data, dir)

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// TestUntracked compares Untracked with git ls-files, in a tree with ignored files and folders, files that are ignored
-// and tracked, and a nested repository.
+// TestUntracked compares Untracked with git ls-files, in a tree with ignored files and folders, files that are both
+// ignored and tracked, and a repository nested in the tree.
 func TestUntracked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -66,7 +66,7 @@ func TestUntracked(t *testing.T) {
 		}
 		var want []string
 		for path := range strings.SplitSeq(git(args...), "\x00") {
-			if path != "" && !strings.HasSuffix(path, "/") { // a nested repository
+			if path != "" && !strings.HasSuffix(path, "/") { // a path that ends in "/" is a nested repository
 				want = append(want, path)
 			}
 		}

@@ -19,8 +19,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Stage, in .git, contains new objects until all of them are durable. Only one Writer at a time may use it. A kill may
-// leave it behind.
+// Stage is the folder in .git that contains new objects until all of them are durable. Only one Writer at a time may
+// use it. A killed process may leave it behind.
 const Stage = "mailtree-objects"
 
 // Writer writes objects for one or more commits, each of which is the parent of the next. The code that creates a
@@ -29,9 +29,9 @@ type Writer struct {
 	repo    *Repository
 	staged  map[Hash]string           // names in Stage
 	n       int                       // files created in Stage
-	newest  Hash                      // commit
-	top     Hash                      // its tree; zero if it is unknown or empty
-	folders map[Hash]map[string]Entry // those written so far, which the Repository cannot read yet
+	newest  Hash                      // the newest commit
+	top     Hash                      // the newest commit's tree; zero if it is unknown or empty
+	folders map[Hash]map[string]Entry // the folders written so far, which the Repository cannot read yet
 }
 
 // Write returns a Writer. The parent of its first commit is base, which may be the zero Hash.
@@ -87,7 +87,7 @@ type NewCommit struct {
 	Makes                      map[string]Entry // the changed paths; a zero Entry removes the path
 }
 
-// Commit writes a commit and the folders above its paths.
+// Commit writes a commit and the tree objects of the folders above its paths.
 func (w *Writer) Commit(c NewCommit) error {
 	if w.top.IsZero() && !w.newest.IsZero() {
 		root, err := w.repo.root(w.newest)
@@ -116,8 +116,9 @@ func (w *Writer) Commit(c NewCommit) error {
 	return err
 }
 
-// rewrite writes the tree object of a folder with changes, and those of the changed folders below it. It returns the
-// zero Hash if the folder is empty then. A change replaces a file or a folder at its path, or a file above it.
+// rewrite writes the tree objects of a folder and of the changed folders below it. The folder's previous tree object
+// is was. If the changes leave the folder empty, rewrite returns the zero Hash. A change replaces a file or a folder
+// at its path, or a file above it.
 func (w *Writer) rewrite(was Hash, makes map[string]Entry) (Hash, error) {
 	all, known := w.folders[was]
 	if !known {
@@ -164,7 +165,7 @@ func (w *Writer) rewrite(was Hash, makes map[string]Entry) (Hash, error) {
 func (w *Writer) folder(all map[string]Entry) (h Hash, err error) {
 	key := func(name string) string {
 		if all[name].IsTree() {
-			return name + "/" // Git sorts folders as if their names ended so
+			return name + "/" // Git sorts folders as if their names ended in "/"
 		}
 		return name
 	}
@@ -181,7 +182,7 @@ func (w *Writer) folder(all map[string]Entry) (h Hash, err error) {
 	return h, err
 }
 
-// Finish makes all objects durable, puts them in place, and returns the newest commit.
+// Finish makes all objects durable, moves them into place, and returns the newest commit.
 func (w *Writer) Finish() (newest Hash, err error) {
 	git, err := tree.Open(w.repo.git, 0)
 	if err != nil {
@@ -208,7 +209,7 @@ func (w *Writer) Finish() (newest Hash, err error) {
 	return w.newest, git.Sync(to)
 }
 
-// Discard removes objects that are not in place.
+// Discard removes the objects that Finish has not moved into place.
 func (w *Writer) Discard() {
 	if w.staged != nil {
 		_ = os.RemoveAll(filepath.Join(w.repo.git, Stage)) // the next Writer tries again

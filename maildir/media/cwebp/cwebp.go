@@ -76,8 +76,8 @@ func (p *Program) Code(ctx context.Context, jpeg []byte) ([]byte, error) {
 	return data, nil
 }
 
-// beginning keeps only the beginning of what is written to it, because any program may be named cwebp, even one that
-// prints endlessly.
+// beginning keeps only the first maxBeginning bytes written to it, because a program named cwebp might print
+// endlessly.
 type beginning []byte
 
 const maxBeginning = 4 << 10

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// photo returns a JPEG image with the grain of a photograph and a quality of 100.
+// photo returns a JPEG image of quality 100, with noise that resembles a photograph's grain.
 func photo(t testing.TB, width, height int) []byte {
 	t.Helper()
 	m, r := image.NewRGBA(image.Rect(0, 0, width, height)), rand.New(rand.NewPCG(1, 2))
@@ -59,8 +59,9 @@ func TestReal(t *testing.T) {
 	}
 }
 
-// TestProgram checks what happens if another program has that name. Each call must fail in time and return the reason.
-// The test is not parallel, because a process that another test starts would keep the script open for writing.
+// TestProgram checks how Code handles other programs named cwebp. A failing call must return in time and give the
+// reason. The test is not parallel, because a process that another test starts would keep the script open for
+// writing.
 func TestProgram(t *testing.T) {
 	for _, tt := range []struct {
 		script, want string

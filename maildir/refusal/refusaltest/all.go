@@ -1,4 +1,4 @@
-// Package refusaltest finds every refusal in the program, for tests that check every sentence against a rule.
+// Package refusaltest finds every refusal in the program, so that tests can check all sentences.
 package refusaltest
 
 import (

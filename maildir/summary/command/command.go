@@ -79,7 +79,7 @@ func printable(r rune) rune {
 	return r
 }
 
-// limited keeps up to left more bytes. If there are more, left becomes negative.
+// limited keeps up to left more bytes. If more are written, left becomes negative.
 type limited struct {
 	data bytes.Buffer
 	left int

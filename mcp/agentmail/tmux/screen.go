@@ -26,7 +26,7 @@ type Screen struct {
 
 // A prompt begins with a marker and may be inside a box. Gemini CLI uses a star in the mode in which it does not ask
 // for approval. Claude Code writes a no-break space (a0) after the marker. A dialog is a list whose selected line has
-// the marker and a number. While a client is working, it shows next to its prompt how to interrupt it.
+// the marker and a number. A client that is working shows a hint next to its prompt that says how to interrupt it.
 var (
 	prompt  = lazy.Regexp(`^[\s│┃|]*([›❯>*])(?:[\s\x{a0}]|$)`)
 	choice  = lazy.Regexp(`^[\s│┃|]*[›❯>●]\s*[0-9]+[.)]\s`)
@@ -41,7 +41,7 @@ const near = 8
 // line number of the cursor, starting at 0. If the screen shows no known prompt, ReadScreen uses the cursor's line.
 func ReadScreen(captured string, cursor int) Screen {
 	lines := parseLines(captured)
-	at, asks := -1, false // index of the last marker: earlier output has markers too
+	at, asks := -1, false // at: index of the last marker, because earlier output has markers too
 	for i, l := range lines {
 		if dialog := choice().MatchString(l.text()); dialog || prompt().MatchString(l.text()) {
 			at, asks = i, dialog
@@ -70,8 +70,8 @@ func ReadScreen(captured string, cursor int) Screen {
 	return Screen{Activity: Waiting}
 }
 
-// readCursorLine interprets the screen of a program whose prompt is unknown. A shell's prompt ends with a marker. The
-// prompt of any other program must be an empty line.
+// readCursorLine interprets the screen of a program whose prompt is unknown. A shell's prompt ends with a marker. Any
+// other program counts as waiting if the cursor's line is empty.
 func readCursorLine(lines []line, cursor int) Screen {
 	if cursor < 0 || cursor >= len(lines) {
 		return Screen{Activity: Waiting}
@@ -99,8 +99,8 @@ func (l line) text() string {
 	return b.String()
 }
 
-// typed returns the text of a prompt without the placeholder. A placeholder is dim, except that the client may draw its
-// cursor over the first character. It may also follow a cursor drawn on a space.
+// typed returns the text of a prompt without the placeholder. A placeholder is dim, except for a first character that
+// the cursor covers. It may also follow a cursor drawn on a space.
 func (l line) typed() string {
 	var b strings.Builder
 	for i, c := range l {

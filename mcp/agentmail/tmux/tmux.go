@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	patience  = 5 * time.Second // unless it is stopped, a tmux server answers within milliseconds
+	patience  = 5 * time.Second // a tmux server answers within milliseconds unless it is suspended
 	maxOutput = 1 << 20         // bytes of one answer; enough for about ten thousand panes
 )
 
 // Session is one session of a tmux server, as $TMUX identifies it.
 type Session struct {
 	socket string
-	pid    string // the server's; a later server on the same socket reuses the ids for other panes
+	pid    string // pid of the server; a later server on the same socket reuses the ids for other panes
 	id     string
 }
 
@@ -48,7 +48,7 @@ type Pane struct {
 	ID     string // as in $TMUX_PANE
 	Window string // the window's name
 	Active bool   // whether the pane receives its window's keystrokes
-	Quiet  bool   // keystrokes go only to its live program: no user is scrolling, and input is on and not shared
+	Quiet  bool   // keystrokes reach only its live program: no user is scrolling, and input is on and not shared
 	Dir    string // working directory of its program; "" if unknown to tmux
 }
 
@@ -57,9 +57,9 @@ type Pane struct {
 const facts = `#{pid} #{pane_id} #{pane_active} ` +
 	`#{pane_dead}#{pane_in_mode}#{pane_synchronized}#{pane_input_off} #{q:window_name} #{pane_current_path}`
 
-// Panes lists the panes of the session that currently contains the given pane, or the panes of s if pane is "". If the
-// pane, the session or the server does not exist, the error quotes tmux. Panes also returns an error if tmux is not
-// installed or does not answer.
+// Panes lists the panes of the session that currently contains the given pane, or the panes of s if pane is "". If
+// the pane, the session or the server does not exist, the error contains tmux's message. Panes also returns an error
+// if tmux is not installed or does not answer.
 func (s Session) Panes(ctx context.Context, pane string) ([]Pane, error) {
 	target := s.id
 	if pane != "" {

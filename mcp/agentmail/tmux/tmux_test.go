@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestPanes checks that Panes lists the panes of only one session, whatever the windows are called.
+// TestPanes checks that Panes lists the panes of only one session, regardless of the names of the windows.
 func TestPanes(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)
@@ -156,7 +156,8 @@ func TestFree(t *testing.T) {
 	})
 }
 
-// TestNotSubmitted checks that an Enter that a client ignores is pressed once more and then reported.
+// TestNotSubmitted checks that Type presses Enter a second time if the client ignores the first, and returns an error
+// if the client ignores both.
 func TestNotSubmitted(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	rest     = 3 * time.Second       // shortly after a keystroke, the user may still be typing
+	rest     = 3 * time.Second       // for this long after a keystroke, the user may still be typing
 	drawTime = 5 * time.Second       // even a busy client shows typed text within this time
-	showTime = time.Second           // a client submits within this time; otherwise Enter is pressed again
+	showTime = time.Second           // a client submits within this time; otherwise Type presses Enter again
 	lookTime = 50 * time.Millisecond // time between two checks of the screen
 )
 
 // ErrBusy means that nothing may be typed into the pane at the moment.
 var ErrBusy = errors.New("its window is in use")
 
-// Free returns nil if no user is typing in the pane and it is waiting for a line of input, or for the Enter after text
-// that Type has typed. Otherwise it returns ErrBusy or the same errors as Panes.
+// Free returns nil if no user is typing in the pane, and the prompt is empty or contains only text that an earlier
+// call of Type left there. Otherwise it returns ErrBusy or the same errors as Panes.
 func (s Session) Free(ctx context.Context, pane, text string) error {
 	out, err := s.run(ctx, "list-clients", "-F", "#{client_activity} #{pane_id}")
 	if err != nil {
@@ -59,10 +59,10 @@ func (s Session) screen(ctx context.Context, pane string) (Screen, error) {
 // Type types the text into the pane unchanged, followed by Enter after a pause, and checks that the client submitted
 // the text. If the client did not, Type presses Enter once more. Text that an earlier call left in the prompt is not
 // typed again. Once Type has begun to type, it ignores the cancellation of ctx, because half a notice in a prompt is
-// worse than a late return. Type returns ErrBusy or the same errors as Panes. Even if Type returns an error, the text
-// may be in the prompt. Programs treat keystrokes that arrive together as a paste, and an Enter among them as a line
-// break (https://github.com/dustinkirkland/byobu/issues/115). Type therefore pauses, and does not press Enter until the
-// screen shows the text.
+// worse than a late return. Type returns ErrBusy or the same errors as Panes. If Type returns an error, the text may
+// nevertheless be in the prompt. Programs treat keystrokes that arrive together as a paste, and an Enter among them
+// as a line break (https://github.com/dustinkirkland/byobu/issues/115). Type therefore pauses, and does not press
+// Enter until the screen shows the text.
 func (s Session) Type(ctx context.Context, pane, text string, pause time.Duration) error {
 	if !paneID().MatchString(pane) {
 		return errors.New("no pane")

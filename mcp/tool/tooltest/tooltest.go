@@ -16,8 +16,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Declared checks the tools as they appear on the wire: they have all hints, a short description that first says when
-// to use the tool, a description of each argument, and nothing that strict clients reject.
+// Declared checks the tools as they appear on the wire: they must have all hints, a short description that first says
+// when to use the tool, a description of each argument, and nothing that strict clients reject.
 func Declared(t *testing.T, tools ...tool.Tool) {
 	t.Helper()
 	for _, tl := range tool.Declare(tools) {
@@ -107,8 +107,7 @@ func checkSchema(t *testing.T, where string, s map[string]any) {
 	}
 }
 
-// Fits checks answers, as the tool's Run returns them, and a refusal against the tool's output schema, as strict
-// clients do.
+// Fits checks answers of the tool's Run, and also a refusal, against the tool's output schema, as strict clients do.
 func Fits(t *testing.T, tl tool.Tool, answers ...any) {
 	t.Helper()
 	var schema jsonschema.Schema
