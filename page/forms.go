@@ -6,11 +6,12 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"fmt"
+	"io"
 	"mime/multipart"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -123,7 +124,10 @@ func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 		if form.Get("key") == "" {
 			to, err = handle()
 		} else {
-			to, err = h.forms.handleOnce(v.ctx(), v.formSum(), handle)
+			var sum formSum
+			if sum, err = v.formSum(); err == nil {
+				to, err = h.forms.handleOnce(v.ctx(), sum, handle)
+			}
 		}
 		if err != nil {
 			return err
@@ -132,13 +136,23 @@ func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 	}
 }
 
-// formSum returns a checksum of a form: its fields and the names and sizes of its files.
-func (v *view) formSum() formSum {
-	text := v.Path + "?" + v.r.PostForm.Encode()
-	for _, f := range v.uploads() {
-		text += "\n" + f.Filename + " " + strconv.FormatInt(f.Size, 10)
+// formSum returns a checksum of a form: its fields and files. It returns an error if a file cannot be read.
+func (v *view) formSum() (sum formSum, err error) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s?%s", v.Path, v.r.PostForm.Encode())
+	for _, u := range v.uploads() {
+		f, err := u.Open()
+		if err != nil {
+			return sum, fmt.Errorf("read the uploaded file %q: %w", u.Filename, err)
+		}
+		fmt.Fprintf(h, "\n%q %d\n", u.Filename, u.Size)
+		_, err = io.Copy(h, f)
+		f.Close()
+		if err != nil {
+			return sum, fmt.Errorf("read the uploaded file %q: %w", u.Filename, err)
+		}
 	}
-	return sha256.Sum256([]byte(text))
+	return formSum(h.Sum(nil)), nil
 }
 
 // uploads returns the files in a form.

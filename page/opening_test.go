@@ -91,7 +91,7 @@ func TestThread(t *testing.T) {
 }
 
 // TestFiles checks that files are sent with a message, up to the limits for attachments. A form that exceeds any of
-// these limits must be refused.
+// these limits must be refused, and so must a form that was sent before with another file.
 func TestFiles(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -99,11 +99,11 @@ func TestFiles(t *testing.T) {
 	for name, value := range map[string]string{"to": "Ann", "subject": "Plan", "body": "b"} {
 		form.Set(name, value)
 	}
-	send := func(size int) (*http.Response, string) {
+	send := func(key, letter string, size int) (*http.Response, string) {
 		t.Helper()
 		var body bytes.Buffer
 		w := multipart.NewWriter(&body)
-		form.Set("key", form.Get("key")+"x")
+		form.Set("key", key)
 		for name := range form {
 			if err := w.WriteField(name, form.Get(name)); err != nil {
 				t.Fatal(err)
@@ -113,7 +113,7 @@ func TestFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = part.Write(bytes.Repeat([]byte("x"), size))
+		_, _ = part.Write(bytes.Repeat([]byte(letter), size))
 		_ = w.Close()
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+s.base+"/send", &body)
 		if err != nil {
@@ -122,17 +122,20 @@ func TestFiles(t *testing.T) {
 		r.Header.Set("Content-Type", w.FormDataContentType())
 		return b.do(r)
 	}
-	res, text := send(1000)
+	res, text := send("page-one", "x", 1000)
 	if res.StatusCode != http.StatusSeeOther {
 		t.Fatalf("%s\n%s", res.Status, text)
 	}
 	to, _, _ := strings.Cut(res.Header.Get("Location"), "#")
 	contains(t, b.see(to), "Sent to Ann.", "<bdi>plan.txt</bdi>", "1 KB")
-	if res, text = send(11 << 20); res.StatusCode != http.StatusRequestEntityTooLarge {
+	if res, text = send("page-one", "y", 1000); res.StatusCode != http.StatusConflict {
+		t.Errorf("the same form with another file of the same size: %s\n%s", res.Status, text)
+	}
+	if res, text = send("page-two", "x", 11<<20); res.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("%s\n%s", res.Status, text)
 	}
 	contains(t, text, "plan.txt", "limit", `value="Plan"`, `name="kept" value="`, `checked><bdi>plan.txt</bdi>`)
-	if res, text = send(40 << 20); res.StatusCode != http.StatusBadRequest || !strings.Contains(text, "too large") {
+	if res, text = send("page-three", "x", 40<<20); res.StatusCode != http.StatusBadRequest || !strings.Contains(text, "too large") {
 		t.Errorf("%s\n%s", res.Status, text)
 	}
 }
