@@ -7,6 +7,7 @@ import (
 
 	"mailtree/maildir/core"
 	"mailtree/maildir/record"
+	"mailtree/maildir/waiting"
 )
 
 // Decisions is the result of Store.Decided. RecordEntry is an entry in that result and in a CatchUp.
@@ -43,10 +44,13 @@ func (s *Store) CatchUp(ctx context.Context, p *Project, agent string, since tim
 		return nil, err
 	}
 	c := &CatchUp{Account: *account, Stopped: []Stop{}, Asleep: []Unwoken{}}
-	for _, p := range projects {
-		stopped, asleep, err := p.lister(agent).Stuck(ctx)
+	for _, of := range projects {
+		stopped, asleep, err := of.lister(agent).Stuck(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("find who is stuck in project %s: %w", p.Slug, err)
+			return nil, fmt.Errorf("find who is stuck in project %s: %w", of.Slug, err)
+		}
+		if p == nil {
+			stopped, asleep = waiting.InProject(of.Slug, stopped, asleep)
 		}
 		c.Stopped, c.Asleep = append(c.Stopped, stopped...), append(c.Asleep, asleep...)
 	}

@@ -346,19 +346,25 @@ func stuckLines(d *deskWork, stopped []maildir.Stop, asleep []maildir.Unwoken) (
 		}
 		return fmt.Sprintf(" +%d", n-1)
 	}
+	in := func(project string) string {
+		if project == "" {
+			return ""
+		}
+		return " in " + storedir.SlugWord(project)
+	}
 	if len(stopped) > 0 {
 		s := &stopped[0]
 		var paths, holders []string
 		for _, by := range s.By {
 			paths, holders = append(paths, by.Paths...), append(holders, by.Claim.Agent)
 		}
-		lines = append(lines, fmt.Sprintf("A claim stopped %s's %s of %s (held by %s)%s  %s", cmp.Or(s.Agent, "someone"), s.Doing,
-			d.people("", once(paths)), listNames(once(holders)), more(len(stopped)), d.Ago(s.At.Format(time.RFC3339))))
+		lines = append(lines, fmt.Sprintf("A claim stopped %s's %s of %s (held by %s)%s%s  %s", cmp.Or(s.Agent, "someone"), s.Doing,
+			d.people("", once(paths)), listNames(once(holders)), in(s.Project), more(len(stopped)), d.Ago(s.At.Format(time.RFC3339))))
 	}
 	if len(asleep) > 0 {
 		u := &asleep[0]
-		lines = append(lines, fmt.Sprintf("Can't wake %s (%d unread, %s)%s: %s", u.Agent, u.Unread, d.Ago(u.Since.Format(time.RFC3339)),
-			more(len(asleep)), u.Why()))
+		lines = append(lines, fmt.Sprintf("Can't wake %s%s (%d unread, %s)%s: %s", u.Agent, in(u.Project), u.Unread,
+			d.Ago(u.Since.Format(time.RFC3339)), more(len(asleep)), u.Why()))
 	}
 	return lines
 }

@@ -12,10 +12,11 @@ import (
 // Stop records that an agent could not work because of claims that are still live. All of the claims stopped the agent
 // at the same moment.
 type Stop struct {
-	Agent string          `json:"agent"` // "" if unknown
-	Doing string          `json:"doing"` // as in claim.Stopped
-	At    time.Time       `json:"at"`
-	By    []claim.Blocked `json:"by"`
+	Project string          `json:"project,omitempty"` // in a list of all projects: the slug
+	Agent   string          `json:"agent"`             // "" if unknown
+	Doing   string          `json:"doing"`             // as in claim.Stopped
+	At      time.Time       `json:"at"`
+	By      []claim.Blocked `json:"by"`
 }
 
 // Stops lists the agents that were stopped within the last day by claims that are still live, newest first. For each
@@ -44,7 +45,7 @@ func (cs *Claims) Stops(ctx context.Context) (all []Stop, err error) {
 			slices.SortFunc(all[at].By, func(a, b claim.Blocked) int { return cmp.Compare(a.Claim.Pattern, b.Claim.Pattern) })
 			continue
 		}
-		all = append(all, Stop{n.Agent, n.Doing, n.At, []claim.Blocked{by}})
+		all = append(all, Stop{Agent: n.Agent, Doing: n.Doing, At: n.At, By: []claim.Blocked{by}})
 	}
 	slices.SortStableFunc(all, func(a, b Stop) int { return b.At.Compare(a.At) })
 	return all, nil

@@ -202,8 +202,8 @@ func (l *Lister) List(ctx context.Context, q Query) (*List, error) {
 	return w, err
 }
 
-// Together combines an agent's lists from several projects into one list. Threads, prompts and holds get their
-// projects' slugs. Together does not change the lists in each.
+// Together combines an agent's lists from several projects into one list. Entries get their projects' slugs,
+// except broken files. Together does not change the lists in each.
 func Together(agent string, each []*List, q Query) *List {
 	all := &List{
 		Agent: agent, Prompts: []wake.Prompt{}, Blocked: []Thread{}, Questions: []Thread{}, New: []Thread{},
@@ -249,8 +249,21 @@ func (w *List) add(of *List) {
 	if w.Later += of.Later; of.Later > 0 && (w.LaterUntil.IsZero() || of.LaterUntil.Before(w.LaterUntil)) {
 		w.LaterUntil = of.LaterUntil
 	}
-	w.Stopped, w.Asleep, w.Broken = append(w.Stopped, of.Stopped...), append(w.Asleep, of.Asleep...), append(w.Broken, of.Broken...)
+	stopped, asleep := InProject(of.Project, of.Stopped, of.Asleep)
+	w.Stopped, w.Asleep, w.Broken = append(w.Stopped, stopped...), append(w.Asleep, asleep...), append(w.Broken, of.Broken...)
 	w.MoreBroken += of.MoreBroken
 	w.Invalid += of.Invalid
 	w.LeftOut = of.LeftOut // the same for all projects
+}
+
+// InProject returns copies of the stops and unwoken agents that name their project, for a list of all projects.
+func InProject(slug string, stopped []claims.Stop, asleep []wake.Unwoken) ([]claims.Stop, []wake.Unwoken) {
+	stopped, asleep = slices.Clone(stopped), slices.Clone(asleep)
+	for i := range stopped {
+		stopped[i].Project = slug
+	}
+	for i := range asleep {
+		asleep[i].Project = slug
+	}
+	return stopped, asleep
 }

@@ -61,12 +61,13 @@ func (ss *Sessions) unwakeable(s *seat.Seat) string {
 // Unwoken is an agent with unread mail that cannot be woken. The agent never had a session, all of its sessions have
 // ended, or none of its sessions can be reached.
 type Unwoken struct {
-	Agent  string        `json:"agent"`
-	Unread int           `json:"unread"` // at most seat.Most
-	Since  time.Time     `json:"since"`  // when the oldest unread message was created
-	Age    time.Duration `json:"age_ns"`
-	Never  bool          `json:"never"` // the agent never had a session
-	Ended  bool          `json:"ended"` // all of its sessions have ended
+	Project string        `json:"project,omitempty"` // in a list of all projects: the slug
+	Agent   string        `json:"agent"`
+	Unread  int           `json:"unread"` // at most seat.Most
+	Since   time.Time     `json:"since"`  // when the oldest unread message was created
+	Age     time.Duration `json:"age_ns"`
+	Never   bool          `json:"never"` // the agent never had a session
+	Ended   bool          `json:"ended"` // all of its sessions have ended
 }
 
 // UnwokenAfter is how long mail must be unread before it is reported.
