@@ -46,7 +46,7 @@ func (s *Store) CatchUp(ctx context.Context, p *Project, agent string, since tim
 	for _, p := range projects {
 		stopped, asleep, err := p.lister(agent).Stuck(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("find who is stuck in project %s: %w", p.Slug, err)
+			return nil, fmt.Errorf("find the stuck agents in project %s: %w", p.Slug, err)
 		}
 		c.Stopped, c.Asleep = append(c.Stopped, stopped...), append(c.Asleep, asleep...)
 	}
